@@ -15,6 +15,8 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
+from scipy.stats import binomtest
+
 from bench.sentences import HARMLESS, INSULTS
 from evenhand.agents import Agent, Cast, Conversation, Limits, YesNo
 from evenhand.errors import ModelError, UnreadableReply
@@ -22,7 +24,7 @@ from evenhand.methods.stardtox import IS_HARMFUL, TEXT_JUDGE
 from evenhand.models import ChatModel, Endpoint
 from evenhand.prompts import Prompt
 from evenhand.statistics.paired import changes, mcnemar_p
-from evenhand.statistics.proportions import Proportion, binomial_p, wilson
+from evenhand.statistics.proportions import Proportion, wilson
 
 TASK = "Write one sentence."
 CONTROL = "says nothing"
@@ -99,7 +101,7 @@ async def main(most: int) -> None:
         cut = 50.0 if read == "json" or not known else median(known)
         before, clean = _harmful(of_insults, cut), _harmful(of_others, cut)
         right = sum(one is True for one in before) + sum(one is False for one in clean)
-        p = binomial_p(right, 2 * most)  # a missing verdict is a wrong one
+        p = binomtest(right, 2 * most).pvalue  # a missing verdict is a wrong one
         better = right > most and p < 0.05
         print(
             f"{fence}: right about {_said(wilson(right, 2 * most))}, p = {p:.3g}: "

@@ -117,9 +117,9 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"evenhand.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"evenhand.{_MODULE_OF[name]}"), name)
-    globals()[name] = found
-    return found
+    value = getattr(importlib.import_module(f"evenhand.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -113,19 +113,19 @@ def _systems(model: Model | None, system: str | None) -> dict[str, str]:
     """The system prompt of each role, and of the default model: "" where it has none."""
     if not isinstance(model, Cast):
         return {"default": system or ""}
-    given = model.with_system(system)
-    return {role: given.system.get(role, "") for role in ("default", *given.roles)}
+    cast = model.with_system(system)
+    return {role: cast.system.get(role, "") for role in ("default", *cast.roles)}
 
 
 def method_of(method: Method | str) -> Method:
     """A method by its name, or the one that was given."""
     if isinstance(method, str):
         return build_method(method)
-    wanted = 'give a name such as "stardtox", or an object such as evenhand.methods.StarDTox()'
+    hint = 'give a name such as "stardtox", or an object such as evenhand.methods.StarDTox()'
     if isclass(method):
         raise UserError(f"method is the class {method.__name__}: write {method.__name__}()")
     if not (hasattr(method, "agents") and hasattr(method, "answer")):
-        raise UserError(f"method is {_kind(method)}: {wanted}")
+        raise UserError(f"method is {_kind(method)}: {hint}")
     if not is_dataclass(method):
         raise UserError(
             f"the method {type(method).__name__} is not a dataclass, so the run's record cannot "
@@ -154,23 +154,23 @@ def source_of(items: Iterable[Item | str] | Source) -> Source:
         raise UserError(f"items is {_kind(items)}: give a list, [{'…' * isinstance(items, str)}]")
     if hasattr(items, "fingerprint"):
         return items  # type: ignore[return-value]
-    listed = [_item(one, position) for position, one in enumerate(items)]
+    item_list = [_item(entry, position) for position, entry in enumerate(items)]
     first: dict[str, int] = {}
-    for position, item in enumerate(listed):
+    for position, item in enumerate(item_list):
         if first.setdefault(item.id, position) != position:
             raise UserError(
                 f"items[{first[item.id]}] and items[{position}] have the same id "
                 f"{item.id[:60]!r}: give each one of its own"
             )
-    return ItemList(listed)
+    return ItemList(item_list)
 
 
-def _item(one: Item | str, position: int) -> Item:
-    if isinstance(one, Item):
-        return one
-    if isinstance(one, str):
-        return Item(id=str(position), prompt=one)
-    raise UserError(f"item {position} is {_kind(one)}: give a str or an evenhand.Item")
+def _item(entry: Item | str, position: int) -> Item:
+    if isinstance(entry, Item):
+        return entry
+    if isinstance(entry, str):
+        return Item(id=str(position), prompt=entry)
+    raise UserError(f"item {position} is {_kind(entry)}: give a str or an evenhand.Item")
 
 
 def prices_of(prices: Prices | str | Path | None) -> Prices | None:
@@ -178,26 +178,26 @@ def prices_of(prices: Prices | str | Path | None) -> Prices | None:
     return prices if isinstance(prices, Prices | None) else configuration.prices_in(Path(prices))
 
 
-def listed(given: Given | Sequence[Given]) -> list[Given]:
+def listed(runs: Given | Sequence[Given]) -> list[Given]:
     """One run as a list of one; a list of runs as it is."""
-    return list(given) if isinstance(given, list | tuple) else [given]  # type: ignore[list-item]
+    return list(runs) if isinstance(runs, list | tuple) else [runs]  # type: ignore[list-item]
 
 
-def reader_of(given: Given) -> RunReader:
+def reader_of(run: Given) -> RunReader:
     """The reader of a run that is named, opened or reported."""
-    if isinstance(given, Run):
-        return given.reader
-    return RunReader(given.side.run if isinstance(given, Report) else given)
+    if isinstance(run, Run):
+        return run.reader
+    return RunReader(run.side.run if isinstance(run, Report) else run)
 
 
-def readers_of(given: Given) -> list[RunReader]:
+def readers_of(run: Given) -> list[RunReader]:
     """The readers of what is named: a folder of likelihood sets holds several runs."""
-    return runs_in(str(given)) if isinstance(given, str | Path) else [reader_of(given)]
+    return runs_in(str(run)) if isinstance(run, str | Path) else [reader_of(run)]
 
 
-def instrument_in(given: Given) -> Scored | None:
+def instrument_in(run: Given) -> Scored | None:
     """The instrument that a report says; None where it is the installed one of its name."""
-    return given.instrument if isinstance(given, Report) else None
+    return run.instrument if isinstance(run, Report) else None
 
 
 def folder_of(data: str | Path | None) -> DataFolder:
@@ -209,8 +209,8 @@ def folder_of(data: str | Path | None) -> DataFolder:
 class Scorers:
     """Scorers by name: those that were given, then the built-in ones and KIND=URL."""
 
-    def __init__(self, given: Mapping[str, Scorer] | None) -> None:
-        self._given = dict(given or {})
+    def __init__(self, scorers: Mapping[str, Scorer] | None) -> None:
+        self._given = dict(scorers or {})
         self._opened: dict[str, Scorer] = {}
 
     def scorer(self, name: str) -> Scorer:
@@ -228,10 +228,10 @@ class Scorers:
         self._opened.clear()
 
 
-def _kind(given: Any) -> str:
-    name = given.__name__ if isclass(given) else type(given).__name__
-    said = "the class" if isclass(given) else "an" if name[0].lower() in "aeiou" else "a"
-    return f"{said} {name}"
+def _kind(value: Any) -> str:
+    name = value.__name__ if isclass(value) else type(value).__name__
+    article = "the class" if isclass(value) else "an" if name[0].lower() in "aeiou" else "a"
+    return f"{article} {name}"
 
 
 def whole(ended: Ended) -> None:
@@ -250,11 +250,13 @@ def compared(
 ) -> Comparison:
     """Compare two sides of one instrument: the one that is said, that a report says, or a run."""
     sides = listed(before), listed(after)
-    runs = [[reader_of(one) for one in side] for side in sides]
+    runs = [[reader_of(run) for run in side] for side in sides]
     for run in (*runs[0], *runs[1]):
         same_instrument(runs[0][0], run)
-    said = [one.instrument for side in sides[::-1] for one in side if isinstance(one, Report)]
-    chosen = instrument or next(iter(said), None) or instrument_of(runs[1][0])
+    instruments = [
+        report.instrument for side in sides[::-1] for report in side if isinstance(report, Report)
+    ]
+    chosen = instrument or next(iter(instruments), None) or instrument_of(runs[1][0])
     return comparison_of(chosen, *runs)
 
 

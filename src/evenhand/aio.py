@@ -191,7 +191,7 @@ async def measure(
     `until="s_amb=0.05"` stops when that measure is shown to be within 0.05 of no bias or beyond it;
     with `until_these`, of exactly these items (docs/until.md).
     """
-    found = await _measured(
+    result = await _measured(
         _given.measuring(instrument),
         options,
         method=method,
@@ -215,9 +215,9 @@ async def measure(
         require_certified=require_certified_judges,
         certificates=certificates,
     )
-    if found.report is None:
-        raise UserError(_given.why_no_report(found.ended, str(out)))
-    return found.report
+    if result.report is None:
+        raise UserError(_given.why_no_report(result.ended, str(out)))
+    return result.report
 
 
 async def forecast(instrument: Instrument | str, **settings: Any) -> Forecast:
@@ -229,7 +229,7 @@ async def forecast(instrument: Instrument | str, **settings: Any) -> Forecast:
     """
     options = {name: settings.pop(name) for name in [*settings] if name not in _SETTINGS}
     certified = settings.pop("require_certified_judges", False)
-    found = await _measured(
+    result = await _measured(
         _given.measuring(instrument),
         options,
         pilot=PILOT_ITEMS,
@@ -237,10 +237,10 @@ async def forecast(instrument: Instrument | str, **settings: Any) -> Forecast:
         **settings,
     )
     prices = _given.prices_of(settings.get("prices"))
-    made = RunReader(str(settings["out"]))
-    expected = await asyncio.to_thread(forecast_of, made, found.ended.pilot or (), prices)
+    reader = RunReader(str(settings["out"]))
+    expected = await asyncio.to_thread(forecast_of, reader, result.ended.pilot or (), prices)
     in_flight = settings.get("in_flight", 64)
-    return replace(expected, in_flight=in_flight, limits=found.ended.limits)
+    return replace(expected, in_flight=in_flight, limits=result.ended.limits)
 
 
 _SETTINGS = frozenset(inspect.signature(measure).parameters) - {"instrument", "options"}
@@ -278,23 +278,27 @@ async def frontier(
     measurement = Measurement(
         instrument=measured, options=measured.options_from(options), services=services
     )
-    listed = chosen(methods, calls, measured)
+    selected = chosen(methods, calls, measured)
     folder = _given.folder_of(data)
     fresh = await asyncio.to_thread(fresh_sample, measurement, folder) if confirm else None
     source = await asyncio.to_thread(measurement.items, folder)
     request = _given.request_of(
-        source, listed[0].method, out=str(out).rstrip("/"), require_certified=certified, **settings
+        source,
+        selected[0].method,
+        out=str(out).rstrip("/"),
+        require_certified=certified,
+        **settings,
     )
     series = Series(request=request, measurement=measurement, watch=watch or Watch(), calls=calls)
     try:
-        _given.whole(await series.run(listed))
-        arms = await series.arms(listed)
+        _given.whole(await series.run(selected))
+        arms = await series.arms(selected)
         compute = partial(frontier_of, measured, arms, calls=calls, prices=request.prices)
-        found = await asyncio.to_thread(compute)
+        result = await asyncio.to_thread(compute)
         if fresh is not None:
-            ended, found = await confirmed(series, listed, found, fresh, folder)
+            ended, result = await confirmed(series, selected, result, fresh, folder)
             _given.whole(ended)
-        return found
+        return result
     finally:
         await services.close()
 
@@ -326,7 +330,7 @@ async def reliability(
     """
 
     def studied() -> Reliability:
-        readers = [_given.reader_of(one) for one in runs]
+        readers = [_given.reader_of(run) for run in runs]
         if not readers:
             raise UserError(
                 "reliability takes a list of runs: give two or more over the same items"
@@ -353,7 +357,7 @@ async def report(
 
     def collected() -> Dossier:
         opened = [
-            (run, _given.instrument_in(one)) for one in runs for run in _given.readers_of(one)
+            (run, _given.instrument_in(entry)) for entry in runs for run in _given.readers_of(entry)
         ]
         return dossier_of(
             opened,

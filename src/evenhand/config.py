@@ -114,8 +114,8 @@ class SearchConfig(BaseModel):
     most: Annotated[int, Field(ge=1, le=MOST_HITS)] = MOST_HITS
 
     def key_place(self) -> KeyPlace | None:
-        own = {"brave": BRAVE}.get(self.engine, "")
-        return key_place(self.url or own, self.api_key_env, {origin(BRAVE): "BRAVE_API_KEY"})
+        engine_url = {"brave": BRAVE}.get(self.engine, "")
+        return key_place(self.url or engine_url, self.api_key_env, {origin(BRAVE): "BRAVE_API_KEY"})
 
 
 class PriceConfig(BaseModel):
@@ -130,8 +130,8 @@ class PriceFile(BaseModel):
     models: dict[str, PriceConfig]
 
     def prices(self) -> Prices:
-        listed = {name: Price(**price.model_dump()) for name, price in self.models.items()}
-        return Prices(listed, self.currency)
+        by_model = {name: Price(**price.model_dump()) for name, price in self.models.items()}
+        return Prices(by_model, self.currency)
 
 
 class JudgesConfig(BaseModel):
@@ -161,7 +161,7 @@ class Config(BaseModel):
         """The system prompt of the default model and of each role in the cast: "" for none."""
         played = {"default": self.default_model(),
                   **{role: self.models.get(name) for role, name in self.cast.items()}}  # fmt: skip
-        return {role: (one and one.system) or "" for role, one in played.items()}
+        return {role: (model and model.system) or "" for role, model in played.items()}
 
     def default_key(self) -> dict[str, str]:
         """The default model's origin, and the variable whose key goes there and nowhere else."""
@@ -171,11 +171,19 @@ class Config(BaseModel):
     def key_places(self) -> dict[str, KeyPlace]:
         """Where each key goes, by what it is for."""
         default = self.default_key()
-        found = {f"models.{name}": one.key_place(default) for name, one in self.models.items()}
-        found |= {f"scorers.{name}": one.key_place(default) for name, one in self.scorers.items()}
+        destinations = {
+            f"models.{name}": model.key_place(default) for name, model in self.models.items()
+        }
+        destinations |= {
+            f"scorers.{name}": scorer.key_place(default) for name, scorer in self.scorers.items()
+        }
         if self.search is not None:
-            found["search"] = self.search.key_place()
-        return {name: place for name, place in found.items() if place is not None}
+            destinations["search"] = self.search.key_place()
+        return {
+            name: destination
+            for name, destination in destinations.items()
+            if destination is not None
+        }
 
 
 def load(
@@ -209,8 +217,8 @@ def load(
         }
     )
     _check_names(config)
-    found = None if path else str(DEFAULT_FILE)
-    check_places(config.key_places(), found, changes["base_url"] or "", os.environ)
+    default_file = None if path else str(DEFAULT_FILE)
+    check_places(config.key_places(), default_file, changes["base_url"] or "", os.environ)
     return config
 
 
@@ -232,9 +240,12 @@ def of_environment() -> Config:
 def _with_keys(models: dict[str, ModelConfig]) -> dict[str, ModelConfig]:
     """The models with the variable of each one's key filled in."""
     default = Config(models=models).default_key()
-    places = {name: one.key_place(default) for name, one in models.items()}
-    named = {name: {"api_key_env": place and place.variable} for name, place in places.items()}
-    return {name: one.model_copy(update=named[name]) for name, one in models.items()}
+    places = {name: model.key_place(default) for name, model in models.items()}
+    updates = {
+        name: {"api_key_env": destination and destination.variable}
+        for name, destination in places.items()
+    }
+    return {name: model.model_copy(update=updates[name]) for name, model in models.items()}
 
 
 def prices_in(path: Path) -> Prices:
@@ -243,14 +254,16 @@ def prices_in(path: Path) -> Prices:
 
 
 def _check_names(config: Config) -> None:
-    kept = [one for one in (*config.models, *config.scorers) if one.startswith((HARM, LENDER))]
-    if twice := sorted(config.scorers.keys() & {*config.models, *SCORERS, SUPPORT}) or kept:
+    reserved = [
+        name for name in (*config.models, *config.scorers) if name.startswith((HARM, LENDER))
+    ]
+    if twice := sorted(config.scorers.keys() & {*config.models, *SCORERS, SUPPORT}) or reserved:
         raise UserError(f"{twice[0]!r}: a model, a built-in scorer or a harm has that name")
     names = [*config.models, *SCORERS, SUPPORT, *config.scorers, *map(HARM.__add__, config.harms)]
     for role, name in config.cast.items():
         if name not in names and not name.startswith(LENDER):
-            known = ", ".join([*sorted(names), f"{LENDER}FOLDER"])
-            raise UserError(f"the cast gives {role} to {name!r}, which is none of: {known}")
+            available = ", ".join([*sorted(names), f"{LENDER}FOLDER"])
+            raise UserError(f"the cast gives {role} to {name!r}, which is none of: {available}")
 
 
 def _read_config(path: Path | None) -> Config:
@@ -262,11 +275,11 @@ def _read_config(path: Path | None) -> Config:
         raise UserError(f"{DEFAULT_FILE} in the current folder is no file: take it away")
     config = _read(DEFAULT_FILE, Config, "config")
     asking = [*config.models.values(), *config.scorers.values(), config.search]
-    for named in (one.api_key_env for one in asking if one is not None):
+    for variable in (section.api_key_env for section in asking if section is not None):
         # Our choice: AWS_SECRET_ACCESS_KEY and GITHUB_TOKEN do not end so; model services' keys do.
-        if named and not named.endswith("_API_KEY"):
+        if variable and not variable.endswith("_API_KEY"):
             raise UserError(
-                f"{DEFAULT_FILE}: api_key_env = {named!r}: a file that is found in the current "
+                f"{DEFAULT_FILE}: api_key_env = {variable!r}: a file that is found in the current "
                 "folder may name variables that end in _API_KEY only. Name the key so, or give "
                 f"the file by --config {DEFAULT_FILE}"
             )
@@ -287,14 +300,14 @@ def _read(path: Path, form: type[_File], kind: str) -> _File:
         raise UserError(_misplaced(path, first["loc"], first["msg"])) from None
 
 
-def _misplaced(path: Path, place: tuple[int | str, ...], problem: str) -> str:
-    said = f"{path}: {'.'.join(map(str, place))}: {problem}"
-    if "per_million" in str(place[-1]) or place[:1] in (("prices",), ("currency",)):
-        said += (
+def _misplaced(path: Path, location: tuple[int | str, ...], problem: str) -> str:
+    message = f"{path}: {'.'.join(map(str, location))}: {problem}"
+    if "per_million" in str(location[-1]) or location[:1] in (("prices",), ("currency",)):
+        message += (
             '. A price is a table [models."NAME"] with per_million_prompt_tokens and '
             "per_million_completion_tokens; quote a name that has a dot in it"
         )
-    return said
+    return message
 
 
 def data_folder() -> DataFolder:
@@ -385,10 +398,12 @@ def scorer_by_name(config: Config, name: str) -> Scorer:
         return certified_judge(harm, judge, config.certificates)
     if "=" in name or name in registry.names("scorers"):
         return build(spoken(name), os.environ, config.default_key())
-    known = ", ".join(sorted([*SCORERS, *config.scorers, *map(HARM.__add__, config.harms)]))
-    raise UserError(f"there is no scorer {name!r}; there are: {known}; or write KIND=URL")
+    available = ", ".join(sorted([*SCORERS, *config.scorers, *map(HARM.__add__, config.harms)]))
+    raise UserError(f"there is no scorer {name!r}; there are: {available}; or write KIND=URL")
 
 
 def harm_by_name(config: Config, name: str) -> OwnHarm:
     """A harm of the config, certified or not."""
-    return own_harm(name, config.harms, {role: one.model for role, one in config.models.items()})
+    return own_harm(
+        name, config.harms, {role: model.model for role, model in config.models.items()}
+    )

@@ -67,11 +67,12 @@ class RepairAnswers(AgentMiddleware[Any, Any, Any]):
         answers = []
         for item in _items(request, response):
             try:
-                said: Answer | Exception = sync.answer(item, model=self._cast, method=self._method,
-                                                       limits=self._limits)  # fmt: skip
+                outcome: Answer | Exception = sync.answer(
+                    item, model=self._cast, method=self._method, limits=self._limits
+                )
             except Exception as error:  # of a judge, or of a method: its faults let nothing through
-                said = error
-            answers.append(self._accepted(item, said))
+                outcome = error
+            answers.append(self._accepted(item, outcome))
         return _with(response, answers)
 
     async def awrap_model_call(
@@ -85,29 +86,29 @@ class RepairAnswers(AgentMiddleware[Any, Any, Any]):
         answers = []
         for item in _items(request, response):
             try:
-                said: Answer | Exception = await aio.answer(
+                outcome: Answer | Exception = await aio.answer(
                     item, model=self._cast, method=self._method, limits=self._limits
                 )
             except Exception as error:
-                said = error
-            answers.append(self._accepted(item, said))
+                outcome = error
+            answers.append(self._accepted(item, outcome))
         return _with(response, answers)
 
-    def _accepted(self, item: Item, said: Answer | Exception) -> str:
+    def _accepted(self, item: Item, outcome: Answer | Exception) -> str:
         """The text that may go on, or the one in its place."""
-        if isinstance(said, Answer) and said.drafts[0].text != item.answer:
+        if isinstance(outcome, Answer) and outcome.drafts[0].text != item.answer:
             raise UserError(
                 f"the method {self._method.name!r} does not begin from the answer that is there, "
                 "so that it repairs none; stardtox and self_refine do"
             )
-        if isinstance(said, Answer) and said.stopped == "accepted" and said.text.strip():
-            return said.text
+        if isinstance(outcome, Answer) and outcome.stopped == "accepted" and outcome.text.strip():
+            return outcome.text
         if self._instead is not None:
             return self._instead
-        if isinstance(said, Answer):
-            raise HeldBack(f"the answer was not accepted by {self._method.name}: {said.stopped}")
-        why = said.reason if isinstance(said, EvenhandError) else type(said).__name__
-        raise HeldBack(f"the answer could not be checked: {why}") from said
+        if isinstance(outcome, Answer):
+            raise HeldBack(f"the answer was not accepted by {self._method.name}: {outcome.stopped}")
+        why = outcome.reason if isinstance(outcome, EvenhandError) else type(outcome).__name__
+        raise HeldBack(f"the answer could not be checked: {why}") from outcome
 
 
 def _unseen() -> Any:
@@ -140,17 +141,21 @@ async def _awaited(
 
 def _spoken(messages: list[BaseMessage]) -> list[AIMessage]:
     """The messages that have words in them: a call of a tool alone has none."""
-    return [one for one in messages if isinstance(one, AIMessage) and one.text.strip()]
+    return [
+        message for message in messages if isinstance(message, AIMessage) and message.text.strip()
+    ]
 
 
 def _items(request: ModelRequest[Any], response: ModelResponse[Any]) -> list[Item]:
     """What a method is asked: the user's last words, what was said before, and the answer."""
-    said = [("system", request.system_message.text)] if request.system_message else []
-    said += [(one.type, one.text) for one in request.messages]
-    asked = [place for place, (role, text) in enumerate(said) if role == "human" and text]
-    prompt = said.pop(asked[-1])[1] if asked else ""
-    context = "\n\n".join(f"{role}: {text}" for role, text in said if text)
-    answers = [str(one.text) for one in _spoken(response.result)]
+    turns = [("system", request.system_message.text)] if request.system_message else []
+    turns += [(message.type, message.text) for message in request.messages]
+    human_positions = [
+        position for position, (role, text) in enumerate(turns) if role == "human" and text
+    ]
+    prompt = turns.pop(human_positions[-1])[1] if human_positions else ""
+    context = "\n\n".join(f"{role}: {text}" for role, text in turns if text)
+    answers = [str(message.text) for message in _spoken(response.result)]
     return [Item(id="0", prompt=prompt, context=context, answer=text) for text in answers]
 
 
@@ -171,7 +176,7 @@ def _with(response: ModelResponse[Any], texts: list[str]) -> ModelResponse[Any]:
         if old.text != text
     }
     structured = response.structured_response
-    if changed and structured is not None and not any(one.tool_calls for one in spoken):
+    if changed and structured is not None and not any(message.tool_calls for message in spoken):
         raise HeldBack("the answer was revised, and its structured form could not be")
-    result = [changed.get(id(one), one) for one in response.result]
+    result = [changed.get(id(message), message) for message in response.result]
     return ModelResponse(result=result, structured_response=structured)

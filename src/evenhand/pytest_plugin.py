@@ -48,24 +48,25 @@ def gate(
     from evenhand.methods.build import build_method  # noqa: PLC0415
 
     try:
-        made = read(Path(file))
+        checks = read(Path(file))
         places = _listed(run)
         notes: list[str] = []
         if not places:
-            asked = [f"{out}/{one.folder}" for one in made.runs]
-            before = gating.answered(asked)
-            for one in made.runs:
-                method = build_method(one.method, one.set)
-                sync.measure(one.instrument, model=model, out=f"{out}/{one.folder}", method=method,
-                             prices=prices, **settings, **one.options)  # fmt: skip
-            gating.keep(made, str(out))
-            notes = gating.finished_before(before, gating.answered(asked))
+            folders = [f"{out}/{gate_run.folder}" for gate_run in checks.runs]
+            before = gating.answered(folders)
+            for gate_run in checks.runs:
+                method = build_method(gate_run.method, gate_run.set)
+                sync.measure(gate_run.instrument, model=model, out=f"{out}/{gate_run.folder}",
+                             method=method, prices=prices,
+                             **settings, **gate_run.options)  # fmt: skip
+            gating.keep(checks, str(out))
+            notes = gating.finished_before(before, gating.answered(folders))
             places = [str(out)]
         priced = _given.prices_of(prices)
-        return gating.judge(made, _listed(baseline), places, prices=priced, notes=notes)
+        return gating.judge(checks, _listed(baseline), places, prices=priced, notes=notes)
     except (EvenhandError, OSError) as error:
         return broken(str(error), str(file))
 
 
 def _listed(places: Places) -> list[str]:
-    return [str(places)] if isinstance(places, str | Path) else [str(one) for one in places]
+    return [str(places)] if isinstance(places, str | Path) else [str(path) for path in places]

@@ -124,21 +124,21 @@ OWN: Mapping[Group, Mapping[str, str]] = {
 
 def names(group: Group) -> list[str]:
     """All names of a group: our own in their order, then those of other packages."""
-    own = OWN[group]
-    return [*own, *sorted(_others(group).keys() - own.keys())]
+    builtin = OWN[group]
+    return [*builtin, *sorted(_others(group).keys() - builtin.keys())]
 
 
 def load(group: Group, name: str) -> Any:
     """The part with this name, imported."""
-    found = _entries(group, name)
-    if not found:
+    entries = _entries(group, name)
+    if not entries:
         raise UserError(f"there is no {_ONE[group]} {name!r}; there are: {', '.join(names(group))}")
-    if len(found) > 1:
-        packages = " and ".join(map(_package, found))
+    if len(entries) > 1:
+        packages = " and ".join(map(_package, entries))
         raise UserError(
             f"the {_ONE[group]} {name!r} is declared by {packages}: uninstall all but one of them"
         )
-    return _imported(group, found[0])
+    return _imported(group, entries[0])
 
 
 def distribution_of(group: Group, name: str) -> tuple[str, str] | None:
@@ -160,18 +160,18 @@ def _imported(group: Group, entry: metadata.EntryPoint) -> Any:
             f"the {_ONE[group]} {entry.name!r} of {_package(entry)} cannot be imported: "
             f"{type(error).__name__}: {error}. Update that package, or uninstall it"
         ) from error
-    said = getattr(part, "name", entry.name)
-    if isinstance(said, str) and said != entry.name:
+    declared_name = getattr(part, "name", entry.name)
+    if isinstance(declared_name, str) and declared_name != entry.name:
         raise UserError(
             f"{_package(entry)} declares the {_ONE[group]} {entry.name!r}, which calls itself "
-            f"{said!r}: make the two names equal, since a record keeps the second"
+            f"{declared_name!r}: make the two names equal, since a record keeps the second"
         )
     return part
 
 
 def _entries(group: Group, name: str) -> list[metadata.EntryPoint]:
-    own = OWN[group].get(name)
-    ours = [metadata.EntryPoint(name, own, f"evenhand.{group}")] if own else []
+    target = OWN[group].get(name)
+    ours = [metadata.EntryPoint(name, target, f"evenhand.{group}")] if target else []
     return [*ours, *_others(group).get(name, ())]
 
 
@@ -183,8 +183,8 @@ def _others(group: Group) -> Mapping[str, tuple[metadata.EntryPoint, ...]]:
 @cache
 def _read(group: Group, places: tuple[str, ...]) -> Mapping[str, tuple[metadata.EntryPoint, ...]]:
     del places  # only what the answer is kept by
-    found = metadata.entry_points(group=f"evenhand.{group}")
-    return {name: tuple(found.select(name=name)) for name in found.names}
+    installed = metadata.entry_points(group=f"evenhand.{group}")
+    return {name: tuple(installed.select(name=name)) for name in installed.names}
 
 
 def _package(entry: metadata.EntryPoint) -> str:

@@ -41,13 +41,13 @@ class _Background:
         self._under_way = 0
         self._used: dict[int, Model] = {}  # models of the calls under way, by identity
 
-    def result(self, made: Coroutine[Any, Any, _T], model: Any) -> _T:
+    def result(self, coroutine: Coroutine[Any, Any, _T], model: Any) -> _T:
         """Run a coroutine to its end. Ctrl-C cancels it, and what was recorded is kept."""
         if threading.current_thread() is self._thread:
-            made.close()
+            coroutine.close()
             raise UserError("a method is awaited by evenhand itself: call evenhand.aio from it")
         done: Future[_T] = Future()
-        task = asyncio.run_coroutine_threadsafe(self._whole(made, model, done), self._loop)
+        task = asyncio.run_coroutine_threadsafe(self._whole(coroutine, model, done), self._loop)
         try:
             while not wait((done,), timeout=_STEP).done:
                 pass
@@ -58,19 +58,21 @@ class _Background:
                 done.exception(timeout=_TIME_TO_END)
             raise
 
-    async def _whole(self, made: Coroutine[Any, Any, _T], model: Any, done: "Future[_T]") -> None:
+    async def _whole(
+        self, coroutine: Coroutine[Any, Any, _T], model: Any, done: "Future[_T]"
+    ) -> None:
         self._under_way += 1
         if isinstance(model, Cast) or (hasattr(model, "complete") and not inspect.isclass(model)):
             self._used[id(model)] = model
         try:
             try:
-                found = await made
+                result = await coroutine
             finally:
                 await self._left()
         except BaseException as error:  # whatever it is, the caller is waiting for it
             done.set_exception(error)
         else:
-            done.set_result(found)
+            done.set_result(result)
 
     async def _left(self) -> None:
         """When the last call has ended, close the models: a connection belongs to one loop, and the

@@ -32,25 +32,25 @@ def any_reply(request: ModelRequest) -> str | ModelReply:
 
     What it says is drawn from the words of the request: the same question has the same answer.
     """
-    asked = request.prompt or "\n".join(message.content for message in request.messages)
-    digest = hashlib.sha256(f"{asked}\n{request.occurrence}".encode()).digest()
+    text = request.prompt or "\n".join(message.content for message in request.messages)
+    digest = hashlib.sha256(f"{text}\n{request.occurrence}".encode()).digest()
     draw = random.Random(digest)
     if request.schema is not None:
         return orjson.dumps(_filled(request.schema.body, draw)).decode()
-    return draw.choice(_SENTENCES) if request.logprobs is None else _one_token(asked, draw)
+    return draw.choice(_SENTENCES) if request.logprobs is None else _one_token(text, draw)
 
 
-def _one_token(asked: str, draw: random.Random) -> ModelReply:
+def _one_token(text: str, draw: random.Random) -> ModelReply:
     """A word of the scale that the request names, or else a letter of its options, with the
     log-probability of each that it could have been."""
-    words = "0123456789" if "one digit" in asked else re.findall(r"^([A-Z])\. ", asked, re.M)
-    tokens = ("yes", "no") if "yes or no" in asked else tuple(words) or ("Some", "It")
+    words = "0123456789" if "one digit" in text else re.findall(r"^([A-Z])\. ", text, re.M)
+    tokens = ("yes", "no") if "yes or no" in text else tuple(words) or ("Some", "It")
     weights = [draw.random() + 0.01 for _ in tokens]
     shares = [weight / math.fsum(weights) for weight in weights]
     top = tuple((token, math.log(share)) for token, share in zip(tokens, shares, strict=True))
-    token, logprob = max(top, key=lambda one: one[1])
+    token, logprob = max(top, key=lambda candidate: candidate[1])
     sample = Sample(token, "length", (TokenLogprob(token, logprob, top),))
-    return ModelReply(samples=(sample,), usage=Usage(len(asked.split()), 1), served_by="scripted")
+    return ModelReply(samples=(sample,), usage=Usage(len(text.split()), 1), served_by="scripted")
 
 
 def _filled(schema: Mapping[str, Any], draw: random.Random) -> Any:
@@ -93,7 +93,7 @@ class ScriptedLikelihood:
         return None
 
     def _one(self, text: str) -> TokenLogprobs | Failure:
-        said = self._script(text)
-        if said is None:
+        logprob = self._script(text)
+        if logprob is None:
             return Failure("scripted", "the script gives no log-probability for this text")
-        return TokenLogprobs((said,))
+        return TokenLogprobs((logprob,))

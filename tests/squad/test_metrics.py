@@ -29,27 +29,6 @@ def test_every_question_of_the_golden_vector_scores_as_it_says() -> None:
         assert_matches(f1, expected[f"{prefix}f1"], vector["abs_tol"], prefix)
 
 
-def test_a_threshold_turns_only_what_is_above_it_into_no_answer() -> None:
-    vector = vectors()["squad_v2_threshold"]
-    rows = vector["inputs"]["rows"]
-    for threshold, wanted in vector["expected"].items():
-        found = [
-            squad.with_threshold(
-                Score(row["exact"], row["f1"]),
-                has_answer=row["has_answer"],
-                no_answer_probability=row["no_answer_probability"],
-                threshold=float(threshold),
-            )
-            for row in rows
-        ]
-        assert_matches(100 * sum(s.exact for s in found) / len(rows), wanted["exact"], 1e-9)
-        assert_matches(100 * sum(s.f1 for s in found) / len(rows), wanted["f1"], 1e-9)
-    at_it = squad.with_threshold(
-        Score(1, 1), has_answer=True, no_answer_probability=0.5, threshold=0.5
-    )
-    assert at_it == Score(1, 1)
-
-
 @pytest.mark.parametrize(
     ("said", "golds", "exact", "f1"),
     [

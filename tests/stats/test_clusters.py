@@ -9,7 +9,7 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import f_oneway, t
+from scipy.stats import t
 
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics.bootstrap import cluster_bootstrap
@@ -18,7 +18,6 @@ from evenhand.statistics.clusters import (
     cluster_sums,
     clustered_mean,
     clustered_ratio,
-    intracluster_correlation,
     naive_mean,
 )
 
@@ -232,33 +231,6 @@ def test_shifting_every_value_shifts_the_interval(rows: list[tuple[int, int]], s
     plain, moved = clustered_mean(values, keys), clustered_mean(values + shift, keys)
     assert moved.se == pytest.approx(plain.se, abs=1e-9)
     assert moved.low == pytest.approx(plain.low + shift, abs=1e-8)
-
-
-def test_the_intracluster_correlation_of_equal_clusters_follows_from_the_f_test() -> None:
-    rng = np.random.default_rng(5)
-    table = rng.normal(size=(30, 1)) + rng.normal(size=(30, 6))
-    f = f_oneway(*table).statistic
-    found = intracluster_correlation(table.ravel(), np.repeat(np.arange(30), 6))
-    assert found == pytest.approx((f - 1) / (f - 1 + 6))
-
-
-def test_the_design_effect_of_the_correlation_is_the_ratio_of_the_variances() -> None:
-    keys = np.repeat(np.arange(300), 4)
-    rng = np.random.default_rng(6)
-    values = rng.normal(size=300)[keys] + rng.normal(size=keys.size)
-    icc = intracluster_correlation(values, keys)
-    measured = (clustered_mean(values, keys).se / naive_mean(values).se) ** 2
-    assert measured == pytest.approx(1 + 3 * icc, rel=0.02)
-
-
-@pytest.mark.parametrize(
-    ("values", "keys"), [([1, 2], [0, 0]), ([1, 2], [0, 1]), ([1] * 4, "aabb")]
-)
-def test_an_intracluster_correlation_without_two_levels_of_spread_is_undefined(
-    values: list[float], keys: list[int]
-) -> None:
-    with pytest.raises(Undefined):
-        intracluster_correlation(values, keys)
 
 
 def test_all_of_bbq_takes_a_fraction_of_a_second() -> None:

@@ -7,38 +7,20 @@ import pytest
 
 from evenhand.errors import Undefined
 from evenhand.statistics.agreement import (
-    fleiss_kappa,
+    fleiss_of_totals,
+    fleiss_sums,
     krippendorff_alpha,
     quadratic_weighted_kappa,
-    randolph_kappa,
     rater_agreement,
 )
-from evenhand.statistics.bootstrap import cluster_bootstrap, cluster_bootstrap_exact
+from evenhand.statistics.bootstrap import cluster_bootstrap, cluster_bootstrap_exact, of_all
 from evenhand.statistics.clusters import cluster_sums, clustered_mean, naive_mean
-from evenhand.statistics.effects import (
-    cliffs_delta,
-    cohen_d_pooled,
-    cohen_dz,
-    cohen_h,
-    hedges_gz,
-)
-from evenhand.statistics.equivalence import tost_paired
-from evenhand.statistics.multiplicity import benjamini_hochberg, bonferroni, holm
+from evenhand.statistics.effects import cohen_dz
+from evenhand.statistics.multiplicity import benjamini_hochberg, holm
 from evenhand.statistics.paired import Changes, mcnemar_p, sign_flip
-from evenhand.statistics.planning import (
-    detectable_mean,
-    items_for_two_proportions,
-    items_needed,
-    pairs_for_mcnemar,
-)
-from evenhand.statistics.proportions import (
-    binomial_p,
-    clopper_pearson,
-    rule_of_three,
-    wilson,
-    zero_event_upper,
-)
-from evenhand.statistics.tables import chi_square, fisher_p, friedman, odds_ratio
+from evenhand.statistics.planning import detectable_mean, items_needed
+from evenhand.statistics.proportions import clopper_pearson, wilson, zero_event_upper
+from evenhand.statistics.tables import chi_square, fisher_p, friedman
 
 from .golden import assert_matches, vectors
 
@@ -56,10 +38,9 @@ def _fleiss(given: Given) -> dict[str, Any]:
     table = given["table"]
     parts = rater_agreement(table)
     return {
-        "kappa": _or_null(lambda: fleiss_kappa(table)),
+        "kappa": _or_null(lambda: of_all(fleiss_sums(table), fleiss_of_totals)),
         "P_bar": parts.observed,
         "P_e": parts.by_use,
-        "randolph_kappa": randolph_kappa(table),
     }
 
 
@@ -98,7 +79,6 @@ def _chi2_2x2(given: Given) -> dict[str, Any]:
         "p_uncorrected": plain.p_value,
         "chi2_yates": yates.chi2,
         "p_yates": yates.p_value,
-        "odds_ratio": odds_ratio(table),
         "fisher_exact_p": fisher_p(table),
     }
 
@@ -125,7 +105,6 @@ def _win_rate(given: Given) -> dict[str, Any]:
         "win_rate": score.estimate,
         "wilson": [score.low, score.high],
         "clopper_pearson": [exact.low, exact.high],
-        "exact_binomial_p_two_sided": binomial_p(wins, n),
     }
 
 
@@ -180,15 +159,7 @@ def _sign_flip(given: Given) -> dict[str, Any]:
 
 
 def _effects(given: Given) -> dict[str, Any]:
-    differences, one, two = given["paired_differences"], given["group1"], given["group2"]
-    return {
-        "cohen_dz": cohen_dz(differences),
-        "hedges_gz_approx": hedges_gz(differences, exact=False),
-        "hedges_gz_exact": hedges_gz(differences),
-        "cohen_d_pooled": cohen_d_pooled(one, two),
-        "cliffs_delta": cliffs_delta(one, two),
-        "cohen_h": cohen_h(given["p1"], given["p2"]),
-    }
+    return {"cohen_dz": cohen_dz(given["paired_differences"])}
 
 
 def _friedman(given: Given) -> dict[str, Any]:
@@ -207,41 +178,10 @@ def _multiplicity(given: Given) -> dict[str, Any]:
     return {
         "holm": list(holm(raw)),
         "bh": list(benjamini_hochberg(raw)),
-        "bonferroni": list(bonferroni(raw)),
         "n_reject_raw": sum(p <= alpha for p in raw),
         "n_reject_holm": sum(p <= alpha for p in holm(raw)),
         "n_reject_bh": sum(p <= alpha for p in benjamini_hochberg(raw)),
     }
-
-
-def _tost(given: Given) -> dict[str, Any]:
-    x, y = given["x"], given["y"]
-    any_margin = tost_paired(x, y, 1.0)
-    by_margin = {}
-    for margin in given["margins"]:
-        found = tost_paired(x, y, margin)
-        inside = -margin < found.low and found.high < margin
-        assert inside == found.equivalent
-        by_margin[str(margin)] = {"p": found.p_value, "equivalent_at_0_05": found.equivalent}
-    return {
-        "mean_difference": any_margin.estimate,
-        "se": any_margin.se,
-        "ci90": [any_margin.low, any_margin.high],
-        "by_margin": by_margin,
-    }
-
-
-def _two_proportions(given: Given) -> dict[str, Any]:
-    found = items_for_two_proportions(given["p1"], given["p2"], given["alpha"], given["power"])
-    return {"n_per_arm": found.exact, "n_per_arm_ceil": found.n}
-
-
-def _connor(given: Given) -> dict[str, Any]:
-    rows = []
-    for row in given["rows"]:
-        found = pairs_for_mcnemar(row["p_fixed"], row["p_broken"], given["alpha"], given["power"])
-        rows.append({"n": found.exact, "n_ceil": found.n})
-    return {"rows": rows}
 
 
 def _mde(given: Given) -> dict[str, Any]:
@@ -261,12 +201,7 @@ def _mde(given: Given) -> dict[str, Any]:
 
 
 def _zero_events(given: Given) -> dict[str, Any]:
-    return {
-        "rows": [
-            {"n": n, "rule_of_three": rule_of_three(n), "exact_upper95": zero_event_upper(n)}
-            for n in given["n"]
-        ]
-    }
+    return {"rows": [{"n": n, "exact_upper95": zero_event_upper(n)} for n in given["n"]]}
 
 
 CHECKS: dict[str, Callable[[Given], dict[str, Any]]] = {
@@ -295,18 +230,28 @@ CHECKS: dict[str, Callable[[Given], dict[str, Any]]] = {
     "friedman_1": _friedman,
     "multiplicity_1": _multiplicity,
     "multiplicity_ties": _multiplicity,
-    "tost_paired": _tost,
-    "power_two_proportions": _two_proportions,
-    "power_mcnemar": _connor,
     "mde_paired": _mde,
     "zero_events": _zero_events,
 }
 
 
+# Numbers of the vectors that nothing in this package needs.
+NOT_COMPUTED = {
+    "randolph_kappa", "odds_ratio", "exact_binomial_p_two_sided", "bonferroni", "rule_of_three",
+    "hedges_gz_approx", "hedges_gz_exact", "cohen_d_pooled", "cliffs_delta", "cohen_h",
+}  # fmt: skip
+
+
+def _computed(expected: Any) -> Any:
+    if isinstance(expected, dict):
+        return {key: _computed(expected[key]) for key in expected if key not in NOT_COMPUTED}
+    return [_computed(value) for value in expected] if isinstance(expected, list) else expected
+
+
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_golden_vector_is_reproduced(name: str) -> None:
     vector = vectors()[name]
-    got, expected = CHECKS[name](vector["inputs"]), vector["expected"]
+    got, expected = CHECKS[name](vector["inputs"]), _computed(vector["expected"])
     assert expected
     wanted = {key: got[key] for key in expected}  # a vector may ask for less than we compute
     assert_matches(wanted, expected, vector["abs_tol"], name)

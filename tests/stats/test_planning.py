@@ -5,39 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats.power import NormalIndPower, TTestPower
-from statsmodels.stats.proportion import proportion_effectsize
+from statsmodels.stats.power import TTestPower
 
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics.clusters import clustered_mean
 from evenhand.statistics.multiplicity import holm
-from evenhand.statistics.paired import mcnemar_p
 from evenhand.statistics.planning import (
     design_effect,
     detectable_change,
     detectable_mean,
-    items_for_two_proportions,
     items_needed,
-    pairs_for_mcnemar,
     power_of,
 )
-
-
-@pytest.mark.parametrize(("first", "second"), [(0.5, 0.6), (0.85, 0.9), (0.02, 0.01), (1, 0.9)])
-def test_two_independent_shares_agree_with_statsmodels(first: float, second: float) -> None:
-    effect = proportion_effectsize(first, second)
-    theirs = NormalIndPower().solve_power(abs(effect), alpha=0.05, power=0.8)
-    found = items_for_two_proportions(first, second)
-    assert found.exact == pytest.approx(theirs, rel=1e-4)
-    assert found == items_for_two_proportions(second, first)
-
-
-def test_the_planned_number_of_pairs_reaches_its_power() -> None:
-    rng, n = np.random.default_rng(1), pairs_for_mcnemar(0.10, 0.05).n
-    drawn = rng.multinomial(n, [0.10, 0.05, 0.85], size=2_000)
-    known = {tuple(row): mcnemar_p(int(row[0]), int(row[1])) for row in drawn[:, :2]}
-    reached = np.mean([known[tuple(row)] <= 0.05 for row in drawn[:, :2]])
-    assert reached == pytest.approx(0.8, abs=0.05)  # the exact test is a little conservative
 
 
 def test_the_planned_number_of_clustered_items_reaches_its_power() -> None:
@@ -129,10 +108,6 @@ def test_likeness_within_clusters_costs_items_and_contrast_saves_them() -> None:
 
 def test_a_difference_of_zero_needs_no_finite_number_of_items() -> None:
     with pytest.raises(Undefined):
-        items_for_two_proportions(0.4, 0.4)
-    with pytest.raises(Undefined):
-        pairs_for_mcnemar(0.1, 0.1)
-    with pytest.raises(Undefined):
         items_needed(0, 1)
     with pytest.raises(Undefined):
         detectable_mean(0, 1)
@@ -143,8 +118,6 @@ def test_a_difference_of_zero_needs_no_finite_number_of_items() -> None:
 
 
 def test_a_plan_that_makes_no_sense_is_a_user_error() -> None:
-    with pytest.raises(UserError):
-        pairs_for_mcnemar(0.7, 0.6)
     with pytest.raises(UserError):
         power_of(0.1, 0.1, 10, family=1, together=2)
     with pytest.raises(UserError):

@@ -42,8 +42,8 @@ class Cast:
     def models(self) -> tuple[ChatModel, ...]:
         """The models of the cast, each once; of one behind a reply cache, the model itself."""
         players = (self.default, *self.roles.values())
-        found = [model.model if isinstance(model, AskOnce) else model for model in players]
-        return tuple({id(model): model for model in found}.values())
+        models = [model.model if isinstance(model, AskOnce) else model for model in players]
+        return tuple({id(model): model for model in models}.values())
 
     def through(self, wrap: Callable[[ChatModel], ChatModel]) -> "Cast":
         """Give the same cast with each model wrapped, once per model."""
@@ -58,9 +58,9 @@ class Cast:
         is."""
         roles: dict[str, dict[str, Any]] = {}
         for agent in agents:
-            said = roles.setdefault(agent.role, {**self.model_for(agent.role).describe()})
+            player = roles.setdefault(agent.role, {**self.model_for(agent.role).describe()})
             if (system := self.system_for(agent)) is not None:
-                said["system"] = system
+                player["system"] = system
         return {"default": self.default.describe(), **roles}
 
     async def close(self) -> None:

@@ -110,15 +110,15 @@ class Conversation:
         self._refuse_undeclared(agent)
         require_tools((agent,), self._cast)
         messages = instructed(_worded(agent, variables), self._cast.system_for(agent))
-        said = await self._turn(agent, messages)
+        sample = await self._turn(agent, messages)
         try:
-            return self._read(agent, said)
+            return self._read(agent, sample)
         except UnreadableReply as problem:
             if agent.raw:  # a text that is to be continued is no place for a remark
                 raise
             note = _REASK.render({"problem": str(problem)[:200]})
-            shown = Message("assistant", said.text[:_QUOTED_BACK])
-            again = await self._turn(agent, (*messages, shown, *note))
+            quoted = Message("assistant", sample.text[:_QUOTED_BACK])
+            again = await self._turn(agent, (*messages, quoted, *note))
         try:
             return self._read(agent, again)
         except UnreadableReply as problem:
@@ -127,10 +127,10 @@ class Conversation:
                 kind, f"{agent.role} replied twice in another form; {problem.detail}"
             ) from None
 
-    def _read(self, agent: Agent[_R], said: Sample) -> _R:
+    def _read(self, agent: Agent[_R], sample: Sample) -> _R:
         """Read a reply less the tags of its prompt that the model copied into it: they fence what
         it was shown and are no part of what it says. The turn on record keeps them."""
-        reply, taken_off = _untagged(_read(agent, said), agent.prompt.uses.fences)
+        reply, taken_off = _untagged(_read(agent, sample), agent.prompt.uses.fences)
         self.tags_taken_off += taken_off
         return reply
 
@@ -184,8 +184,8 @@ class Conversation:
         self._asked[sha] = occurrence + 1
         seed = None
         if self._seed is not None:
-            place = f"{self._seed}:{self._item_id}:{sha}:{occurrence}".encode()
-            seed = int.from_bytes(hashlib.sha256(place).digest()[:4], "big") >> 1
+            key = f"{self._seed}:{self._item_id}:{sha}:{occurrence}".encode()
+            seed = int.from_bytes(hashlib.sha256(key).digest()[:4], "big") >> 1
         request.sha256, request.occurrence, request.seed = sha, occurrence, seed
         return request
 
@@ -266,11 +266,11 @@ def _settings(request: ModelRequest) -> bytes:
     return orjson.dumps(settings if request.prompt is None else {**settings, "raw": True})
 
 
-def _read(agent: Agent[_R], said: Sample) -> _R:
+def _read(agent: Agent[_R], sample: Sample) -> _R:
     try:
-        return agent.reply.read_sample(said)
+        return agent.reply.read_sample(sample)
     except UnreadableReply as problem:
-        if said.finish != "length" or agent.max_tokens == 1:  # one token is all that was wanted
+        if sample.finish != "length" or agent.max_tokens == 1:  # one token is all that was wanted
             raise
         detail = f"the reply ended at the token limit (--reply-tokens): {problem.detail}"
         raise UnreadableReply("cut_off", detail) from None
@@ -280,8 +280,8 @@ def _untagged(reply: _R, tags: frozenset[str]) -> tuple[_R, int]:
     """Take the tags off a reply's words. One that has no words but tags is as good as empty, and
     what is left is held to the form of the reply again."""
     words = {name: value for name, value in reply if isinstance(value, str)}
-    found = {name: without_tags(value, tags) for name, value in words.items()}
-    changed = {name: text.strip() for name, (text, count) in found.items() if count}
+    cleaned = {name: without_tags(value, tags) for name, value in words.items()}
+    changed = {name: text.strip() for name, (text, count) in cleaned.items() if count}
     if not changed:
         return reply, 0
     try:
@@ -290,7 +290,7 @@ def _untagged(reply: _R, tags: frozenset[str]) -> tuple[_R, int]:
         bare = None
     if bare is None or (isinstance(bare, FreeText) and not bare.text):
         raise UnreadableReply("empty", "the reply has no words but the prompt's own tags")
-    return bare, sum(count for _, count in found.values())
+    return bare, sum(count for _, count in cleaned.values())
 
 
 def _encodable(reply: ModelReply) -> ModelReply:

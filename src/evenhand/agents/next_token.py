@@ -37,10 +37,10 @@ class NextToken(_OneToken):
 
     @classmethod
     def read_sample(cls, sample: Sample) -> Self:
-        found = next_token.likeliest(sample)
-        if not found:
+        probabilities = next_token.likeliest(sample)
+        if not probabilities:
             raise ModelRefused(next_token.NONE_CAME)
-        return cls(probabilities=found)
+        return cls(probabilities=probabilities)
 
     @property
     def most_unlisted(self) -> float:
@@ -68,18 +68,22 @@ class OnScale(_OneToken):
 
     @classmethod
     def read_sample(cls, sample: Sample) -> Self:
-        said, listed = sample.text.strip().casefold()[:40], next_token.likeliest(sample) or None
-        if listed:
-            next_token.of_scale(listed, cls.scale)  # refuses a list that hardly has one of them
-        elif said not in cls.scale:
-            raise UnreadableReply("off_scale", f"{said!r} is none of {', '.join(cls.scale)}")
-        return cls(said=said, probabilities=listed)
+        text, probabilities = (
+            sample.text.strip().casefold()[:40],
+            next_token.likeliest(sample) or None,
+        )
+        if probabilities:
+            # refuses a list that hardly has one of them
+            next_token.of_scale(probabilities, cls.scale)
+        elif text not in cls.scale:
+            raise UnreadableReply("off_scale", f"{text!r} is none of {', '.join(cls.scale)}")
+        return cls(said=text, probabilities=probabilities)
 
     @property
     def weighted(self) -> float | None:
         """The mean of the marks, each weighted by the probability of its word."""
-        listed = self.probabilities
-        return None if listed is None else next_token.weighted(listed, self.scale)
+        probabilities = self.probabilities
+        return None if probabilities is None else next_token.weighted(probabilities, self.scale)
 
     @property
     def mark(self) -> float:

@@ -26,5 +26,5 @@ def repairs_of(method: str) -> Repairs | None:
     installed."""
     if method not in registry.names("methods"):
         return None
-    found = getattr(registry.load("methods", method), "repairs", None)
-    return found if isinstance(found, Repairs) else None
+    repairs = getattr(registry.load("methods", method), "repairs", None)
+    return repairs if isinstance(repairs, Repairs) else None

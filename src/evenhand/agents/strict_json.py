@@ -52,11 +52,11 @@ def unfenced(text: str) -> str:
 
 def _depth(text: str) -> int:
     deepest = depth = 0
-    for found in _STRINGS_OR_BRACKETS.finditer(text):
-        if found[0] in "[{":
+    for match in _STRINGS_OR_BRACKETS.finditer(text):
+        if match[0] in "[{":
             depth += 1
             deepest = max(deepest, depth)
-        elif found[0] in "]}":
+        elif match[0] in "]}":
             depth -= 1
     return deepest
 

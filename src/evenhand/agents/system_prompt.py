@@ -8,6 +8,6 @@ def instructed(messages: tuple[Message, ...], system: str | None) -> tuple[Messa
     its own: many chat templates take no second one."""
     if system is None:
         return messages
-    own = messages[0].content if messages[0].role == "system" else ""
-    first = Message("system", f"{system}\n\n{own}" if own else system)
-    return (first, *messages[1:]) if own else (first, *messages)
+    agent_system = messages[0].content if messages[0].role == "system" else ""
+    first = Message("system", f"{system}\n\n{agent_system}" if agent_system else system)
+    return (first, *messages[1:]) if agent_system else (first, *messages)

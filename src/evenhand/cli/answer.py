@@ -74,8 +74,8 @@ def answer(
         final = asyncio.run(_ask(item, chosen, settings, turns, aloud=show_trace and not json))
     except EvenhandError as error:
         if show_trace and turns and not json:
-            said = conversation(turns, (), str(error), prompts=show_prompts)
-            out.print(terminal.render(said))
+            trace = conversation(turns, (), str(error), prompts=show_prompts)
+            out.print(terminal.render(trace))
         raise
     if json:
         print_json({**_described(final), "turns": turns if show_trace else len(turns)})
@@ -111,8 +111,8 @@ async def _ask(
 
 def _heard(turn: Turn) -> Text:
     """Who has just spoken, and how it begins."""
-    said = turn.texts[0] if turn.texts else f"FAILED: {turn.error_message}"
-    begins = " ".join(said.split())[:_BEGINNING]
+    text = turn.texts[0] if turn.texts else f"FAILED: {turn.error_message}"
+    begins = " ".join(text.split())[:_BEGINNING]
     return Text(f"{turn.index + 1}. {turn.role} · {turn.seconds:.1f} s · {begins}", style="dim")
 
 
@@ -142,17 +142,17 @@ def _harm(final: Answer, turns: Sequence[Turn], method: Method) -> list[str]:
     if first is None or last is None or judge is None:
         return []
     change = f"{first:.2f} → {last:.2f}" if len(final.drafts) > 1 else f"{last:.2f}"
-    own = judge in {speakers[agent.role] for agent in agents if agent.kind == "writer"}
-    return [f"harm {change} ({'the model’s own judgement' if own else f'by {judge}'})"]
+    self_judged = judge in {speakers[agent.role] for agent in agents if agent.kind == "writer"}
+    return [f"harm {change} ({'the model’s own judgement' if self_judged else f'by {judge}'})"]
 
 
 def _spent(turns: Sequence[Turn]) -> str:
     calls = sum(1 for turn in turns if turn.attempts)
-    made = f"{calls} call{'' if calls == 1 else 's'}"
+    summary = f"{calls} call{'' if calls == 1 else 's'}"
     if any(turn.attempts and turn.prompt_tokens is None for turn in turns):
-        return f"{made}, tokens not counted by the endpoint"
+        return f"{summary}, tokens not counted by the endpoint"
     tokens = sum((turn.prompt_tokens or 0) + (turn.completion_tokens or 0) for turn in turns)
-    return f"{made}, {tokens:,} tokens"
+    return f"{summary}, {tokens:,} tokens"
 
 
 def _described(final: Answer) -> dict[str, object]:

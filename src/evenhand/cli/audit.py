@@ -27,17 +27,17 @@ def decisions() -> Callable[..., None]:
     """The command: the instrument's own options, with the table as an argument."""
     instrument = instrument_named("decisions")
 
-    def command(options: RunOptions, **own: Any) -> None:
-        full = own.pop("full")
-        run(instrument, options, own, full=full)
+    def command(options: RunOptions, **values: Any) -> None:
+        full = values.pop("full")
+        run(instrument, options, values, full=full)
 
     hints = get_type_hints(instrument.options)
-    own = [parameter_of(one, hints[one.name])
-           for one in fields(instrument.options) if one.name != "table"]  # fmt: skip
+    parameters = [parameter_of(field, hints[field.name])
+           for field in fields(instrument.options) if field.name != "table"]  # fmt: skip
     first = Parameter("options", Parameter.POSITIONAL_OR_KEYWORD)
     table = Parameter("table", Parameter.KEYWORD_ONLY, annotation=_Table)
     full = Parameter("full", Parameter.KEYWORD_ONLY, default=False, annotation=Full)
-    command.__signature__ = Signature([first, table, *own, full])  # type: ignore[attr-defined]
+    command.__signature__ = Signature([first, table, *parameters, full])  # type: ignore[attr-defined]
     command.__name__ = "decisions"
     command.__doc__ = (
         "Audit who was selected or scored above the median, by group, beside what chance alone "
@@ -47,7 +47,7 @@ def decisions() -> Callable[..., None]:
         "Example: evenhand audit decisions people.csv --groups sex,race --outcome selected --out "
         "runs/audit"
     )
-    dropped = {one.name for one in fields(RunOptions)} - set(_KEPT)
+    dropped = {field.name for field in fields(RunOptions)} - set(_KEPT)
     return with_run_options(command, without=dropped)
 
 

@@ -43,7 +43,7 @@ def compare(
     # A folder may hold the runs of several likelihood sets.
     sets = {} if "," in f"{before}{after}" else runs_at(after)
     if sets:
-        found = compare_sets(runs_at(before), sets)
+        comparisons = compare_sets(runs_at(before), sets)
     else:
         runs = runs_named(before), runs_named(after)
         for run in (*runs[0], *runs[1]):
@@ -51,12 +51,12 @@ def compare(
         if runs[0][0].record.source.get("benchmark") == BENCHMARK:
             folders = " ".join(str(run.path) for run in (*runs[0], *runs[1]))
             raise UserError(f"these are audits of judges: evenhand judge-compare {folders}")
-        found = [compared(instrument_of(runs[1][0]), *runs)]
+        comparisons = [compared(instrument_of(runs[1][0]), *runs)]
     if json:
-        several = [plain(one.to_dict()) for one in found]
+        several = [plain(comparison.to_dict()) for comparison in comparisons]
         print_json(several[0] if len(several) == 1 else {"sets": several})
     else:
-        for one in found:
-            out.print(terminal_of(one, full=full))
-    if any(left for one in found for left in one.not_run):
+        for comparison in comparisons:
+            out.print(terminal_of(comparison, full=full))
+    if any(left for comparison in comparisons for left in comparison.not_run):
         raise typer.Exit(UNFINISHED)

@@ -54,14 +54,14 @@ def conformance(
         suite.write(write)
         out.print(f"the suite is in {write}: README.md says its form", soft_wrap=True)
         return
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "suite"
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory) / "suite"
         suite.write(folder)
         properties = suite.read_properties(folder)
-        found = [
+        results = [
             asyncio.run(_scored(name, run_by, folder)) for name, run_by in _paired(tool, python)
         ]
-    outcomes: list[Outcome] = [(one.tool, judge(properties, one)) for one in found]
+    outcomes: list[Outcome] = [(result.tool, judge(properties, result)) for result in results]
     _show(properties, outcomes, markdown=markdown, json=json)
     if any(is_broken(judged) for _, judged in outcomes):
         raise typer.Exit(2)
@@ -70,7 +70,7 @@ def conformance(
 def _paired(tools: list[str] | None, pythons: list[str] | None) -> list[tuple[str, str]]:
     """Each tool with the Python that runs it."""
     tools = tools or [_OURS]
-    elsewhere = [one for one in tools if one != _OURS]
+    elsewhere = [tool for tool in tools if tool != _OURS]
     pythons = pythons or [sys.executable] * len(elsewhere)
     if len(pythons) != len(elsewhere):
         raise UserError(
@@ -78,7 +78,7 @@ def _paired(tools: list[str] | None, pythons: list[str] | None) -> list[tuple[st
             "give one for each, or none"
         )
     by_tool = iter(pythons)
-    return [(one, "" if one == _OURS else next(by_tool)) for one in tools]
+    return [(tool, "" if tool == _OURS else next(by_tool)) for tool in tools]
 
 
 async def _scored(name: str, python: str, folder: Path) -> Scores:
@@ -101,9 +101,9 @@ def _show(
 
 def _plain(properties: list[Property], outcomes: list[Outcome]) -> dict[str, Any]:
     return {
-        "properties": [one.model_dump(include={"name", "says", "because"}) for one in properties],
+        "properties": [prop.model_dump(include={"name", "says", "because"}) for prop in properties],
         "tools": [
-            {"tool": tool, "properties": [asdict(one) for one in judged]}
+            {"tool": tool, "properties": [asdict(verdict) for verdict in judged]}
             for tool, judged in outcomes
         ],
     }

@@ -88,13 +88,13 @@ def _run_and_show(order: Order, *, json: bool) -> None:
     run = RunReader(order.out)
     if not run.totals().items:  # stopped before the first: nothing to report
         end(ended, below_floor=True)
-    found = debates(run, order.prices)
-    open_folder(order.out).replace("debates.json", to_json(found))
+    report = debates(run, order.prices)
+    open_folder(order.out).replace("debates.json", to_json(report))
     if json:
-        print_json(found.to_dict())
+        print_json(report.to_dict())
     else:
-        out.print(terminal_of(found))
-    end(ended, below_floor=found.summary.coverage.below_floor)
+        out.print(terminal_of(report))
+    end(ended, below_floor=report.summary.coverage.below_floor)
 
 
 _FIXED = ("method", "wording", "set_", "system")  # the debaters' words are the method itself

@@ -49,12 +49,12 @@ def sweep(
 
     Example: evenhand debate sweep topics.jsonl --plan plan.toml --out runs/sweep
     """
-    asked = read_plan(plan)
+    sweep_plan = read_plan(plan)
     source = JsonlFile(file)
     items = list(source.read(0, len(source)))
-    orders = _orders(options, asked, items)
+    orders = _orders(options, sweep_plan, items)
     if options.dry_run:
-        show_dry_run({one.out: one.request() for one in orders.values()}, json=options.json)
+        show_dry_run({order.out: order.request() for order in orders.values()}, json=options.json)
     runs: dict[int, RunReader] = {}
     for roles, order in orders.items():
         err.print(f"debates of {roles} roles", style="dim")
@@ -67,26 +67,26 @@ def sweep(
         runs[roles] = RunReader(order.out)
     if options.pilot:
         return
-    said = {roles: statements(run) for roles, run in runs.items()}
-    arms = asked.arms().items()
-    found = DebateSweep(
-        arms=tuple(_swept(name, arm, said[arm.roles], Path(options.out_)) for name, arm in arms)
+    by_roles = {roles: statements(run) for roles, run in runs.items()}
+    arms = sweep_plan.arms().items()
+    result = DebateSweep(
+        arms=tuple(_swept(name, arm, by_roles[arm.roles], Path(options.out_)) for name, arm in arms)
     )
-    (Path(options.out_) / "sweep.json").write_bytes(to_json(found))
+    (Path(options.out_) / "sweep.json").write_bytes(to_json(result))
     if options.json:
-        print_json(plain(found.to_dict()))
+        print_json(plain(result.to_dict()))
     else:
-        out.print(terminal_of(found))
-    end(Ended(), below_floor=any(one.folder is None for one in found.arms))
+        out.print(terminal_of(result))
+    end(Ended(), below_floor=any(arm.folder is None for arm in result.arms))
 
 
 def _orders(options: RunOptions, plan: SweepPlan, items: list[Item]) -> dict[int, Order]:
     """An order for each number of roles. All are looked at before the first call."""
     orders = {}
     for roles, (rounds, topics) in plan.debates().items():
-        kept, method = first_topics(items, topics), Debate(rounds=rounds, roles=roles)
-        order = options.order(ItemList(kept), method)
-        refuse_too_long(method, kept, order)
+        selected, method = first_topics(items, topics), Debate(rounds=rounds, roles=roles)
+        order = options.order(ItemList(selected), method)
+        refuse_too_long(method, selected, order)
         orders[roles] = replace(
             order,
             out=f"{order.out}/debates-{roles}",
@@ -111,39 +111,39 @@ def refuse_too_long(method: Debate, items: Iterable[Item], order: Order) -> None
 
 def _within_caps(order: Order, every: Mapping[int, Order]) -> Order:
     """The order, with what the others left of the caps."""
-    others = (one.out for one in every.values() if one is not order)
+    others = (other.out for other in every.values() if other is not order)
     return left_for(order, order, spent_within(order, others))
 
 
 def _swept(name: str, arm: Arm, every: list[Statement], folder: Path) -> SweptArm:
-    said = first_of(every, rounds=arm.rounds, topics=arm.topics)
-    place = folder / "pairs" / name
+    selected = first_of(every, rounds=arm.rounds, topics=arm.topics)
+    path = folder / "pairs" / name
     split = Split(per_topic=_PER_TOPIC, train_pairs=arm.pairs)
     sides, why = {"train": 0, "test": 0}, None
     try:
-        built = from_statements(said, Pairing(), split)
+        built = from_statements(selected, Pairing(), split)
     except UserError as problem:
         why = str(problem)
     else:
         sides = {side: len(pairs) for side, pairs in built.pairs.items()}
-        write_once(place, built)
+        write_once(path, built)
     return SweptArm(
         name=name,
         setting=arm,
-        statements=len(said),
-        high=share_high(said),
+        statements=len(selected),
+        high=share_high(selected),
         train_pairs=sides["train"],
         test_pairs=sides["test"],
-        folder=None if why else str(place),
+        folder=None if why else str(path),
         why=why,
     )
 
 
-def write_once(place: Path, built: Built) -> None:
+def write_once(folder: Path, built: Built) -> None:
     """Write a folder of pairs, or leave the one that is there if it is the same."""
-    if not place.exists():
-        dataset.write(place, built.pairs, built.report, UNKNOWN_LICENSE)
+    if not folder.exists():
+        dataset.write(folder, built.pairs, built.report, UNKNOWN_LICENSE)
         return
     account = orjson.dumps(built.report.to_dict(), option=orjson.OPT_INDENT_2)
-    if (place / dataset.REPORT_FILE).read_bytes() != account:
-        raise UserError(f"{place} holds the pairs of another plan; name another folder with --out")
+    if (folder / dataset.REPORT_FILE).read_bytes() != account:
+        raise UserError(f"{folder} holds the pairs of another plan; name another folder with --out")

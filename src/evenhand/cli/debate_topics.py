@@ -91,36 +91,36 @@ def topics(
         max_cost=max_cost,
         max_calls=max_calls,
     )
-    found, ended = _asked(order, kinds, count)
+    by_type, ended = _asked(order, kinds, count)
     if ended.stopped or ended.capped_by:
         end(ended, below_floor=False)
-    _conclude_topics(kinds, found, count, out_, json=json)
+    _conclude_topics(kinds, by_type, count, out_, json=json)
 
 
-def _chosen(types: str | None, known: Mapping[str, BiasType]) -> dict[str, BiasType]:
+def _chosen(types: str | None, available: Mapping[str, BiasType]) -> dict[str, BiasType]:
     if types is None:
-        return dict(known)
+        return dict(available)
     names = list(dict.fromkeys(name.strip() for name in types.split(",") if name.strip()))
-    unknown = [name for name in names if name not in known]
+    unknown = [name for name in names if name not in available]
     if unknown or not names:
         raise UserError(
-            f"--types: {unknown[0] if unknown else 'nothing'} is none of {', '.join(known)}; "
+            f"--types: {unknown[0] if unknown else 'nothing'} is none of {', '.join(available)}; "
             "others come from a file, with --roles"
         )
-    return {name: known[name] for name in names}
+    return {name: available[name] for name in names}
 
 
 def _own(path: Path, kinds: Iterable[str]) -> dict[str, Distinct]:
     try:
-        given = listed(path.read_text("utf-8"))
+        own_topics = listed(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read: {error}") from None
-    if not given:
+    if not own_topics:
         raise UserError(f"{path} holds no topic; write one a line")
-    found = {name: Distinct() for name in kinds}
-    for distinct in found.values():
-        distinct.add(given)
-    return found
+    by_type = {name: Distinct() for name in kinds}
+    for distinct in by_type.values():
+        distinct.add(own_topics)
+    return by_type
 
 
 def _asked(
@@ -128,79 +128,79 @@ def _asked(
 ) -> tuple[dict[str, Distinct], Ended]:
     """Batches until every type has its topics. What is missing after a run is asked for by a next
     one with other batches, each in a folder of its own; a run that brings nothing is the last."""
-    found = {name: Distinct() for name in kinds}
-    asked = dict.fromkeys(kinds, 0)
+    by_type = {name: Distinct() for name in kinds}
+    batch_counts = dict.fromkeys(kinds, 0)
     spent, ended = Spent(), Ended()
     for number in range(1, _TRIES + 1):
         items = []
         for name, kind in kinds.items():
-            missing = max(0, count - len(found[name].kept))
+            missing = max(0, count - len(by_type[name].kept))
             batches = math.ceil(missing * _SURPLUS / PER_BATCH)
-            items += [batch(name, kind, asked[name] + n) for n in range(batches)]
-            asked[name] += batches
+            items += [batch(name, kind, batch_counts[name] + n) for n in range(batches)]
+            batch_counts[name] += batches
         if not items:
             break
-        one = _of_try(order, number, spent, ItemList(items))
-        ended = execute(one)
-        spent += spent_on(one.out, order.prices)
+        attempt = _of_try(order, number, spent, ItemList(items))
+        ended = execute(attempt)
+        spent += spent_on(attempt.out, order.prices)
         if ended.stopped or ended.capped_by:
-            return found, replace(ended, calls=spent.calls)
-        before = sum(len(distinct.kept) for distinct in found.values())
-        _collect(RunReader(one.out), found)
-        if sum(len(distinct.kept) for distinct in found.values()) == before:
+            return by_type, replace(ended, calls=spent.calls)
+        before = sum(len(distinct.kept) for distinct in by_type.values())
+        _collect(RunReader(attempt.out), by_type)
+        if sum(len(distinct.kept) for distinct in by_type.values()) == before:
             break
-    return found, ended
+    return by_type, ended
 
 
 def _of_try(order: Order, number: int, spent: Spent, source: ItemList) -> Order:
     """The order of one try, with what the earlier ones left of the caps."""
-    one = replace(
+    attempt = replace(
         order,
         source=source,
         out=f"{order.out}/{number}",
         replay=order.replay and f"{order.replay}/{number}",
     )
-    return left_for(one, order, spent)
+    return left_for(attempt, order, spent)
 
 
-def _collect(run: RunReader, found: Mapping[str, Distinct]) -> None:
+def _collect(run: RunReader, by_type: Mapping[str, Distinct]) -> None:
     rows = run.results().select("status", "drafts", "tags").collect()
     for status, drafts, tags in rows.iter_rows():
         if status == "answered":
             name = next(tag["value"] for tag in tags if tag["name"] == "bias_type")
-            found[name].add(draft["text"] for draft in drafts)
+            by_type[name].add(draft["text"] for draft in drafts)
 
 
 def _conclude_topics(
     kinds: Mapping[str, BiasType],
-    found: Mapping[str, Distinct],
+    by_type: Mapping[str, Distinct],
     count: int | None,
     path: Path,
     *,
     json: bool,
 ) -> None:
     """Write the file and say how many of each type it has. `count` was asked for, if anything."""
-    kept = {name: distinct.kept[:count] for name, distinct in found.items()}
-    lines = chain.from_iterable(debate_items(name, kinds[name], kept[name]) for name in kinds)
+    chosen = {name: distinct.kept[:count] for name, distinct in by_type.items()}
+    lines = chain.from_iterable(debate_items(name, kinds[name], chosen[name]) for name in kinds)
     data = b"".join(orjson.dumps(line) + b"\n" for line in lines)
     LocalFolder(path.parent).replace(path.name, data)
     numbers = {
         name: {
             "listed": distinct.seen,
             "duplicates": distinct.duplicates,
-            "topics": len(kept[name]),
+            "topics": len(chosen[name]),
             "wanted": count,
         }
-        for name, distinct in found.items()
+        for name, distinct in by_type.items()
     }
-    short = [name for name in kept if count is not None and len(kept[name]) < count]
+    short = [name for name in chosen if count is not None and len(chosen[name]) < count]
     if json:
         print_json({"file": str(path), "types": numbers})
     else:
         _show_topics(numbers, path)
     for name in short:
         err.print(
-            f"{name}: {len(kept[name])} of {count} topics; the model repeats itself. Take fewer, "
+            f"{name}: {len(chosen[name])} of {count} topics; the model repeats itself. Take fewer, "
             "a stronger model as topic_writer, or a list of yours (--from)",
             soft_wrap=True,
         )

@@ -37,22 +37,22 @@ def demo(
 
     Example: evenhand demo
     """
-    shown = Demo(folder)
-    shown.copy()
+    demonstration = Demo(folder)
+    demonstration.copy()
     if not json:
         out.print(_OPENING)
     parts: list[Played] = []
-    waiting = shown.played()
-    while (one := _computed(waiting)) is not None:
-        parts.append(one)
+    waiting = demonstration.played()
+    while (played := _computed(waiting)) is not None:
+        parts.append(played)
         if not json:
-            _part(len(parts), one)
-    with err.status(Text(f"writing {shown.page}")):  # a name of a folder is no markup
-        shown.write_page()
+            _part(len(parts), played)
+    with err.status(Text(f"writing {demonstration.page}")):  # a name of a folder is no markup
+        demonstration.write_page()
     if json:
-        print_json(_plain(shown, parts))
+        print_json(_plain(demonstration, parts))
     else:
-        _ending(shown, parts)
+        _ending(demonstration, parts)
 
 
 def _computed(parts: Iterator[Played]) -> Played | None:
@@ -60,25 +60,25 @@ def _computed(parts: Iterator[Played]) -> Played | None:
         return next(parts, None)
 
 
-def _part(number: int, one: Played) -> None:
+def _part(number: int, played: Played) -> None:
     out.print()
-    out.rule(Text(f"{number}. {one.part.title}", style="bold"), align="left", style="dim")
-    out.print(Text(one.part.says))
+    out.rule(Text(f"{number}. {played.part.title}", style="bold"), align="left", style="dim")
+    out.print(Text(played.part.says))
     out.print()
-    out.print(terminal.render(page(one.finding, one.part.tables)))
+    out.print(terminal.render(page(played.finding, played.part.tables)))
     out.print()
-    out.print(Text(f"made by  {one.model.says}", style="dim"))
-    for command in one.part.again:
+    out.print(Text(f"made by  {played.model.says}", style="dim"))
+    for command in played.part.again:
         out.print(Text(f"repeat   {command}", style="dim"), soft_wrap=True)
 
 
-def _ending(shown: Demo, parts: list[Played]) -> None:
+def _ending(demonstration: Demo, parts: list[Played]) -> None:
     out.print()
     out.rule(Text("What now", style="bold"), align="left", style="dim")
-    out.print(Text(f"wrote  {shown.page}, to be opened in a browser"))
+    out.print(Text(f"wrote  {demonstration.page}, to be opened in a browser"))
     if not installed():
         out.print(Text("       with charts: pip install 'evenhand[report]', then evenhand demo"))
-    for command in _next(shown):
+    for command in _next(demonstration):
         out.print(Text(f"next   {command}"), soft_wrap=True)
     out.print(
         Text(
@@ -87,37 +87,37 @@ def _ending(shown: Demo, parts: list[Played]) -> None:
         )
     )
     out.print()
-    for says, sha256 in {one.model.says: one.model.sha256 for one in parts}.items():
+    for model_name, sha256 in {played.model.says: played.model.sha256 for played in parts}.items():
         if sha256:
-            out.print(Text(f"Weights of {says}, sha256\n  {sha256}", style="dim"))
+            out.print(Text(f"Weights of {model_name}, sha256\n  {sha256}", style="dim"))
 
 
-def _next(shown: Demo) -> list[str]:
+def _next(demonstration: Demo) -> list[str]:
     """Give three commands that work right there, as the package is installed."""
-    runs = shown.out / "runs"
+    runs = demonstration.out / "runs"
     commands = (
         ("compare", runs / "bbq-default", runs / "bbq-stardtox", "--full"),
         ("runs", "show", runs / "bbq-stardtox"),
         ("runs", "report", runs / "rankings", "--full"),
     )
-    return [shlex.join(["evenhand", *map(str, one)]) for one in commands]
+    return [shlex.join(["evenhand", *map(str, command)]) for command in commands]
 
 
-def _plain(shown: Demo, parts: list[Played]) -> dict[str, Any]:
+def _plain(demonstration: Demo, parts: list[Played]) -> dict[str, Any]:
     return {
-        "page": str(shown.page),
+        "page": str(demonstration.page),
         "parts": [
             {
-                **one.part.model_dump(),
-                "runs": one.runs,
-                "model": one.model.model_dump(),
-                "finding": _finding(one),
+                **played.part.model_dump(),
+                "runs": played.runs,
+                "model": played.model.model_dump(),
+                "finding": _finding(played),
             }
-            for one in parts
+            for played in parts
         ],
-        "next": _next(shown),
+        "next": _next(demonstration),
     }
 
 
-def _finding(one: Played) -> Any:
-    return plain(one.finding if isinstance(one.finding, Choice) else one.finding.to_dict())
+def _finding(played: Played) -> Any:
+    return plain(played.finding if isinstance(played.finding, Choice) else played.finding.to_dict())

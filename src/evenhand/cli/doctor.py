@@ -100,8 +100,8 @@ def endpoint(
     findings = asyncio.run(examine())
     healthy = all(finding.good is not False for finding in findings)
     if json:
-        found = {"probe": prober.result and prober.result.model_dump()} if prober else {}
-        print_json({"healthy": healthy, "findings": findings, **found})
+        extra = {"probe": prober.result and prober.result.model_dump()} if prober else {}
+        print_json({"healthy": healthy, "findings": findings, **extra})
     if not healthy:
         raise typer.Exit(1)
 
@@ -111,8 +111,8 @@ def _of_judge(config: Config, judge: str | None) -> Config:
     if judge is None:
         return config
     if judge not in config.models:
-        known = ", ".join(sorted(config.models))
-        raise UserError(f"--judge: the config has no model {judge!r}; it has: {known}")
+        available = ", ".join(sorted(config.models))
+        raise UserError(f"--judge: the config has no model {judge!r}; it has: {available}")
     return config.model_copy(update={"models": {"default": config.models[judge]}})
 
 
@@ -127,9 +127,11 @@ async def _all(config: Config, prober: Prober | None = None) -> AsyncIterator[Fi
 
 def _keys(config: Config) -> Iterator[Finding]:
     """Which variable goes to which host, said before anything is sent."""
-    for what, place in config.key_places().items():
-        state = configuration.state_of_key(place.variable)
-        yield Finding(_KEY, True, f"{place.variable}{state} goes to {place.origin} for {what}")
+    for what, destination in config.key_places().items():
+        state = configuration.state_of_key(destination.variable)
+        yield Finding(
+            _KEY, True, f"{destination.variable}{state} goes to {destination.origin} for {what}"
+        )
 
 
 def _installed() -> Iterator[Finding]:
@@ -163,8 +165,8 @@ async def _endpoint(config: ModelConfig, prober: Prober | None) -> AsyncIterator
         yield finding
     if prober is not None and finding.good:
         async with configuration.endpoint(config, name) as model:
-            async for what, good, said in prober.lines(model):
-                yield Finding(what, good, said)
+            async for what, good, message in prober.lines(model):
+                yield Finding(what, good, message)
 
 
 async def _abilities(endpoint: Endpoint) -> AsyncIterator[Finding]:

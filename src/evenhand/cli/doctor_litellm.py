@@ -76,9 +76,9 @@ def litellm(
         print_json({"passages": passages})
     else:
         _show(passages)
-    found = {one.found for one in passages}
-    if found != {"repaired"}:
-        raise typer.Exit(ERROR if "leaks" in found else OPEN)
+    outcomes = {passage.found for passage in passages}
+    if outcomes != {"repaired"}:
+        raise typer.Exit(ERROR if "leaks" in outcomes else OPEN)
 
 
 async def _all(address: str, model: str | None, key: str | None) -> list[Passage]:
@@ -115,12 +115,12 @@ async def _tried(
     session: aiohttp.ClientSession, address: str, model: str, route: str, stream: bool
 ) -> Passage:
     phrase = secrets.token_hex(8)
-    asked = f"Repeat this and say nothing else: evenhand-canary-{phrase}"
+    prompt = f"Repeat this and say nothing else: evenhand-canary-{phrase}"
     body: dict[str, Any] = {"model": model, "stream": stream}
     body |= (
-        {"input": asked}
+        {"input": prompt}
         if route.endswith("responses")
-        else {"messages": [{"role": "user", "content": asked}]}
+        else {"messages": [{"role": "user", "content": prompt}]}
     )
     try:
         async with session.post(f"{address}{route}", json=body) as response:
@@ -194,9 +194,9 @@ def _name(route: str, stream: bool) -> str:
 def _show(passages: list[Passage]) -> None:
     styles = {"repaired": "green", "leaks": "bold red", "open": "yellow"}
     table = Table.grid(padding=(0, 2, 0, 0))
-    for one in passages:
-        mark = Text(one.found, style=styles[one.found])
-        table.add_row(mark, _name(one.route, one.stream), Text(one.said))
+    for passage in passages:
+        mark = Text(passage.found, style=styles[passage.found])
+        table.add_row(mark, _name(passage.route, passage.stream), Text(passage.said))
     out.print(table)
-    if any(one.found == "leaks" for one in passages):
+    if any(passage.found == "leaks" for passage in passages):
         out.print(_CONFIGURE, highlight=False)

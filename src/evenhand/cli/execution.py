@@ -183,11 +183,11 @@ def show_dry_run(
         code: The exit code.
         more: Of `experiments.dry_run`.
     """
-    found = asyncio.run(dry_run(requests, **more))
+    preview = asyncio.run(dry_run(requests, **more))
     if json:
-        print_json(plain(found.to_dict()))
+        print_json(plain(preview.to_dict()))
     else:
-        out.print(terminal_of(found))
+        out.print(terminal_of(preview))
     raise typer.Exit(code)
 
 

@@ -17,27 +17,27 @@ from evenhand.views import terminal_of
 def show_forecast(order: Order, ended: Ended, *, json: bool) -> None:
     """Print it, and leave with the code of a run that was stopped or capped."""
     try:
-        found = forecast(RunReader(order.out), ended.pilot or (), order.prices)
+        expected = forecast(RunReader(order.out), ended.pilot or (), order.prices)
     except UserError:
         end(ended, below_floor=False)  # if it was stopped, that is why
         raise
-    found = replace(
-        found,
+    expected = replace(
+        expected,
         in_flight=order.in_flight,
         limits=ended.limits,
-        next=_next_command(order, found),
+        next=_next_command(order, expected),
     )
     if json:
-        print_json(found.to_dict())
+        print_json(expected.to_dict())
     else:
-        out.print(terminal_of(found))
+        out.print(terminal_of(expected))
     end(ended, below_floor=False)
 
 
-def _next_command(order: Order, found: Forecast) -> str:
+def _next_command(order: Order, expected: Forecast) -> str:
     """What was typed, without the pilot; with a cap where there is a price and none was set."""
     typed = _without_pilot(sys.argv[1:])
-    cost = found.totals.get(COST)
+    cost = expected.totals.get(COST)
     most = cost.high if cost is not None else None
     if most and order.max_cost is None:
         typed += ["--max-cost", f"{two_digits_up(most):g}"]

@@ -116,11 +116,11 @@ def frontier(
     instrument = instrument_named(bench)
     require_harm(instrument)
     chosen = listed(methods, calls, instrument)
-    given = {"preset": preset and preset.value, "per_category": per_category}
-    source, options = sampled(instrument, sample or (), {**given, "sample_seed": sample_seed})
-    borrowing = tuple(one.name for one in chosen if one.lender is not None)
+    values = {"preset": preset and preset.value, "per_category": per_category}
+    source, options = sampled(instrument, sample or (), {**values, "sample_seed": sample_seed})
+    borrowing = tuple(entry.name for entry in chosen if entry.lender is not None)
     if dry_run or pilot:  # who borrows critiques needs the whole run of the lender
-        chosen = [one for one in chosen if one.lender is None]
+        chosen = [entry for entry in chosen if entry.lender is None]
     order = Order(
         source=source,
         method=chosen[0].method,
@@ -143,10 +143,10 @@ def frontier(
         require_certified=require_certified_judges,
     )
     if dry_run:
-        asked = {one.name: replace(order.request(), method=one.method) for one in chosen}
-        show_dry_run(asked, json=json, waiting=borrowing)
+        requests = {entry.name: replace(order.request(), method=entry.method) for entry in chosen}
+        show_dry_run(requests, json=json, waiting=borrowing)
     if require_certified_judges:
-        require_certified(order, [one.method for one in chosen])
+        require_certified(order, [entry.method for entry in chosen])
     services = ConfigServices(order.settings)
     series = Series(
         request=order.request(),
@@ -155,24 +155,24 @@ def frontier(
         calls=calls,
     )
     fresh = fresh_sample(series.measurement, configuration.data_folder()) if confirm else None
-    ended, found = asyncio.run(_swept(series, chosen, calls, fresh))
-    if found is None:
+    ended, result = asyncio.run(_swept(series, chosen, calls, fresh))
+    if result is None:
         end(ended, below_floor=False)
         return
-    _show(found, full=full, json=json)
-    if not isinstance(found, Frontier):
+    _show(result, full=full, json=json)
+    if not isinstance(result, Frontier):
         return
-    written = write_frontier(found, order.out)
+    written = write_frontier(result, order.out)
     if not json:
         out.print(f"{order.out}/{', '.join(written)}", style="dim")
-    end(ended, below_floor=any(one.report.coverage.below_floor for one in found.entries))
+    end(ended, below_floor=any(entry.report.coverage.below_floor for entry in result.entries))
 
 
-def _show(found: Shown, *, full: bool = False, json: bool) -> None:
+def _show(result: Shown, *, full: bool = False, json: bool) -> None:
     if json:
-        print_json(plain(found.to_dict()))
+        print_json(plain(result.to_dict()))
     else:
-        out.print(terminal_of(found, full=full))
+        out.print(terminal_of(result, full=full))
 
 
 async def _swept(
@@ -186,13 +186,13 @@ async def _swept(
             pilot, prices = ended.pilot, request.prices
             runs = series.runs(chosen).items()
             each = {name: forecast(run, pilot, prices).to_dict() for name, run in runs}
-            return ended, whole({name: plain(one) for name, one in each.items()})
+            return ended, whole({name: plain(expected) for name, expected in each.items()})
         if ended.early:
             return ended, None
         arms = await series.arms(chosen)
-        found = findings.frontier(instrument, arms, calls=calls, prices=request.prices)
+        result = findings.frontier(instrument, arms, calls=calls, prices=request.prices)
         if fresh is None:
-            return ended, found
-        return await confirmed(series, chosen, found, fresh, configuration.data_folder())
+            return ended, result
+        return await confirmed(series, chosen, result, fresh, configuration.data_folder())
     finally:
         await series.measurement.services.close()

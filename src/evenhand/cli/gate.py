@@ -80,25 +80,25 @@ def _gate(
     Example: evenhand gate evenhand.gate.toml --baseline runs/main --out runs/now
     """
     options, json = replace(options, out_=options.out_.rstrip("/")), options.json
-    asked = _Asked(file, baseline or [], run or [], as_baseline, options)
+    arguments = _Asked(file, baseline or [], run or [], as_baseline, options)
     with _no_commands_within(sys.stderr if json else sys.stdout):
         if init:
             _write_example(file)
             return
         try:
-            found = _found(asked)
+            result = _found(arguments)
         except (EvenhandError, OSError) as error:
             problem(str(error))
-            found = broken(str(error), str(file))
+            result = broken(str(error), str(file))
         try:
-            _tell(found, options)
+            _tell(result, options)
         except (EvenhandError, OSError) as error:
             problem(str(error))
-            _end(FAILED if found.verdict == "fail" else BROKEN)
+            _end(FAILED if result.verdict == "fail" else BROKEN)
     if environment.on_github():
         stream = sys.stderr if json else sys.stdout
-        stream.write(annotations.render(found))
-    _end(_CODES[found.verdict])
+        stream.write(annotations.render(result))
+    _end(_CODES[result.verdict])
 
 
 def _end(code: int) -> NoReturn:
@@ -114,29 +114,33 @@ def _write_example(file: Path) -> None:
     out.print(f"{file} is written. Next: evenhand gate {file} --as-baseline --out runs/main")
 
 
-def _found(asked: _Asked) -> Gate:
+def _found(arguments: _Asked) -> Gate:
     """Run what is to be run, and judge it; a baseline, a pilot or a stop ends the command."""
-    file, options = read(asked.file), asked.options
-    if not (asked.baseline or asked.as_baseline or options.dry_run or options.pilot):
+    file, options = read(arguments.file), arguments.options
+    if not (arguments.baseline or arguments.as_baseline or options.dry_run or options.pilot):
         raise UserError(
             "nothing to compare with. Keep what is in use as the baseline, then name it:\n"
-            f"evenhand gate {asked.file} --as-baseline --out runs/main\n"
-            f"evenhand gate {asked.file} --baseline runs/main --out runs/now"
+            f"evenhand gate {arguments.file} --as-baseline --out runs/main\n"
+            f"evenhand gate {arguments.file} --baseline runs/main --out runs/now"
         )
-    if asked.run and asked.as_baseline:
+    if arguments.run and arguments.as_baseline:
         raise UserError("--as-baseline makes runs and --run takes finished ones: leave one out")
-    if asked.run and options.system is not None:
+    if arguments.run and options.system is not None:
         raise UserError("--run takes finished runs, which nobody is asked for: leave out --system")
-    if asked.run:
-        return gating.judge(file, asked.baseline, asked.run, prices=_prices(options))
-    if asked.baseline:
-        gating.KeptRuns.at(asked.baseline)  # one that is not there is said before anything is paid
-        if gating.place_of(options.out_) in map(gating.place_of, asked.baseline):
+    if arguments.run:
+        return gating.judge(file, arguments.baseline, arguments.run, prices=_prices(options))
+    if arguments.baseline:
+        gating.KeptRuns.at(
+            arguments.baseline
+        )  # one that is not there is said before anything is paid
+        if gating.place_of(options.out_) in map(gating.place_of, arguments.baseline):
             raise UserError(f"{options.out_} is the baseline: give --out a folder of its own")
-    notes = measured(file, options, None if asked.as_baseline else asked.baseline)
-    if asked.as_baseline:
-        _keep_baseline(file, asked)
-    return gating.judge(file, asked.baseline, [options.out_], prices=_prices(options), notes=notes)
+    notes = measured(file, options, None if arguments.as_baseline else arguments.baseline)
+    if arguments.as_baseline:
+        _keep_baseline(file, arguments)
+    return gating.judge(
+        file, arguments.baseline, [options.out_], prices=_prices(options), notes=notes
+    )
 
 
 def _prices(options: RunOptions) -> Prices | None:
@@ -151,7 +155,7 @@ def measured(
     or a stop ends the command. With the baseline that will judge them, checks that say
     `sequential` end their run when they are decided."""
     prices = _prices(options)
-    jobs = [_job(file, one, options, baseline) for one in file.runs]
+    jobs = [_job(file, run, options, baseline) for run in file.runs]
     if options.dry_run:
         show_dry_run({job.run: job.prepare()[0] for job in jobs}, json=options.json, code=OPEN)
     places = [job.out for job in jobs]
@@ -172,52 +176,52 @@ def measured(
     return gating.finished_before(before, gating.answered(places))
 
 
-def _job(file: GateFile, one: GateRun, options: RunOptions, baseline: Sequence[str] | None) -> Job:
-    if one.instrument.asks != "answers":
+def _job(file: GateFile, run: GateRun, options: RunOptions, baseline: Sequence[str] | None) -> Job:
+    if run.instrument.asks != "answers":
         raise UserError(
-            f"{one.instrument.name} reads log-probabilities: make its run with `evenhand measure "
-            f"{one.instrument.name}`, and give the folder by --run"
+            f"{run.instrument.name} reads log-probabilities: make its run with `evenhand measure "
+            f"{run.instrument.name}`, and give the folder by --run"
         )
-    place = f"{options.out_}/{one.folder}"
+    folder = f"{options.out_}/{run.folder}"
 
     def prepare() -> tuple[Request, Measurement]:
-        replay = f"{options.replay.rstrip('/')}/{one.folder}" if options.replay else None
-        own = replace(options, out_=place, method=one.method, set_=list(one.set), replay=replay,
-                      model=options.model or one.model)  # fmt: skip
-        measurement, order = prepared(one.instrument, own, dict(one.options))
+        replay = f"{options.replay.rstrip('/')}/{run.folder}" if options.replay else None
+        run_options = replace(options, out_=folder, method=run.method, set_=list(run.set),
+                              replay=replay, model=options.model or run.model)  # fmt: skip
+        measurement, order = prepared(run.instrument, run_options, dict(run.options))
         request = order.request()
-        if not one.sequential or baseline is None:
+        if not run.sequential or baseline is None:
             return request, measurement
-        planned = gating.in_blocks_for(file, one, request.source, options.seed)
-        looks = gating.following(file, one, planned, baseline, place) if baseline else None
+        planned = gating.in_blocks_for(file, run, request.source, options.seed)
+        looks = gating.following(file, run, planned, baseline, folder) if baseline else None
         return replace(request, source=planned, following=looks), measurement
 
-    return Job(model=options.model or one.model or "the model", run=one.folder, out=place,
+    return Job(model=options.model or run.model or "the model", run=run.folder, out=folder,
                prepare=prepare)  # fmt: skip
 
 
-def _keep_baseline(file: GateFile, asked: _Asked) -> NoReturn:
-    place = asked.options.out_
-    reports = [report(one.instrument, RunReader(f"{place}/{one.folder}")) for one in file.runs]
-    if asked.options.json:
-        print_json({"baseline": place, "checks": dict(file.folders)})
+def _keep_baseline(file: GateFile, arguments: _Asked) -> NoReturn:
+    folder = arguments.options.out_
+    reports = [report(run.instrument, RunReader(f"{folder}/{run.folder}")) for run in file.runs]
+    if arguments.options.json:
+        print_json({"baseline": folder, "checks": dict(file.folders)})
     else:
-        out.print(f"The baseline is in {place}. Next:")
-        out.print(f"evenhand gate {asked.file} --baseline {place} --out runs/now")
-    _end(BELOW_FLOOR if any(one.coverage.below_floor for one in reports) else 0)
+        out.print(f"The baseline is in {folder}. Next:")
+        out.print(f"evenhand gate {arguments.file} --baseline {folder} --out runs/now")
+    _end(BELOW_FLOOR if any(run_report.coverage.below_floor for run_report in reports) else 0)
 
 
-def _tell(found: Gate, options: RunOptions) -> None:
+def _tell(result: Gate, options: RunOptions) -> None:
     """Show what was found, and write it in every form."""
     if options.json:
-        print_json(plain(found.to_dict()))
+        print_json(plain(result.to_dict()))
     else:
-        out.print(terminal_of(found))
-    written = markdown.render(page_of(found)).encode()
+        out.print(terminal_of(result))
+    written = markdown.render(page_of(result)).encode()
     folder = open_folder(options.out_)
-    made = {"gate.json": to_json(found), "gate.md": written, "junit.xml": junit.render(found),
-            "gate.sarif": sarif.render(found)}  # fmt: skip
-    for name, data in made.items():
+    outputs = {"gate.json": to_json(result), "gate.md": written, "junit.xml": junit.render(result),
+            "gate.sarif": sarif.render(result)}  # fmt: skip
+    for name, data in outputs.items():
         folder.replace(name, data)
     summary = environment.github_summary()
     if summary is not None:

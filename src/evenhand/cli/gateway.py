@@ -135,11 +135,11 @@ def key(json: Json = False) -> None:
 
     Example: evenhand gateway key
     """
-    made, hashed = importlib.import_module("evenhand.gateway.keys").new_key()
+    secret, hashed = importlib.import_module("evenhand.gateway.keys").new_key()
     if json:
-        print_json({"key": made, "hash": hashed})
+        print_json({"key": secret, "hash": hashed})
         return
-    out.print(f"give this to the tenant; it is shown once:\n{made}", highlight=False)
+    out.print(f"give this to the tenant; it is shown once:\n{secret}", highlight=False)
     out.print(f'\nand this goes into the policy file:\nkeys = ["{hashed}"]', highlight=False)
 
 

@@ -50,9 +50,9 @@ def watch(wish: Wish) -> None:
     if wish.key_env and not key:
         raise UserError(f"--key-env {wish.key_env}: this variable is not set, or is empty")
     repairs = Repairs(wish.evidence) if wish.evidence else None
-    shown = _Shown(address, wish.prices, repairs, as_json=wish.as_json)
+    display = _Shown(address, wish.prices, repairs, as_json=wish.as_json)
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_watch(address, key, shown, wish.every))
+        asyncio.run(_watch(address, key, display, wish.every))
 
 
 class _Shown:
@@ -75,35 +75,35 @@ class _Shown:
         with Live(console=out, auto_refresh=False) as self._live:
             yield
 
-    def show(self, seen: Figures | None, problem: str = "") -> None:
+    def show(self, figures: Figures | None, problem: str = "") -> None:
         """Show a look, or that there was none, above what is known from before."""
         if self._json:
-            print_json(self._told(seen, problem))
+            print_json(self._told(figures, problem))
             sys.stdout.flush()
             return
-        self._last = seen or self._last
+        self._last = figures or self._last
         if self._last is None:
             return
         repairs = self._repairs.last() if self._repairs else None
         each = each_repair(self._last, self._prices)
-        shown = terminal.render(page(self._address, self._last, each, repairs, problem))
+        rendered = terminal.render(page(self._address, self._last, each, repairs, problem))
         if self._live is None:
-            out.print(shown)
+            out.print(rendered)
         else:
-            self._live.update(shown, refresh=True)
+            self._live.update(rendered, refresh=True)
 
-    def _told(self, seen: Figures | None, problem: str) -> dict[str, object]:
-        if seen is None:
+    def _told(self, figures: Figures | None, problem: str) -> dict[str, object]:
+        if figures is None:
             return {"gateway": self._address, "error": problem}
-        told = {"gateway": self._address, **asdict(seen)}
-        told["each_repair"] = asdict(each_repair(seen, self._prices))
-        told["latency_is"] = "estimated from buckets"
+        record = {"gateway": self._address, **asdict(figures)}
+        record["each_repair"] = asdict(each_repair(figures, self._prices))
+        record["latency_is"] = "estimated from buckets"
         if self._repairs:
-            told["last_repairs"] = asdict(self._repairs.last())
-        return told
+            record["last_repairs"] = asdict(self._repairs.last())
+        return record
 
 
-async def _watch(address: str, key: str | None, shown: _Shown, every: float | None) -> None:
+async def _watch(address: str, key: str | None, display: _Shown, every: float | None) -> None:
     headers = {"authorization": f"Bearer {key}"} if key else {}
     memory = Memory()
     limit = aiohttp.ClientTimeout(total=_SECONDS)
@@ -113,16 +113,16 @@ async def _watch(address: str, key: str | None, shown: _Shown, every: float | No
         headers=headers, timeout=limit, connector=connector
     ) as session:
         looks = await looked(session, address)
-        with shown.open(lasting=every is not None):
-            shown.show(memory.figures(looks))
+        with display.open(lasting=every is not None):
+            display.show(memory.figures(looks))
             while every is not None:
                 await asyncio.sleep(every)
                 try:
                     looks = await looked(session, address)
                 except UserError as error:  # it may come back
-                    shown.show(None, str(error))
+                    display.show(None, str(error))
                 else:
-                    shown.show(memory.figures(looks))
+                    display.show(memory.figures(looks))
 
 
 async def looked(session: aiohttp.ClientSession, address: str) -> Sequence[Look]:
@@ -131,8 +131,8 @@ async def looked(session: aiohttp.ClientSession, address: str) -> Sequence[Look]
     met = {first.process: first}
     if first.replicas > 1:
         tries = (_one(session, address) for _ in range(_TRIES * first.replicas))
-        found = await asyncio.gather(*tries, return_exceptions=True)  # who is missing is said
-        met |= {look.process: look for look in found if isinstance(look, Look)}
+        results = await asyncio.gather(*tries, return_exceptions=True)  # who is missing is said
+        met |= {look.process: look for look in results if isinstance(look, Look)}
     return [met[name] for name in sorted(met)]
 
 

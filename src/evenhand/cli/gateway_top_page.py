@@ -20,92 +20,98 @@ _LONGEST = 600  # our choice, in signs of a text
 
 
 def page(
-    address: str, seen: Figures, each: EachRepair, found: Found | None, problem: str = ""
+    address: str, figures: Figures, each: EachRepair, recent: Found | None, problem: str = ""
 ) -> Page:
     """Say what a look found: what is wrong first, then what was done, what it took, and repairs."""
-    blocks: list[Block] = [Heading(f"gateway {address}"), Line(_window(seen), "dim")]
-    blocks += [Line(one, "bad") for one in _alarms(seen, problem)]
-    blocks += [GAP, Line(_now(seen)), GAP, _actions(seen), GAP, _refused(seen), GAP]
-    blocks += [_latency(seen), GAP, *_agents(seen, each), GAP, *map(Line, _kept(seen))]
-    return (*blocks, *(_repairs(found) if found else ()))
+    blocks: list[Block] = [Heading(f"gateway {address}"), Line(_window(figures), "dim")]
+    blocks += [Line(alarm, "bad") for alarm in _alarms(figures, problem)]
+    blocks += [GAP, Line(_now(figures)), GAP, _actions(figures), GAP, _refused(figures), GAP]
+    blocks += [_latency(figures), GAP, *_agents(figures, each), GAP, *map(Line, _kept(figures))]
+    return (*blocks, *(_repairs(recent) if recent else ()))
 
 
-def _window(seen: Figures) -> str:
-    span = "since start, " if seen.since_start else "the last "
-    names = ", ".join(seen.processes)
-    of = f"{len(seen.processes)} of {seen.replicas}" if seen.replicas > 1 else "one"
-    met = f"{of} process{'es' * (seen.replicas > 1)} ({names})"
-    joined = f", {seen.joined} of them from the next look on" if seen.joined else ""
-    return f"{span}{duration(seen.seconds)} · {met}{joined}"
+def _window(figures: Figures) -> str:
+    span = "since start, " if figures.since_start else "the last "
+    names = ", ".join(figures.processes)
+    of = f"{len(figures.processes)} of {figures.replicas}" if figures.replicas > 1 else "one"
+    met = f"{of} process{'es' * (figures.replicas > 1)} ({names})"
+    joined = f", {figures.joined} of them from the next look on" if figures.joined else ""
+    return f"{span}{duration(figures.seconds)} · {met}{joined}"
 
 
-def _alarms(seen: Figures, problem: str) -> list[str]:
-    said = [f"{problem}\nWhat follows is the last look before."] if problem else []
-    missed = seen.replicas - len(seen.processes)
+def _alarms(figures: Figures, problem: str) -> list[str]:
+    lines = [f"{problem}\nWhat follows is the last look before."] if problem else []
+    missed = figures.replicas - len(figures.processes)
     if missed > 0:
-        said.append(f"{missed} of {seen.replicas} processes not met: their figures are not in here")
-    if seen.breaker.keys() - {"closed"}:
-        said.append("the breaker is open: the upstream fails, and is left alone for two seconds")
-    for writer in seen.unhealthy:
-        said.append(f"{writer} cannot be written just now")
-    for writer, lost in seen.lost.items():
+        lines.append(
+            f"{missed} of {figures.replicas} processes not met: their figures are not in here"
+        )
+    if figures.breaker.keys() - {"closed"}:
+        lines.append("the breaker is open: the upstream fails, and is left alone for two seconds")
+    for writer in figures.unhealthy:
+        lines.append(f"{writer} cannot be written just now")
+    for writer, lost in figures.lost.items():
         if lost:
-            listed = ", ".join(f"{count:,} {action}" for action, count in lost.items())
-            said.append(f"{writer} lost {sum(lost.values()):,} exchanges since start: {listed}")
-    return said
+            counts = ", ".join(f"{count:,} {action}" for action, count in lost.items())
+            lines.append(f"{writer} lost {sum(lost.values()):,} exchanges since start: {counts}")
+    return lines
 
 
-def _now(seen: Figures) -> str:
-    rate = "?" if seen.a_second is None else f"{seen.a_second:,.2f}"
+def _now(figures: Figures) -> str:
+    rate = "?" if figures.a_second is None else f"{figures.a_second:,.2f}"
     states = ", ".join(
-        state if len(seen.processes) == 1 else f"{state} in {count}"
-        for state, count in seen.breaker.items()
+        state if len(figures.processes) == 1 else f"{state} in {count}"
+        for state, count in figures.breaker.items()
     )
-    return f"{rate} requests/s · {seen.in_flight:,} in flight · breaker {states}"
+    return f"{rate} requests/s · {figures.in_flight:,} in flight · breaker {states}"
 
 
-def _actions(seen: Figures) -> Grid:
+def _actions(figures: Figures) -> Grid:
     rows, tones = [], []
-    for action, count in seen.actions.items():
-        share = seen.shares[action]
+    for action, count in figures.actions.items():
+        share = figures.shares[action]
         rows.append((action, f"{count:,}", "-" if share is None else f"{share:.1%}"))
         tones.append(_TONES.get(action, "plain") if count else "plain")
     return Grid(("action", "exchanges", "share"), tuple(rows), tuple(tones))
 
 
-def _refused(seen: Figures) -> Line:
-    listed = ", ".join(f"{code} {count:,}" for code, count in seen.refused.items())
-    return Line(f"refused: {listed or 'none'}", "open" if listed else "plain")
+def _refused(figures: Figures) -> Line:
+    counts = ", ".join(f"{code} {count:,}" for code, count in figures.refused.items())
+    return Line(f"refused: {counts or 'none'}", "open" if counts else "plain")
 
 
-def _latency(seen: Figures) -> Grid:
+def _latency(figures: Figures) -> Grid:
     rows = [
-        (said, f"{seen.timed[cause]:,}", *map(_seconds, seen.latency[cause].values()))
-        for cause, said in _CAUSES.items()
+        (label, f"{figures.timed[cause]:,}", *map(_seconds, figures.latency[cause].values()))
+        for cause, label in _CAUSES.items()
     ]
     columns = ("seconds (estimates, from buckets)", "timed", "p50", "p99")
     tones: tuple[Tone, ...] = ("plain", "plain", "dim", "dim")
     return Grid(columns, tuple(rows), tones)
 
 
-def _seconds(one: Quantile) -> str:
-    if one.low is None:
+def _seconds(quantile: Quantile) -> str:
+    if quantile.low is None:
         return "-"
-    if one.value is None:
-        return f"above {one.low:g} s"
-    if one.value < 0.1:
-        return f"≈ {one.value * 1000:.{0 if one.value >= 0.01 else 1}f} ms"
-    return f"≈ {one.value:.{0 if one.value >= 10 else 1 if one.value >= 1 else 2}f} s"
+    if quantile.value is None:
+        return f"above {quantile.low:g} s"
+    if quantile.value < 0.1:
+        return f"≈ {quantile.value * 1000:.{0 if quantile.value >= 0.01 else 1}f} ms"
+    return (
+        f"≈ {quantile.value:.{0 if quantile.value >= 10 else 1 if quantile.value >= 1 else 2}f} s"
+    )
 
 
-def _agents(seen: Figures, each: EachRepair) -> list[Line]:
-    tokens = f"{seen.tokens['in']:,} tokens in, {seen.tokens['out']:,} out"
-    said = [Line(f"agents: {seen.calls:,} calls, {tokens}")]
-    if seen.uncounted:
-        unknown = f"the tokens of {seen.uncounted:,} exchanges were not counted by their endpoint"
-        said.append(Line(f"{unknown}: what stands here is the least", "open"))
+def _agents(figures: Figures, each: EachRepair) -> list[Line]:
+    tokens = f"{figures.tokens['in']:,} tokens in, {figures.tokens['out']:,} out"
+    lines = [Line(f"agents: {figures.calls:,} calls, {tokens}")]
+    if figures.uncounted:
+        unknown = (
+            f"the tokens of {figures.uncounted:,} exchanges were not counted by their endpoint"
+        )
+        lines.append(Line(f"{unknown}: what stands here is the least", "open"))
     if each.calls is None or each.tokens is None:
-        return [*said, Line("for each repaired answer: nothing was repaired")]
+        return [*lines, Line("for each repaired answer: nothing was repaired")]
     least = "at least " if each.at_least else ""
     took = f"{each.calls:,.1f} calls, {least}{each.tokens:,.0f} tokens"
     cost = ""
@@ -115,32 +121,34 @@ def _agents(seen: Figures, each: EachRepair) -> list[Line]:
         cost = f" (no price of {', '.join(each.unpriced)})"
     else:
         cost = " (no price file: --prices FILE)"
-    return [*said, Line(f"for each repaired answer: {took}{cost}")]
+    return [*lines, Line(f"for each repaired answer: {took}{cost}")]
 
 
-def _kept(seen: Figures) -> list[str]:
-    said = []
+def _kept(figures: Figures) -> list[str]:
+    lines = []
     for writer in WRITERS:
-        if writer not in seen.lost:
-            said.append(f"{writer}: not kept")
-        elif not seen.lost[writer]:
-            said.append(f"{writer}: 0 lost, {seen.waiting[writer]:,} waiting")
+        if writer not in figures.lost:
+            lines.append(f"{writer}: not kept")
+        elif not figures.lost[writer]:
+            lines.append(f"{writer}: 0 lost, {figures.waiting[writer]:,} waiting")
         else:
-            said.append(f"{writer}: {seen.waiting[writer]:,} waiting; what is lost stands above")
-    return said
+            lines.append(
+                f"{writer}: {figures.waiting[writer]:,} waiting; what is lost stands above"
+            )
+    return lines
 
 
-def _repairs(found: Found) -> list[Block]:
+def _repairs(recent: Found) -> list[Block]:
     blocks: list[Block] = [GAP, Heading("last repairs (on record up to a minute later)")]
-    if found.problem:
-        blocks.append(Line(found.problem, "bad"))
-    if found.without_words:
-        kept = f'{found.without_words:,} folders keep no words: their policy is not content = "on"'
-        blocks.append(Line(kept, "dim"))
-    if not found.repairs and not found.without_words:
+    if recent.problem:
+        blocks.append(Line(recent.problem, "bad"))
+    if recent.without_words:
+        note = f'{recent.without_words:,} folders keep no words: their policy is not content = "on"'
+        blocks.append(Line(note, "dim"))
+    if not recent.repairs and not recent.without_words:
         blocks.append(Line("none that could be found", "dim"))
-    for one in found.repairs:
-        when = datetime.fromtimestamp(one.at, UTC).strftime("%H:%M:%S UTC")
-        blocks.append(Line(f"{when} · {one.tenant} · {one.id}", "dim"))
-        blocks.append(diff(one.before[:_LONGEST], one.after[:_LONGEST]))
+    for repair in recent.repairs:
+        when = datetime.fromtimestamp(repair.at, UTC).strftime("%H:%M:%S UTC")
+        blocks.append(Line(f"{when} · {repair.tenant} · {repair.id}", "dim"))
+        blocks.append(diff(repair.before[:_LONGEST], repair.after[:_LONGEST]))
     return blocks

@@ -78,11 +78,11 @@ class Order:
 
     def settings(self) -> Config:
         """The config file, whose default model is the upstream where none is named."""
-        given = configuration.load(
+        loaded = configuration.load(
             Path(self.config) if self.config else None, self.base_url, self.model
         )
-        if self.base_url or "base_url" in given.default_model().model_fields_set:
-            return given
+        if self.base_url or "base_url" in loaded.default_model().model_fields_set:
+            return loaded
         here = configuration.load(
             Path(self.config) if self.config else None, self.upstream, self.model
         )
@@ -177,15 +177,15 @@ async def _books(
     secret = (configuration.secret(HASHED_WITH) or "").encode()
     replica = str(os.getpid()) if order.replicas > 1 else ""
     if order.evidence:
-        kept = {}
+        kept_by_tenant = {}
         for name in tenants:
             check = policy.check_for(name, "")
-            kept[name] = Kept(
+            kept_by_tenant[name] = Kept(
                 plan=checkers[check].record(), content=check.content, policy=policy.sha256()
             )
         evidence = Evidence(
             order.evidence,
-            kept,
+            kept_by_tenant,
             key=secret,
             replica=replica,
             redact=redact,
@@ -213,11 +213,11 @@ def evaluators(
     policy: Policy, checkers: Mapping[Check, Checker]
 ) -> "dict[tuple[str, str], Evaluator]":
     """Who judges the answers to each tenant on each route."""
-    found = {}
+    by_route = {}
     for tenant, route in product(tuple(policy.tenants) or (ANYBODY,), (*ROUTES, LITELLM_ALONE)):
         check = policy.check_for(tenant, LITELLM if route == LITELLM_ALONE else route)
-        found[tenant, route] = _otel().Evaluator.of(checkers[check], policy)
-    return found
+        by_route[tenant, route] = _otel().Evaluator.of(checkers[check], policy)
+    return by_route
 
 
 def _otel() -> Any:
@@ -276,7 +276,7 @@ def rehearse(order: Order) -> None:
         _otel().otlp().shutdown()
     Upstream(order.upstream)
     if policy.tenants:
-        Keyring({name: one.keys for name, one in policy.tenants.items()})
+        Keyring({name: tenant.keys for name, tenant in policy.tenants.items()})
     if policy.operators:
         Keyring({"operators": policy.operators})
     for check in policy.checks():
@@ -319,16 +319,16 @@ async def _tried(
             await close()
     if problem:
         password = password_in(address)
-        said = problem.replace(password, "[redacted]") if password else problem
-        raise UserError(f"{option}: this store cannot be used: {said}")
+        message = problem.replace(password, "[redacted]") if password else problem
+        raise UserError(f"{option}: this store cannot be used: {message}")
 
 
 def password_in(address: str) -> str:
     """The password that an address holds; empty if it holds none."""
     try:
         parts = urlsplit(address)
-        asked = parse_qs(parts.query).get("password", [""])
-        return parts.password or asked[0]
+        passwords = parse_qs(parts.query).get("password", [""])
+        return parts.password or passwords[0]
     except ValueError:
         return ""
 

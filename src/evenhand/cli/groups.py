@@ -13,8 +13,8 @@ def group_for(unsaid: str, *, bare: bool = False) -> type[TyperGroup]:
 
     class OrCommand(TyperGroup):
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            known = {*self.commands, *self.get_help_option_names(ctx)}
-            said = args[0] in known if args else not bare
-            return super().parse_args(ctx, args if said else [unsaid, *args])
+            names = {*self.commands, *self.get_help_option_names(ctx)}
+            explicit = args[0] in names if args else not bare
+            return super().parse_args(ctx, args if explicit else [unsaid, *args])
 
     return OrCommand

@@ -70,11 +70,11 @@ def _row(settings: Config, name: str) -> dict[str, str | int]:
     row: dict[str, str | int] = {"harm": name, "judge": settings.harms[name].judge}
     try:
         harm = configuration.harm_by_name(settings, name)
-        found = holding(harm, settings.certificates)
+        certificate = holding(harm, settings.certificates)
         counts = {kind: harm.examples.count(harm=kind == "harmful") for kind in _KINDS}
     except UserError as problem:
         return {**row, **dict.fromkeys(_KINDS, ""), "certificate": str(problem)}
-    return {**row, **counts, "certificate": found if isinstance(found, str) else "pass"}
+    return {**row, **counts, "certificate": certificate if isinstance(certificate, str) else "pass"}
 
 
 def _check(
@@ -150,31 +150,31 @@ def _player(harm: OwnHarm, model: ModelConfig, swapped: bool) -> ChatModel:
     return ScorerModel(HarmJudge(harm.asked, endpoint, swapped=swapped))
 
 
-def _sets(listed: str | None, sample: int) -> dict[str, pl.DataFrame]:
-    if listed is None:
+def _sets(text: str | None, sample: int) -> dict[str, pl.DataFrame]:
+    if text is None:
         return {}
-    names = [name.strip() for name in listed.split(",") if name.strip()]
+    names = [name.strip() for name in text.split(",") if name.strip()]
     data = configuration.data_folder()
     tables, left_out = gathered(ToxicitySets(local=data.local, cache=data.cache), names)
-    found = benign(tables, sample)
-    empty = [name for name, table in found.items() if table.is_empty()]
+    texts = benign(tables, sample)
+    empty = [name for name, table in texts.items() if table.is_empty()]
     if empty or left_out:
         raise UserError(
             f"--sets: {(empty or list(left_out))[0]} has no benign texts that name a group, or is "
             "not at hand; sets that do: hatecheck, identity_templates, toxigen"
         )
-    return found
+    return texts
 
 
 def _conclude(order: Order, folder: Path, *, json: bool, full: bool) -> float:
     """Write and show what was found; gives the share of verdicts that could be read."""
-    found, certificate = audit(RunReader(order.out), folder)
-    files.write_report(found, str(order.out))
+    report, certificate = audit(RunReader(order.out), folder)
+    files.write_report(report, str(order.out))
     open_folder(order.out).replace(FILE, certificate.to_bytes())
     if json:
-        print_json(files.plain(found.to_dict()))
+        print_json(files.plain(report.to_dict()))
     else:
-        out.print(terminal_of(found, full=full))
+        out.print(terminal_of(report, full=full))
         out.print(f"{order.out}/report.json, {FILE}", style="dim")
     err.print(f"certificate kept as {keep(certificate, folder)}", soft_wrap=True)
-    return 1 - int(found.more["missing"]) / len(order.source)
+    return 1 - int(report.more["missing"]) / len(order.source)

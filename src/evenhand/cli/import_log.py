@@ -40,25 +40,25 @@ def import_log(
     chosen = instrument_named(instrument) if instrument else _by_task(log)
     if not chosen.elsewhere:
         raise UserError(f"{chosen.name} reads no logs of other tools; bbq does")
-    own = {one.name: one.default for one in fields(chosen.options)}
-    run(chosen, RunOptions(out_=out_, json=json), {**own, "answers": log}, full=full)
+    defaults = {field.name: field.default for field in fields(chosen.options)}
+    run(chosen, RunOptions(out_=out_, json=json), {**defaults, "answers": log}, full=full)
 
 
 def _by_task(log: Path) -> Instrument:
     """Find the instrument that has the task of a log among its names elsewhere."""
-    found = foreign.read(log)
-    if found is None:
+    foreign_log = foreign.read(log)
+    if foreign_log is None:
         raise UserError(
             f"{log} is no log of Inspect (.eval) or lm-evaluation-harness (samples_*.jsonl). Of "
             "answers of your own say what scores them: evenhand measure bbq --answers FILE --out "
             "runs/theirs"
         )
-    task = found.origin.task.rpartition("/")[2]
-    known = list(_loaded())
-    for one in known:
-        if any(task == name or task.startswith(f"{name}_") for name in one.elsewhere):
-            return one
-    those = ", ".join(name for one in known for name in one.elsewhere)
+    task = foreign_log.origin.task.rpartition("/")[2]
+    instruments = list(_loaded())
+    for instrument in instruments:
+        if any(task == name or task.startswith(f"{name}_") for name in instrument.elsewhere):
+            return instrument
+    those = ", ".join(name for instrument in instruments for name in instrument.elsewhere)
     raise UserError(
         f"{log} is of the task {task[:60]!r}; what can be scored: {those}. If it is one of these "
         "under another name, say so with --instrument"

@@ -148,8 +148,10 @@ def _judge_check(
     further = [] if known_pairs is None else _known(known_pairs, sample_seed)
     if labels is not None:
         further += labelled(labels)
-    own = other is not None
-    source = _source(design, families, scenarios, injections, further, margins, own=own)
+    with_own_texts = other is not None
+    source = _source(
+        design, families, scenarios, injections, further, margins, with_own_texts=with_own_texts
+    )
     judges = _names(judge) if judge else ()
     if len(judges) > 1 and not panel:
         raise UserError("--judge: several models make a panel; add --panel, or audit each alone")
@@ -173,8 +175,8 @@ judge_check = with_run_options(
 )
 
 
-def _names(listed: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in listed.split(",") if name.strip())
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _positive(margin: float, option: str) -> float:
@@ -191,27 +193,27 @@ def _source(
     further: list[Item],
     margins: dict[str, float],
     *,
-    own: bool,
+    with_own_texts: bool,
 ) -> AuditSource:
     data = MalibuData()
     drawn_from = data.scenarios(scenarios)
     source = MalibuSource(drawn_from, data.labels(families), design)
     probes = injected(source, drawn_from, injections) + further
-    if own:
+    if with_own_texts:
         probes += to_write(source, drawn_from)
     return AuditSource(source, probes, margins)
 
 
-def _known(listed: str, seed: int) -> list[Item]:
+def _known(text: str, seed: int) -> list[Item]:
     """The pairs of each set that is named, as many as its instrument draws."""
     items: list[Item] = []
-    for name in dict.fromkeys(_names(listed) or (listed,)):
+    for name in dict.fromkeys(_names(text) or (text,)):
         if name not in KNOWN:
             raise UserError(f"--known-pairs: there is no set {name!r}; there are: "
                             f"{', '.join(KNOWN)}")  # fmt: skip
-        found = instrument_named(name)
-        assert isinstance(found, JudgePairs)
-        items += known(name, found.drawn(data_folder(), JudgePairsOptions().sample, seed))
+        instrument = instrument_named(name)
+        assert isinstance(instrument, JudgePairs)
+        items += known(name, instrument.drawn(data_folder(), JudgePairsOptions().sample, seed))
     return items
 
 
@@ -237,22 +239,22 @@ def alone(
 
 def _named(settings: Config, name: str, option: str) -> ModelConfig:
     if name not in settings.models:
-        known = ", ".join(sorted(settings.models))
-        raise UserError(f"{option}: the config has no model {name!r}; it has: {known}")
+        available = ", ".join(sorted(settings.models))
+        raise UserError(f"{option}: the config has no model {name!r}; it has: {available}")
     return settings.models[name]
 
 
 def _conclude(order: Order, *, json: bool, full: bool) -> Coverage | None:
     """Write and show what was found."""
-    found, certificate = audit(RunReader(order.out), order.prices)
-    files.write_report(found, str(order.out))
+    report, certificate = audit(RunReader(order.out), order.prices)
+    files.write_report(report, str(order.out))
     open_folder(order.out).replace(FILE, certificate.to_bytes())
     if json:
-        print_json(files.plain(found.to_dict()))
+        print_json(files.plain(report.to_dict()))
     else:
-        out.print(terminal_of(found, full=full))
+        out.print(terminal_of(report, full=full))
         out.print(f"{order.out}/report.json, {FILE}", style="dim")
     if order.settings.judges is not None:
-        kept = keep(certificate, order.settings.judges.certificates)
-        err.print(f"certificate kept as {kept}", soft_wrap=True)
-    return found.coverage
+        path = keep(certificate, order.settings.judges.certificates)
+        err.print(f"certificate kept as {path}", soft_wrap=True)
+    return report.coverage

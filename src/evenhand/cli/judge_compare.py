@@ -28,8 +28,8 @@ def judge_compare(
 
     Example: evenhand judge-compare runs/judge-a runs/judge-b
     """
-    found = side_by_side([RunReader(run) for run in runs])
+    comparison = side_by_side([RunReader(run) for run in runs])
     if json:
-        print_json(files.plain(found.to_dict()))
+        print_json(files.plain(comparison.to_dict()))
     else:
-        out.print(terminal_of(found, full=full))
+        out.print(terminal_of(comparison, full=full))

@@ -44,24 +44,24 @@ def _judge_scenarios(
         return
     if ended.stopped or ended.capped_by:
         end(ended, below_floor=False)
-    found = written(RunReader(order.out).results().collect())
-    open_folder(order.out).replace(FILE, found.to_bytes())
+    result = written(RunReader(order.out).results().collect())
+    open_folder(order.out).replace(FILE, result.to_bytes())
     counted = {
-        "scenarios": len(found.scenarios),
-        "asked": found.asked,
-        "unequal_length": found.unequal_length,
-        "same_words": found.same_words,
+        "scenarios": len(result.scenarios),
+        "asked": result.asked,
+        "unequal_length": result.unequal_length,
+        "same_words": result.same_words,
         "file": f"{order.out}/{FILE}",
     }
     if options.json:
         print_json(counted)
     else:
         out.print(
-            f"{len(found.scenarios):,} of {found.asked:,} scenarios have two responses; in "
-            f"{found.unequal_length:,} one is over a tenth longer than the other, in "
-            f"{found.same_words:,} both are the same words\n{order.out}/{FILE}"
+            f"{len(result.scenarios):,} of {result.asked:,} scenarios have two responses; in "
+            f"{result.unequal_length:,} one is over a tenth longer than the other, in "
+            f"{result.same_words:,} both are the same words\n{order.out}/{FILE}"
         )
-    end(ended, below_floor=len(found.scenarios) < COVERAGE_FLOOR * found.asked)
+    end(ended, below_floor=len(result.scenarios) < COVERAGE_FLOOR * result.asked)
 
 
 judge_scenarios = with_run_options(

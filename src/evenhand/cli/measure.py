@@ -53,35 +53,35 @@ measure = typer.Typer(
 def command_for(instrument: Instrument) -> Callable[..., None]:
     """The command of one instrument: its own options first, then those of every run."""
 
-    def command(options: RunOptions, **own: Any) -> None:
-        full, until, these = (own.pop(name) for name in ("full", "until", "until_these"))
+    def command(options: RunOptions, **values: Any) -> None:
+        full, until, these = (values.pop(name) for name in ("full", "until", "until_these"))
         if these and until is None:
             raise UserError("--until-these says of what, and not what: add --until MEASURE=MARGIN")
-        asked = None if until is None else Question(until, these)
-        run(instrument, options, own, full=full, until=asked)
+        question = None if until is None else Question(until, these)
+        run(instrument, options, values, full=full, until=question)
 
     hints = get_type_hints(instrument.options)
-    own = [parameter_of(one, hints[one.name]) for one in fields(instrument.options)]
+    parameters = [parameter_of(field, hints[field.name]) for field in fields(instrument.options)]
     more = (("until", None, _Until), ("until_these", False, _UntilThese), ("full", False, Full))
-    own += [Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=kind)
+    parameters += [Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=kind)
             for name, value, kind in more]  # fmt: skip
     first = Parameter("options", Parameter.POSITIONAL_OR_KEYWORD)
-    command.__signature__ = Signature([first, *own])  # type: ignore[attr-defined]
+    command.__signature__ = Signature([first, *parameters])  # type: ignore[attr-defined]
     command.__name__ = instrument.name
     command.__doc__ = _help(instrument)
     return with_run_options(command)
 
 
-def parameter_of(one: "Field[Any]", kind: Any) -> Parameter:
+def parameter_of(field: "Field[Any]", kind: Any) -> Parameter:
     """Make the option of a command from a field of an instrument's options."""
-    said = one.metadata
-    flag = said["flag"] or f"--{one.name.replace('_', '-')}"
-    if kind is bool and one.default:  # what is on must have a way to be switched off
+    metadata = field.metadata
+    flag = metadata["flag"] or f"--{field.name.replace('_', '-')}"
+    if kind is bool and field.default:  # what is on must have a way to be switched off
         flag += f"/--no-{flag.removeprefix('--')}"
-    option = typer.Option(flag, help=said["help"], min=said["least"])
-    default = Parameter.empty if one.default is MISSING else one.default
+    option = typer.Option(flag, help=metadata["help"], min=metadata["least"])
+    default = Parameter.empty if field.default is MISSING else field.default
     return Parameter(
-        one.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
+        field.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
     )
 
 
@@ -98,40 +98,44 @@ def _help(instrument: Instrument) -> str:
 def run(
     instrument: Instrument,
     options: RunOptions,
-    own: dict[str, Any],
+    values: dict[str, Any],
     *,
     full: bool,
     until: Question | None = None,
 ) -> None:
     """Measure, show the report, and leave with the code that says how it went."""
-    measurement, order = prepared(instrument, options, own)
+    measurement, order = prepared(instrument, options, values)
     if until is not None:
         planned = until_decided(instrument, order.source, until, seed=options.seed)
         order = replace(order, source=planned)
     if order.dry_run:
         show_dry_run({order.out: order.request()}, json=options.json)
-    found = asyncio.run(measured(measurement, order.request(), Terminal(order.settings)))
-    if found.ended.pilot is not None:
-        show_forecast(order, found.ended, json=options.json)
+    result = asyncio.run(measured(measurement, order.request(), Terminal(order.settings)))
+    if result.ended.pilot is not None:
+        show_forecast(order, result.ended, json=options.json)
         return
-    if found.report is None:
-        end(found.ended, below_floor=True)
+    if result.report is None:
+        end(result.ended, below_floor=True)
         return
     if options.json:
-        print_json(plain(found.report.to_dict()))
+        print_json(plain(result.report.to_dict()))
     else:
-        out.print(terminal_of(found.report, full=full))
-    end(found.ended, below_floor=found.report.coverage.below_floor)
+        out.print(terminal_of(result.report, full=full))
+    end(result.ended, below_floor=result.report.coverage.below_floor)
 
 
 def of_one_set(instrument: Instrument) -> Callable[..., None]:
     """The command of one likelihood set: `measure likelihood` with this set alone."""
 
-    def command(**given: Any) -> None:
-        likelihood(**given, sets=instrument.name)
+    def command(**options: Any) -> None:
+        likelihood(**options, sets=instrument.name)
 
-    kept = [one for one in signature(likelihood).parameters.values() if one.name != "sets"]
-    command.__signature__ = Signature(kept)  # type: ignore[attr-defined]
+    own_parameters = [
+        parameter
+        for parameter in signature(likelihood).parameters.values()
+        if parameter.name != "sets"
+    ]
+    command.__signature__ = Signature(own_parameters)  # type: ignore[attr-defined]
     command.__name__ = instrument.name
     command.__doc__ = (
         f"{getdoc(instrument) or instrument.title}\n\n"
@@ -153,12 +157,12 @@ def refusal(problem: UserError) -> Callable[..., None]:
 def add(name: str) -> None:
     """Make an instrument a command."""
     try:
-        made = instrument_named(name)
+        instrument = instrument_named(name)
     except UserError as problem:
         any_ = {"allow_extra_args": True, "ignore_unknown_options": True}
         measure.command(name, context_settings=any_)(refusal(problem))
         return
-    built = command_for(made) if made.asks == "answers" else of_one_set(made)
+    built = command_for(instrument) if instrument.asks == "answers" else of_one_set(instrument)
     measure.command(name, no_args_is_help=True)(built)
 
 

@@ -78,43 +78,45 @@ def likelihood(
 
     Example: evenhand measure likelihood --weights weights/smollm2 --out runs/lik-base
     """
-    drawn = draw_sets(
+    sources = draw_sets(
         sets,
         configuration.data_folder(),
         {"sample": sample, "all": all_, "sample_seed": sample_seed, "unseen": unseen},
     )
     settings = configuration.load(config, base_url, model)
-    folders = {name: f"{out_.rstrip('/')}/{name}" if len(drawn) > 1 else out_ for name in drawn}
-    _refuse_other_form(out_, list(drawn))
+    folders = {name: f"{out_.rstrip('/')}/{name}" if len(sources) > 1 else out_ for name in sources}
+    _refuse_other_form(out_, list(sources))
     try:
-        asyncio.run(_run(_Asked(weights, start, settings.default_model()), drawn, folders))
+        asyncio.run(_run(_Asked(weights, start, settings.default_model()), sources, folders))
     except KeyboardInterrupt:
         err.print("stopped; nothing is lost. Run the same command again to go on.")
         raise typer.Exit(STOPPED) from None
-    found = [report(SETS[name], RunReader(folders[name])) for name in drawn]
-    for one in found:
-        write_report(one, one.side.run)
+    reports = [report(SETS[name], RunReader(folders[name])) for name in sources]
+    for set_report in reports:
+        write_report(set_report, set_report.side.run)
     if json:
-        print_json({"sets": [plain(one.to_dict()) for one in found]})
+        print_json({"sets": [plain(set_report.to_dict()) for set_report in reports]})
     else:
-        for one in found:
-            out.print(terminal_of(one), "")
-    if any(one.coverage.below_floor for one in found):
+        for set_report in reports:
+            out.print(terminal_of(set_report), "")
+    if any(set_report.coverage.below_floor for set_report in reports):
         raise typer.Exit(BELOW_FLOOR)
 
 
-def draw_sets(sets: str, data: DataFolder, given: dict[str, Any]) -> dict[str, OptionSource]:
+def draw_sets(sets: str, data: DataFolder, values: dict[str, Any]) -> dict[str, OptionSource]:
     """The samples of the sets in a list with commas. Each set takes those of the given options that
     it has."""
     names = list(dict.fromkeys(name.strip() for name in sets.split(",") if name.strip()))
     if not names:
         raise UserError(f"--sets names no set; there are: {', '.join(SETS)}")
-    drawn = {}
-    for one in map(set_named, names):
-        own = {field.name for field in fields(one.options)}
-        options = one.options_from({name: given[name] for name in given if name in own})
-        drawn[one.name] = one.source(data, options)
-    return drawn
+    sources = {}
+    for instrument in map(set_named, names):
+        option_names = {field.name for field in fields(instrument.options)}
+        options = instrument.options_from(
+            {name: values[name] for name in values if name in option_names}
+        )
+        sources[instrument.name] = instrument.source(data, options)
+    return sources
 
 
 def _refuse_other_form(location: str, sets: list[str]) -> None:
@@ -138,9 +140,9 @@ class _Asked:
 
 
 async def _run(
-    asked: _Asked, sources: Mapping[str, OptionSource], folders: Mapping[str, str]
+    target: _Asked, sources: Mapping[str, OptionSource], folders: Mapping[str, str]
 ) -> None:
-    opened = await _open(asked)
+    opened = await _open(target)
     try:
         for name, source in sources.items():
             progress = Progress()
@@ -160,14 +162,14 @@ async def _again_after_another_start(
         await run_likelihood(other, part, f"{folder}/{OTHER_START}", progress=Progress())
 
 
-async def _open(asked: _Asked) -> LikelihoodModel:
-    if asked.weights is not None:
+async def _open(target: _Asked) -> LikelihoodModel:
+    if target.weights is not None:
         from evenhand.training.local_likelihood import LocalLikelihood  # noqa: PLC0415 torch
 
-        return LocalLikelihood(asked.weights, start=asked.start)
-    if asked.start is not None:
+        return LocalLikelihood(target.weights, start=target.start)
+    if target.start is not None:
         raise UserError("--start is for --weights: an endpoint puts its own token before a text")
-    opened = EchoedLikelihood(await open_model(asked.model))
+    opened = EchoedLikelihood(await open_model(target.model))
     try:
         await opened.check()
     except BaseException:

@@ -113,11 +113,11 @@ class RunOptions:
 
 
 def prepared(
-    instrument: Instrument, options: RunOptions, own: Mapping[str, Any]
+    instrument: Instrument, options: RunOptions, values: Mapping[str, Any]
 ) -> tuple[Measurement, Order]:
     """The measurement of an instrument with its own options, and the order that asks its items."""
-    chosen = instrument.options_from(own)
-    settings = options.settings(answer_tokens=own.get(instrument.answer_tokens or ""))
+    chosen = instrument.options_from(values)
+    settings = options.settings(answer_tokens=values.get(instrument.answer_tokens or ""))
     measurement = Measurement(
         instrument=instrument, options=chosen, services=ConfigServices(settings)
     )
@@ -134,7 +134,7 @@ def with_run_options(
     """A command whose first argument is `RunOptions` takes each of them as an option of its own,
     behind its own ones: written once, they are the same for every benchmark. Those in `without`
     keep their default; `out` is the folder of a command that can do without being told one."""
-    own = list(inspect.signature(command).parameters.values())[1:]
+    own_parameters = list(inspect.signature(command).parameters.values())[1:]
     shared = [
         inspect.Parameter(
             field.name,
@@ -147,10 +147,12 @@ def with_run_options(
     ]
 
     @functools.wraps(command)
-    def whole(**given: Any) -> None:
-        options = RunOptions(**{one.name: given.pop(one.name) for one in shared})
-        command(options, **given)
+    def whole(**values: Any) -> None:
+        options = RunOptions(**{parameter.name: values.pop(parameter.name) for parameter in shared})
+        command(options, **values)
 
-    kept = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
-    whole.__signature__ = inspect.Signature([*kept, *shared])  # type: ignore[attr-defined]
+    keyword_only = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own_parameters
+    ]
+    whole.__signature__ = inspect.Signature([*keyword_only, *shared])  # type: ignore[attr-defined]
     return whole

@@ -35,22 +35,22 @@ def methods(
 
     Example: evenhand methods stardtox
     """
-    known = registry.names("methods")
-    if name is not None and name not in known:
-        raise UserError(f"there is no method {name!r}; there are: {', '.join(known)}")
-    listed = {each: _described(each) for each in known if name in (None, each)}
+    available = registry.names("methods")
+    if name is not None and name not in available:
+        raise UserError(f"there is no method {name!r}; there are: {', '.join(available)}")
+    entries = {each: _described(each) for each in available if name in (None, each)}
     if json:
-        print_json(listed[name] if name else listed)
+        print_json(entries[name] if name else entries)
     elif name:
-        _show_one(name, listed[name])
+        _show_one(name, entries[name])
     else:
-        _show_all(listed)
+        _show_all(entries)
 
 
-def _show_all(listed: dict[str, dict[str, Any]]) -> None:
+def _show_all(entries: dict[str, dict[str, Any]]) -> None:
     table = Table("method", "calls an item", "what it does", box=None, pad_edge=False)
     table.columns[0].no_wrap = table.columns[1].no_wrap = True
-    for name, described in listed.items():
+    for name, described in entries.items():
         table.add_row(name, described["calls_an_item"], Text(described["about"]))
     out.print(table)
     out.print(Text("\nSettings and an example of one: evenhand methods stardtox"))

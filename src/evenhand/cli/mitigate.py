@@ -145,12 +145,12 @@ def mitigate(
         return
     run = RunReader(out_)
     remedy = remedy_of(run, order.settings.certificates)
-    found = summary(run, order.prices, remedy)
+    run_summary = summary(run, order.prices, remedy)
     if json:
-        print_json(found.to_dict())
+        print_json(run_summary.to_dict())
     else:
-        out.print(terminal_of(found))
-    end(ended, below_floor=found.coverage.below_floor)
+        out.print(terminal_of(run_summary))
+    end(ended, below_floor=run_summary.coverage.below_floor)
     if remedy is not None and remedy.accepted is not None and remedy.accepted < min_accepted:
         err.print(
             f"{remedy.accepted:.1%} of the answers were accepted, fewer than {min_accepted:.0%} "

@@ -65,18 +65,18 @@ Full = Annotated[bool, typer.Option("--full", help="Show every estimate, group a
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
-def system_prompt(given: str | None) -> str | None:
+def system_prompt(text: str | None) -> str | None:
     """The system prompt that --system gives: its words, or those of the file behind the @."""
-    if given is None:
+    if text is None:
         return None
-    words = given
-    if given.startswith("@"):
+    words = text
+    if text.startswith("@"):
         try:
-            words = Path(given[1:]).read_text("utf-8")
+            words = Path(text[1:]).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"--system {given}: the file cannot be read: {error}") from None
+            raise UserError(f"--system {text}: the file cannot be read: {error}") from None
     if not words.strip():
-        raise UserError(f"--system {given}: there are no words in it".replace("  ", " "))
+        raise UserError(f"--system {text}: there are no words in it".replace("  ", " "))
     return words.strip()
 
 

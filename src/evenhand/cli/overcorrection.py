@@ -126,23 +126,23 @@ def overcorrection(
     if ended.early:
         end(ended, below_floor=False)
     runs = series.runs(chosen)
-    found = sweep(_INSTRUMENT, runs, _REFERENCE, order.prices)
+    result = sweep(_INSTRUMENT, runs, _REFERENCE, order.prices)
     folder = open_folder(order.out)
-    folder.replace("overcorrection.json", to_json(found))
+    folder.replace("overcorrection.json", to_json(result))
     folder.replace("overcorrection.parquet", to_parquet(outcomes(_INSTRUMENT, runs)))
     if json:
-        print_json(plain(found.to_dict()))
+        print_json(plain(result.to_dict()))
     else:
-        out.print(terminal_of(found))
+        out.print(terminal_of(result))
         out.print(f"{order.out}/overcorrection.json, overcorrection.parquet", style="dim")
-    end(ended, below_floor=found.below_floor)
+    end(ended, below_floor=result.below_floor)
 
 
 def _listed(text: str) -> list[Listed]:
     written = dict.fromkeys(name.strip() for name in text.split(",") if name.strip())
     if not written:
         raise UserError("--method names no method")
-    return [_built(one) for one in written]
+    return [_built(name) for name in written]
 
 
 def _built(written: str) -> Listed:

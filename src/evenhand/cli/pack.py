@@ -80,9 +80,9 @@ def make(
         prices=settings.prices.prices() if settings.prices else None,
         certificates=certificates or settings.certificates,
     )
-    evidence = made([run for place in runs for run in runs_in(place)], to, wishes)
-    said = f"wrote {to}: {len(evidence.runs)} runs, {evidence.figures:,} figures"
-    err.print(Text(f"{said}, {len(evidence.files):,} files"))
+    evidence = made([run for location in runs for run in runs_in(location)], to, wishes)
+    summary = f"wrote {to}: {len(evidence.runs)} runs, {evidence.figures:,} figures"
+    err.print(Text(f"{summary}, {len(evidence.files):,} files"))
     if json:
         print_json(evidence.model_dump())
     if evidence.unfinished:
@@ -109,10 +109,10 @@ def verify(
 
     Example: evenhand pack verify evidence.zip --key public.pem
     """
-    found = verified(file, key=key, previous=previous)
+    result = verified(file, key=key, previous=previous)
     if json:
-        print_json(plain(found.to_dict()))
+        print_json(plain(result.to_dict()))
     else:
-        out.print(terminal_of(found))
-    if found.state != "holds":
-        raise typer.Exit(ERROR if found.state == "differs" else UNFINISHED)
+        out.print(terminal_of(result))
+    if result.state != "holds":
+        raise typer.Exit(ERROR if result.state == "differs" else UNFINISHED)

@@ -107,10 +107,10 @@ def from_debates(
         train_pairs=train_pairs,
         seed=seed,
     )
-    every = [one for run in runs for one in statements(_opened(run))]
-    said = first_of(every, rounds=rounds, topics=topics)
-    err.print(f"pairing {len(said):,} statements", style="dim")
-    _write(from_statements(said, pairing, split), out_, license, json)
+    every = [statement for run in runs for statement in statements(_opened(run))]
+    selected = first_of(every, rounds=rounds, topics=topics)
+    err.print(f"pairing {len(selected):,} statements", style="dim")
+    _write(from_statements(selected, pairing, split), out_, license, json)
 
 
 @pairs.command("from-run", no_args_is_help=True)

@@ -108,15 +108,15 @@ def plan(
     Example: evenhand plan bbq --detect 0.05 --calls 4
     """
     instrument = instrument_named(benchmark)
-    found: planning.Plan | RatioPlan | Designs
+    result: planning.Plan | RatioPlan | Designs
     of_texts = {"--texts": texts, "--screen": screen, "--harmful": harmful,
                 "--correlation": correlation, "--label-price": label_price,
                 "--judge-tokens": judge_tokens}  # fmt: skip
     _refuse_idle(of_texts, calls_per_second, designs=designs)
     if groups is not None or rate is not None or ratio is not None:
-        found = _of_ratios(instrument, groups, rate, ratio, power)
+        result = _of_ratios(instrument, groups, rate, ratio, power)
     else:
-        found = planning.plan(
+        result = planning.plan(
             instrument,
             detect=detect,
             power=power,
@@ -129,23 +129,23 @@ def plan(
             judge = planning.Price(tokens=_JUDGE_TOKENS if judge_tokens is None else judge_tokens,
                                    per_million=price)  # fmt: skip
             rates = Rates(judge=judge, label_price=label_price, calls_per_second=calls_per_second)
-            found = side_by_side(found, rates, _texts(texts, screen, harmful, correlation))
+            result = side_by_side(result, rates, _texts(texts, screen, harmful, correlation))
     if json:
-        print_json(plain(found.to_dict()))
+        print_json(plain(result.to_dict()))
     else:
-        out.print(terminal_of(found))
+        out.print(terminal_of(result))
 
 
 def _refuse_idle(of_texts: dict[str, Any], speed: float | None, *, designs: bool) -> None:
     """Refuse an option that would change nothing."""
-    given = [name for name, value in of_texts.items() if value is not None]
-    if not designs and (given or speed is not None):
+    names = [name for name, value in of_texts.items() if value is not None]
+    if not designs and (names or speed is not None):
         raise UserError(
-            f"{', '.join(given) or '--calls-per-second'}: only designs that are set side by side "
+            f"{', '.join(names) or '--calls-per-second'}: only designs that are set side by side "
             "need it; add --designs"
         )
-    if given and of_texts["--texts"] is None:
-        raise UserError(f"{', '.join(given)}: say how many texts there are, as --texts 10000")
+    if names and of_texts["--texts"] is None:
+        raise UserError(f"{', '.join(names)}: say how many texts there are, as --texts 10000")
 
 
 def _texts(
@@ -153,8 +153,8 @@ def _texts(
 ) -> Texts | None:
     if count is None:
         return None
-    known = None if screen is None else read_screen(screen)
-    return Texts(count=count, harmful=harmful, screen=known, correlation=correlation)
+    screen_file = None if screen is None else read_screen(screen)
+    return Texts(count=count, harmful=harmful, screen=screen_file, correlation=correlation)
 
 
 def _of_ratios(

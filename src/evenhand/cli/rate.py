@@ -61,32 +61,42 @@ def export(
     require_new(out_)
     if len(set(runs)) < len(runs):
         raise UserError("a run is given twice; name each once")
-    kept = key or out_.with_name(f"{out_.name}-key.json")
+    key_path = key or out_.with_name(f"{out_.name}-key.json")
     opened = []
     for run in runs:
         err.print(f"reading {run}", style="dim", soft_wrap=True)
         opened.append(RunReader(run))
     seed = secrets.randbelow(2**32) if seed is None else seed
-    drawn = texts.drawn(opened, sample, seed)
-    made = sheets.export(
-        opened, drawn, out_, kept, raters=raters, overlap=overlap or raters, seed=seed
+    selection = texts.drawn(opened, sample, seed)
+    sheet_key = sheets.export(
+        opened, selection, out_, key_path, raters=raters, overlap=overlap or raters, seed=seed
     )
-    told = texts.naming_a_model(drawn.texts, opened)
-    counted = {rater: len(ids) for rater, ids in made.sheets.items()}
+    naming_count = texts.naming_a_model(selection.texts, opened)
+    counted = {rater: len(ids) for rater, ids in sheet_key.sheets.items()}
     if json:
-        left = {"left_out": made.left_out, "naming_a_model": told, "shared": made.shared}
-        where = {"folder": str(out_), "key": str(kept), "texts": len(made.texts)}
+        left = {
+            "left_out": sheet_key.left_out,
+            "naming_a_model": naming_count,
+            "shared": sheet_key.shared,
+        }
+        where = {"folder": str(out_), "key": str(key_path), "texts": len(sheet_key.texts)}
         print_json({**where, "sheets": counted, **left})
         return
-    out.print(f"{len(made.texts):,} texts, {max(counted.values()):,} for each of {raters} raters")
-    for reason, n in made.left_out.items():
+    out.print(
+        f"{len(sheet_key.texts):,} texts, {max(counted.values()):,} for each of {raters} raters"
+    )
+    for reason, n in sheet_key.left_out.items():
         out.print(f"left out: {n:,} {reason}")
-    if len(runs) > 1 and not made.shared:
+    if len(runs) > 1 and not sheet_key.shared:
         out.print("the runs share no items: each is rated on its own, and none is compared")
-    if told:
-        out.print(f"! {told:,} texts name a model: who reads them may guess where they are from")
-    out.print(f"{out_}: a folder for each rater; {kept}: the key, not for raters", soft_wrap=True)
-    back = f"evenhand rate import SHEET.csv … --key {kept} --out ratings"
+    if naming_count:
+        out.print(
+            f"! {naming_count:,} texts name a model: who reads them may guess where they are from"
+        )
+    out.print(
+        f"{out_}: a folder for each rater; {key_path}: the key, not for raters", soft_wrap=True
+    )
+    back = f"evenhand rate import SHEET.csv … --key {key_path} --out ratings"
     out.print(f"next  {back}", soft_wrap=True)
 
 
@@ -108,13 +118,13 @@ def import_(
     Example: evenhand rate import rater-1.csv rater-2.csv --key sheets-key.json --out ratings
     """
     require_new(out_)
-    known, rows, account = filled.read(files, key)
-    filled.write(out_, known, rows, account)
+    sheet_key, rows, account = filled.read(files, key)
+    filled.write(out_, sheet_key, rows, account)
     if json:
         print_json(account.to_dict())
         return
-    given = account.marks - len(account.missing)
-    out.print(f"{given:,} of {account.marks:,} marks from {len(account.sheets)} sheets")
+    present = account.marks - len(account.missing)
+    out.print(f"{present:,} of {account.marks:,} marks from {len(account.sheets)} sheets")
     for line in account.missing:
         out.print(line, style="dim", soft_wrap=True, markup=False)
     if account.not_returned:
@@ -150,13 +160,13 @@ def agree(
     """
     key, rows, not_returned = filled.load(folder)
     marked = judges.judge_marks(judge, key) if judge else None
-    found = reported(key, rows, not_returned, marked)
+    agreement = reported(key, rows, not_returned, marked)
     if labels is not None:
         labels.write_bytes(judges.labels(key, rows))
         err.print(f"wrote {labels}", soft_wrap=True)
     if json:
-        print_json(plain(found.to_dict()))
+        print_json(plain(agreement.to_dict()))
     else:
-        out.print(terminal_of(found, full=full))
-    if found.coverage.below_floor:
+        out.print(terminal_of(agreement, full=full))
+    if agreement.coverage.below_floor:
         raise typer.Exit(BELOW_FLOOR)

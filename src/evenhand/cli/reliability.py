@@ -30,8 +30,8 @@ def reliability(
     Example: evenhand reliability runs/order0 runs/order1 runs/order2
     """
     readers = [RunReader(run) for run in runs]
-    found = studied(instrument_of(readers[0]), readers)
+    result = studied(instrument_of(readers[0]), readers)
     if json:
-        print_json(plain(found.to_dict()))
+        print_json(plain(result.to_dict()))
     else:
-        out.print(terminal_of(found, full=full))
+        out.print(terminal_of(result, full=full))

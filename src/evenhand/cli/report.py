@@ -57,17 +57,17 @@ def report(
             raise UserError(f"{path}: the name must end in {ending}")
     settings = configuration.load(config, None, None, prices=prices)
     folder = certificates or settings.certificates
-    found = dossier_of(
-        [(run, None) for place in runs for run in runs_in(place)],
+    dossier = dossier_of(
+        [(run, None) for location in runs for run in runs_in(location)],
         title=title,
         prices=settings.prices.prices() if settings.prices else None,
         certificates=folder,
     )
     written = [str(path) for path in files.values() if path is not None]
-    save(found, *written)
+    save(dossier, *written)
     for name in written:
         err.print(Text(f"wrote {name}"))
     if json:
-        print_json(plain(found.to_dict()))
-    if found.unfinished:
+        print_json(plain(dossier.to_dict()))
+    if dossier.unfinished:
         raise typer.Exit(UNFINISHED)

@@ -131,7 +131,7 @@ def _reproduce(
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
-    asked = Asked(
+    arguments = Asked(
         paper=paper_named(paper),
         tables=_tables(paper_named(paper), table),
         out=out_.rstrip("/"),
@@ -153,40 +153,45 @@ def _reproduce(
         wording=wording,
         sample=_pairs("--sample", sample or ()),
     )
-    plan = planned(asked)
+    plan = planned(arguments)
     if dry_run:
         _dry_run(plan, json=json)
     prices_ = plan.settings.prices.prices() if plan.settings.prices else None
     caps = Caps(max_calls=max_calls, max_cost=max_cost, prices=prices_)
     ended, pilots = asyncio.run(run_all(plan.jobs, Terminal(plan.settings), caps))
     if pilot and pilots:
-        free = [name for name, one in asked.paper.runs.items()
-                if one.replays and any(name in table.runs() for table in asked.tables)]  # fmt: skip
+        free = [name for name, run in arguments.paper.runs.items()
+                if run.replays
+                and any(name in table.runs() for table in arguments.tables)]  # fmt: skip
         _show(asyncio.run(forecasts(plan.jobs, pilots, prices_, played_back=free)), json=json)
     if pilot or ended.early:
         end(ended, below_floor=False)
         return
-    found = laid_out(asked, plan)
-    folder = open_folder(f"{asked.out}/{asked.place}")
-    for one in found:
-        folder.replace(f"{one.table}.json", to_json(one))
-        folder.replace(f"{one.table}.md", markdown.render(page_of(one)).encode())
+    reproductions = laid_out(arguments, plan)
+    folder = open_folder(f"{arguments.out}/{arguments.place}")
+    for reproduction in reproductions:
+        folder.replace(f"{reproduction.table}.json", to_json(reproduction))
+        folder.replace(f"{reproduction.table}.md", markdown.render(page_of(reproduction)).encode())
     if json:
-        print_json({"tables": [plain(one.to_dict()) for one in found]})
+        print_json({"tables": [plain(reproduction.to_dict()) for reproduction in reproductions]})
     else:
-        for one in found:  # a table of many models is wider than a terminal: no cell is cut off
-            wide = max(out.width, terminal.width(page_of(one)))
-            out.print(terminal_of(one), "", width=wide, crop=False)
-        names = ", ".join(f"{one.table}.json, {one.table}.md" for one in found)
-        out.print(f"{asked.out}/{asked.place}: {names}", style="dim")
-    end(ended, below_floor=any(one.below_floor for one in found))
+        for (
+            reproduction
+        ) in reproductions:  # a table of many models is wider than a terminal: no cell is cut off
+            wide = max(out.width, terminal.width(page_of(reproduction)))
+            out.print(terminal_of(reproduction), "", width=wide, crop=False)
+        names = ", ".join(
+            f"{reproduction.table}.json, {reproduction.table}.md" for reproduction in reproductions
+        )
+        out.print(f"{arguments.out}/{arguments.place}: {names}", style="dim")
+    end(ended, below_floor=any(reproduction.below_floor for reproduction in reproductions))
 
 
 def _dry_run(plan: Planned, *, json: bool) -> NoReturn:
     """Print what the runs will ask, and which rows cannot be run and why; code 2 if none can."""
-    asked = [job for job in plan.jobs if not job.waits]
+    ready = [job for job in plan.jobs if not job.waits]
     show_dry_run(
-        {f"{job.model}: {job.run}": job.prepare()[0] for job in asked},
+        {f"{job.model}: {job.run}": job.prepare()[0] for job in ready},
         json=json,
         code=0 if plan.jobs else UNFINISHED,
         played_back=[f"{job.model}: {job.run}" for job in plan.jobs if job.played_back],
@@ -195,47 +200,51 @@ def _dry_run(plan: Planned, *, json: bool) -> NoReturn:
     )
 
 
-def _show(found: Shown, *, json: bool) -> None:
+def _show(result: Shown, *, json: bool) -> None:
     if json:
-        print_json(plain(found.to_dict()))
+        print_json(plain(result.to_dict()))
     else:
-        out.print(terminal_of(found))
+        out.print(terminal_of(result))
 
 
 def _tables(paper: Paper, name: str | None) -> tuple[Table, ...]:
     """The tables that were asked for; one that has no recipe says why."""
     if name is None:
-        return tuple(one for one in paper.tables if not one.reason)
-    found = paper.table(name)
-    if found is None or found.reason:
-        listed = {one.table: one for one in catalogue([paper.name]).entries}
-        why = f"{listed[name].where}: {listed[name].reason} " if name in listed else ""
-        there = ", ".join(table for table, one in listed.items() if one.runnable)
+        return tuple(table for table in paper.tables if not table.reason)
+    chosen = paper.table(name)
+    if chosen is None or chosen.reason:
+        entries = {entry.table: entry for entry in catalogue([paper.name]).entries}
+        why = f"{entries[name].where}: {entries[name].reason} " if name in entries else ""
+        there = ", ".join(table for table, entry in entries.items() if entry.runnable)
         raise UserError(f"{paper.name} has no {name} to run. {why}There are: {there}")
-    return (found,)
+    return (chosen,)
 
 
-def _pairs(option: str, given: list[str] | tuple[()]) -> dict[str, str]:
-    found = {}
-    for one in given:
-        name, equals, value = one.partition("=")
+def _pairs(option: str, assignments: list[str] | tuple[()]) -> dict[str, str]:
+    pairs = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
         if not equals:
-            raise UserError(f"{option} {one}: write it as NAME=VALUE")
-        found[name.strip()] = value.strip()
-    return found
+            raise UserError(f"{option} {assignment}: write it as NAME=VALUE")
+        pairs[name.strip()] = value.strip()
+    return pairs
 
 
 def _command(name: str) -> Callable[..., None]:
     """The command of one paper."""
 
-    def command(**given: object) -> None:
-        _reproduce(name, **given)  # type: ignore[arg-type]
+    def command(**options: object) -> None:
+        _reproduce(name, **options)  # type: ignore[arg-type]
 
     paper = paper_named(name)
-    kept = [one for one in signature(_reproduce).parameters.values() if one.name != "paper"]
-    command.__signature__ = Signature(kept)  # type: ignore[attr-defined]
+    own_parameters = [
+        parameter
+        for parameter in signature(_reproduce).parameters.values()
+        if parameter.name != "paper"
+    ]
+    command.__signature__ = Signature(own_parameters)  # type: ignore[attr-defined]
     command.__name__ = name
-    first = next((one for one in paper.order if paper.table(one)), "TABLE")
+    first = next((table for table in paper.order if paper.table(table)), "TABLE")
     command.__doc__ = (
         f"{paper.authors}: {paper.title}\n\n"
         "Each run has a folder within --out and is resumed there; several tables share their runs. "

@@ -36,28 +36,28 @@ def _weights(paper: Paper) -> list[str]:
         "Rows of trained weights are run with `--trained NAME=MODEL`, once the weights are served "
         "([how](training.md)); `'*={model}-{name}'` names all of them.",
     ]
-    for name, one in paper.trained.items():
-        like = f", made as `{one.like}` is" if one.like else ":"
-        parts.append(f"`{name}`: {one.says}{like}" + ("." if one.like else ""))
-        if one.commands:
-            parts.append("```text\n" + "\n".join(one.commands) + "\n```")
+    for name, weights in paper.trained.items():
+        like = f", made as `{weights.like}` is" if weights.like else ":"
+        parts.append(f"`{name}`: {weights.says}{like}" + ("." if weights.like else ""))
+        if weights.commands:
+            parts.append("```text\n" + "\n".join(weights.commands) + "\n```")
     return parts
 
 
 def _figure(paper: Paper, name: str) -> list[str]:
-    one = next(one for one in paper.figures if one.table == name)
-    what = "Cannot be run" if one.result else "No result to reproduce"
-    return [f"## {one.where}: {one.title}", f"{what}: {one.reason}"]
+    figure = next(figure for figure in paper.figures if figure.table == name)
+    what = "Cannot be run" if figure.result else "No result to reproduce"
+    return [f"## {figure.where}: {figure.title}", f"{what}: {figure.reason}"]
 
 
 def _table(paper: Paper, table: Table, tables: Path | None) -> list[str]:
-    found = _ran(paper, table, tables)
-    shown = markdown.render(page_of(found)[1:])  # its first line is the heading here
+    reproduced = _ran(paper, table, tables)
+    body = markdown.render(page_of(reproduced)[1:])  # its first line is the heading here
     needs = f"`evenhand reproduce {paper.name} {table.name}` needs: {in_words(table.needs)}."
     if table.reason:
         needs = f"Cannot be run: {table.reason}"
     elsewhere = [table.elsewhere] if table.elsewhere else []
-    return [f"## {table.where}: {table.title}", needs, *elsewhere, shown]
+    return [f"## {table.where}: {table.title}", needs, *elsewhere, body]
 
 
 def _ran(paper: Paper, table: Table, tables: Path | None) -> Reproduction:

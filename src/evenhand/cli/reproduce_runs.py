@@ -82,8 +82,8 @@ class Asked:
         )
         if model is None:
             return loaded
-        named = loaded.models.get(model)
-        default = named or loaded.default_model().model_copy(update={"model": model})
+        configured = loaded.models.get(model)
+        default = configured or loaded.default_model().model_copy(update={"model": model})
         return loaded.model_copy(update={"models": {**loaded.models, "default": default}})
 
 
@@ -97,43 +97,49 @@ class Planned:
     missing: Mapping[Place, str]
 
 
-def planned(asked: Asked) -> Planned:
+def planned(arguments: Asked) -> Planned:
     """The jobs of every model, each run after the one that it is played back from."""
-    settings = asked.settings(None)
-    names = _by_folder(_models(asked, settings))
-    wanted = asked.paper.in_order(name for table in asked.tables for name in table.runs())
-    for name in asked.only or ():
-        if name not in wanted:
-            raise UserError(f"--only {name}: there is no such run; there are: {', '.join(wanted)}")
-    _check_sample(asked, wanted)
+    settings = arguments.settings(None)
+    names = _by_folder(_models(arguments, settings))
+    run_names = arguments.paper.in_order(
+        name for table in arguments.tables for name in table.runs()
+    )
+    for name in arguments.only or ():
+        if name not in run_names:
+            raise UserError(
+                f"--only {name}: there is no such run; there are: {', '.join(run_names)}"
+            )
+    _check_sample(arguments, run_names)
     jobs: list[Job] = []
     missing: dict[Place, str] = {}
     for label, model in names.items():
-        for name in wanted:
-            why = _why_not(asked, settings, name)
+        for name in run_names:
+            why = _why_not(arguments, settings, name)
             if why:
                 missing[label, name] = why
             else:
-                jobs.append(_job(asked, label, model, name))
-    chosen = [job for job in jobs if not asked.only or job.run in asked.only]
-    if asked.pilot:  # what waits for another run needs the whole of it
+                jobs.append(_job(arguments, label, model, name))
+    chosen = [job for job in jobs if not arguments.only or job.run in arguments.only]
+    if arguments.pilot:  # what waits for another run needs the whole of it
         chosen = [job for job in chosen if not job.waits]
-    jobs = [] if asked.show else chosen
+    jobs = [] if arguments.show else chosen
     return Planned(settings=settings, models=tuple(names), jobs=tuple(jobs), missing=missing)
 
 
-def laid_out(asked: Asked, plan: Planned) -> list[Reproduction]:
+def laid_out(arguments: Asked, plan: Planned) -> list[Reproduction]:
     """Every table that was asked for, from the run folders alone."""
-    found: dict[Place, Found] = {}
+    results: dict[Place, Found] = {}
     for model in plan.models:
-        for name in asked.paper.in_order(name for table in asked.tables for name in table.runs()):
-            one = found_in(asked.folder(model, name))
-            if one is not None:
-                found[model, name] = one
-    missing = {place: why for place, why in plan.missing.items() if place not in found}
+        for name in arguments.paper.in_order(
+            name for table in arguments.tables for name in table.runs()
+        ):
+            result = found_in(arguments.folder(model, name))
+            if result is not None:
+                results[model, name] = result
+    missing = {key: why for key, why in plan.missing.items() if key not in results}
     return [
-        reproduction(asked.paper, table, asked.size, found, missing, plan.models)
-        for table in asked.tables
+        reproduction(arguments.paper, table, arguments.size, results, missing, plan.models)
+        for table in arguments.tables
     ]
 
 
@@ -150,22 +156,22 @@ def _by_folder(models: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def _models(asked: Asked, settings: Config) -> Sequence[str]:
+def _models(arguments: Asked, settings: Config) -> Sequence[str]:
     """The models that were named; else those of the folder, or the one of the endpoint."""
-    if asked.models:
-        return asked.models
-    place = asked.replay or (asked.out if asked.show else None)
-    if place is not None:
-        folder = Path(place) / asked.place
-        found = sorted(one.name for one in folder.iterdir() if one.is_dir()) if (
+    if arguments.models:
+        return arguments.models
+    root = arguments.replay or (arguments.out if arguments.show else None)
+    if root is not None:
+        folder = Path(root) / arguments.place
+        names = sorted(path.name for path in folder.iterdir() if path.is_dir()) if (
             folder.is_dir()) else []  # fmt: skip
-        if not found:
+        if not names:
             raise UserError(f"{folder} has no runs; give --out as it was, or name --model")
-        return found
-    named = settings.default_model().model
-    if asked.dry_run:  # nobody is asked, not even for a name
-        return (named or "model",)
-    return (named or asyncio.run(_only_model(settings)),)
+        return names
+    name = settings.default_model().model
+    if arguments.dry_run:  # nobody is asked, not even for a name
+        return (name or "model",)
+    return (name or asyncio.run(_only_model(settings)),)
 
 
 async def _only_model(settings: Config) -> str:
@@ -176,34 +182,36 @@ async def _only_model(settings: Config) -> str:
         await model.close()
 
 
-def _why_not(asked: Asked, settings: Config, name: str) -> str | None:
+def _why_not(arguments: Asked, settings: Config, name: str) -> str | None:
     """Why a run cannot be made here, if it cannot."""
-    spec = asked.paper.runs[name]
-    if asked.replay is not None:
+    spec = arguments.paper.runs[name]
+    if arguments.replay is not None:
         return None
-    if spec.trained is not None and _served(asked, spec.trained, "") is None:
-        says = asked.paper.trained[spec.trained].says
-        return f"it needs {says}, served and named: --trained {spec.trained}=MODEL"
+    if spec.trained is not None and _served(arguments, spec.trained, "") is None:
+        description = arguments.paper.trained[spec.trained].says
+        return f"it needs {description}, served and named: --trained {spec.trained}=MODEL"
     searched = settings.search is not None or SEARCH in settings.cast
     return NO_SEARCH if "search" in spec.needs and not searched else None
 
 
-def _served(asked: Asked, weights: str, model: str) -> str | None:
+def _served(arguments: Asked, weights: str, model: str) -> str | None:
     """Under which name weights are served: {model} and {name} are filled in, * is for all."""
-    said = asked.trained.get(weights) or asked.trained.get("*")
-    return None if said is None else said.replace("{model}", model).replace("{name}", weights)
+    template = arguments.trained.get(weights) or arguments.trained.get("*")
+    return (
+        None if template is None else template.replace("{model}", model).replace("{name}", weights)
+    )
 
 
-def _job(asked: Asked, label: str, model: str, name: str) -> Job:
-    spec = asked.paper.runs[name]
+def _job(arguments: Asked, label: str, model: str, name: str) -> Job:
+    spec = arguments.paper.runs[name]
     if spec.trained is not None:
-        model = _served(asked, spec.trained, model) or model  # a replay names nobody
-    prepare = partial(_prepared, asked, label, model, name)
-    waits = bool(asked.paper.waits_for(name))
+        model = _served(arguments, spec.trained, model) or model  # a replay names nobody
+    prepare = partial(_prepared, arguments, label, model, name)
+    waits = bool(arguments.paper.waits_for(name))
     return Job(
         model=label,
         run=name,
-        out=asked.folder(label, name),
+        out=arguments.folder(label, name),
         prepare=prepare,
         waits=waits,
         played_back=spec.replays is not None,
@@ -211,81 +219,85 @@ def _job(asked: Asked, label: str, model: str, name: str) -> Job:
 
 
 def _prepared(
-    asked: Asked, label: str, model: str, name: str
+    arguments: Asked, label: str, model: str, name: str
 ) -> tuple[Request, Measurement | None]:
     """The request of a run with one model, and what it measures."""
-    spec = asked.paper.runs[name]
-    sample = asked.paper.samples[spec.sample]
+    spec = arguments.paper.runs[name]
+    sample = arguments.paper.samples[spec.sample]
     if sample.kind == "audit":
-        return _audit(asked, label, model, name), None
+        return _audit(arguments, label, model, name), None
     instrument = _instrument(sample)
-    options = instrument.options_from(_options(asked, label, sample))
+    options = instrument.options_from(_options(arguments, label, sample))
     tokens = getattr(options, instrument.answer_tokens) if instrument.answer_tokens else None
-    settings = asked.settings(model, answer_tokens=tokens)
+    settings = arguments.settings(model, answer_tokens=tokens)
     measurement = Measurement(
         instrument=instrument, options=options, services=ConfigServices(settings)
     )
     source = measurement.items(configuration.data_folder())
-    return _order(asked, label, name, source, settings).request(), measurement
+    return _order(arguments, label, name, source, settings).request(), measurement
 
 
-def _audit(asked: Asked, label: str, model: str, name: str) -> Request:
+def _audit(arguments: Asked, label: str, model: str, name: str) -> Request:
     """The request of an audit: the model is the judge, and nobody else is looked at."""
-    sample = asked.paper.samples[asked.paper.runs[name].sample]
+    sample = arguments.paper.samples[arguments.paper.runs[name].sample]
     data = MalibuData()
-    design = TypeAdapter(Design).validate_python(_options(asked, label, sample))
+    design = TypeAdapter(Design).validate_python(_options(arguments, label, sample))
     asked_of = MalibuSource(data.scenarios(None), data.labels(None), design)
     margins = {"score": SCORE_MARGIN, "win_rate": WIN_MARGIN}
-    settings = asked.settings(model)
+    settings = arguments.settings(model)
     alone = {"models": {"default": settings.default_model()}, "cast": {}, "search": None}
     source = AuditSource(asked_of, [], margins)
-    order = _order(asked, label, name, source, settings.model_copy(update=alone))
+    order = _order(arguments, label, name, source, settings.model_copy(update=alone))
     return replace(order, is_audit=True).request()
 
 
-def _order(asked: Asked, label: str, name: str, source: Source, settings: Config) -> Order:
-    spec = asked.paper.runs[name]
-    words = asked.wording if has_wordings(method_named(spec.method)) else None
-    replay = None if asked.replay is None else asked.folder(label, name, within=asked.replay)
+def _order(arguments: Asked, label: str, name: str, source: Source, settings: Config) -> Order:
+    spec = arguments.paper.runs[name]
+    words = arguments.wording if has_wordings(method_named(spec.method)) else None
+    replay = (
+        None if arguments.replay is None else arguments.folder(label, name, within=arguments.replay)
+    )
     return Order(
         source=source,
         method=build_method(spec.method, spec.assignments, words),
         settings=settings,
-        out=asked.folder(label, name),
-        seed=asked.seed,
-        in_flight=asked.in_flight,
-        take_over=asked.take_over,
+        out=arguments.folder(label, name),
+        seed=arguments.seed,
+        in_flight=arguments.in_flight,
+        take_over=arguments.take_over,
         max_cost=None,
         max_calls=None,
-        replay=asked.folder(label, spec.replays) if spec.replays else replay,
-        pilot=asked.pilot,
+        replay=arguments.folder(label, spec.replays) if spec.replays else replay,
+        pilot=arguments.pilot,
     )
 
 
-def _options(asked: Asked, label: str, sample: Sample) -> dict[str, Any]:
+def _options(arguments: Asked, label: str, sample: Sample) -> dict[str, Any]:
     """The options of a sample, with the folders of the runs that it names, and what was given."""
-    given = sample.at(asked.size)
-    for option, value in given.items():
+    values = sample.at(arguments.size)
+    for option, value in values.items():
         if str(value).startswith(OF_RUN):
-            given[option] = asked.folder(label, str(value).removeprefix(OF_RUN))
-    return {**given, **{k: v for k, v in asked.sample.items() if k in _known(sample)}}
+            values[option] = arguments.folder(label, str(value).removeprefix(OF_RUN))
+    return {**values, **{k: v for k, v in arguments.sample.items() if k in _known(sample)}}
 
 
 def _known(sample: Sample) -> set[str]:
     """The options that a sample can be given."""
     audit = sample.kind == "audit"
-    return {one.name for one in fields(Design if audit else _instrument(sample).options)}
+    return {field.name for field in fields(Design if audit else _instrument(sample).options)}
 
 
 def _instrument(sample: Sample) -> Instrument:
     return instrument_named(sample.instrument)
 
 
-def _check_sample(asked: Asked, runs: Sequence[str]) -> None:
-    known = {
-        name for run in runs for name in _known(asked.paper.samples[asked.paper.runs[run].sample])
+def _check_sample(arguments: Asked, runs: Sequence[str]) -> None:
+    available = {
+        name
+        for run in runs
+        for name in _known(arguments.paper.samples[arguments.paper.runs[run].sample])
     }
-    for name in asked.sample:
-        if name not in known:
-            there = ", ".join(sorted(known))
+    for name in arguments.sample:
+        if name not in available:
+            there = ", ".join(sorted(available))
             raise UserError(f"--sample {name}: no run has such an option; there are: {there}")

@@ -54,14 +54,14 @@ def list_(
 
     Example: evenhand runs list runs
     """
-    place = folder or (Path("runs") if Path("runs").is_dir() else Path())
-    lines = runs_list.listed(place, _prices(config, prices))
+    root = folder or (Path("runs") if Path("runs").is_dir() else Path())
+    lines = runs_list.listed(root, _prices(config, prices))
     if json:
         print_json(lines)
     elif lines:
         out.print(runs_list.render(lines))
     else:
-        out.print(Text(f"no runs in {place}; one begins with: evenhand measure bbq --out runs/now"))
+        out.print(Text(f"no runs in {root}; one begins with: evenhand measure bbq --out runs/now"))
 
 
 def _prices(config: Path | None, prices: Path | None) -> Prices | None:
@@ -88,11 +88,11 @@ def show(
     """
     reader = RunReader(run)
     if item is None:
-        found = summary(reader, _prices(config, prices))
+        run_summary = summary(reader, _prices(config, prices))
         if json:
-            print_json(found.to_dict())
+            print_json(run_summary.to_dict())
         else:
-            out.print(terminal_of(found))
+            out.print(terminal_of(run_summary))
         return
     rows = _items(reader, item, position)
     if not rows:
@@ -112,24 +112,24 @@ def show(
         if json:
             print_json({**row, "turns": turns})
         else:
-            _show_item(row, turns, named=len(rows) > 1)
+            _show_item(row, turns, with_id=len(rows) > 1)
 
 
 def _items(run: RunReader, item: str, position: int | None) -> list[dict[str, Any]]:
     """The rows of an item. Of a gateway's traffic an id may be that of an exchange, as its header
     `evenhand-id` has it: then those of its texts."""
-    found = run.results().filter(pl.col("item_id") == item)
+    matched = run.results().filter(pl.col("item_id") == item)
     if position is not None:
-        found = found.filter(pl.col("position") == position)
-    rows = found.collect().to_dicts()
+        matched = matched.filter(pl.col("position") == position)
+    rows = matched.collect().to_dicts()
     if not rows and run.record.source.get("kind") == "gateway":
         texts = pl.col("item_id").str.starts_with(f"{item}-")
         rows = run.results().filter(texts).collect().to_dicts()
     return rows
 
 
-def _show_item(row: dict[str, Any], turns: list[dict[str, Any]], *, named: bool) -> None:
-    if named:
+def _show_item(row: dict[str, Any], turns: list[dict[str, Any]], *, with_id: bool) -> None:
+    if with_id:
         out.rule(Text(row["item_id"]))
     drafts = [
         Draft(text=d["text"], scores={s["name"]: s["value"] for s in d["scores"]})
@@ -172,12 +172,12 @@ def report(
             f"evenhand runs show {run}. A page to hand over: "
             f"evenhand report {run} --out report.html"
         )
-    found = reported(instrument_of(reader), reader, _prices(config, prices))
+    run_report = reported(instrument_of(reader), reader, _prices(config, prices))
     if json:
-        print_json(plain(found.to_dict()))
+        print_json(plain(run_report.to_dict()))
     else:
-        out.print(terminal_of(found, full=full))
-    if found.not_run:
+        out.print(terminal_of(run_report, full=full))
+    if run_report.not_run:
         raise typer.Exit(UNFINISHED)
 
 
@@ -195,13 +195,13 @@ def repeats(
     Example: evenhand runs repeats runs/a1,runs/a2,runs/a3 runs/b1,runs/b2,runs/b3
     """
     every = [runs_named(setting) for setting in settings]
-    for run in (run for one in every for run in one):
+    for run in (run for group in every for run in group):
         same_instrument(every[0][0], run)
-    found = repeated(instrument_of(every[0][0]), every)
+    result = repeated(instrument_of(every[0][0]), every)
     if json:
-        print_json(plain(found.to_dict()))
+        print_json(plain(result.to_dict()))
     else:
-        out.print(terminal_of(found, full=full))
+        out.print(terminal_of(result, full=full))
 
 
 @runs.command()
@@ -210,27 +210,31 @@ def status(run: RunFolder, json: Json = False) -> None:
 
     Example: evenhand runs status runs/first
     """
-    seen = _status(run)
+    run_status = _status(run)
     if json:
-        print_json(seen)
+        print_json(run_status)
         return
-    if seen["stale"]:
-        age = seen["seconds_since_update"]
+    if run_status["stale"]:
+        age = run_status["seconds_since_update"]
         since = f"not updated for {duration(age)}" if age > 0 else "dated in the future"
         gone = f"{since}, the process may be gone; the command that began it resumes"
         out.print(Text(gone, style="bold red"))
-    out.print(Text(f"{seen['state']} · {seen['writer']} · {seen['updated']}", style="dim"))
-    out.print(status_view(seen))
+    out.print(
+        Text(
+            f"{run_status['state']} · {run_status['writer']} · {run_status['updated']}", style="dim"
+        )
+    )
+    out.print(status_view(run_status))
 
 
 def _status(run: str) -> dict[str, Any]:
     try:
-        seen: dict[str, Any] = orjson.loads(open_folder(run).read(STATUS_FILE))
-        age = (datetime.now(UTC) - datetime.fromisoformat(seen["updated"])).total_seconds()
+        run_status: dict[str, Any] = orjson.loads(open_folder(run).read(STATUS_FILE))
+        age = (datetime.now(UTC) - datetime.fromisoformat(run_status["updated"])).total_seconds()
         # A clock that is far ahead says as little about the process as one that stands still.
-        stale = seen["state"] == "running" and abs(age) > _STALE_SECONDS
-        seen |= {"seconds_since_update": age, "stale": stale}
-        status_line(seen)  # reads every field that is shown
+        stale = run_status["state"] == "running" and abs(age) > _STALE_SECONDS
+        run_status |= {"seconds_since_update": age, "stale": stale}
+        status_line(run_status)  # reads every field that is shown
     except FileNotFoundError:
         raise UserError(
             f"{run} has no {STATUS_FILE}: nothing ran there yet, or an older evenhand did; "
@@ -241,7 +245,7 @@ def _status(run: str) -> dict[str, Any]:
             f"{run}/{STATUS_FILE} cannot be read. Nothing rests on it: "
             f"`evenhand runs show {run}` shows what is committed"
         ) from None
-    return seen
+    return run_status
 
 
 @runs.command()

@@ -23,34 +23,34 @@ def listed(folder: Path, prices: Prices | None) -> list[dict[str, Any]]:
     """A line for each run at or below a folder; what cannot be read is listed with the reason."""
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder; give one that holds runs: evenhand runs list .")
-    lines = [_line(place, prices) for place in _run_folders(folder)]
+    lines = [_line(path, prices) for path in _run_folders(folder)]
     return sorted(lines, key=lambda line: line["created"] or "", reverse=True)
 
 
 def _run_folders(folder: Path) -> Iterator[Path]:
-    for place, folders, files in os.walk(folder):
+    for root, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in _PARTS_OF_A_RUN]
         if "run.json" in files or RECORD in files:
-            yield Path(place)
+            yield Path(root)
 
 
-def _line(place: Path, prices: Prices | None) -> dict[str, Any]:
+def _line(folder: Path, prices: Prices | None) -> dict[str, Any]:
     line: dict[str, Any] = {
-        "run": str(place),
+        "run": str(folder),
         **dict.fromkeys(("kind", "method", "model", "done", "failed", "planned", "created")),
         **dict.fromkeys(("cost", "currency", "problem")),
     }
     try:
-        line |= _likelihood(place) if (place / RECORD).exists() else _answers(place)
+        line |= _likelihood(folder) if (folder / RECORD).exists() else _answers(folder)
         if prices is not None and line["kind"] != "likelihood":
-            line |= asdict(costs.money(RunReader(place), prices))
+            line |= asdict(costs.money(RunReader(folder), prices))
     except EvenhandError as error:
         line["problem"] = str(error)
     return line
 
 
-def _answers(place: Path) -> dict[str, Any]:
-    run = RunReader(place)
+def _answers(folder: Path) -> dict[str, Any]:
+    run = RunReader(folder)
     totals, record = run.totals(), run.record
     return {
         "kind": record.source.get("benchmark") or record.source["kind"],
@@ -63,8 +63,8 @@ def _answers(place: Path) -> dict[str, Any]:
     }
 
 
-def _likelihood(place: Path) -> dict[str, Any]:
-    old = OldLikelihoods(str(place))
+def _likelihood(folder: Path) -> dict[str, Any]:
+    old = OldLikelihoods(str(folder))
     return {"kind": "likelihood", "model": old.model, "created": old.created}
 
 
@@ -72,9 +72,9 @@ def render(lines: list[dict[str, Any]]) -> Table:
     table = Table("run", "kind", "method", "model", "items", "cost", "created", box=None)
     table.columns[0].overflow = "fold"
     for line in lines:
-        shown = [line[name] or "-" for name in ("run", "kind", "method", "model")]
+        cells = [line[name] or "-" for name in ("run", "kind", "method", "model")]
         ending = (_items(line), _cost(line), (line["created"] or "-")[:16].replace("T", " "))
-        table.add_row(*(Text(cell) for cell in (*shown, *ending)))
+        table.add_row(*(Text(cell) for cell in (*cells, *ending)))
         if line["problem"]:
             table.add_row(Text(f"  {line['problem']}", style="red"))
     return table

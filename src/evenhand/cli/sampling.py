@@ -45,10 +45,10 @@ Sample = Annotated[
 
 
 def sampled(
-    instrument: Instrument, assignments: Sequence[str], given: Mapping[str, Any]
+    instrument: Instrument, assignments: Sequence[str], requested: Mapping[str, Any]
 ) -> tuple[Source, Any]:
     """The items that an instrument draws with these options, and the options themselves."""
-    values = {name: value for name, value in given.items() if value is not None}
+    values = {name: value for name, value in requested.items() if value is not None}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals:

@@ -41,25 +41,34 @@ def sample(
 
     Example: evenhand scorers sample offline texts.jsonl --labels 200 --out labels
     """
-    given = given_texts(texts)
+    population = given_texts(texts)
     settings = configuration.load(config, None, None)
     scorer = configuration.scorer_by_name(settings, name)
-    predictions = asyncio.run(scored(scorer, [one.text for one in given], attribute))
-    drawn = draw(
-        given,
+    predictions = asyncio.run(scored(scorer, [entry.text for entry in population], attribute))
+    size = draw(
+        population,
         predictions,
         scorer=f"{scorer.name} ({attribute})",
         budget=labels,
         seed=seed,
         out=folder,
     )
-    missing = sum(one is None for one in predictions)
+    missing = sum(prediction is None for prediction in predictions)
     if json:
-        print_json({"out": str(folder), "texts": len(given), "drawn": drawn, "unscored": missing})
+        print_json(
+            {
+                "out": str(folder),
+                "texts": len(population),
+                "drawn": size,
+                "unscored": missing,
+            }
+        )
         return
     if missing:
-        err.print(f"{missing:,} of {len(given):,} texts got no score; they are drawn as unsure")
-    out.print(Text(f"{drawn:,} of {len(given):,} texts are in {folder / LABELS}: fill in each "
+        err.print(
+            f"{missing:,} of {len(population):,} texts got no score; they are drawn as unsure"
+        )
+    out.print(Text(f"{size:,} of {len(population):,} texts are in {folder / LABELS}: fill in each "
                    f"label with 0 or 1. Next: evenhand scorers estimate {folder}"))  # fmt: skip
 
 
@@ -78,8 +87,8 @@ def estimate(
 
     Example: evenhand scorers estimate labels
     """
-    found = estimated(folder)
+    result = estimated(folder)
     if json:
-        print_json(plain(found.to_dict()))
+        print_json(plain(result.to_dict()))
     else:
-        out.print(terminal_of(found))
+        out.print(terminal_of(result))

@@ -55,8 +55,8 @@ def plan(tables: dict[str, pl.DataFrame], scorers: Sequence[Scorer], sample: int
     """All tables cut to `sample` texts each; smaller ones are taken whole."""
     toxic = _toxic(tables)
     unseen = {name: _unseen(name, table, scorers) for name, table in tables.items()}
-    kept = {name: drawn(table, sample) for name, table in unseen.items()}
-    return Texts(kept, toxic[: min(sample, _MOST_TOXIC)], list(HARMLESS_EMOJI))
+    samples = {name: drawn(table, sample) for name, table in unseen.items()}
+    return Texts(samples, toxic[: min(sample, _MOST_TOXIC)], list(HARMLESS_EMOJI))
 
 
 def _unseen(name: str, table: pl.DataFrame, scorers: Sequence[Scorer]) -> pl.DataFrame:

@@ -66,9 +66,9 @@ def list_(config: ConfigFile = None, json: Json = False) -> None:
 
 def _of_other_packages() -> Iterator[dict[str, str]]:
     for name in registry.names("scorers"):
-        if found := registry.distribution_of("scorers", name):
+        if distribution := registry.distribution_of("scorers", name):
             try:
-                yield {"name": said_as(name), "kind": f"from {' '.join(found)}"}
+                yield {"name": said_as(name), "kind": f"from {' '.join(distribution)}"}
             except UserError as problem:  # with this one; the others are listed all the same
                 yield {"name": name, "kind": str(problem)}
 
@@ -87,19 +87,21 @@ def score(
 
     Example: evenhand scorers score wordlist "You are no idiot."
     """
-    given = texts or [line for line in sys.stdin.read().splitlines() if line.strip()]
-    if not given:
+    inputs = texts or [line for line in sys.stdin.read().splitlines() if line.strip()]
+    if not inputs:
         raise UserError("no texts: give some behind the scorer's name, or on stdin")
     settings = configuration.load(config, None, None)
-    scored = asyncio.run(_score(configuration.scorer_by_name(settings, name), given))
+    scored = asyncio.run(_score(configuration.scorer_by_name(settings, name), inputs))
     if json:
-        print_json([_said(text, one) for text, one in zip(given, scored.outcomes, strict=True)])
+        print_json(
+            [_said(text, outcome) for text, outcome in zip(inputs, scored.outcomes, strict=True)]
+        )
     else:
-        out.print(_scores(given, scored))
+        out.print(_scores(inputs, scored))
     missing = sum(scored.reasons.values())
     if missing:
-        err.print(f"{missing} of {len(given)} without a score: {scored.reasons}")
-    _end(1 - missing / len(given))
+        err.print(f"{missing} of {len(inputs)} without a score: {scored.reasons}")
+    _end(1 - missing / len(inputs))
 
 
 async def _score(scorer: Scorer, texts: Sequence[str]) -> Batched:
@@ -109,17 +111,21 @@ async def _score(scorer: Scorer, texts: Sequence[str]) -> Batched:
         await scorer.close()
 
 
-def _said(text: str, one: Any) -> dict[str, Any]:
-    if isinstance(one, Scores):
-        return {"text": text, "scores": dict(one.values), "because": one.because}
-    return {"text": text, "unscored": one.reason, "message": one.message}
+def _said(text: str, outcome: Any) -> dict[str, Any]:
+    if isinstance(outcome, Scores):
+        return {"text": text, "scores": dict(outcome.values), "because": outcome.because}
+    return {"text": text, "unscored": outcome.reason, "message": outcome.message}
 
 
 def _scores(texts: Sequence[str], scored: Batched) -> Table:
     table = Table("score", "text", "because", box=None)
-    for text, one in zip(texts, scored.outcomes, strict=True):
-        value = f"{one.toxicity:.3f}" if isinstance(one, Scores) else f"missing: {one.reason}"
-        because = "; ".join(one.because) if isinstance(one, Scores) else one.message
+    for text, outcome in zip(texts, scored.outcomes, strict=True):
+        value = (
+            f"{outcome.toxicity:.3f}"
+            if isinstance(outcome, Scores)
+            else f"missing: {outcome.reason}"
+        )
+        because = "; ".join(outcome.because) if isinstance(outcome, Scores) else outcome.message
         table.add_row(value, text, because)
     return table
 
@@ -158,16 +164,16 @@ def audit(
     Example: evenhand scorers audit wordlist --sample 300 --out audit
     """
     settings = configuration.load(config, None, None)
-    wanted = sets.split(",") if sets else None
-    found = asyncio.run(_audit(settings, names, wanted, sample, threshold, attribute))
-    cards = write(found, out_) if out_ is not None else []
+    set_names = sets.split(",") if sets else None
+    result = asyncio.run(_audit(settings, names, set_names, sample, threshold, attribute))
+    cards = write(result, out_) if out_ is not None else []
     if json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        out.print(terminal_of(found))
+        out.print(terminal_of(result))
         for card in cards:
             out.print(str(card), style="dim")
-    _end(min(one.figures.coverage.coverage or 0.0 for one in found.audits))
+    _end(min(scorer_audit.figures.coverage.coverage or 0.0 for scorer_audit in result.audits))
 
 
 def _end(coverage: float) -> None:
@@ -207,16 +213,16 @@ async def _columns(scorer: Scorer, texts: Texts, attribute: str) -> GivenScores:
     with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
         bar = progress.add_task(escape(scorer.name), total=texts.count)
 
-        async def column(given: Sequence[str]) -> Column:
+        async def column(batch: Sequence[str]) -> Column:
             nonlocal seconds
-            done = await score_all(scorer, given, lambda n: progress.advance(bar, n))
+            done = await score_all(scorer, batch, lambda n: progress.advance(bar, n))
             seconds += done.seconds
             return Column(done.values(attribute), done.reasons)
 
         sets = {name: await column(table["text"].to_list()) for name, table in texts.tables.items()}
         tricks = None
         if texts.toxic:
-            tricked = {trick: await column(made) for trick, made in texts.tricked().items()}
+            tricked = {trick: await column(altered) for trick, altered in texts.tricked().items()}
             tricks = Tricks(await column(texts.toxic), tricked, await column(texts.emoji))
     return GivenScores(
         name=scorer.name,

@@ -68,11 +68,11 @@ async def waiting(what: str) -> AsyncIterator[Waiting]:
         with err.status(line):
             yield line
         return
-    said = asyncio.get_running_loop().call_later(1.0, err.print, Text(what))
+    timer = asyncio.get_running_loop().call_later(1.0, err.print, Text(what))
     try:
         yield line
     finally:
-        said.cancel()
+        timer.cancel()
 
 
 @contextlib.asynccontextmanager
@@ -104,53 +104,53 @@ async def _lines(progress: Progress) -> None:
         err.print(status_line(progress.snapshot()), soft_wrap=True)
 
 
-def status_view(seen: dict[str, Any]) -> RenderableType:
+def status_view(status: dict[str, Any]) -> RenderableType:
     """Failures first, then how far it is, then how it goes: three lines of at most 100 columns."""
     bar = Table.grid(padding=(0, 1))
     bar.add_column(no_wrap=True)
     bar.add_column(ratio=1)
     bar.add_column(no_wrap=True)
     bar.expand = True
-    filled = ProgressBar(total=seen["planned"] or None, completed=seen["done"], width=None)
-    bar.add_row(_how_far(seen), filled, _when_done(seen))
-    facts = Text(" · ").join(map(Text, _facts(seen)))
-    if seen["failed"]:
-        facts = Text(f"{seen['failed']:,} FAILED", style="bold red").append(" · ").append(facts)
-    places = [Text(line, style="dim") for line in _endpoints(seen)]
+    filled = ProgressBar(total=status["planned"] or None, completed=status["done"], width=None)
+    bar.add_row(_how_far(status), filled, _when_done(status))
+    facts = Text(" · ").join(map(Text, _facts(status)))
+    if status["failed"]:
+        facts = Text(f"{status['failed']:,} FAILED", style="bold red").append(" · ").append(facts)
+    places = [Text(line, style="dim") for line in _endpoints(status)]
     return Group(bar, facts, *places)
 
 
-def status_line(seen: dict[str, Any]) -> str:
+def status_line(status: dict[str, Any]) -> str:
     """The same in one line, for a log."""
-    failed = [f"{seen['failed']:,} FAILED"] if seen["failed"] else []
-    said = [_how_far(seen), *failed, _when_done(seen), *_facts(seen), *_endpoints(seen)]
-    return ", ".join(said)
+    failed = [f"{status['failed']:,} FAILED"] if status["failed"] else []
+    parts = [_how_far(status), *failed, _when_done(status), *_facts(status), *_endpoints(status)]
+    return ", ".join(parts)
 
 
-def _how_far(seen: dict[str, Any]) -> str:
-    if not seen["planned"]:
+def _how_far(status: dict[str, Any]) -> str:
+    if not status["planned"]:
         return "starting"
-    return f"{seen['done']:,} of {seen['planned']:,} items"
+    return f"{status['done']:,} of {status['planned']:,} items"
 
 
-def _when_done(seen: dict[str, Any]) -> str:
-    share = f"{seen['done'] / seen['planned']:.1%}" if seen["planned"] else "0.0%"
-    if seen["state"] != "running" or seen["done"] >= seen["planned"] > 0:
-        return f"{share} in {duration(seen['seconds'])}"
-    eta = seen["eta_seconds"]
+def _when_done(status: dict[str, Any]) -> str:
+    share = f"{status['done'] / status['planned']:.1%}" if status["planned"] else "0.0%"
+    if status["state"] != "running" or status["done"] >= status["planned"] > 0:
+        return f"{share} in {duration(status['seconds'])}"
+    eta = status["eta_seconds"]
     return f"{share}, {'?' if eta is None else duration(eta)} left"
 
 
-def _facts(seen: dict[str, Any]) -> list[str]:
+def _facts(status: dict[str, Any]) -> list[str]:
     facts = [
-        f"{seen['in_flight']:,} in flight",
-        f"{seen['calls_per_second']:,.1f} calls/s",
-        f"{_short(seen['calls'])} calls",
-        f"{_short(seen['tokens'])} tokens",
+        f"{status['in_flight']:,} in flight",
+        f"{status['calls_per_second']:,.1f} calls/s",
+        f"{_short(status['calls'])} calls",
+        f"{_short(status['tokens'])} tokens",
     ]
-    if seen["cost"] is not None:
-        facts.append(money(seen["cost"], seen["currency"]))
-    return [*facts, f"{_short(seen['changed'])} changed"]
+    if status["cost"] is not None:
+        facts.append(money(status["cost"], status["currency"]))
+    return [*facts, f"{_short(status['changed'])} changed"]
 
 
 def _short(count: int) -> str:
@@ -161,8 +161,8 @@ def _short(count: int) -> str:
     return f"{count:,}"
 
 
-def _endpoints(seen: dict[str, Any]) -> list[str]:
+def _endpoints(status: dict[str, Any]) -> list[str]:
     return [
-        f"{name}: {place['in_flight']} of {place['limit']} calls at once"
-        for name, place in seen["endpoints"].items()
+        f"{name}: {endpoint['in_flight']} of {endpoint['limit']} calls at once"
+        for name, endpoint in status["endpoints"].items()
     ]

@@ -124,8 +124,8 @@ def calibrate(
     """
     _refuse_place(out_)
     columns = Columns(text=text, label=label, group=group, cluster=cluster)
-    known = Labelled.read(labelled, columns)
-    seen = read_traffic(traffic, text) if traffic else []
+    sample = Labelled.read(labelled, columns)
+    traffic_texts = read_traffic(traffic, text) if traffic else []
     settings = configuration.load(config, None, None)
     opened = configuration.scorer_by_name(settings, scorer)
     by = ScreenedBy(
@@ -134,37 +134,37 @@ def calibrate(
         described=orjson.loads(orjson.dumps(opened.describe())),
         attribute=attribute,
     )
-    values = asyncio.run(scored(opened, [*known.table["text"], *seen], attribute))
-    cut = len(known.table)
-    asked = Asked(missed=missed, false_alarms=false_alarms, confidence=confidence)
+    values = asyncio.run(scored(opened, [*sample.table["text"], *traffic_texts], attribute))
+    cut = len(sample.table)
+    promise = Asked(missed=missed, false_alarms=false_alarms, confidence=confidence)
     beside = (traffic.name, values[cut:]) if traffic else None
-    found = calibrated(known, values[:cut], asked, by, beside)
+    screen_file = calibrated(sample, values[:cut], promise, by, beside)
     card = out_.with_suffix(".md")
-    begin_looks(out_, found)
-    out_.write_bytes(found.to_bytes())
-    save(found, str(card))
-    _show(found, out_, card, json=json)
+    begin_looks(out_, screen_file)
+    out_.write_bytes(screen_file.to_bytes())
+    save(screen_file, str(card))
+    _show(screen_file, out_, card, json=json)
 
 
-def _refuse_place(place: Path) -> None:
+def _refuse_place(path: Path) -> None:
     """A screen in use must not change under its name: its looks would be another's."""
-    if place.suffix != ".json":
-        raise UserError(f"--out {place}: a screen file ends in .json")
-    for one in (place, place.with_suffix(".md")):
-        if one.exists():
-            raise UserError(f"{one} is there already, and a screen is not overwritten: give --out "
+    if path.suffix != ".json":
+        raise UserError(f"--out {path}: a screen file ends in .json")
+    for file in (path, path.with_suffix(".md")):
+        if file.exists():
+            raise UserError(f"{file} is there already, and a screen is not overwritten: give --out "
                             "another name")  # fmt: skip
-    if not place.parent.is_dir():
-        raise UserError(f"--out {place}: there is no folder {place.parent}")
+    if not path.parent.is_dir():
+        raise UserError(f"--out {path}: there is no folder {path.parent}")
 
 
-def _show(found: ScreenFile, place: Path, card: Path, *, json: bool) -> None:
+def _show(screen_file: ScreenFile, path: Path, card: Path, *, json: bool) -> None:
     if json:
-        print_json(found.model_dump())
+        print_json(screen_file.model_dump())
     else:
-        out.print(terminal_of(found))
-        out.print(f"{place}, {card}", style="dim")
-    if found.refused:
+        out.print(terminal_of(screen_file))
+        out.print(f"{path}, {card}", style="dim")
+    if screen_file.refused:
         raise typer.Exit(BELOW_FLOOR)
 
 
@@ -210,7 +210,7 @@ def _apply(
     """
     if math.isnan(threshold):
         raise UserError("--threshold is no number: give one from 0 to 1")
-    known, settings = read_screen(file), options.settings()
+    screen_file, settings = read_screen(file), options.settings()
     table = is_table(answers)
     if text_column and not table:
         raise UserError(
@@ -218,15 +218,15 @@ def _apply(
             "it out"
         )
     method = Screened(
-        screen=known.sha256,
-        low=known.low,
-        high=known.high,
-        attribute=known.scorer.attribute,
+        screen=screen_file.sha256,
+        low=screen_file.low,
+        high=screen_file.high,
+        attribute=screen_file.scorer.attribute,
         threshold=threshold,
         text="prompt" if table else "answer",
     )
-    scorer = configuration.scorer_by_name(settings, known.scorer.said)
-    known.require(scorer.name, scorer.describe(), file)
+    scorer = configuration.scorer_by_name(settings, screen_file.scorer.said)
+    screen_file.require(scorer.name, scorer.describe(), file)
     source = source_of(answers, {"prompt_column": text_column or "answer"} if table else {})
     decides = ScorerModel(configuration.scorer_by_name(settings, judge))
     cast = Cast(decides, {SCREEN.role: ScorerModel(scorer), JUDGE.role: decides})
@@ -238,22 +238,22 @@ def _apply(
     order = options.order(source, method, settings)
     request = replace(order.request(), open_cast=opened, named={})
     watch = Terminal(settings)
-    alarm = alarm_at(file, known)
+    alarm = alarm_at(file, screen_file)
     refuse_unkept(file)
     if alarm:
         watch.note(f"{file} drifted at {alarm.place}: its promise no longer holds; calibrate anew")
     ended = asyncio.run(running.execute(request, watch))
     if ended.early:
         end(ended, below_floor=False)
-    found = screened(file, known, RunReader(options.out_))
+    result = screened(file, screen_file, RunReader(options.out_))
     if options.json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        out.print(terminal_of(found))
+        out.print(terminal_of(result))
         out.print(f"{options.out_}, {looks_beside(file)}", style="dim")
-    if found.alarm is not None or (found.look and found.look.open):
+    if result.alarm is not None or (result.look and result.look.open):
         raise typer.Exit(OPEN)
-    end(ended, below_floor=found.coverage.below_floor)
+    end(ended, below_floor=result.coverage.below_floor)
 
 
 _FIXED = ("method", "wording", "set_", "prices", "max_cost", "max_calls", "dry_run", "pilot",
@@ -284,9 +284,11 @@ def plan(
 
     Example: evenhand screen plan screen.json --texts 10000000 --harmful 0.01 --price 0.6
     """
-    known = read_screen(file)
-    found = screen_plan(known, texts, Price(calls=calls, tokens=tokens, per_million=price), harmful)
+    screen_file = read_screen(file)
+    planned = screen_plan(
+        screen_file, texts, Price(calls=calls, tokens=tokens, per_million=price), harmful
+    )
     if json:
-        print_json(plain(found.to_dict()))
+        print_json(plain(planned.to_dict()))
     else:
-        out.print(terminal_of(found))
+        out.print(terminal_of(planned))

@@ -34,44 +34,48 @@ def self_test(
     """
 
     async def run() -> list[Reading]:
-        found: list[Reading] = []
+        readings: list[Reading] = []
         async with waiting("") as line:
 
             def begins(name: str) -> None:
-                line.what = f"{len(found) + 1} of {len(CHECKS)}: {name}"
+                line.what = f"{len(readings) + 1} of {len(CHECKS)}: {name}"
 
-            async for one in tested(seed=seed, replications=replications, begins=begins):
-                found.append(one)
+            async for reading in tested(seed=seed, replications=replications, begins=begins):
+                readings.append(reading)
                 if not json:
-                    out.print(_said(one), soft_wrap=True)
-        return found
+                    out.print(_said(reading), soft_wrap=True)
+        return readings
 
-    found = asyncio.run(run())
-    good = sum(one.good for one in found)
+    readings = asyncio.run(run())
+    good = sum(reading.good for reading in readings)
     if json:
-        print_json({"good": good == len(found), "seed": seed, "controls": [*map(_plain, found)]})
+        print_json(
+            {"good": good == len(readings), "seed": seed, "controls": [*map(_plain, readings)]}
+        )
     else:
-        style = "green" if good == len(found) else "bold red"
-        out.print(Text(f"{good} of {len(found)} controls are read as planted", style=style))
-    if good < len(found):
+        style = "green" if good == len(readings) else "bold red"
+        out.print(Text(f"{good} of {len(readings)} controls are read as planted", style=style))
+    if good < len(readings):
         raise typer.Exit(1)
 
 
-def _said(one: Reading) -> Text:
-    line = Text("✓ " if one.good else "✗ ", style="green" if one.good else "bold red")
-    line.append(one.control, style="bold").append(f": planted: {one.planted}; read: {one.read}")
-    for claim in one.misread[:_SHOWN]:
+def _said(reading: Reading) -> Text:
+    line = Text("✓ " if reading.good else "✗ ", style="green" if reading.good else "bold red")
+    line.append(reading.control, style="bold").append(
+        f": planted: {reading.planted}; read: {reading.read}"
+    )
+    for claim in reading.misread[:_SHOWN]:
         line.append(f"\n    should hold: {claim}", style="not bold default")
-    if one.misread[_SHOWN:]:
-        line.append(f"\n    and {len(one.misread) - _SHOWN} more (--json has all)", style="dim")
+    if reading.misread[_SHOWN:]:
+        line.append(f"\n    and {len(reading.misread) - _SHOWN} more (--json has all)", style="dim")
     return line
 
 
-def _plain(one: Reading) -> dict[str, object]:
+def _plain(reading: Reading) -> dict[str, object]:
     return {
-        "control": one.control,
-        "planted": one.planted,
-        "read": one.read,
-        "good": one.good,
-        "misread": one.misread,
+        "control": reading.control,
+        "planted": reading.planted,
+        "read": reading.read,
+        "good": reading.good,
+        "misread": reading.misread,
     }

@@ -94,14 +94,14 @@ def _chosen(model: str | None, weights: Path | None) -> tuple[str, Path]:
 def _show_list(*, json: bool) -> None:
     models = local_models.listed()
     if json:
-        print_json({"models": [one.model_dump() for one in models]})
+        print_json({"models": [model.model_dump() for model in models]})
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("name", "file", "memory", "licence", "good for"):
         table.add_column(heading, no_wrap=heading == "name")
-    for one in models:
-        size, memory = f"{one.bytes / 1e6:,.0f} MB", f"{one.memory_mb:,} MB"
-        table.add_row(one.name, size, memory, one.licence, one.good_for)
+    for model in models:
+        size, memory = f"{model.bytes / 1e6:,.0f} MB", f"{model.memory_mb:,} MB"
+        table.add_row(model.name, size, memory, model.licence, model.good_for)
     out.print(table)
     out.print("What was measured with each: evenhand serve-local --list --json")
 

@@ -31,14 +31,14 @@ def audit_support(
     """
     data = configuration.data_folder()
     records = BbqData(local=data.local, cache=data.cache).records()
-    found = claims_of(drawn(records, sample or None))
+    claim_set = claims_of(drawn(records, sample or None))
     judge, scores = SupportJudge(), list[float]()
-    batches = range(0, len(found.claims), _BATCH)
+    batches = range(0, len(claim_set.claims), _BATCH)
     for start in track(
         batches, judge.name, console=err, transient=True, disable=not err.is_terminal
     ):
-        scores += judge.of(found.claims[start : start + _BATCH])
-    audited = audit(judge.name, found.known, scores)
+        scores += judge.of(claim_set.claims[start : start + _BATCH])
+    audited = audit(judge.name, claim_set.known, scores)
     if json:
         print_json(audited.to_dict())
     else:

@@ -53,7 +53,7 @@ def _command() -> Callable[..., None]:
     instrument = instrument_named("swap")
     assert isinstance(instrument, Swap)
 
-    def swap(options: RunOptions, **own: Any) -> None:
+    def swap(options: RunOptions, **values: Any) -> None:
         """Ask as if somebody else were spoken of, and say what that changes.
 
         Every prompt of your own is asked under every label of a family, and the effect is what
@@ -61,11 +61,11 @@ def _command() -> Callable[..., None]:
 
         Example: evenhand swap prompts.jsonl --decision '\\b(yes|no)\\b' --chosen yes
         """
-        full, marks, versions, excess = (own.pop(name) for name in ("full", *_BEFORE))
+        full, marks, versions, excess = (values.pop(name) for name in ("full", *_BEFORE))
         if marks is versions is excess is None:
-            run(instrument, options, own, full=full)
+            run(instrument, options, values, full=full)
             return
-        chosen = instrument.options_from(own)
+        chosen = instrument.options_from(values)
         if excess is not None:
             _plan(chosen, excess)
         if marks is not None:
@@ -74,46 +74,48 @@ def _command() -> Callable[..., None]:
             _write(chosen, versions)
 
     hints = get_type_hints(SwapOptions)
-    kept = [parameter_of(one, hints[one.name]) for one in fields(SwapOptions)]
+    parameters = [parameter_of(field, hints[field.name]) for field in fields(SwapOptions)]
     argument = typer.Argument(
         help="The prompts: .txt (one a line), .csv (a column prompt) or JSON lines.",
         metavar="PROMPTS",
     )
-    kept = [
-        one.replace(annotation=Annotated[Path | None, argument]) if one.name == "prompts" else one
-        for one in kept
+    parameters = [
+        parameter.replace(annotation=Annotated[Path | None, argument])
+        if parameter.name == "prompts"
+        else parameter
+        for parameter in parameters
     ]
     more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
             for name, kind in _BEFORE.items()]  # fmt: skip
     last = Parameter("full", Parameter.KEYWORD_ONLY, default=False, annotation=Full)
     first = Parameter("options", Parameter.POSITIONAL_OR_KEYWORD)
-    swap.__signature__ = Signature([first, *kept, *more, last])  # type: ignore[attr-defined]
+    swap.__signature__ = Signature([first, *parameters, *more, last])  # type: ignore[attr-defined]
     return with_run_options(swap, out="runs/swap")
 
 
 def _mark(options: SwapOptions, file: Path) -> None:
     if options.prompts is None:
         raise UserError("--find marks prompts: give the file of them")
-    known = families_named(options.families, options.own_families)
+    lexicon = families_named(options.families, options.own_families)
     read = read_prompts(options.prompts, options.text_column)
-    prompts = {one.id: one.prompt for one in read}
-    found = {name: find(prompt, known) for name, prompt in prompts.items()}
+    prompts = {item.id: item.prompt for item in read}
+    spans = {name: find(prompt, lexicon) for name, prompt in prompts.items()}
     _refuse_there(file)
-    write_spans(file, found, prompts)
-    marked = sum(map(len, found.values()))
-    said = f"{marked:,} spans in {len(found):,} prompts: {file}"
-    out.print(f"{said}. Look at it, then --spans {file}")
+    write_spans(file, spans, prompts)
+    marked = sum(map(len, spans.values()))
+    summary = f"{marked:,} spans in {len(spans):,} prompts: {file}"
+    out.print(f"{summary}. Look at it, then --spans {file}")
 
 
 def _write(options: SwapOptions, file: Path) -> None:
     if options.prompts is None:
         raise UserError("--versions-out writes versions of prompts: give the file of them")
-    found = designed_by(options)
+    design = designed_by(options)
     _refuse_there(file)
-    lines = [orjson.dumps(one.model_dump()) for one in found.asked]
+    lines = [orjson.dumps(version.model_dump()) for version in design.asked]
     file.write_bytes(b"\n".join(lines) + b"\n")
     out.print(f"{len(lines):,} versions: {file}. Fill in each `answer`, then --answers {file}")
-    for line in found.said():
+    for line in design.said():
         out.print(line)
 
 

@@ -191,8 +191,8 @@ def _train(job: "Job", processes: int, json: bool, next_: str | None = None) -> 
     file = job.save()
     try:
         if processes == 1:
-            with Shown() as shown:
-                launch.run(job, shown)
+            with Shown() as display:
+                launch.run(job, display)
         else:
             _together(launch.command("evenhand.cli.train_worker", file, processes), processes)
     except KeyboardInterrupt:
@@ -210,20 +210,20 @@ def _together(command: list[str], processes: int) -> None:
         )
 
 
-def _report(folder: Path, made: dict[str, Any], next_: str | None, json: bool) -> None:
+def _report(folder: Path, summary: dict[str, Any], next_: str | None, json: bool) -> None:
     """What the training changed, and an exit code that says so too."""
     from evenhand.training.outcome import NOTHING_TRAINED, statements  # noqa: PLC0415
 
     if json:
-        print_json({"model": str(folder), **{name: made.get(name) for name in _SHOWN}})
+        print_json({"model": str(folder), **{name: summary.get(name) for name in _SHOWN}})
     else:
-        style = None if made["outcome"] == "trained" else "yellow"
-        for line in statements(made):
+        style = None if summary["outcome"] == "trained" else "yellow"
+        for line in statements(summary):
             err.print(line, style=style, soft_wrap=True)
         out.print(str(folder), soft_wrap=True)
-        if next_ is not None and made["outcome"] not in NOTHING_TRAINED:
+        if next_ is not None and summary["outcome"] not in NOTHING_TRAINED:
             err.print(f"next: {next_}", style="dim", soft_wrap=True)
-    if made["outcome"] in NOTHING_TRAINED:
+    if summary["outcome"] in NOTHING_TRAINED:
         raise typer.Exit(NOTHING)
-    if made["outcome"] == "open":
+    if summary["outcome"] == "open":
         raise typer.Exit(OPEN)

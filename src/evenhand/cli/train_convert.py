@@ -87,8 +87,8 @@ def to_gguf(
     err.print(f"next: evenhand serve-local --gguf {written}   (its model name: {written.stem})")
 
 
-def _gguf(named: str) -> Path:
+def _gguf(name: str) -> Path:
     """Give the file that is meant: under the name of the list it is the listed one, checked."""
-    if named == _SMOLLM2:
-        return local_models.weights_of(local_models.named(named))
-    return Path(named)
+    if name == _SMOLLM2:
+        return local_models.weights_of(local_models.named(name))
+    return Path(name)

@@ -35,13 +35,13 @@ def probe_reward(
 
     Example: evenhand train probe-reward runs/reward/model --pairs data/pairs
     """
-    found, file = _probed(model, pairs, most)
+    result, file = _probed(model, pairs, most)
     if json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        out.print(terminal_of(found))
+        out.print(terminal_of(result))
         out.print(str(file), style="dim", soft_wrap=True)
-    if not found.passed:
+    if not result.passed:
         raise typer.Exit(_FAILED)
 
 
@@ -63,5 +63,5 @@ def _probed(model: Path, folder: Path, most: int) -> tuple[RewardAudit, Path]:
             texts,
             lambda done, planned: progress.update(bar, completed=done, total=planned),
         )
-    found = judged(rewards, texts.said(), model=str(model), texts_version=texts.version)
-    return found, gate.record(model, folder, found.to_dict())
+    result = judged(rewards, texts.said(), model=str(model), texts_version=texts.version)
+    return result, gate.record(model, folder, result.to_dict())

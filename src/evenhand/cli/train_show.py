@@ -26,12 +26,12 @@ def show(
 
     Example: evenhand train show runs/sft --out sft.html
     """
-    found = training_run(folder)
+    training = training_run(folder)
     if out_ is not None:
-        found.save(str(out_))
+        training.save(str(out_))
     if json:
-        print_json(found.to_dict())
+        print_json(training.to_dict())
         return
-    out.print(terminal_of(found, full=full))
+    out.print(terminal_of(training, full=full))
     if out_ is not None:
         err.print(str(out_), style="dim", soft_wrap=True)

@@ -21,8 +21,8 @@ def main(job: str, processes: str) -> int:
         from evenhand.training.stage import require_world_size  # noqa: PLC0415 after `prepare`
 
         require_world_size(int(processes))
-        with Shown() as shown:
-            launch.run(launch.Job.load(Path(job)), shown)
+        with Shown() as display:
+            launch.run(launch.Job.load(Path(job)), display)
     except EvenhandError as error:
         if rank() == 0:
             problem(str(error))

@@ -77,20 +77,20 @@ def _looked(
     try:
         if not show:
             measured(checks, replace(options, out_=next_look(options.out_)))
-        found = _judged(checks, options.out_, false_alarm_every)
+        result = _judged(checks, options.out_, false_alarm_every)
     except (EvenhandError, OSError) as error:
         return _broken(error, options)
     if options.json:
-        print_json(plain(found.to_dict()))
+        print_json(plain(result.to_dict()))
     else:
-        out.print(terminal_of(found))
+        out.print(terminal_of(result))
     try:
         if report is not None:
-            save(found, report)
+            save(result, report)
     except (EvenhandError, OSError) as error:
         problem(str(error))
-        return FAILED if found.verdict == "alarm" else BROKEN
-    return _CODES[found.verdict]
+        return FAILED if result.verdict == "alarm" else BROKEN
+    return _CODES[result.verdict]
 
 
 def _broken(error: Exception, options: RunOptions) -> int:
@@ -100,18 +100,18 @@ def _broken(error: Exception, options: RunOptions) -> int:
     return BROKEN
 
 
-def _judged(checks: GateFile, place: str, false_alarm_every: int) -> Monitoring:
-    looks, notes = looks_of(place, checks)
+def _judged(checks: GateFile, folder: str, false_alarm_every: int) -> Monitoring:
+    looks, notes = looks_of(folder, checks)
     if not looks:
-        raise UserError(f"{place} has no look yet: evenhand watch {checks.path} --out {place}")
+        raise UserError(f"{folder} has no look yet: evenhand watch {checks.path} --out {folder}")
     return monitoring(checks.checks, looks, false_alarm_every=false_alarm_every, notes=notes)
 
 
 def _pause(text: str) -> float:
-    found = re.fullmatch(r"(\d{1,4})([smhd])", text)
-    if found is None or not int(found[1]):
+    matched = re.fullmatch(r"(\d{1,4})([smhd])", text)
+    if matched is None or not int(matched[1]):
         raise UserError(f"--every {text}: write a time such as 30m, 24h or 7d")
-    return float(int(found[1]) * _SECONDS[found[2]])
+    return float(int(matched[1]) * _SECONDS[matched[2]])
 
 
 # As of the gate: the file says by which method, and the runs are small. A dry run is the gate's.

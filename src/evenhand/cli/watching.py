@@ -42,31 +42,31 @@ class Terminal(Watch):
         for judge, state in found:
             probed, warns = self._probed(judge, certified=state.passes)
             style = "bold yellow" if warns else "dim" if state.passes else "yellow"
-            said = f"judge {judge.role} = {judge.model}: {state.says}{probed}"
-            err.print(Text(said, style=style), soft_wrap=True)
+            line = f"judge {judge.role} = {judge.model}: {state.says}{probed}"
+            err.print(Text(line, style=style), soft_wrap=True)
 
     def _probed(self, judge: JudgeInCast, *, certified: bool) -> tuple[str, bool]:
         """What is known of a judge from a probe, and whether that is a warning. Who has a
         certificate needs none; the probe reads JSON, as the audit does."""
         if judge.by_logprob or not judge.url:
             return "", False
-        known = probe.find(folder(), judge.url, judge.model)
+        record = probe.find(folder(), judge.url, judge.model)
         inside = ["--base-url", judge.url, "--model", judge.model]  # of a scorer's own endpoint
         where = inside if judge.within_scorer else self._where(judge)
         command = shlex.join(["evenhand", "doctor", "--probe", *where])
-        if known is None:
+        if record is None:
             return "" if certified else f"; not probed: {command}", False
-        said = f"; the probe of {known.made[:10]} says {known.judge.says}"
-        problem = _NO_JUDGE.get(known.judge.verdict)
+        summary = f"; the probe of {record.made[:10]} says {record.judge.says}"
+        problem = _NO_JUDGE.get(record.judge.verdict)
         if problem is None:
-            return said, False
+            return summary, False
         advice = f"{problem}. Give the role to a model that judges, or probe again"
-        return f"{said}: {advice}: {command}", True
+        return f"{summary}: {advice}: {command}", True
 
     def refuse(self, uncertified: Certified) -> UserError:
-        judge, found = uncertified
+        judge, state = uncertified
         run = "Run:"
-        if found.certificate is not None:
+        if state.certificate is not None:
             run = (
                 "Give the role to another model under [cast] in the config, or audit this one "
                 "again:"
@@ -74,14 +74,14 @@ class Terminal(Watch):
         if self._settings.judges is None:
             run = 'Write certificates = "certificates" under [judges] in the config, then run:'
         # The command has a line of its own, to be copied whole.
-        said = f"{judge.role} is played by {judge.model!r}: {found.says}. Nothing was asked."
-        again = "-again" if found.certificate is not None else ""
-        return UserError(f"{said} {run}\n{self._command(judge)}{again}")
+        message = f"{judge.role} is played by {judge.model!r}: {state.says}. Nothing was asked."
+        again = "-again" if state.certificate is not None else ""
+        return UserError(f"{message} {run}\n{self._command(judge)}{again}")
 
     def _command(self, judge: JudgeInCast) -> str:
         words = ["evenhand", "judge-check", *self._where(judge)]
-        place = "".join(c if c.isalnum() or c in "._-" else "-" for c in judge.model)
-        return shlex.join([*words, "--out", f"runs/judge-{place}"])
+        slug = "".join(c if c.isalnum() or c in "._-" else "-" for c in judge.model)
+        return shlex.join([*words, "--out", f"runs/judge-{slug}"])
 
     def _where(self, judge: JudgeInCast) -> list[str]:
         """The options by which a command finds the judge."""
@@ -114,9 +114,9 @@ class Terminal(Watch):
 
 
 def _typed(option: str) -> list[str]:
-    for place, word in enumerate(sys.argv):
-        if word == option and place + 1 < len(sys.argv):
-            return [option, sys.argv[place + 1]]
+    for index, word in enumerate(sys.argv):
+        if word == option and index + 1 < len(sys.argv):
+            return [option, sys.argv[index + 1]]
         if word.startswith(f"{option}="):
             return [word]
     return []

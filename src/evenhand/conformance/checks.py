@@ -91,36 +91,36 @@ Made = tuple[bool | None, str]  # whether it holds, and what was got
 def judge(properties: Sequence[Property], scores: Scores) -> list[Judged]:
     """Judge a tool by every property. One broken check breaks a property; a check that the tool has
     no number for is left out."""
-    return [_judged(one, scores) for one in properties]
+    return [_judged(prop, scores) for prop in properties]
 
 
-def _judged(one: Property, scores: Scores) -> Judged:
-    made = [(KINDS[check.kind](check, scores), check) for check in one.checks]
-    broken = [got for (holds, got), _ in made if holds is False]
-    held = [check for (holds, _), check in made if holds]
+def _judged(prop: Property, scores: Scores) -> Judged:
+    outcomes = [(KINDS[check.kind](check, scores), check) for check in prop.checks]
+    broken = [got for (holds, got), _ in outcomes if holds is False]
+    held = [check for (holds, _), check in outcomes if holds]
     if broken:
         more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
-        return Judged(one.name, "broken", broken[0] + more)
+        return Judged(prop.name, "broken", broken[0] + more)
     names = dict.fromkeys(check.number.partition("/")[0] or check.kind for check in held)
-    return Judged(one.name, "holds" if held else "does not say", ", ".join(names))
+    return Judged(prop.name, "holds" if held else "does not say", ", ".join(names))
 
 
 def _value(check: Check, scores: Scores) -> Made:
     """The number is this value."""
-    found = scores.number(check.case, check.number)
-    if found is None or found.value is None:
+    number = scores.number(check.case, check.number)
+    if number is None or number.value is None:
         return None, ""
-    holds = abs(found.value - check.value) <= check.tolerance
-    return holds, f"{check.case}: {check.number} {found.value:+.3f}, not {check.value:+.3f}"
+    holds = abs(number.value - check.value) <= check.tolerance
+    return holds, f"{check.case}: {check.number} {number.value:+.3f}, not {check.value:+.3f}"
 
 
 def _same(check: Check, scores: Scores, sign: int = 1) -> Made:
     """The number is the same in another case."""
-    one, two = (scores.number(case, check.number) for case in (check.case, check.other))
-    if one is None or two is None or one.value is None or two.value is None:
+    number, reference = (scores.number(case, check.number) for case in (check.case, check.other))
+    if number is None or reference is None or number.value is None or reference.value is None:
         return None, ""
-    holds = abs(one.value - sign * two.value) <= check.tolerance
-    return holds, f"{check.number} {two.value:+.3f} becomes {one.value:+.3f}"
+    holds = abs(number.value - sign * reference.value) <= check.tolerance
+    return holds, f"{check.number} {reference.value:+.3f} becomes {number.value:+.3f}"
 
 
 def _negated(check: Check, scores: Scores) -> Made:
@@ -130,13 +130,13 @@ def _negated(check: Check, scores: Scores) -> Made:
 
 def _reaches(check: Check, scores: Scores, sign: int = 1) -> Made:
     """The number, or its worst bound, is at least what it is in a case with all answers."""
-    one, two = (scores.number(case, check.number) for case in (check.case, check.other))
-    if one is None or two is None or one.value is None or two.value is None:
+    number, reference = (scores.number(case, check.number) for case in (check.case, check.other))
+    if number is None or reference is None or number.value is None or reference.value is None:
         return None, ""
-    ends = (one.bounds.low, one.bounds.high) if one.bounds else ()
-    worst = max(sign * end for end in (one.value, *ends))
-    holds = worst >= sign * two.value - check.tolerance
-    return holds, f"{check.number} {two.value:+.3f} becomes {sign * worst:+.3f} at worst"
+    ends = (number.bounds.low, number.bounds.high) if number.bounds else ()
+    worst = max(sign * end for end in (number.value, *ends))
+    holds = worst >= sign * reference.value - check.tolerance
+    return holds, f"{check.number} {reference.value:+.3f} becomes {sign * worst:+.3f} at worst"
 
 
 def _falls(check: Check, scores: Scores) -> Made:
@@ -146,26 +146,31 @@ def _falls(check: Check, scores: Scores) -> Made:
 
 def _p(check: Check, scores: Scores) -> Made:
     """The p-value is small."""
-    found = scores.number(check.case, check.number)
-    if found is None or found.p is None:
+    number = scores.number(check.case, check.number)
+    if number is None or number.p is None:
         return None, ""
-    return found.p <= check.value, f"{check.case}: p of {check.number} is {found.p:.3f}"
+    return number.p <= check.value, f"{check.case}: p of {check.number} is {number.p:.3f}"
 
 
 def _not_better(check: Check, scores: Scores) -> Made:
     """The change is not said to be shown better."""
-    found = scores.number(check.case, check.number)
-    if found is None or found.shown is None:
+    number = scores.number(check.case, check.number)
+    if number is None or number.shown is None:
         return None, ""
-    return found.shown != "better", f"{check.case}: {check.number} is shown better"
+    return number.shown != "better", f"{check.case}: {check.number} is shown better"
 
 
 def _as_wide(check: Check, scores: Scores) -> Made:
     """The interval is at least so many times as wide as in another case."""
-    one, two = (_width(scores.number(case, check.number)) for case in (check.case, check.other))
-    if one is None or not two:
+    width, reference = (
+        _width(scores.number(case, check.number)) for case in (check.case, check.other)
+    )
+    if width is None or not reference:
         return None, ""
-    return one / two >= check.value, f"interval of {check.number} is {one / two:.2f} as wide"
+    return (
+        width / reference >= check.value,
+        f"interval of {check.number} is {width / reference:.2f} as wide",
+    )
 
 
 def _some_width(check: Check, scores: Scores) -> Made:
@@ -174,10 +179,10 @@ def _some_width(check: Check, scores: Scores) -> Made:
     return None if width is None else width > check.tolerance, f"{check.number} ± 0 of {check.case}"
 
 
-def _width(found: Number | None) -> float | None:
-    if found is None or found.low is None or found.high is None:
+def _width(number: Number | None) -> float | None:
+    if number is None or number.low is None or number.high is None:
         return None
-    return found.high - found.low
+    return number.high - number.low
 
 
 def _missing(check: Check, scores: Scores) -> Made:
@@ -190,20 +195,20 @@ def _not_run(check: Check, scores: Scores) -> Made:
     return _count(check, scores.cases[check.case].not_run if check.case in scores.cases else None)
 
 
-def _count(check: Check, said: int | None) -> Made:
-    holds = None if said is None else said == check.value
-    return holds, f"{check.case}: says {said} of {check.value:.0f}"
+def _count(check: Check, reported: int | None) -> Made:
+    holds = None if reported is None else reported == check.value
+    return holds, f"{check.case}: says {reported} of {check.value:.0f}"
 
 
 def _told_apart(check: Check, scores: Scores) -> Made:
     """Some number over all items differs from that of another case by this much."""
-    one, two = (scores.cases.get(case) for case in (check.case, check.other))
-    if one is None or two is None:
+    case_scores, other_scores = (scores.cases.get(case) for case in (check.case, check.other))
+    if case_scores is None or other_scores is None:
         return None, ""
     both = [
-        (one.numbers[name].value, two.numbers[name].value)
-        for name in one.numbers
-        if "/" not in name and name in two.numbers
+        (case_scores.numbers[name].value, other_scores.numbers[name].value)
+        for name in case_scores.numbers
+        if "/" not in name and name in other_scores.numbers
     ]
     most = max((abs(a - b) for a, b in both if a is not None and b is not None), default=0.0)
     return most >= check.value, f"no number differs by more than {most:.3f}"

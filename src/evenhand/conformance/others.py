@@ -24,8 +24,8 @@ _SECONDS = 3600  # our choice: the slowest of these takes minutes on a busy mach
 def scores(tool: str, python: str, folder: Path) -> Scores:
     """Let a tool score every case of the folder. `tool` is a name of `TOOLS`, or the path of an
     adapter."""
-    with tempfile.TemporaryDirectory() as place:
-        out = Path(place) / "scores.json"
+    with tempfile.TemporaryDirectory() as workdir:
+        out = Path(workdir) / "scores.json"
         command = _command(tool, python, folder, out)
         try:
             ran = subprocess.run(  # noqa: S603 - whoever runs this names the program
@@ -47,8 +47,8 @@ def _command(tool: str, python: str, folder: Path, out: Path) -> list[str]:
     else:
         file, more = Path(tool), []
     if not file.is_file():
-        known = ", ".join(("evenhand", *TOOLS))
-        raise UserError(f"no tool {tool!r}: give one of {known}, or the path of an adapter")
+        names = ", ".join(("evenhand", *TOOLS))
+        raise UserError(f"no tool {tool!r}: give one of {names}, or the path of an adapter")
     return [python, str(file), str(folder.resolve()), str(out), *more]
 
 

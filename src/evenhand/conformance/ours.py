@@ -30,7 +30,7 @@ async def scores(folder: Path, runs: Path) -> Scores:
     reports = {name: await _report(folder, case, runs / name) for name, case in where.items()}
     return Scores(
         tool=f"evenhand {__version__}",
-        cases={name: _scored(one) for name, one in reports.items()},
+        cases={name: _scored(report) for name, report in reports.items()},
         changes={
             f"{before} -> {after}": await _change(reports[before], reports[after])
             for before, after in CHANGES
@@ -41,14 +41,14 @@ async def scores(folder: Path, runs: Path) -> Scores:
 async def _report(folder: Path, case: dict[str, str], out: Path) -> Report:
     items, answers = folder / case["items"], folder / case["answers"]
     instrument = ControlQuestions(_records(items))
-    given = len(answers.read_bytes().splitlines())
-    if given == len(items.read_bytes().splitlines()):
+    count = len(answers.read_bytes().splitlines())
+    if count == len(items.read_bytes().splitlines()):
         return await aio.measure(instrument, out=out, answers=answers)
     source = instrument.source(
         DataFolder(local=None, cache=out), instrument.options_from({"preset": "all"})
     )
     model = control_model(gold_reader(), source, instrument.generated, 0)
-    return await aio.measure(instrument, model=model, out=out, max_calls=given, preset="all")
+    return await aio.measure(instrument, model=model, out=out, max_calls=count, preset="all")
 
 
 def _records(file: Path) -> pl.DataFrame:
@@ -80,32 +80,38 @@ def _record(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scored(report: Report) -> Scored:
-    said = plain(report.to_dict())
-    found = said["scores"]
-    numbers = {one["name"]: _number(one) for one in found["estimates"]}
-    for category, estimates in found["groups"]["category"].items():
-        numbers |= {f"{one['name']}/{category}": _number(one) for one in estimates}
-    coverage = found["coverage"]
+    report_dict = plain(report.to_dict())
+    section = report_dict["scores"]
+    numbers = {estimate["name"]: _number(estimate) for estimate in section["estimates"]}
+    for category, estimates in section["groups"]["category"].items():
+        numbers |= {f"{estimate['name']}/{category}": _number(estimate) for estimate in estimates}
+    coverage = section["coverage"]
     missing = coverage["n"] - coverage["scored"]
-    return Scored(numbers=numbers, missing=missing, not_run=said["not_run"])
+    return Scored(numbers=numbers, missing=missing, not_run=report_dict["not_run"])
 
 
-def _number(one: dict[str, Any]) -> Number:
+def _number(estimate: dict[str, Any]) -> Number:
     """An estimate of the report, or a change of the comparison."""
-    bounds = one.get("bounds") or {"low": None}
-    known = {end: bounds[end] for end in ("low", "high")} if bounds["low"] is not None else None
-    value = one["difference"] if "difference" in one else one["value"]
+    bounds = estimate.get("bounds") or {"low": None}
+    ends = {end: bounds[end] for end in ("low", "high")} if bounds["low"] is not None else None
+    value = estimate["difference"] if "difference" in estimate else estimate["value"]
     return Number.model_validate(
-        {"value": value, "low": one["low"], "high": one["high"], "p": one["p"], "bounds": known}
+        {
+            "value": value,
+            "low": estimate["low"],
+            "high": estimate["high"],
+            "p": estimate["p"],
+            "bounds": ends,
+        }
     )
 
 
 async def _change(before: Report, after: Report) -> dict[str, Number]:
-    found = await aio.compare(before, after)
-    changes = (*found.primary, *found.secondary)
+    comparison = await aio.compare(before, after)
+    changes = (*comparison.primary, *comparison.secondary)
     return {
-        one.name: _number(plain(one)).model_copy(
-            update={"shown": direction(one, found.instrument.measure(one.name))}
+        change.name: _number(plain(change)).model_copy(
+            update={"shown": direction(change, comparison.instrument.measure(change.name))}
         )
-        for one in changes
+        for change in changes
     }

@@ -21,10 +21,10 @@ def page(properties: Sequence[Property], outcomes: Sequence[Outcome]) -> list[Bl
 
 def _one(properties: Sequence[Property], tool: str, judged: Sequence[Judged]) -> list[Block]:
     rows = tuple(
-        (_MARKS[found.state], one.name, one.says, found.got)
-        for one, found in zip(properties, judged, strict=True)
+        (_MARKS[judgement.state], prop.name, prop.says, judgement.got)
+        for prop, judgement in zip(properties, judged, strict=True)
     )
-    tones = tuple(_TONES[one.state] for one in judged)
+    tones = tuple(_TONES[judgement.state] for judgement in judged)
     return [
         Grid(("", "property", "expected", "got"), rows, tones=tones, title=tool),
         Line(_LEGEND, "dim"),
@@ -35,21 +35,22 @@ def _one(properties: Sequence[Property], tool: str, judged: Sequence[Judged]) ->
 def summary(tool: str, judged: Sequence[Judged]) -> str:
     """Say how many properties hold."""
     held, broken, silent = (
-        sum(one.state == state for one in judged) for state in ("holds", "broken", "does not say")
+        sum(judgement.state == state for judgement in judged)
+        for state in ("holds", "broken", "does not say")
     )
     return f"{tool}: {held} hold, {broken} are broken, {silent} it does not say"
 
 
 def is_broken(judged: Sequence[Judged]) -> bool:
     """Whether a property is broken."""
-    return any(one.state == "broken" for one in judged)
+    return any(judgement.state == "broken" for judgement in judged)
 
 
 def _matrix(outcomes: Sequence[Outcome]) -> Grid:
-    names = [one.name for one in outcomes[0][1]]
+    names = [judgement.name for judgement in outcomes[0][1]]
     rows = tuple(
-        (name, *(_MARKS[judged[place].state] for _, judged in outcomes))
-        for place, name in enumerate(names)
+        (name, *(_MARKS[judged[index].state] for _, judged in outcomes))
+        for index, name in enumerate(names)
     )
     return Grid(("property", *(tool for tool, _ in outcomes)), rows)
 
@@ -57,9 +58,9 @@ def _matrix(outcomes: Sequence[Outcome]) -> Grid:
 def _broken(outcomes: Sequence[Outcome]) -> list[Block]:
     """What was got where a property is broken, by tool."""
     rows = tuple(
-        (tool, one.name, one.got)
+        (tool, judgement.name, judgement.got)
         for tool, judged in outcomes
-        for one in judged
-        if one.state == "broken"
+        for judgement in judged
+        if judgement.state == "broken"
     )
     return [Grid(("tool", "broken", "got"), rows)] if rows else []

@@ -58,23 +58,23 @@ The refusal is "{REFUSAL}".
 def write(folder: Path) -> None:
     """Write the suite into a folder, over what is there of an older one."""
     sets = item_sets()
-    made = cases(sets)
+    case_by_name = cases(sets)
     for name in ("items", "answers"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for name, frame in sets.items():
         _write_lines(folder / "items" / f"{name}.jsonl", map(_published, _rows(frame)))
-    for name, case in made.items():
+    for name, case in case_by_name.items():
         lines = (
             _answer(*both) for both in zip(_rows(sets[case.items]), case.answers, strict=False)
         )
         _write_lines(folder / "answers" / f"{name}.jsonl", lines)
     where = {
         name: {"items": f"items/{case.items}.jsonl", "answers": f"answers/{name}.jsonl"}
-        for name, case in made.items()
+        for name, case in case_by_name.items()
     }
     (folder / "cases.json").write_text(json.dumps(where, indent=1), encoding="utf-8")
-    said = [one.model_dump(exclude_defaults=True) for one in properties(sets, made)]
-    (folder / "properties.json").write_text(json.dumps(said, indent=1), encoding="utf-8")
+    entries = [prop.model_dump(exclude_defaults=True) for prop in properties(sets, case_by_name)]
+    (folder / "properties.json").write_text(json.dumps(entries, indent=1), encoding="utf-8")
     (folder / "README.md").write_text(_README, encoding="utf-8")
 
 
@@ -128,25 +128,27 @@ def _published(row: Row) -> Row:
     }
 
 
-def properties(sets: dict[str, pl.DataFrame], made: dict[str, Case]) -> list[Property]:
+def properties(sets: dict[str, pl.DataFrame], case_by_name: dict[str, Case]) -> list[Property]:
     """Give the properties, with the values that the answers of each case have by counting."""
 
     def counts(name: str) -> dict[str, float]:
-        return counted(_rows(sets[made[name].items]), made[name].answers)
+        return counted(_rows(sets[case_by_name[name].items]), case_by_name[name].answers)
 
     def values(
         case: str, names: tuple[str, ...], *, by_category: bool = False
     ) -> tuple[Check, ...]:
-        found = counts(case)
-        wanted = [one for one in found if (one.partition("/")[0] if by_category else one) in names]
-        return tuple(Check(kind="value", case=case, number=n, value=found[n]) for n in wanted)
+        numbers = counts(case)
+        selected = [
+            name for name in numbers if (name.partition("/")[0] if by_category else name) in names
+        ]
+        return tuple(Check(kind="value", case=case, number=n, value=numbers[n]) for n in selected)
 
     def zeros(case: str, *names: str) -> tuple[Check, ...]:
         return tuple(Check(kind="value", case=case, number=name) for name in names)
 
     categories = sorted(set(sets["balanced"]["category"]))
-    everywhere = (*_BIAS, *(f"{name}/{one}" for name in _BIAS for one in categories))
-    refusals = made["refused"].answers.count(REFUSAL)
+    everywhere = (*_BIAS, *(f"{name}/{category}" for name in _BIAS for category in categories))
+    refusals = case_by_name["refused"].answers.count(REFUSAL)
     return [
         Property(
             name="a reader who is always right has no bias",
@@ -212,8 +214,8 @@ def properties(sets: dict[str, pl.DataFrame], made: dict[str, Case]) -> list[Pro
             name="bias in one category is found there and nowhere else",
             says="s_amb by category",
             because="it was planted in one",
-            checks=tuple(one for one in values("one_category", ("s_amb",), by_category=True)
-                         if "/" in one.number),
+            checks=tuple(check for check in values("one_category", ("s_amb",), by_category=True)
+                         if "/" in check.number),
         ),
         Property(
             name="copied rows leave the interval",

@@ -37,13 +37,13 @@ class ControlQuestions(Bbq):
 class ControlSource:
     """A sample of the generated questions, recorded under their own name and never as BBQ."""
 
-    def __init__(self, name: str, drawn: Source) -> None:
+    def __init__(self, name: str, source: Source) -> None:
         self._name = name
-        self._drawn = drawn
+        self._drawn = source
 
     def fingerprint(self) -> dict[str, Any]:
-        said = self._drawn.fingerprint()
-        return {**said, "benchmark": self._name, "version": "1", "revision": None}
+        original = self._drawn.fingerprint()
+        return {**original, "benchmark": self._name, "version": "1", "revision": None}
 
     def __len__(self) -> int:
         return len(self._drawn)

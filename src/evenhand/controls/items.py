@@ -177,8 +177,8 @@ def _category(category: str) -> Iterator[tuple[Any, ...]]:
         for pair in PEOPLE[category]:
             for version in "a" if (category, number) in _ONLY_ALIGNED else "ab":
                 masked = version == "b" and (category, number) in _GOLD_IS_WRONG
-                for place, row in enumerate(_block(scene, pair, version, block, masked=masked)):
-                    yield category, str(number), 4 * block + place, *row
+                for offset, row in enumerate(_block(scene, pair, version, block, masked=masked)):
+                    yield category, str(number), 4 * block + offset, *row
                 block += 1
 
 
@@ -188,8 +188,8 @@ def _block(
     """The four rows of a block. Persons are 0, the first of the pair, and 1; "unknown" is 2."""
     people = (pair.first, pair.second)
     did = 0 if version == "a" else 1
-    shown = people if block % 2 else people[::-1]  # who is named first says nothing
-    unclear = f"{_capital(shown[0])} and {shown[1]} {scene.where}."
+    mentioned = people if block % 2 else people[::-1]  # who is named first says nothing
+    unclear = f"{_capital(mentioned[0])} and {mentioned[1]} {scene.where}."
     clear = f"{unclear} {_capital(people[did])} {scene.did}; {people[1 - did]} {scene.did_not}."
     order = _ORDERS[block % len(_ORDERS)]
     options = [(*map(_capital, people), _UNKNOWN[block % len(_UNKNOWN)])[o] for o in order]

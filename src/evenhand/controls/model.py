@@ -42,29 +42,31 @@ def control_model(
     rows = {f"{row['category']}/{row['example_id']}": row for row in records.iter_rows(named=True)}
 
     def reply(request: ModelRequest) -> str:
-        row, told = rows[ids[request.position]], request.messages[0].content
-        shown = _shown(request, row)
-        remedy = (remedies or {}).get(told)
-        wording = told if remedy is None else "a remedy"
-        drawn = f"{seed}:{wording}:{request.occurrence}"
-        picked = (remedy or control).answers(Facts.of_record(row, list(shown)), drawn)
-        return REFUSAL if picked is None else _in_form(request, list(shown.values())[picked])
+        row, system = rows[ids[request.position]], request.messages[0].content
+        options = _shown(request, row)
+        remedy = (remedies or {}).get(system)
+        wording = system if remedy is None else "a remedy"
+        draw_key = f"{seed}:{wording}:{request.occurrence}"
+        picked = (remedy or control).answers(Facts.of_record(row, list(options)), draw_key)
+        return REFUSAL if picked is None else _in_form(request, list(options.values())[picked])
 
     return ScriptedModel(reply, name=control.name)
 
 
 def _shown(request: ModelRequest, row: Mapping[str, Any]) -> dict[str, str]:
     """The options as the prompt shows them, each with its letter."""
-    asked = next((one.content for one in request.messages if row["question"] in one.content), "")
-    if row["context"] not in asked:
+    prompt = next(
+        (message.content for message in request.messages if row["question"] in message.content), ""
+    )
+    if row["context"] not in prompt:
         raise UserError(f"a prompt does not hold the text and the question of {row['example_id']}")
-    return {text: letter for letter, text in _OPTION.findall(asked)}
+    return {text: letter for letter, text in _OPTION.findall(prompt)}
 
 
 def _in_form(request: ModelRequest, letter: str) -> str:
-    wanted = request.schema.body["properties"] if request.schema else {}
-    said = {name: letter if name == "answer" else "It says so." for name in wanted}
-    return orjson.dumps(said).decode() if said else letter
+    fields = request.schema.body["properties"] if request.schema else {}
+    reply = {name: letter if name == "answer" else "It says so." for name in fields}
+    return orjson.dumps(reply).decode() if reply else letter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +84,8 @@ class Remedy:
 
 def remedy_named(name: str) -> Method:
     """Give a remedy of this name; a method's name belongs to its class, so each has its own."""
-    made: Method = type("Remedy", (Remedy,), {"name": name})()
-    return made
+    remedy: Method = type("Remedy", (Remedy,), {"name": name})()
+    return remedy
 
 
 @cache

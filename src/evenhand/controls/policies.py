@@ -42,10 +42,10 @@ class Facts:
         return 3 - self.unknown - self.biased
 
     @classmethod
-    def of_record(cls, row: Mapping[str, Any], shown: Sequence[str] | None = None) -> "Facts":
-        """The facts of a record; `shown` are its options in the order in which they are shown,
+    def of_record(cls, row: Mapping[str, Any], options: Sequence[str] | None = None) -> "Facts":
+        """The facts of a record; `options` are its options in the order in which they are shown,
         without it that of the data."""
-        order = row["options"] if shown is None else list(shown)
+        order = row["options"] if options is None else list(options)
         gold, unknown, biased = (
             order.index(row["options"][row[name]]) for name in ("label", "unknown", "biased")
         )
@@ -196,12 +196,12 @@ def planted(attribution: float = 0.3, bias: float = 0.15, accuracy: float = 0.9)
 
 def one_category(category: str = "Religion", bias: float = 0.4) -> Control:
     guess = _guess(bias, 1.0)
-    found = {"s_amb": bias, "unsupported_attribution": bias}
+    truth = {"s_amb": bias, "unsupported_attribution": bias}
     return Control(
         name="bias in one category",
         plants=f"s_amb {bias:+g} in {category}, 0 in all others",
         answer=lambda facts, draw: (guess if facts.category == category else _read)(facts, draw),
-        by_category={category: found},
+        by_category={category: truth},
     )
 
 
@@ -226,10 +226,10 @@ def fails_where_it_would_harm(missing: float, attribution: float = 0.2) -> Contr
     """Gives no answer instead of naming somebody without grounds, so often that `missing` of all
     its answers are not there. Who would show the answers would read `attribution`."""
     share = 2 * missing / attribution  # unclear questions are half of all
-    shown = _guess(attribution, 0.75)
+    guess = _guess(attribution, 0.75)
 
     def answer(facts: Facts, draw: Draw) -> int | None:
-        picked = shown(facts, draw)
+        picked = guess(facts, draw)
         harms = not facts.clear and picked != facts.unknown
         return None if harms and draw("fails") < share else picked
 

@@ -129,7 +129,9 @@ class PairsReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""
-        own = asdict(self)
-        origin = own.pop("origin")
-        own["shortcuts"] = {side: found or {} for side, found in own["shortcuts"].items()}
-        return {"source": self.origin.source, **origin, **own}
+        content = asdict(self)
+        origin = content.pop("origin")
+        content["shortcuts"] = {
+            side: shortcuts or {} for side, shortcuts in content["shortcuts"].items()
+        }
+        return {"source": self.origin.source, **origin, **content}

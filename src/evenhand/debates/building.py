@@ -41,41 +41,41 @@ class Built:
 
 
 def from_statements(statements: Sequence[Statement], pairing: Pairing, split: Split) -> Built:
-    named = _one_name_each(statements)
-    openers = _opener_shares(named, pairing.threshold)
-    told = _controlled(named, pairing.openers)
-    kept = _without_copies(told)
-    topics = {(one.topic, one.bias_type) for one in kept}
+    unified = _one_name_each(statements)
+    openers = _opener_shares(unified, pairing.threshold)
+    controlled = _controlled(unified, pairing.openers)
+    distinct = _without_copies(controlled)
+    topics = {(statement.topic, statement.bias_type) for statement in distinct}
     where = sides(topics, split.test_share, split.seed)
     allowed = {
         strategy: candidates(
-            kept, strategy, threshold=pairing.threshold, min_gap=pairing.min_gap, sides=where
+            distinct, strategy, threshold=pairing.threshold, min_gap=pairing.min_gap, sides=where
         )
         for strategy in STRATEGIES
     }
     chosen = allowed[pairing.strategy]
-    _require_pairs(kept, allowed, pairing)
+    _require_pairs(distinct, allowed, pairing)
     if pairing.strategy != "any":  # a topic without a pair is nothing to hold out
         paired = {(topic, kind) for topic, kind in topics if topic in chosen.topics}
         where = sides(paired, split.test_share, split.seed)
-    high, low = high_and_low(kept, pairing.threshold)
+    high, low = high_and_low(distinct, pairing.threshold)
     to_train = trained((topic for topic, _ in topics), where)
     low_ones = [
-        alone(one, pairing.strategy)
-        for one in kept
-        if one.topic in to_train and not is_high(one, pairing.threshold)
+        alone(statement, pairing.strategy)
+        for statement in distinct
+        if statement.topic in to_train and not is_high(statement, pairing.threshold)
     ]
     origin = FromDebates(
         statements=StatementCounts(
             read=len(statements),
-            openers_dropped=len(named) - len(told),
-            near_duplicates_dropped=len(told) - len(kept),
+            openers_dropped=len(unified) - len(controlled),
+            near_duplicates_dropped=len(controlled) - len(distinct),
             high=high,
             low=low,
             low_to_train=len(low_ones),
             with_opener=openers,
         ),
-        possible_pairs={name: found.count for name, found in allowed.items()},
+        possible_pairs={name: pool.count for name, pool in allowed.items()},
         topics_without_pair=sorted({topic for topic, _ in topics} - chosen.topics),
         pairing=pairing,
     )
@@ -88,27 +88,27 @@ def finished(
 ) -> Built:
     """Pairs on their sides, matched if that is wanted, and reported."""
     placed: dict[Side, list[Pair]] = {side: [] for side in SIDES}
-    for one in pairs:
-        placed[where[one.topic]].append(one)
-    drawn = sum(map(len, placed.values()))
+    for pair in pairs:
+        placed[where[pair.topic]].append(pair)
+    total = sum(map(len, placed.values()))
     if split.match_lengths:
         placed = {side: matched(group, split.seed) for side, group in placed.items()}
     left = sum(map(len, placed.values()))
     if split.train_pairs is not None:
-        placed["train"] = in_turn(placed["train"], lambda one: one.topic, split.train_pairs)
+        placed["train"] = in_turn(placed["train"], lambda pair: pair.topic, split.train_pairs)
     if not left:
         raise UserError(
-            f"none of {drawn} pairs can be matched in length: the chosen ones are all shorter, or "
+            f"none of {total} pairs can be matched in length: the chosen ones are all shorter, or "
             "all longer; leave --match-lengths away"
         )
     report = PairsReport(
         origin=origin,
         pairs={
-            side: dict(sorted(Counter(one.bias_type for one in group).items()))
+            side: dict(sorted(Counter(pair.bias_type for pair in group).items()))
             for side, group in placed.items()
         },
-        topics={side: len({one.topic for one in group}) for side, group in placed.items()},
-        lengths_dropped=drawn - left,
+        topics={side: len({pair.topic for pair in group}) for side, group in placed.items()},
+        lengths_dropped=total - left,
         shortcuts={side: shortcuts(group) for side, group in placed.items()},
         split=split,
     )
@@ -117,16 +117,16 @@ def finished(
 
 def capped(pairs: Sequence[Pair], split: Split) -> list[Pair]:
     """So many of each topic, in their order; the same words twice count once."""
-    distinct = {(one.prompt, one.chosen, one.rejected): one for one in reversed(pairs)}
+    distinct = {(pair.prompt, pair.chosen, pair.rejected): pair for pair in reversed(pairs)}
     by_topic: defaultdict[str, list[Pair]] = defaultdict(list)
-    for one in reversed(distinct.values()):
-        by_topic[one.topic].append(one)
-    kept: list[Pair] = []
+    for pair in reversed(distinct.values()):
+        by_topic[pair.topic].append(pair)
+    selected: list[Pair] = []
     for topic, group in by_topic.items():
         most = len(group) if split.per_topic is None else min(split.per_topic, len(group))
         places = random.Random(f"{split.seed} pairs {topic}").sample(range(len(group)), most)
-        kept += [group[at] for at in sorted(places)]
-    return kept
+        selected += [group[at] for at in sorted(places)]
+    return selected
 
 
 def type_name(bias_type: str) -> str:
@@ -142,20 +142,20 @@ def _one_name_each(statements: Sequence[Statement]) -> list[Statement]:
     topics: dict[str, str] = {}
     return [
         replace(
-            one,
-            topic=topics.setdefault(spelling(one.topic), one.topic),
-            bias_type=type_name(one.bias_type),
+            statement,
+            topic=topics.setdefault(spelling(statement.topic), statement.topic),
+            bias_type=type_name(statement.bias_type),
         )
-        for one in statements
+        for statement in statements
     ]
 
 
 def _opener_shares(statements: Sequence[Statement], threshold: float) -> dict[str, float | None]:
-    found: dict[bool, list[bool]] = {True: [], False: []}
-    for one in statements:
-        found[is_high(one, threshold)].append(has_opener(one.text, one.role))
+    flags: dict[bool, list[bool]] = {True: [], False: []}
+    for statement in statements:
+        flags[is_high(statement, threshold)].append(has_opener(statement.text, statement.role))
     return {
-        name: sum(found[high]) / len(found[high]) if found[high] else None
+        name: sum(flags[high]) / len(flags[high]) if flags[high] else None
         for name, high in (("high", True), ("low", False))
     }
 
@@ -164,23 +164,28 @@ def _controlled(statements: Sequence[Statement], openers: Openers) -> list[State
     if openers == "keep":
         return list(statements)
     if openers == "drop":
-        return [one for one in statements if not has_opener(one.text, one.role)]
-    told = (replace(one, text=without_opener(one.text, one.role)) for one in statements)
-    return [one for one in told if says_something(one.text)]
+        return [
+            statement for statement in statements if not has_opener(statement.text, statement.role)
+        ]
+    stripped = (
+        replace(statement, text=without_opener(statement.text, statement.role))
+        for statement in statements
+    )
+    return [statement for statement in stripped if says_something(statement.text)]
 
 
 def _without_copies(statements: Sequence[Statement]) -> list[Statement]:
     """The first of those that say the same, anywhere; of those that nearly do, within a topic."""
     first: dict[str, int] = {}
     by_topic: defaultdict[str, list[int]] = defaultdict(list)
-    for at, one in enumerate(statements):
-        if first.setdefault(spelling(one.text), at) == at:
-            by_topic[one.topic].append(at)
-    kept: list[int] = []
+    for at, statement in enumerate(statements):
+        if first.setdefault(spelling(statement.text), at) == at:
+            by_topic[statement.topic].append(at)
+    indices: list[int] = []
     for places in by_topic.values():
         again = copies([statements[at].text for at in places])
-        kept += [at for at, copy in zip(places, again, strict=True) if not copy]
-    return [statements[at] for at in sorted(kept)]
+        indices += [at for at, copy in zip(places, again, strict=True) if not copy]
+    return [statements[at] for at in sorted(indices)]
 
 
 def _require_pairs(
@@ -189,8 +194,8 @@ def _require_pairs(
     if allowed[pairing.strategy].count:
         return
     high, low = high_and_low(statements, pairing.threshold)
-    others = [name for name, found in allowed.items() if found.count]
-    scores = [one.score for one in statements]
+    others = [name for name, pool in allowed.items() if pool.count]
+    scores = [statement.score for statement in statements]
     if others:
         then = f"there are some with --strategy {' or '.join(others)}"
     elif high and low:

@@ -112,26 +112,26 @@ def _counts(report: PairsReport) -> str:
 
 
 def _limits(report: PairsReport, license: str) -> str:
-    said = ["## What to know before training on it", ""]
-    for side, found in report.shortcuts.items():
-        if found:
-            said.append(
-                f"- {side}: chosen has {found.words.chosen:.1f} words on average, rejected "
-                f'{found.words.rejected:.1f}; the rule "the shorter one wins" is right for '
-                f"{found.shorter_wins:.1%}."
+    lines = ["## What to know before training on it", ""]
+    for side, figures in report.shortcuts.items():
+        if figures:
+            lines.append(
+                f"- {side}: chosen has {figures.words.chosen:.1f} words on average, rejected "
+                f'{figures.words.rejected:.1f}; the rule "the shorter one wins" is right for '
+                f"{figures.shorter_wins:.1%}."
             )
     if isinstance(report.origin, FromItems):
-        said.append(
+        lines.append(
             "- The words that have nothing to do with the stereotype are never rejected; a reward "
             "model can learn those words and nothing else."
         )
     else:
-        said.append("- The scores are a model's. How far it agrees with people is not known.")
+        lines.append("- The scores are a model's. How far it agrees with people is not known.")
     if license == UNKNOWN_LICENSE:
-        said.append(
+        lines.append(
             "- Licence: not known. The texts were written by a model, or taken from a file, whose "
             "terms hold; nobody named them."
         )
     else:
-        said.append(f"- Licence: {license}, as named by who made this folder.")
-    return "\n".join(said)
+        lines.append(f"- Licence: {license}, as named by who made this folder.")
+    return "\n".join(lines)

@@ -18,16 +18,16 @@ def shortcuts(pairs: Sequence[Pair]) -> Shortcuts | None:
     """How well rules that look at no content would rank, and what they rest on. 0.5 is chance."""
     if not pairs:
         return None
-    in_roles = [one for one in pairs if one.source == "debate"]
-    with_rounds = [one for one in pairs if one.round_chosen != one.round_rejected]
-    shorter = [_won(_words(one.rejected), _words(one.chosen)) for one in pairs]
+    in_roles = [pair for pair in pairs if pair.source == "debate"]
+    with_rounds = [pair for pair in pairs if pair.round_chosen != pair.round_rejected]
+    shorter = [_won(_words(pair.rejected), _words(pair.chosen)) for pair in pairs]
     return Shortcuts(
         pairs=len(pairs),
         words=_both(pairs, lambda text, _: _words(text)),
         characters=_both(pairs, lambda text, _: len(text)),
         shorter_wins=sum(shorter) / len(shorter),
         later_round_wins=_mean(
-            [_won(one.round_chosen or 0, one.round_rejected or 0) for one in with_rounds]
+            [_won(pair.round_chosen or 0, pair.round_rejected or 0) for pair in with_rounds]
         ),
         has_opener=_both(in_roles, has_opener),
         names_its_role=_both(in_roles, lambda text, role: spelling(role) in spelling(text)),
@@ -36,8 +36,8 @@ def shortcuts(pairs: Sequence[Pair]) -> Shortcuts | None:
 
 def _both(pairs: Sequence[Pair], measure: Callable[[str, str], float]) -> BothSides:
     return BothSides(
-        chosen=_mean([measure(one.chosen, one.role_chosen) for one in pairs]),
-        rejected=_mean([measure(one.rejected, one.role_rejected) for one in pairs]),
+        chosen=_mean([measure(pair.chosen, pair.role_chosen) for pair in pairs]),
+        rejected=_mean([measure(pair.rejected, pair.role_rejected) for pair in pairs]),
     )
 
 
@@ -45,9 +45,9 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _won(one: float, other: float) -> float:
+def _won(first: float, other: float) -> float:
     """A rule that sees no difference would have to guess."""
-    return 0.5 if one == other else float(one > other)
+    return 0.5 if first == other else float(first > other)
 
 
 def _words(text: str) -> int:
@@ -60,17 +60,17 @@ def matched(pairs: Sequence[Pair], seed: int) -> list[Pair]:
     groups: defaultdict[tuple[str, int], dict[bool, list[int]]] = defaultdict(
         lambda: {True: [], False: []}
     )
-    kept: list[int] = []
-    for at, one in enumerate(pairs):
-        ratio = math.log(max(1, _words(one.chosen)) / max(1, _words(one.rejected)))
+    indices: list[int] = []
+    for at, pair in enumerate(pairs):
+        ratio = math.log(max(1, _words(pair.chosen)) / max(1, _words(pair.rejected)))
         if ratio == 0:
-            kept.append(at)
+            indices.append(at)
         else:
             step = min(_LAST_STEP, int(abs(ratio) / _STEP))
-            groups[one.bias_type, step][ratio < 0].append(at)
+            groups[pair.bias_type, step][ratio < 0].append(at)
     for name, group in groups.items():
         chance = random.Random(f"{seed} lengths {name}")
         fewest = min(map(len, group.values()))
         for side in (True, False):
-            kept += chance.sample(group[side], fewest)
-    return [pairs[at] for at in sorted(kept)]
+            indices += chance.sample(group[side], fewest)
+    return [pairs[at] for at in sorted(indices)]

@@ -88,8 +88,8 @@ def write(
     part = cleared(folder)
     files: dict[str, list[Side]] = defaultdict(list)
     for side in SIDES:
-        for bias_type, group in _by_type(pairs.get(side, ()), lambda one: one.bias_type).items():
-            rows = (one.row() for one in group)
+        for bias_type, group in _by_type(pairs.get(side, ()), lambda pair: pair.bias_type).items():
+            rows = (pair.row() for pair in group)
             _write_file(part / bias_type / f"{side}-00000.parquet", rows, SCHEMA)
             files[bias_type].append(side)
     for bias_type, alone in _by_type(low, lambda row: str(row["bias_type"])).items():
@@ -102,10 +102,10 @@ def write(
 
 
 def _by_type(rows: Sequence[T], bias_type: Callable[[T], str]) -> dict[str, list[T]]:
-    found: defaultdict[str, list[T]] = defaultdict(list)
-    for one in rows:
-        found[bias_type(one)].append(one)
-    return found
+    groups: defaultdict[str, list[T]] = defaultdict(list)
+    for row in rows:
+        groups[bias_type(row)].append(row)
+    return groups
 
 
 def _write_file(path: Path, rows: Iterator[dict[str, Any]], schema: pa.Schema) -> None:

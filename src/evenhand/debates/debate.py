@@ -36,11 +36,11 @@ class Spoken(FreeText):
 
     @classmethod
     def read_sample(cls, sample: Sample) -> Self:
-        whole = cls.read(sample.text)
-        ends = [found.end() for found in _SENTENCE_END.finditer(whole.text)]
+        reply = cls.read(sample.text)
+        ends = [match.end() for match in _SENTENCE_END.finditer(reply.text)]
         if sample.finish != "length" or not ends:
-            return whole
-        return cls(text=whole.text[: ends[-1]])
+            return reply
+        return cls(text=reply.text[: ends[-1]])
 
 
 class Verdict(Reply):
@@ -149,7 +149,7 @@ class Debate:
         for number in range(1, self.rounds + 1):
             texts = await self._speak(item, roles, last, ask)
             last = await self._judge(item, roles, texts, number, ask)
-            drafts += [_draft(said, number, index) for index, said in enumerate(last)]
+            drafts += [_draft(statement, number, index) for index, statement in enumerate(last)]
         return Answer(drafts=tuple(drafts), stopped="rounds")
 
     # -- debaters: all answer the last round, so that nobody has the last word in one (ours) -----
@@ -160,10 +160,10 @@ class Debate:
     async def _speak(
         self, item: Item, roles: Sequence[str], last: Sequence[_Said], ask: Ask
     ) -> list[str]:
-        given = {"topic": item.prompt, "last_round": [_shown(said) for said in last]}
+        fields = {"topic": item.prompt, "last_round": [_shown(statement) for statement in last]}
         debater = self._debater()
-        said = await side_by_side(*(ask(debater, **given, persona=role) for role in roles))
-        return [one.text for one in said]
+        replies = await side_by_side(*(ask(debater, **fields, persona=role) for role in roles))
+        return [reply.text for reply in replies]
 
     # -- referee -----------------------------------------------------------------------------------
 
@@ -174,15 +174,15 @@ class Debate:
         place does not like one role."""
         shift = number % len(roles)
         order = [*range(shift, len(roles)), *range(shift)]
-        named = roles if self.style == "paper" else [""] * len(roles)
-        seen = [
-            self._marks(item, [(named[place], texts[place]) for place in places], ask)
+        names = roles if self.style == "paper" else [""] * len(roles)
+        requests = [
+            self._marks(item, [(names[index], texts[index]) for index in places], ask)
             for places in (order, order[::-1])[: self.referees]
         ]
-        first, *second = await side_by_side(*seen)
+        first, *second = await side_by_side(*requests)
         by_order = [dict(zip(order, first, strict=True))]
         by_order += [dict(zip(order[::-1], marks, strict=True)) for marks in second]
-        marks = [tuple(one[place] for one in by_order) for place in range(len(roles))]
+        marks = [tuple(by_role[index] for by_role in by_order) for index in range(len(roles))]
         return list(map(_Said, roles, texts, marks, _ranks(marks)))
 
     async def _marks(self, item: Item, statements: list[tuple[str, str]], ask: Ask) -> list[_Mark]:
@@ -195,7 +195,7 @@ class Debate:
         return verdict.marks()
 
 
-def roles_of(item: Item, wanted: int | None = None) -> list[str]:
+def roles_of(item: Item, count: int | None = None) -> list[str]:
     """Who debates an item: its usual roles, or so many of all that it names. One that does not say
     who was not made for it."""
     roles = split(item.tags.get("roles", ""))
@@ -204,15 +204,15 @@ def roles_of(item: Item, wanted: int | None = None) -> list[str]:
             f"item {item.id}: a debate needs the tags bias_type and roles, two or more names with "
             "| between them; `evenhand debate topics` writes such items"
         )
-    if wanted is None:
+    if count is None:
         return roles
     every = roles_named(item.tags)
-    if len(every) < wanted:
+    if len(every) < count:
         raise UserError(
-            f"item {item.id}: {wanted} roles are asked for and it names {len(every)}; list further "
+            f"item {item.id}: {count} roles are asked for and it names {len(every)}; list further "
             "ones as `more` of its bias type (--roles FILE of `evenhand debate topics`)"
         )
-    return every[:wanted]
+    return every[:count]
 
 
 def roles_named(tags: Mapping[str, str]) -> list[str]:
@@ -226,24 +226,24 @@ def _ranks(marks: Sequence[tuple[_Mark, ...]]) -> list[int | None]:
     sums = [sum(mark.rank for mark in each if mark.rank) for each in marks]
     if any(mark.rank is None for each in marks for mark in each):
         return [None] * len(marks)
-    return [1 + sum(other < own for other in sums) for own in sums]
+    return [1 + sum(other < total for other in sums) for total in sums]
 
 
-def _shown(said: _Said) -> dict[str, Any]:
+def _shown(statement: _Said) -> dict[str, Any]:
     """To the debaters of the next round; of two reasons the first."""
     return {
-        "name": said.role[:1].upper() + said.role[1:],
-        "text": said.text,
-        "rank": said.rank,
-        "score": f"{said.score:g}",
-        "reason": said.marks[0].reason,
+        "name": statement.role[:1].upper() + statement.role[1:],
+        "text": statement.text,
+        "rank": statement.rank,
+        "score": f"{statement.score:g}",
+        "reason": statement.marks[0].reason,
     }
 
 
-def _draft(said: _Said, number: int, index: int) -> Draft:
-    scores = {"bias": said.score, "round": float(number), "role": float(index)}
-    if said.rank is not None:
-        scores["rank"] = float(said.rank)
-    if len(said.marks) > 1:
-        scores |= {f"bias_{k}": float(mark.score) for k, mark in enumerate(said.marks, 1)}
-    return Draft(text=said.text, scores=scores)
+def _draft(statement: _Said, number: int, index: int) -> Draft:
+    scores = {"bias": statement.score, "round": float(number), "role": float(index)}
+    if statement.rank is not None:
+        scores["rank"] = float(statement.rank)
+    if len(statement.marks) > 1:
+        scores |= {f"bias_{k}": float(mark.score) for k, mark in enumerate(statement.marks, 1)}
+    return Draft(text=statement.text, scores=scores)

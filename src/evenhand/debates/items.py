@@ -65,10 +65,10 @@ def from_items(file: Path, split: Split) -> Built:
     items = ItemsOfFile(
         read=len(rows),
         unusable=len(rows) - len(usable),
-        chosen=dict(Counter(one.role_chosen for one in pairs)),
+        chosen=dict(Counter(pair.role_chosen for pair in pairs)),
         sha256=sha256,
     )
-    where = sides({(one.topic, one.bias_type) for one in pairs}, split.test_share, split.seed)
+    where = sides({(pair.topic, pair.bias_type) for pair in pairs}, split.test_share, split.seed)
     return finished(pairs, where, split, FromItems(items=items))
 
 
@@ -79,20 +79,24 @@ def templates(rows: Sequence[Row]) -> list[str]:
     phrases: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
     for row in rows:
         for name in _OPTIONS:
-            if said := tuple(words(row[name] or "")):
-                phrases[said[0]].add(said)
+            if phrase := tuple(words(row[name] or "")):
+                phrases[phrase[0]].add(phrase)
     return [_template(row["context"] or "", phrases) for row in rows]
 
 
 def _template(context: str, phrases: dict[str, set[tuple[str, ...]]]) -> str:
-    said = words(context)
-    found: list[str] = []
+    tokens = words(context)
+    parts: list[str] = []
     at = 0
-    while at < len(said):
-        known = [one for one in phrases.get(said[at], ()) if one == tuple(said[at : at + len(one)])]
-        found.append("_" if known else _plain(said[at]))
-        at += max(map(len, known), default=1)
-    return " ".join(found)
+    while at < len(tokens):
+        matching = [
+            phrase
+            for phrase in phrases.get(tokens[at], ())
+            if phrase == tuple(tokens[at : at + len(phrase)])
+        ]
+        parts.append("_" if matching else _plain(tokens[at]))
+        at += max(map(len, matching), default=1)
+    return " ".join(parts)
 
 
 def _plain(word: str) -> str:
@@ -112,10 +116,10 @@ def _pair(row: Row, topic: str, seed: int, run: str, sha256: str) -> Pair:
     with it: a model is to let go of the stereotype, not to turn it round."""
     opposite = draw(seed, "item", row["context"], row["stereotype"]) < 0.5
     chosen = "anti_stereotype" if opposite else "unrelated"
-    asked = re.sub(rf"\b{_BLANK}\b", "____", row["context"]).strip()
+    sentence = re.sub(rf"\b{_BLANK}\b", "____", row["context"]).strip()
     kind = row["bias_type"].strip().lower()
     return Pair(
-        prompt=(Message("user", f"Fill in the blank and give the whole sentence: {asked}"),),
+        prompt=(Message("user", f"Fill in the blank and give the whole sentence: {sentence}"),),
         chosen=_filled(row, chosen),
         rejected=_filled(row, "stereotype"),
         score_chosen=None,

@@ -42,9 +42,9 @@ def copies(texts: Sequence[str]) -> list[bool]:
 
 
 def _content(topic: str) -> frozenset[str]:
-    said = words(topic)
-    kept = frozenset(_singular(word) for word in said if word not in _SMALL_WORDS)
-    return kept or frozenset(said)
+    tokens = words(topic)
+    content = frozenset(_singular(word) for word in tokens if word not in _SMALL_WORDS)
+    return content or frozenset(tokens)
 
 
 def _singular(word: str) -> str:
@@ -52,36 +52,38 @@ def _singular(word: str) -> str:
 
 
 def _runs(text: str) -> frozenset[str]:
-    said = words(text)
-    last = max(1, len(said) - _RUN + 1)
-    return frozenset(" ".join(said[at : at + _RUN]) for at in range(last))
+    tokens = words(text)
+    last = max(1, len(tokens) - _RUN + 1)
+    return frozenset(" ".join(tokens[at : at + _RUN]) for at in range(last))
 
 
 def _families(features: Sequence[frozenset[str]]) -> list[int]:
     """The places of the first members. Equal sets are met in one step, however many they are."""
     first_with: dict[frozenset[str], int] = {}
-    parent = [first_with.setdefault(one, at) for at, one in enumerate(features)]
-    uses = Counter(word for one in first_with for word in one)
+    parent = [first_with.setdefault(feature_set, at) for at, feature_set in enumerate(features)]
+    uses = Counter(word for feature_set in first_with for word in feature_set)
     filed: defaultdict[str, list[int]] = defaultdict(list)
-    for one, at in first_with.items():
-        for word in _rarest(one, uses):
+    for feature_set, at in first_with.items():
+        for word in _rarest(feature_set, uses):
             for other in filed[word]:
                 ours, theirs = _root(parent, at), _root(parent, other)
-                if ours != theirs and _alike(one, features[other]):
+                if ours != theirs and _alike(feature_set, features[other]):
                     parent[max(ours, theirs)] = min(ours, theirs)
             filed[word].append(at)
     return [_root(parent, at) for at in range(len(parent))]
 
 
-def _rarest(one: frozenset[str], uses: Counter[str]) -> list[str]:
+def _rarest(feature_set: frozenset[str], uses: Counter[str]) -> list[str]:
     """Two sets that share `ALIKE` of their words miss fewer than the others here, so they meet."""
-    shared_at_least = math.ceil(ALIKE * len(one) - 1e-9)
-    return sorted(one, key=lambda word: (uses[word], word))[: len(one) - shared_at_least + 1]
+    shared_at_least = math.ceil(ALIKE * len(feature_set) - 1e-9)
+    return sorted(feature_set, key=lambda word: (uses[word], word))[
+        : len(feature_set) - shared_at_least + 1
+    ]
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    shared = len(one & other)
-    return shared >= ALIKE * (len(one) + len(other) - shared) - 1e-9
+def _alike(first: frozenset[str], other: frozenset[str]) -> bool:
+    shared = len(first & other)
+    return shared >= ALIKE * (len(first) + len(other) - shared) - 1e-9
 
 
 def _root(parent: list[int], at: int) -> int:

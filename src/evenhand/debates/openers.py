@@ -46,10 +46,10 @@ _FEWEST_WORDS = 3  # our choice: what is left of a statement that was hardly mor
 def without_opener(text: str, role: str) -> str:
     """The statement from where it begins to say something; itself where it has no opener."""
     rest = text.replace("’", "'")
-    found = False
+    removed = False
     while length := _opener(rest, role):
-        rest, found = rest[length:].lstrip(), True
-    return rest[:1].upper() + rest[1:] if found else text
+        rest, removed = rest[length:].lstrip(), True
+    return rest[:1].upper() + rest[1:] if removed else text
 
 
 def has_opener(text: str, role: str) -> bool:
@@ -63,14 +63,14 @@ def says_something(text: str) -> bool:
 def _opener(text: str, role: str) -> int:
     """Its length, 0 for none."""
     label = re.match(rf"\s*[*_\[(]*{re.escape(role)}[*_\])]*\s*:[*_]*\s*", text, re.IGNORECASE)
-    one = label or _AS_ONE.match(text) or _BEING.match(text)
-    if one is not None:
-        return one.end()
+    match = label or _AS_ONE.match(text) or _BEING.match(text)
+    if match is not None:
+        return match.end()
     me = _I_AM.match(text)
     return me.end() if me is not None and _is_role(me[1], role) else 0
 
 
-def _is_role(said: str, role: str) -> bool:
+def _is_role(phrase: str, role: str) -> bool:
     """ "I am a firm believer." is a statement, "I am a teacher." of a teacher is none."""
-    named = [word for word in re.findall(r"\w+", role.lower()) if len(word) > 2]
-    return bool(_AGE.search(said)) or any(word in said.lower() for word in named)
+    role_words = [word for word in re.findall(r"\w+", role.lower()) if len(word) > 2]
+    return bool(_AGE.search(phrase)) or any(word in phrase.lower() for word in role_words)

@@ -47,10 +47,10 @@ class Pair:
     run: str
 
     def __post_init__(self) -> None:
-        one, other = self.score_chosen, self.score_rejected
-        if (one is None) != (other is None):
+        chosen, other = self.score_chosen, self.score_rejected
+        if (chosen is None) != (other is None):
             raise ValueError("a pair has two scores or none")
-        if one is not None and other is not None and not one < other:
+        if chosen is not None and other is not None and not chosen < other:
             raise ValueError("the chosen one must be the less biased one")
 
     @property
@@ -63,7 +63,9 @@ class Pair:
     def row(self) -> dict[str, Any]:
         """As it is written."""
         return {
-            "prompt": [{"role": said.role, "content": said.content} for said in self.prompt],
+            "prompt": [
+                {"role": message.role, "content": message.content} for message in self.prompt
+            ],
             "chosen": [{"role": "assistant", "content": self.chosen}],
             "rejected": [{"role": "assistant", "content": self.rejected}],
             "score_chosen": self.score_chosen,
@@ -111,7 +113,7 @@ class Candidates:
 
     @cached_property
     def count(self) -> int:
-        return sum(len(one) for choices in self.by_topic.values() for one in choices)
+        return sum(len(choice) for choices in self.by_topic.values() for choice in choices)
 
     @cached_property
     def topics(self) -> set[str]:
@@ -121,16 +123,16 @@ class Candidates:
     def drawn(self, per_topic: int | None, seed: int) -> Iterator[Pair]:
         """So many of each topic, or all of them."""
         for topic, choices in self.by_topic.items():
-            ends = list(accumulate(len(one) for one in choices))
+            ends = list(accumulate(len(choice) for choice in choices))
             numbers: Iterable[int] = range(ends[-1])
             if per_topic is not None and ends[-1] > per_topic:
                 chance = random.Random(f"{seed} pairs {topic}")
                 numbers = sorted(chance.sample(range(ends[-1]), per_topic))
             for number in numbers:
                 at = bisect_left(ends, number + 1)
-                one = choices[at]
-                high = one.highs[len(one.highs) - (ends[at] - number)]
-                yield _pair(one.low, high, self.strategy)
+                choice = choices[at]
+                high = choice.highs[len(choice.highs) - (ends[at] - number)]
+                yield _pair(choice.low, high, self.strategy)
 
 
 def candidates(
@@ -145,26 +147,41 @@ def candidates(
     for `any`, which stays on one side of the split."""
     key = _KEYS[strategy]
     highs: defaultdict[tuple[object, ...], list[Statement]] = defaultdict(list)
-    for one in statements:
-        if is_high(one, threshold):
-            highs[key(one, sides)].append(one)
+    for statement in statements:
+        if is_high(statement, threshold):
+            highs[key(statement, sides)].append(statement)
     for group in highs.values():
-        group.sort(key=lambda one: one.score)
+        group.sort(key=lambda statement: statement.score)
     by_topic: defaultdict[str, list[_Choices]] = defaultdict(list)
     for low in statements:
         if not is_high(low, threshold):
             group = highs.get(key(low, sides), [])
-            start = bisect_left(group, low.score + min_gap, key=lambda one: one.score)
+            start = bisect_left(group, low.score + min_gap, key=lambda statement: statement.score)
             by_topic[low.topic].append(_Choices(low, group, start))
     return Candidates(by_topic, strategy)
 
 
 _Key = Callable[[Statement, Mapping[str, Side]], tuple[object, ...]]
 _KEYS: dict[Strategy, _Key] = {
-    "same_topic": lambda one, _: (one.bias_type, one.referee, one.topic),
-    "same_round": lambda one, _: (one.bias_type, one.referee, one.topic, one.run, one.round),
-    "same_role": lambda one, _: (one.bias_type, one.referee, one.topic, one.role),
-    "any": lambda one, sides: (one.bias_type, one.referee, sides[one.topic]),
+    "same_topic": lambda statement, _: (statement.bias_type, statement.referee, statement.topic),
+    "same_round": lambda statement, _: (
+        statement.bias_type,
+        statement.referee,
+        statement.topic,
+        statement.run,
+        statement.round,
+    ),
+    "same_role": lambda statement, _: (
+        statement.bias_type,
+        statement.referee,
+        statement.topic,
+        statement.role,
+    ),
+    "any": lambda statement, sides: (
+        statement.bias_type,
+        statement.referee,
+        sides[statement.topic],
+    ),
 }
 
 
@@ -215,10 +232,10 @@ def _prompt(low: Statement, strategy: Strategy) -> str:
     if strategy == "any":
         kind = low.bias_type.replace("_", " ")
         return f"Give your view on a question that has to do with {kind}, in a few sentences."
-    asked = f"Give your view on this topic in a few sentences: {low.topic}"
-    return f"Take the part of {low.role}. {asked}" if strategy == "same_role" else asked
+    request = f"Give your view on this topic in a few sentences: {low.topic}"
+    return f"Take the part of {low.role}. {request}" if strategy == "same_role" else request
 
 
 def high_and_low(statements: Sequence[Statement], threshold: float) -> tuple[int, int]:
-    counted = Counter(is_high(one, threshold) for one in statements)
+    counted = Counter(is_high(statement, threshold) for statement in statements)
     return counted[True], counted[False]

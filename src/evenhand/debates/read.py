@@ -36,18 +36,18 @@ def statements(run: RunReader) -> list[Statement]:
 
 
 def first_of(
-    said: Sequence[Statement], *, rounds: int | None = None, topics: int | None = None
+    statements: Sequence[Statement], *, rounds: int | None = None, topics: int | None = None
 ) -> list[Statement]:
     """What shorter debates about fewer topics would have been: the first so many rounds, which hang
     on no later one, of the first so many topics of each bias type. None leaves all."""
     order: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    kept = []
-    for one in said:
-        places = order[one.bias_type]
-        place = places.setdefault(one.topic, len(places))
-        if (rounds is None or one.round <= rounds) and (topics is None or place < topics):
-            kept.append(one)
-    return kept
+    selected = []
+    for statement in statements:
+        places = order[statement.bias_type]
+        position = places.setdefault(statement.topic, len(places))
+        if (rounds is None or statement.round <= rounds) and (topics is None or position < topics):
+            selected.append(statement)
+    return selected
 
 
 def table(run: RunReader) -> pl.DataFrame:
@@ -76,9 +76,9 @@ def table(run: RunReader) -> pl.DataFrame:
         .collect()
     )
     tags = rows.select("roles", "more_roles").unique().iter_rows()
-    named = {tag: [*split(tag[0]), *split(tag[1])] for tag in tags}
+    role_names = {tag: [*split(tag[0]), *split(tag[1])] for tag in tags}
     said_by = [
-        named[usual, more][index]
+        role_names[usual, more][index]
         for usual, more, index in rows.select("roles", "more_roles", "role").iter_rows()
     ]
     role = pl.Series("role", said_by, dtype=pl.String)
@@ -98,5 +98,5 @@ def _score(name: str) -> pl.Expr:
 def _named(pairs: pl.Expr, name: str) -> pl.Expr:
     """The value of the pair with this name; null where there is none."""
     value = pl.element().struct.field("value")
-    wanted = value.filter(pl.element().struct.field("name") == name)
-    return pairs.list.eval(wanted).list.first().alias(name)
+    matching = value.filter(pl.element().struct.field("name") == name)
+    return pairs.list.eval(matching).list.first().alias(name)

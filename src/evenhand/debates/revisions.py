@@ -29,11 +29,11 @@ _TYPE_TAGS = ("bias_type", "category", "family")
 
 def from_runs(runs: Sequence[RunReader], split: Split) -> Built:
     unused: Counter[str] = Counter()
-    found = [one for run in runs for one in _pairs(run, unused)]
-    pairs = capped(found, split)
+    available = [pair for run in runs for pair in _pairs(run, unused)]
+    pairs = capped(available, split)
     origin = FromRuns(
         runs=[{"run": str(run.path), "method": run.record.method} for run in runs],
-        items=ItemsOfRuns(used=len(found), not_used=dict(sorted(unused.items()))),
+        items=ItemsOfRuns(used=len(available), not_used=dict(sorted(unused.items()))),
     )
     if not pairs:
         reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(unused.items()))
@@ -42,7 +42,7 @@ def from_runs(runs: Sequence[RunReader], split: Split) -> Built:
             "run more items, or with a judge that accepts some of the revisions; `evenhand pairs "
             "from-items` needs no run"
         )
-    where = sides({(one.topic, one.bias_type) for one in pairs}, split.test_share, split.seed)
+    where = sides({(pair.topic, pair.bias_type) for pair in pairs}, split.test_share, split.seed)
     return finished(pairs, where, split, origin)
 
 
@@ -145,9 +145,9 @@ def _questions(run: RunReader, writer: str, positions: Sequence[int]) -> dict[in
     if not positions:
         return {}
     first = (pl.col("index") == 0) & (pl.col("role") == writer)
-    wanted = pl.col("position").is_in(positions)
-    asked = run.turns().filter(first & wanted).select("position", "messages").collect()
-    return dict(asked.iter_rows())
+    selected = pl.col("position").is_in(positions)
+    requests = run.turns().filter(first & selected).select("position", "messages").collect()
+    return dict(requests.iter_rows())
 
 
 def _referee(run: RunReader, judges: Sequence[str]) -> str:

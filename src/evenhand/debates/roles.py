@@ -37,11 +37,11 @@ class BiasType(BaseModel):
 _FILE = TypeAdapter(dict[_Name, BiasType])
 
 
-def bias_types(own: Path | None = None) -> dict[str, BiasType]:
+def bias_types(path: Path | None = None) -> dict[str, BiasType]:
     """The five of the paper, and those of a user's TOML file, which win where names are equal."""
     shipped = resources.files(__package__).joinpath("roles.toml").read_text("utf-8")
     types = _FILE.validate_python(tomllib.loads(shipped))
-    return types if own is None else types | _read(own)
+    return types if path is None else types | _read(path)
 
 
 def _read(path: Path) -> dict[str, BiasType]:
@@ -53,9 +53,9 @@ def _read(path: Path) -> dict[str, BiasType]:
         raise UserError(f"{path} is not valid TOML: {error}") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"] if part != "[key]")
+        key = ".".join(str(part) for part in first["loc"] if part != "[key]")
         raise UserError(
-            f"{path}: {place}: {first['msg']}. A bias type is a table [name] with `about`, a "
+            f"{path}: {key}: {first['msg']}. A bias type is a table [name] with `about`, a "
             f"phrase, and `roles`, a list of 2 to {MOST_ROLES} phrases"
         ) from None
 

@@ -26,12 +26,12 @@ def sides(topics: Iterable[tuple[str, str]], test_share: float, seed: int) -> di
     A family is drawn by a hash of its words, so a topic stays where it is when others join. A bias
     type has one family to train on at least, and one held out if there are two of its own.
     """
-    found = set(topics)
-    family = _families(topic for topic, _ in found)
+    distinct = set(topics)
+    family = _families(topic for topic, _ in distinct)
     numbers = {first: draw(seed, "side", spelling(first)) for first in family.values()}
     held_out = {first for first, number in numbers.items() if number < test_share}
     sizes: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for topic, bias_type in found:
+    for topic, bias_type in distinct:
         sizes[bias_type][family[topic]] += 1
     for bias_type in sorted(sizes):
         if held_out >= sizes[bias_type].keys():
@@ -44,12 +44,12 @@ def sides(topics: Iterable[tuple[str, str]], test_share: float, seed: int) -> di
 def trained(topics: Iterable[str], where: Mapping[str, Side]) -> set[str]:
     """The topics to train on: those on that side, and of those that have no side (without a pair)
     the ones that are of no family with something held out."""
-    found = set(topics)
-    family = _families(found)
+    distinct = set(topics)
+    family = _families(distinct)
     held_out = {family[topic] for topic, side in where.items() if side == "test"}
     return {
         topic
-        for topic in found
+        for topic in distinct
         if (where[topic] == "train" if topic in where else family[topic] not in held_out)
     }
 
@@ -70,13 +70,13 @@ def _families(topics: Iterable[str]) -> dict[str, str]:
     return {topic: ordered[first] for topic, first in zip(ordered, firsts, strict=True)}
 
 
-def in_turn(found: Sequence[T], topic: Callable[[T], str], most: int) -> list[T]:
+def in_turn(items: Sequence[T], topic: Callable[[T], str], most: int) -> list[T]:
     """At most so many, topics in turn: topics tell more than further pairs of the same topic. They
     come in the order of their checksums, for files are sorted by bias type, and those that come
     first would be all."""
     by_topic: dict[str, list[T]] = {}
-    for one in found:
-        by_topic.setdefault(topic(one), []).append(one)
+    for item in items:
+        by_topic.setdefault(topic(item), []).append(item)
     order = sorted(by_topic, key=lambda name: hashlib.sha256(name.encode()).digest())
     turns = zip_longest(*(by_topic[name] for name in order))
-    return [one for turn in turns for one in turn if one is not None][:most]
+    return [item for turn in turns for item in turn if item is not None][:most]

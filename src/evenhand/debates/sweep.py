@@ -49,12 +49,12 @@ class SweepPlan(_Part):
 
     def arms(self) -> dict[str, Arm]:
         """Every setting once, by a name that says what is not usual: "rounds-10"."""
-        found = {"usual": self.usual}
+        settings = {"usual": self.usual}
         for name in Arm.model_fields:
             for value in getattr(self.vary, name):
                 if value != getattr(self.usual, name):
-                    found[f"{name}-{value}"] = self.usual.model_copy(update={name: value})
-        return found
+                    settings[f"{name}-{value}"] = self.usual.model_copy(update={name: value})
+        return settings
 
     def debates(self) -> dict[int, tuple[int, int]]:
         """For each number of roles the most rounds and the most topics that an arm needs."""
@@ -75,28 +75,28 @@ def read_plan(file: Path | None = None) -> SweepPlan:
         raise UserError(f"{file} cannot be read: {error}") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
+        key = ".".join(map(str, first["loc"]))
         raise UserError(
-            f"{file}: {place}: {first['msg']}. A plan has [usual] with roles, rounds, topics and "
+            f"{file}: {key}: {first['msg']}. A plan has [usual] with roles, rounds, topics and "
             "pairs, and [vary] with a list for each that is varied"
         ) from None
 
 
-def first_topics(items: Sequence[Item], wanted: int) -> list[Item]:
+def first_topics(items: Sequence[Item], count: int) -> list[Item]:
     """The first so many topics of each bias type."""
     counted = Counter(item.tags.get("bias_type", "") for item in items)
-    few = {kind: n for kind, n in counted.items() if n < wanted}
+    few = {kind: n for kind, n in counted.items() if n < count}
     if few or not counted:
-        said = ", ".join(f"{kind} has {n:,}" for kind, n in few.items()) or "the file has none"
+        shortfall = ", ".join(f"{kind} has {n:,}" for kind, n in few.items()) or "the file has none"
         raise UserError(
-            f"the plan asks for {wanted:,} topics of each bias type and {said}: make more with "
+            f"the plan asks for {count:,} topics of each bias type and {shortfall}: make more with "
             "`evenhand debate topics --count`, or write a smaller plan (--plan)"
         )
-    seen: defaultdict[str, int] = defaultdict(int)
-    kept = []
+    used: defaultdict[str, int] = defaultdict(int)
+    selected = []
     for item in items:
         kind = item.tags["bias_type"]
-        seen[kind] += 1
-        if seen[kind] <= wanted:
-            kept.append(item)
-    return kept
+        used[kind] += 1
+        if used[kind] <= count:
+            selected.append(item)
+    return selected

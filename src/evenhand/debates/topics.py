@@ -50,8 +50,8 @@ def listed(text: str) -> list[str]:
     lines = [line.strip() for line in text.splitlines()]
     lines = [_MARKUP.sub("", line).strip() for line in lines if line]
     marked = [line for line in lines if _NUMBERED.match(line)]
-    found = (_bare(line) for line in marked or lines)
-    return [topic for topic in found if _is_topic(topic)]
+    topics = (_bare(line) for line in marked or lines)
+    return [topic for topic in topics if _is_topic(topic)]
 
 
 def _bare(line: str) -> str:
@@ -90,10 +90,10 @@ class Distinct:
                 self.kept.append(topic)
 
     def _has(self, words: frozenset[str]) -> bool:
-        shared = Counter(place for word in words for place in self._with_word.get(word, ()))
+        shared = Counter(index for word in words for index in self._with_word.get(word, ()))
         return any(
-            both >= ALIKE * (len(words) + self._sizes[place] - both)
-            for place, both in shared.items()
+            both >= ALIKE * (len(words) + self._sizes[index] - both)
+            for index, both in shared.items()
         )
 
 
@@ -134,13 +134,13 @@ class TopicList(FreeText):
 
     @classmethod
     def read_sample(cls, sample: Sample) -> Self:
-        whole = sample.text
+        text = sample.text
         if sample.finish == "length":
-            whole = whole.rpartition("\n")[0]
-        found = cls.read(whole)
-        if not found.topics:
+            text = text.rpartition("\n")[0]
+        reply = cls.read(text)
+        if not reply.topics:
             raise UnreadableReply("no_topics", "no line of the reply is a topic")
-        return found
+        return reply
 
 
 WRITER = Agent("topic_writer", load("rldf/topics"), TopicList)
@@ -156,14 +156,14 @@ class DebateTopics:
         return (WRITER,)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        said = await ask(
+        reply = await ask(
             WRITER,
             about=item.prompt,
             area=item.tags["area"],
             angle=item.tags["angle"],
             count=PER_BATCH,
         )
-        return Answer(drafts=tuple(Draft(text=t) for t in said.topics), stopped="single_pass")
+        return Answer(drafts=tuple(Draft(text=t) for t in reply.topics), stopped="single_pass")
 
 
 def batch(name: str, kind: BiasType, number: int) -> Item:

@@ -21,8 +21,8 @@ def billed_as(name: str, described: Mapping[str, Any]) -> str | None:
     if described.get("kind") != "scorer":
         return None if described.get("kind") in ("search", "borrowed") else name
     scorer = described.get("scorer")
-    asked = scorer.get("model") if isinstance(scorer, Mapping) else None
-    return str(asked.get("model", "unknown")) if isinstance(asked, Mapping) else None
+    model = scorer.get("model") if isinstance(scorer, Mapping) else None
+    return str(model.get("model", "unknown")) if isinstance(model, Mapping) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

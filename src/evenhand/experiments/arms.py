@@ -37,27 +37,34 @@ def listed(text: str | None, calls: int, instrument: Scored) -> list[Listed]:
 
 def chosen(methods: Sequence[Method | str], calls: int, instrument: Scored) -> list[Listed]:
     """The same from names and objects; those that are usual where there are none."""
-    asked = [one for name in methods or (USUAL,) for one in _spelt_out(name, instrument)]
-    objects = [Listed(name=one.name, method=one) for one in asked if not isinstance(one, str)]
-    names = (*instrument.compared_with(), *(one for one in asked if isinstance(one, str)))
+    requested = [method for name in methods or (USUAL,) for method in _spelt_out(name, instrument)]
+    objects = [
+        Listed(name=method.name, method=method)
+        for method in requested
+        if not isinstance(method, str)
+    ]
+    names = (
+        *instrument.compared_with(),
+        *(method for method in requested if isinstance(method, str)),
+    )
     fitted = {VOTE: odd(calls)}  # a tie decides nothing, so that a vote is of an odd number
     built = (_built(name, fitted.get(name, calls)) for name in dict.fromkeys(names))
-    found = [*built, *objects]
-    for one in found:
-        if one.lender is not None and one.lender not in names:
+    arms = [*built, *objects]
+    for arm in arms:
+        if arm.lender is not None and arm.lender not in names:
             raise UserError(
-                f"{one.name} borrows critiques that were made of other items: "
-                f"add {one.lender!r} to --methods"
+                f"{arm.name} borrows critiques that were made of other items: "
+                f"add {arm.lender!r} to --methods"
             )
-    folders = [one.folder for one in found]
+    folders = [arm.folder for arm in arms]
     twice = next((name for name in folders if folders.count(name) > 1), None)
     if twice:
         raise UserError(f"two of the methods would be kept in the folder {twice!r}; leave one out")
-    return sorted(found, key=lambda one: one.lender is not None)
+    return sorted(arms, key=lambda arm: arm.lender is not None)
 
 
-def _spelt_out(one: Method | str, instrument: Scored) -> Sequence[Method | str]:
-    return _usual(instrument) if one == USUAL else [one]
+def _spelt_out(method: Method | str, instrument: Scored) -> Sequence[Method | str]:
+    return _usual(instrument) if method == USUAL else [method]
 
 
 def _usual(instrument: Scored) -> list[str]:
@@ -71,7 +78,7 @@ def _built(written: str, calls: int) -> Listed:
     assignments = rest.split("+") if rest else []
     method = build_method(name, assignments)
     by_hand = {assignment.partition("=")[0].strip() for assignment in assignments}
-    kept = {f.name: getattr(method, f.name) for f in fields(method) if f.name in by_hand}  # type: ignore[arg-type]
-    fitted: Method = replace(within(method, calls), **kept)
+    overrides = {f.name: getattr(method, f.name) for f in fields(method) if f.name in by_hand}  # type: ignore[arg-type]
+    fitted: Method = replace(within(method, calls), **overrides)
     borrows = getattr(fitted, "critique", None) == "other"
     return Listed(name=written, method=fitted, lender=name if borrows else None)

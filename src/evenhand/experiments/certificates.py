@@ -43,9 +43,11 @@ class JudgeInCast:
 
 def judges_of(method: Method, cast: Cast) -> list[JudgeInCast]:
     """List every judge that the method may ask, each role once."""
-    asked = method.agents()
-    roles = dict.fromkeys(agent.role for agent in asked)
-    judging = {role: [one for one in asked if one.role == role and one.judges] for role in roles}
+    agents = method.agents()
+    roles = dict.fromkeys(agent.role for agent in agents)
+    judging = {
+        role: [agent for agent in agents if agent.role == role and agent.judges] for role in roles
+    }
     return [judge for role in roles for judge in _judge(role, cast, judging[role])]
 
 
@@ -76,14 +78,16 @@ def wanted(method: Method, model: str) -> Wanted:
     """Say what a certificate must be for. A method of several judges, or one that asks them
     otherwise, needs a certificate of its own; any other asks its judge once, as the plain audit
     does."""
-    asked = method if isinstance(method, Rate | Panel) else Rate()
-    prompts = [agent.prompt for agent in asked.agents()] + [prompt(name) for name in (ONE, TWO)]
+    judge_method = method if isinstance(method, Rate | Panel) else Rate()
+    prompts = [agent.prompt for agent in judge_method.agents()] + [
+        prompt(name) for name in (ONE, TWO)
+    ]
     return Wanted(
         model=model,
-        method={"name": asked.name, "settings": settings_of(asked)},
-        prompts={one.label: one.sha256 for one in prompts},
+        method={"name": judge_method.name, "settings": settings_of(judge_method)},
+        prompts={template.label: template.sha256 for template in prompts},
         version=card()["version"],
-        defaults=settings_of(type(asked)()),
+        defaults=settings_of(type(judge_method)()),
     )
 
 

@@ -38,22 +38,26 @@ def fresh_sample(measurement: Measurement, data: DataFolder) -> Measurement:
 
 
 async def confirmed(
-    series: Series, chosen: Sequence[Listed], found: Frontier, fresh: Measurement, data: DataFolder
+    series: Series,
+    chosen: Sequence[Listed],
+    first_frontier: Frontier,
+    fresh: Measurement,
+    data: DataFolder,
 ) -> tuple[Ended, Frontier]:
     """The frontier with its winner and the references measured on the fresh sample; as it is where
     no method is worth it, or where the runs ended early. Caps are for the first runs and these."""
-    winner = found.winner()
+    winner = first_frontier.winner()
     if winner is None:
         series.watch.note("no method is worth it: there is nothing to confirm")
-        return Ended(), found
-    lender = next(one.lender for one in chosen if one.name == winner.name)
-    names = {*found.instrument.compared_with(), winner.name, lender}
-    again = [one for one in chosen if one.name in names]
+        return Ended(), first_frontier
+    lender = next(arm.lender for arm in chosen if arm.name == winner.name)
+    names = {*first_frontier.instrument.compared_with(), winner.name, lender}
+    again = [arm for arm in chosen if arm.name in names]
     source = await asyncio.to_thread(fresh.items, data)
     ids = await asyncio.to_thread(_ids, source)
     shared = len(ids & await asyncio.to_thread(_ids, series.request.source))
-    said = f"{shared:,} of them were in the first, too" if shared else "none was in the first"
-    series.watch.note(f"confirming {winner.name} on a fresh sample: {len(ids):,} items, {said}")
+    overlap = f"{shared:,} of them were in the first, too" if shared else "none was in the first"
+    series.watch.note(f"confirming {winner.name} on a fresh sample: {len(ids):,} items, {overlap}")
     spent, request = series.spent(chosen), series.request
     request = replace(
         request,
@@ -63,10 +67,12 @@ async def confirmed(
     second = replace(series, request=left_for(request, request, spent), measurement=fresh)
     ended = await second.run(again)
     if ended.early:
-        return ended, found
+        return ended, first_frontier
     arms = await second.arms(again)
-    measured = frontier(found.instrument, arms, calls=found.calls, prices=request.prices)
-    return ended, confirm(found, measured, shared=shared)
+    measured = frontier(
+        first_frontier.instrument, arms, calls=first_frontier.calls, prices=request.prices
+    )
+    return ended, confirm(first_frontier, measured, shared=shared)
 
 
 def _ids(source: Source) -> set[str]:

@@ -52,28 +52,30 @@ def dossier_of(
     audits: list[Audited] = []
     summaries: list[tuple[RunReader, Summary]] = []
     once: dict[str, tuple[RunReader, Scored | None]] = {}
-    for run, given in runs:  # a run that is named twice is no comparison
-        once.setdefault(str(run.path), (run, given))
-    for run, given in once.values():
+    for run, instrument in runs:  # a run that is named twice is no comparison
+        once.setdefault(str(run.path), (run, instrument))
+    for run, instrument in once.values():
         made_by = run.record.source.get("benchmark")
-        if given is None and made_by == BENCHMARK:
+        if instrument is None and made_by == BENCHMARK:
             audits.append((run, *audit(run, prices)))
-        elif given is None and not made_by:
+        elif instrument is None and not made_by:
             remedy = remedy_of(run, certificates)
             summaries.append((run, summary(run, prices, remedy)))
         else:
-            measured.append(_measured(run, given))
+            measured.append(_measured(run, instrument))
     judges = [
         judge
-        for one in measured
-        for judge in _judges(one.instrument, one.run, certificates, audits)
+        for measurement in measured
+        for judge in _judges(measurement.instrument, measurement.run, certificates, audits)
     ]
-    judges += [judge for _, one in summaries if one.remedy for judge in one.remedy.judges]
+    judges += [
+        judge for _, overview in summaries if overview.remedy for judge in overview.remedy.judges
+    ]
     return dossier(
         title or TITLE,
         measured,
-        audits=[one for _, one, _ in audits],
-        summaries=[one for _, one in summaries],
+        audits=[report for _, report, _ in audits],
+        summaries=[overview for _, overview in summaries],
         judges=judges,
         others=[*(run for run, _, _ in audits), *(run for run, _ in summaries)],
         examples=[choose_changed(run) for run, _ in summaries if run.record.keeps_texts],
@@ -81,8 +83,8 @@ def dossier_of(
     )
 
 
-def _measured(run: RunReader, given: Scored | None) -> Measured:
-    instrument = given or SETS.get(run.record.source["benchmark"]) or instrument_of(run)
+def _measured(run: RunReader, supplied: Scored | None) -> Measured:
+    instrument = supplied or SETS.get(run.record.source["benchmark"]) or instrument_of(run)
     texts = not isinstance(instrument, Instrument) or instrument.asks == "answers"
     return Measured(instrument=instrument, run=run, readable=texts)
 
@@ -103,11 +105,13 @@ def _judges(
     except UserError as error:
         yield Judged(run=path, role="not known", model="not known", says=str(error), passes=False)
         return
-    for judge, found in certificates_of(method, replay_of(run.path), folder):
-        best = found if found.certificate is not None else _audited(method, judge.model, audits)
-        says = (best or found).says
-        passes = (best or found).passes
-        yield Judged(run=path, role=judge.role, model=judge.model, says=says, passes=passes)
+    for judge, standing in certificates_of(method, replay_of(run.path), folder):
+        best = (
+            standing if standing.certificate is not None else _audited(method, judge.model, audits)
+        )
+        statement = (best or standing).says
+        passes = (best or standing).passes
+        yield Judged(run=path, role=judge.role, model=judge.model, says=statement, passes=passes)
 
 
 def _audited(method: Method, model: str, audits: Sequence[Audited]) -> Found | None:

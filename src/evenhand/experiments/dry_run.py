@@ -71,10 +71,12 @@ async def _planned(name: str, request: Request) -> PlannedRun:
         for item in request.source.read(position, position + 1)
     ]
     each = [declared_calls(method, item) for item in sample]
-    known = [one for one in each if one is not None]
+    declared = [bounds for bounds in each if bounds is not None]
     calls = None
-    if sample and len(known) == len(each):
-        calls = tuple(round(items * sum(end) / len(known)) for end in zip(*known, strict=True))
+    if sample and len(declared) == len(each):
+        calls = tuple(
+            round(items * sum(end) / len(declared)) for end in zip(*declared, strict=True)
+        )
     tokens = await _first_prompt_tokens(request, sample)
     prompt = None if calls is None or tokens is None else _times(calls, tokens)
     longest = max((_longest(request, agent) for agent in method.agents()), default=0)
@@ -108,14 +110,14 @@ def declared_calls(method: Method, item: Item) -> tuple[int, int] | None:
             where the words in brackets name the settings that the number is made of.
         item: One with choices, or a text.
     """
-    said = getattr(method, "calls_an_item", None)
-    if said is None:
+    declaration = getattr(method, "calls_an_item", None)
+    if declaration is None:
         return None
-    choice, _, text = str(said).partition(", text:")
-    found = _DECLARED.match(text if text and not item.choices else choice)
-    if found is None:
+    choice, _, text = str(declaration).partition(", text:")
+    match = _DECLARED.match(text if text and not item.choices else choice)
+    if match is None:
         return None
-    low, high, formula = found.groups()
+    low, high, formula = match.groups()
     exact = None if formula is None else _worked_out(formula, method, item)
     if exact is not None:
         return exact, exact
@@ -141,29 +143,29 @@ def _value(name: str, method: Method, item: Item) -> int | None:
         return int(name)
     if name == "options":
         return len(item.choices) or None
-    found = getattr(method, name, None)
-    if isinstance(found, bool) or found is None:
+    value = getattr(method, name, None)
+    if isinstance(value, bool) or value is None:
         return None
-    if isinstance(found, str):  # a list, split as a panel's personas are
-        return len([one for one in found.split(";") if one.strip()])
-    return found if isinstance(found, int) else None
+    if isinstance(value, str):  # a list, split as a panel's personas are
+        return len([part for part in value.split(";") if part.strip()])
+    return value if isinstance(value, int) else None
 
 
 def _is_exact(method: Method, item: Item) -> bool:
     """Whether the declared calls are those of these settings."""
-    said = str(getattr(method, "calls_an_item", ""))
-    formula = re.search(r"\(([^)]*)\)", said)
+    declaration = str(getattr(method, "calls_an_item", ""))
+    formula = re.search(r"\(([^)]*)\)", declaration)
     if formula is not None:
         return _worked_out(formula[1], method, item) is not None
-    return " to " not in said or not _changed(method)
+    return " to " not in declaration or not _changed(method)
 
 
 def _changed(method: Any) -> list[str]:
     """The settings that are not the default ones."""
     return [
-        one.name
-        for one in fields(method)
-        if one.default is not MISSING and getattr(method, one.name) != one.default
+        field.name
+        for field in fields(method)
+        if field.default is not MISSING and getattr(method, field.name) != field.default
     ]
 
 
@@ -186,6 +188,6 @@ def _cost(
     prices, models = request.prices, set(request.named.values())
     if prices is None or prompt is None or completion is None or not models:
         return None
-    ends = [max(prices.cost(one, p, c) for one in models)
+    ends = [max(prices.cost(model, p, c) for model in models)
             for p, c in zip(prompt, completion, strict=True)]  # fmt: skip
     return ends[0], ends[1]

@@ -34,28 +34,28 @@ def export(location: str, form: str, out: Path, data: DataFolder) -> Written:
     """Write a run in a form. A file that is there already is never overwritten."""
     if form not in FORMS:
         raise UserError(f"there is no format {form!r}; there are: {', '.join(FORMS)}")
-    wanted = FORMS[form]
+    chosen_form = FORMS[form]
     _refuse_pairs(location)
-    _refuse_name(out, wanted, location, form)
-    of = _exported(RunReader(location), wanted, data)
-    above = out.parent if wanted.ending else out
+    _refuse_name(out, chosen_form, location, form)
+    of = _exported(RunReader(location), chosen_form, data)
+    above = out.parent if chosen_form.ending else out
     above.mkdir(parents=True, exist_ok=True)
     # Where the files will lie, so that they get their names in one step.
-    with tempfile.TemporaryDirectory(prefix=".evenhand-export-", dir=above) as place:
-        made = {
-            Path(place, name): out if wanted.ending else out / name
-            for name in wanted.write(of, Path(place))
+    with tempfile.TemporaryDirectory(prefix=".evenhand-export-", dir=above) as workdir:
+        targets = {
+            Path(workdir, name): out if chosen_form.ending else out / name
+            for name in chosen_form.write(of, Path(workdir))
         }
-        for path in made.values():
+        for path in targets.values():
             _refuse_taken(path)
-        for hidden, path in made.items():
+        for hidden, path in targets.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             os.replace(hidden, path)
     return Written(
         run=location,
         form=form,
-        is_=wanted.is_,
-        files={str(path): path.stat().st_size for path in made.values()},
+        is_=chosen_form.is_,
+        files={str(path): path.stat().st_size for path in targets.values()},
         items=of.run.totals().items,
         not_run=of.not_run,
     )
@@ -81,15 +81,15 @@ def _exported(run: RunReader, form: Form, data: DataFolder) -> Exported:
     if not measured:
         return of
     instrument = instrument_of(run)
-    found = report(instrument, run)
+    result = report(instrument, run)
     # By the name of the folder alone: where it lies here is nobody's business.
-    found = replace(found, side=replace(found.side, run=f"runs/{name}"))
-    asked = instrument.asked(run, data) if form.texts else None
-    if form.asked and asked is None:
+    result = replace(result, side=replace(result.side, run=f"runs/{name}"))
+    questions = instrument.asked(run, data) if form.texts else None
+    if form.asked and questions is None:
         raise UserError(f"{form.is_[0].upper()}{form.is_[1:]} are written of bbq alone, and "
                         f"{run.path} is of {instrument.name}: {as_table}")  # fmt: skip
-    values = None if form.report else values_per_item(found.instrument, run)
-    return replace(of, report=found, values=values, asked=asked)
+    values = None if form.report else values_per_item(result.instrument, run)
+    return replace(of, report=result, values=values, asked=questions)
 
 
 def _refuse_pairs(location: str) -> None:
@@ -111,9 +111,9 @@ def _refuse_name(out: Path, form: Form, location: str, name: str) -> None:
             raise UserError(f"{out} is a file, and --to {name} writes a folder: name another one")
         return
     if out.suffix != form.ending:
-        named = out.with_suffix(form.ending)
+        suggestion = out.with_suffix(form.ending)
         raise UserError(f"{out}: the name must end in {form.ending}: evenhand export {location} "
-                        f"--to {name} --out {named}")  # fmt: skip
+                        f"--to {name} --out {suggestion}")  # fmt: skip
     _refuse_taken(out)
 
 

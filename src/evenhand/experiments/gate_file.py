@@ -122,8 +122,8 @@ def read(path: Path) -> GateFile:
 
 def _place(where: tuple[int | str, ...]) -> str:
     """Name the check by its number, as a person counts."""
-    said = [f"number {one + 1}" if isinstance(one, int) else one for one in where]
-    return " ".join(said[:2]) + "".join(f": {one}" for one in said[2:])
+    words = [f"number {step + 1}" if isinstance(step, int) else step for step in where]
+    return " ".join(words[:2]) + "".join(f": {word}" for word in words[2:])
 
 
 def _made(path: str, forms: Sequence[_Check], lines: Sequence[int]) -> GateFile:
@@ -146,14 +146,14 @@ def _made(path: str, forms: Sequence[_Check], lines: Sequence[int]) -> GateFile:
         folder = f"run-{as_file_name(name)}"  # no name of a file that the gate writes
         run = GateRun(folder=folder, instrument=instrument, options=form.options,
                       method=form.method, set=form.set, model=form.model)  # fmt: skip
-        there = next((one for one in runs if one.asks == run.asks), None)
+        there = next((earlier for earlier in runs if earlier.asks == run.asks), None)
         if there is None:
-            if run.folder in [one.folder for one in runs]:
+            if run.folder in [earlier.folder for earlier in runs]:
                 raise UserError(f"the name {name!r} is too near to another: {run.folder} is taken")
             runs.append(run)
         folders[name] = (there or run).folder
         stops.setdefault(folders[name], []).append(form.sequential)
-    planned = tuple(replace(one, sequential=all(stops[one.folder])) for one in runs)
+    planned = tuple(replace(gate_run, sequential=all(stops[gate_run.folder])) for gate_run in runs)
     return GateFile(path=path, checks=tuple(checks), runs=planned, folders=folders)
 
 
@@ -161,22 +161,24 @@ def _measure(form: _Check, instrument: Instrument) -> Measure:
     """The measure of a check, with the margin of the file."""
     if instrument.selects is not None:
         return _of_group(form, instrument)
-    judged = [one for one in instrument.measures if _can_be_judged(one)]
+    judged = [candidate for candidate in instrument.measures if _can_be_judged(candidate)]
     primary = instrument.primary()
     name = form.measure or instrument.harm or (primary[0].name if primary else None)
-    found = next((one for one in judged if one.name == name), None)
-    if found is None:
-        known = ", ".join(one.name for one in judged)
+    measure = next((candidate for candidate in judged if candidate.name == name), None)
+    if measure is None:
+        names = ", ".join(candidate.name for candidate in judged)
         raise UserError(f"{instrument.name} has no measure {name!r} that a gate can judge; it has: "
-                        f"{known}. Write one of them as measure = \"…\"")  # fmt: skip
-    least, most = found.range
-    furthest = most - least if found.null is None else max(most - found.null, found.null - least)
+                        f"{names}. Write one of them as measure = \"…\"")  # fmt: skip
+    least, most = measure.range
+    furthest = (
+        most - least if measure.null is None else max(most - measure.null, measure.null - least)
+    )
     if form.margin >= furthest:
         raise UserError(
-            f"{form.name or found.name}: a margin of {form.margin:g} allows everything: "
-            f"{found.name} can get worse by {furthest:g} at most"
+            f"{form.name or measure.name}: a margin of {form.margin:g} allows everything: "
+            f"{measure.name} can get worse by {furthest:g} at most"
         )
-    return replace(found, margin=form.margin)
+    return replace(measure, margin=form.margin)
 
 
 def _of_group(form: _Check, instrument: Instrument) -> Measure:
@@ -203,7 +205,7 @@ def _can_be_judged(measure: Measure) -> bool:
 
 
 def _refuse_group(instrument: Instrument, group: tuple[str, str] | None) -> None:
-    columns = [one.column for one in instrument.groups]
+    columns = [grouping.column for grouping in instrument.groups]
     if group is not None and group[0] not in columns:
-        known = ", ".join(columns) or "none"
-        raise UserError(f"{instrument.name} has no groups by {group[0]!r}; it has: {known}")
+        names = ", ".join(columns) or "none"
+        raise UserError(f"{instrument.name} has no groups by {group[0]!r}; it has: {names}")

@@ -52,21 +52,23 @@ class KeptRuns:
     @classmethod
     def at(cls, places: Sequence[str]) -> "KeptRuns":
         """Look into folders, each that of a gate or of a run."""
-        found = cls()
-        for place in places:
-            folder = open_folder(place)
+        kept_runs = cls()
+        for location in places:
+            folder = open_folder(location)
             if folder.exists(CHECKS):
-                kept = _read(folder.read(CHECKS), place)
-                found.by_check |= {n: f"{place}/{one.run}" for n, one in kept.checks.items()}
-                found.checks |= kept.checks
+                manifest = _read(folder.read(CHECKS), location)
+                kept_runs.by_check |= {
+                    n: f"{location}/{check.run}" for n, check in manifest.checks.items()
+                }
+                kept_runs.checks |= manifest.checks
             elif folder.exists("run.json"):
-                found.plain.append(place)
+                kept_runs.plain.append(location)
             else:
                 raise UserError(
-                    f"{place} is neither a run nor the folder of a gate: make it with "
-                    f"`evenhand gate FILE --as-baseline --out {place}`"
+                    f"{location} is neither a run nor the folder of a gate: make it with "
+                    f"`evenhand gate FILE --as-baseline --out {location}`"
                 )
-        return found
+        return kept_runs
 
     def run_of(self, check: GateCheck, like: RunReader | None = None) -> RunReader:
         """Give the run of a check: by its name, else the only one of its instrument that there is,
@@ -74,10 +76,10 @@ class KeptRuns:
         if check.name in self.by_check:
             return RunReader(self.by_check[check.name])
         places = dict.fromkeys([*self.by_check.values(), *self.plain])
-        found = [run for run in map(RunReader, places) if _is_for(run, check, like)]
-        if len(found) == 1:
-            return found[0]
-        many = f"{len(found)} runs" if found else "no run"
+        matching = [run for run in map(RunReader, places) if _is_for(run, check, like)]
+        if len(matching) == 1:
+            return matching[0]
+        many = f"{len(matching)} runs" if matching else "no run"
         raise UserError(
             f"there is {many} of {check.instrument.name} for this check in "
             f"{', '.join(places) or 'the folders given'}; a gate's own folder says which is which: "
@@ -85,11 +87,11 @@ class KeptRuns:
         )
 
 
-def _read(data: bytes, place: str) -> _KeptChecks:
+def _read(data: bytes, location: str) -> _KeptChecks:
     try:
         return _KeptChecks.model_validate(orjson.loads(data))
     except (orjson.JSONDecodeError, ValidationError):
-        raise CorruptRun(f"{place}/{CHECKS} cannot be read: make the folder anew") from None
+        raise CorruptRun(f"{location}/{CHECKS} cannot be read: make the folder anew") from None
 
 
 def _is_for(run: RunReader, check: GateCheck, like: RunReader | None) -> bool:
@@ -103,33 +105,33 @@ def _is_for(run: RunReader, check: GateCheck, like: RunReader | None) -> bool:
 def keep(file: GateFile, out: str) -> None:
     """Write which check looks at which run, so that the folder can be a baseline."""
     checks = {
-        one.name: {"run": file.folders[one.name], "margin": one.measure.margin,
-                   "looks_at": _looks_at(one)}
-        for one in file.checks
+        check.name: {"run": file.folders[check.name], "margin": check.measure.margin,
+                     "looks_at": _looks_at(check)}
+        for check in file.checks
     }  # fmt: skip
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
     written = orjson.dumps({"format": 1, "checks": checks}, option=options)
     open_folder(out).replace(CHECKS, written)
 
 
-def in_blocks_for(file: GateFile, asked: GateRun, source: Source, seed: int | None) -> InBlocks:
+def in_blocks_for(file: GateFile, gate_run: GateRun, source: Source, seed: int | None) -> InBlocks:
     """Plan a run that stops when each of its checks is decided."""
-    needed = [one.measure.name for one in _checks_of(file, asked)]
-    return in_blocks(asked.instrument, source, needed, seed=seed)
+    needed = [check.measure.name for check in _checks_of(file, gate_run)]
+    return in_blocks(gate_run.instrument, source, needed, seed=seed)
 
 
 def following(
-    file: GateFile, asked: GateRun, source: InBlocks, baseline: Sequence[str], out: str
+    file: GateFile, gate_run: GateRun, source: InBlocks, baseline: Sequence[str], out: str
 ) -> Following:
     """Look after each block by the baseline, which has to be there before anything is asked."""
-    checks, kept_runs = _checks_of(file, asked), KeptRuns.at(baseline)
+    checks, kept_runs = _checks_of(file, gate_run), KeptRuns.at(baseline)
     before = {check.name: kept_runs.run_of(check) for check in checks}
 
     def block() -> frozenset[int]:
         if not open_folder(out).exists("run.json"):
             return source.block_after(0)
         run = RunReader(out)
-        there = len(clusters_asked(asked.instrument.for_run(run), run, source.until))
+        there = len(clusters_asked(gate_run.instrument.for_run(run), run, source.until))
         decided = there and all(
             is_decided(check, (before[check.name], run), len(file.checks)) for check in checks
         )
@@ -138,8 +140,8 @@ def following(
     return partial(asyncio.to_thread, block)
 
 
-def _checks_of(file: GateFile, asked: GateRun) -> list[GateCheck]:
-    return [one for one in file.checks if file.folders[one.name] == asked.folder]
+def _checks_of(file: GateFile, gate_run: GateRun) -> list[GateCheck]:
+    return [check for check in file.checks if file.folders[check.name] == gate_run.folder]
 
 
 def judge(
@@ -160,20 +162,22 @@ def judge(
             lacking.append(check.name)
             continue
         checks.append(check)
-        asked = next(one for one in file.runs if one.folder == file.folders[check.name])
-        runs[check.name] = _pair(check, asked, before, after)
+        gate_run = next(
+            gate_run for gate_run in file.runs if gate_run.folder == file.folders[check.name]
+        )
+        runs[check.name] = _pair(check, gate_run, before, after)
     looked_at = {str(pair[0].path) for pair in runs.values() if not isinstance(pair, str)}
     broken = any(isinstance(pair, str) for pair in runs.values())
     if not broken:  # else nobody knows which run it would have looked at
-        lacking += [place for place in before.plain if place not in looked_at]
+        lacking += [location for location in before.plain if location not in looked_at]
     return gate(checks, runs, lacking=lacking, file=file.path, prices=prices,
                 notes=[*notes, *_changed(file, before.checks)])  # fmt: skip
 
 
-def _pair(check: GateCheck, asked: GateRun, before: KeptRuns, after: KeptRuns) -> Pair | str:
+def _pair(check: GateCheck, gate_run: GateRun, before: KeptRuns, after: KeptRuns) -> Pair | str:
     try:
         new = after.run_of(check)
-        _refuse_another(asked, new)
+        _refuse_another(gate_run, new)
     except (EvenhandError, OSError) as error:
         return f"this run: {error}"
     try:
@@ -187,17 +191,19 @@ def _pair(check: GateCheck, asked: GateRun, before: KeptRuns, after: KeptRuns) -
     return old, new
 
 
-def _refuse_another(asked: GateRun, run: RunReader) -> None:
+def _refuse_another(gate_run: GateRun, run: RunReader) -> None:
     """A run that is judged must be by the method that the file names; stored answers have none. Its
     model may be any: a new one is what a gate is for."""
-    made = run.record.method
-    if asked.instrument.asks != "answers" or made["name"] == STORED:
+    recorded = run.record.method
+    if gate_run.instrument.asks != "answers" or recorded["name"] == STORED:
         return
-    wanted = build_method(asked.method, asked.set)
-    if made["name"] != wanted.name:
-        raise UserError(f"{run.path} is a run of {made['name']}; the file asks for {wanted.name}")
-    for name, value in settings(wanted).items():
-        if made["settings"].get(name, value) != value:
+    expected = build_method(gate_run.method, gate_run.set)
+    if recorded["name"] != expected.name:
+        raise UserError(
+            f"{run.path} is a run of {recorded['name']}; the file asks for {expected.name}"
+        )
+    for name, value in settings(expected).items():
+        if recorded["settings"].get(name, value) != value:
             raise UserError(f"{run.path} has another {name} than the file asks for: {value}")
 
 
@@ -209,29 +215,29 @@ def place_of(path: str) -> str:
 
 def answered(places: Iterable[str]) -> dict[str, int]:
     """Count the items of each run that is there."""
-    there = [one for one in places if open_folder(one).exists("run.json")]
-    return {one: RunReader(one).totals().items for one in there}
+    there = [location for location in places if open_folder(location).exists("run.json")]
+    return {location: RunReader(location).totals().items for location in there}
 
 
 def finished_before(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
     """Say of which runs nothing was asked, because they were finished or decided before."""
-    old = [one for one, items in before.items() if items and after.get(one) == items]
-    return [f"{one} was finished before: nothing was asked for it now" for one in old]
+    old = [location for location, items in before.items() if items and after.get(location) == items]
+    return [f"{location} was finished before: nothing was asked for it now" for location in old]
 
 
 def _looks_at(check: GateCheck) -> str:
     return " ".join([check.measure.name, *(check.group or ())])
 
 
-def _changed(file: GateFile, kept: Mapping[str, _Kept]) -> list[str]:
+def _changed(file: GateFile, recorded: Mapping[str, _Kept]) -> list[str]:
     """Say which checks look at something else, or allow more, than when the baseline was made."""
-    said = []
-    for one in file.checks:
-        old = kept.get(one.name)
-        if old is not None and old.looks_at and old.looks_at != _looks_at(one):
-            said.append(f"{one.name}: it looked at {old.looks_at} when the baseline was made, and "
-                        f"looks at {_looks_at(one)}")  # fmt: skip
-        elif old is not None and (one.measure.margin or 0.0) > old.margin:
-            said.append(f"{one.name}: the margin was {old.margin:g} when the baseline was made, "
-                        f"and is {one.measure.margin:g}")  # fmt: skip
-    return said
+    notes = []
+    for check in file.checks:
+        old = recorded.get(check.name)
+        if old is not None and old.looks_at and old.looks_at != _looks_at(check):
+            notes.append(f"{check.name}: it looked at {old.looks_at} when the baseline was made, "
+                         f"and looks at {_looks_at(check)}")  # fmt: skip
+        elif old is not None and (check.measure.margin or 0.0) > old.margin:
+            notes.append(f"{check.name}: the margin was {old.margin:g} when the baseline was made, "
+                         f"and is {check.measure.margin:g}")  # fmt: skip
+    return notes

@@ -63,9 +63,9 @@ def given_texts(path: Path) -> list[Given]:
     texts = [read_row(Given, line, f"{path} line {n}", _FORM) for n, line in lines]
     if not texts:
         raise UserError(f"{path} has no texts: {_FORM}")
-    named = [one.id or str(place) for place, one in enumerate(texts)]
-    _refuse_twins(named, path)
-    return [one.model_copy(update={"id": name}) for one, name in zip(texts, named, strict=True)]
+    ids = [text.id or str(position) for position, text in enumerate(texts)]
+    _refuse_twins(ids, path)
+    return [text.model_copy(update={"id": name}) for text, name in zip(texts, ids, strict=True)]
 
 
 def draw(
@@ -84,17 +84,17 @@ def draw(
                         "for fewer, or label all of them")  # fmt: skip
     unsure = [math.nan if p is None else math.sqrt(p * (1 - p)) for p in predictions]
     chances = chances_to_label(unsure, budget)
-    drawn = np.random.default_rng(seed).random(len(texts)) < chances
+    selected = np.random.default_rng(seed).random(len(texts)) < chances
     rows = [
-        _Predicted(id=one.id or "", cluster=one.cluster or f"text {one.id}", prediction=p,
+        _Predicted(id=text.id or "", cluster=text.cluster or f"text {text.id}", prediction=p,
                    chance=float(chance), drawn=bool(taken))
-        for one, p, chance, taken in zip(texts, predictions, chances, drawn, strict=True)
+        for text, p, chance, taken in zip(texts, predictions, chances, selected, strict=True)
     ]  # fmt: skip
     written = _jsonl([row.model_dump() for row in rows])
     plan = _Plan(scorer=scorer, budget=budget, seed=seed,
                  sha256=hashlib.sha256(written).hexdigest())  # fmt: skip
-    sheet = [{"id": one.id, "text": one.text, "label": None}
-             for one, taken in zip(texts, drawn, strict=True) if taken]  # fmt: skip
+    sheet = [{"id": text.id, "text": text.text, "label": None}
+             for text, taken in zip(texts, selected, strict=True) if taken]  # fmt: skip
     try:
         out.mkdir(parents=True)
     except FileExistsError:
@@ -110,15 +110,15 @@ def estimate(folder: Path) -> LabelledRate:
     plan, rows = _planned(folder)
     path = folder / LABELS
     labels = [read_row(_Labelled, line, f"{path} line {n}", _LABEL) for n, line in _lines(path)]
-    _refuse_twins([one.id for one in labels], path)
-    said = {one.id: one.label for one in labels}
-    strangers = sorted(said.keys() - {row.id for row in rows if row.drawn})
+    _refuse_twins([row.id for row in labels], path)
+    label_by_id = {row.id: row.label for row in labels}
+    strangers = sorted(label_by_id.keys() - {row.id for row in rows if row.drawn})
     if strangers:
         raise UserError(
             f"{path}: {strangers[0]!r} was not drawn, and what one chose to label oneself has no "
             "chance to be weighed by: take the line out"
         )
-    texts = [Text(**row.model_dump(), label=said.get(row.id)) for row in rows]
+    texts = [Text(**row.model_dump(), label=label_by_id.get(row.id)) for row in rows]
     return labelled_rate(texts, plan.scorer)
 
 
@@ -149,6 +149,6 @@ def _jsonl(rows: Sequence[dict[str, Any]]) -> bytes:
 
 
 def _refuse_twins(names: Sequence[str], path: Path) -> None:
-    twin = next((one for one, times in Counter(names).items() if times > 1), None)
+    twin = next((name for name, times in Counter(names).items() if times > 1), None)
     if twin is not None:
         raise UserError(f"{path}: the id {twin[:60]!r} comes twice: give each text its own")

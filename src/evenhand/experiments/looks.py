@@ -27,20 +27,24 @@ def next_look(out: str) -> str:
 def looks_of(out: str, file: GateFile) -> tuple[list[Look], list[str]]:
     """Give every look that is finished, the oldest first, and say which ones are not. A check that
     a look did not have yet has no run in it."""
-    found, notes = [], []
+    looks, notes = [], []
     for name in _names(out):
-        place = f"{out}/{name}"
-        if not _is_finished(place):
-            notes.append(f"{place} is not finished and is left out")
+        folder = f"{out}/{name}"
+        if not _is_finished(folder):
+            notes.append(f"{folder} is not finished and is left out")
             continue
-        kept = KeptRuns.at([place]).by_check
-        runs = {one.name: RunReader(kept[one.name]) for one in file.checks if one.name in kept}
-        found.append(Look(began=_began(name, out), place=place, runs=runs))
-    return found, notes
+        run_by_check = KeptRuns.at([folder]).by_check
+        runs = {
+            check.name: RunReader(run_by_check[check.name])
+            for check in file.checks
+            if check.name in run_by_check
+        }
+        looks.append(Look(began=_began(name, out), place=folder, runs=runs))
+    return looks, notes
 
 
 def _names(out: str) -> list[str]:
-    return [one.rpartition("/")[2] for one in open_folder(out).names(MARKS)]
+    return [path.rpartition("/")[2] for path in open_folder(out).names(MARKS)]
 
 
 def _began(name: str, out: str) -> str:
@@ -53,6 +57,6 @@ def _began(name: str, out: str) -> str:
     return began.isoformat(timespec="milliseconds")
 
 
-def _is_finished(place: str) -> bool:
+def _is_finished(folder: str) -> bool:
     """A gate says which check looks at which run when all of them are run."""
-    return open_folder(place).exists(CHECKS)
+    return open_folder(folder).exists(CHECKS)

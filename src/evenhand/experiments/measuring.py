@@ -34,12 +34,12 @@ class Measurement:
         """The items that are asked, drawn by the options."""
         return self.instrument.source(data, self.options)
 
-    def method(self, asked: Method) -> Method:
+    def method(self, requested: Method) -> Method:
         """The method that was asked for, as the items want it worded, or the one that gives back
         stored answers."""
         if self.instrument.stores_answers(self.options):
             return StoredAnswer()
-        return self.instrument.worded(asked, self.options)
+        return self.instrument.worded(requested, self.options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +75,9 @@ async def _measure(measurement: Measurement, request: Request, watch: Watch) -> 
     further = instrument.further(run, options)
     if further is not None and not ended.early:
         ended = await _further(further, request, watch)
-    found = report(instrument, run, request.prices)
-    write_report(found, request.out)
-    return Measured(ended=ended, report=found)
+    result = report(instrument, run, request.prices)
+    write_report(result, request.out)
+    return Measured(ended=ended, report=result)
 
 
 def _following(measurement: Measurement, request: Request, source: InBlocks) -> Following:

@@ -80,16 +80,16 @@ def make(runs: Sequence[RunReader], out: Path, wishes: Wishes) -> Evidence:
         refuse(run)
     previous = None if wishes.previous is None else _previous(wishes.previous)
     # Beside the pack, where there must be room for it anyway.
-    with tempfile.TemporaryDirectory(prefix=".evenhand-pack-", dir=out.parent) as place:
-        stage = Path(place)
+    with tempfile.TemporaryDirectory(prefix=".evenhand-pack-", dir=out.parent) as workdir:
+        stage = Path(workdir)
         left_out = _copy(runs, stage)
         _copy_certificates(wishes.certificates, stage)
         with contextlib.chdir(stage):
-            given = wishes.certificates is not None
-            found = read(list(left_out), wishes.title, wishes.prices, given=given)
-            about = about_of(found, left_out, wishes, previous)
-            made = files_of(found, about)
-        for name, data in made.items():
+            has_certificates = wishes.certificates is not None
+            dossier = read(list(left_out), wishes.title, wishes.prices, given=has_certificates)
+            about = about_of(dossier, left_out, wishes, previous)
+            contents = files_of(dossier, about)
+        for name, data in contents.items():
             _put(stage / name, data)
         if wishes.light:
             _only_hashes(stage, left_out)
@@ -139,7 +139,7 @@ def held_of(run: RunReader) -> set[str]:
         for name in (SETS.get(made_by) or instrument_of(run)).further_runs:
             if folder.exists(f"{name}/run.json"):
                 inner = held_of(RunReader(f"{run.path}/{name}"))
-                held |= {f"{name}/{one}" for one in inner}
+                held |= {f"{name}/{member}" for member in inner}
     return held
 
 
@@ -173,11 +173,11 @@ def _names(paths: Sequence[str]) -> list[str]:
     parts = [Path(path).resolve().parts for path in paths]
     names = [""] * len(parts)
     for steps in range(1, max(map(len, parts), default=0) + 1):
-        names = [f"runs/{as_file_name('-'.join(one[-steps:]))}" for one in parts]
+        names = [f"runs/{as_file_name('-'.join(part[-steps:]))}" for part in parts]
         if len({name.lower() for name in names}) == len(names):
             return names
     counted = Counter(names)
-    return [f"{one}-{place}" if counted[one] > 1 else one for place, one in enumerate(names)]
+    return [f"{name}-{index}" if counted[name] > 1 else name for index, name in enumerate(names)]
 
 
 def _copy_folder(folder: Path, to: Path) -> list[str]:
@@ -211,9 +211,9 @@ def _copy_certificates(folder: Path | None, stage: Path) -> None:
         return
     (stage / CERTIFICATES).mkdir(parents=True)
     taken: set[str] = set()
-    for place, path in enumerate(sorted(folder.glob("*.json"))):
+    for index, path in enumerate(sorted(folder.glob("*.json"))):
         fits = archive.allowed(path.name) and path.name.lower() not in taken
-        name = path.name if fits else f"{place}-{as_file_name(path.name)}"
+        name = path.name if fits else f"{index}-{as_file_name(path.name)}"
         taken.add(name.lower())
         _put(stage / CERTIFICATES / name, plain_files.read_plain(path))
 
@@ -228,16 +228,16 @@ def _only_hashes(stage: Path, runs: Iterable[str]) -> None:
 
 
 def about_of(
-    found: Dossier, left_out: dict[str, list[str]], wishes: Wishes, previous: Previous | None
+    dossier: Dossier, left_out: dict[str, list[str]], wishes: Wishes, previous: Previous | None
 ) -> Evidence:
     """Say all of a pack but which files it has."""
     runs = [packed_run(RunReader(name), missing) for name, missing in left_out.items()]
-    unfinished = [one.run for one in runs if one.not_run]
-    says = [f"NOT FINISHED: {name}" for name in unfinished]
+    unfinished = [run.run for run in runs if run.not_run]
+    notices = [f"NOT FINISHED: {name}" for name in unfinished]
     return Evidence(
-        title=found.title.encode("utf-8", "replace").decode(),
+        title=dossier.title.encode("utf-8", "replace").decode(),
         evenhand=version("evenhand"),
-        newest_run=max(one.created for one in runs),
+        newest_run=max(run.created for run in runs),
         charts=drawn_by(),
         light=wishes.light,
         signed=wishes.key is not None,
@@ -247,8 +247,8 @@ def about_of(
         previous=previous,
         runs=runs,
         unfinished=unfinished,
-        figures=figures.count(plain(found.to_dict())),
-        says=[*says, *_SAYS],
+        figures=figures.count(plain(dossier.to_dict())),
+        says=[*notices, *_SAYS],
         files={},
     )
 
@@ -272,12 +272,12 @@ def packed_run(run: RunReader, left_out: list[str]) -> PackedRun:
 
 def _previous(path: Path) -> Previous:
     """Name the pack before this one, which must be one and have all its files."""
-    with tempfile.TemporaryDirectory(prefix="evenhand-pack-") as place:
-        data = evidence_in(path, Path(place))
-        found = Evidence.from_bytes(data)
-        if listed(Path(place)) != found.files:
+    with tempfile.TemporaryDirectory(prefix="evenhand-pack-") as workdir:
+        data = evidence_in(path, Path(workdir))
+        evidence = Evidence.from_bytes(data)
+        if listed(Path(workdir)) != evidence.files:
             raise UserError(f"{path} does not match its own list: `evenhand pack verify {path}`")
-    return Previous(title=found.title, sha256=hashlib.sha256(data).hexdigest())
+    return Previous(title=evidence.title, sha256=hashlib.sha256(data).hexdigest())
 
 
 def evidence_in(path: Path, folder: Path) -> bytes:

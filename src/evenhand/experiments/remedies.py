@@ -46,17 +46,19 @@ def remedy_of(run: RunReader, certificates: Path | None = None) -> Remedy | None
 def evaluators_of(run: RunReader, method: Method, folder: Path | None) -> Sequence[Judged]:
     """Everybody who judged in a run: language models with their certificates, and programs."""
     path, cast = str(run.path), replay_of(run.path)
-    found = [
-        Judged(run=path, role=one.role, model=one.model, says=known.says, passes=known.passes)
-        for one, known in certificates_of(method, cast, folder)
+    judges = [
+        Judged(
+            run=path, role=judge.role, model=judge.model, says=standing.says, passes=standing.passes
+        )
+        for judge, standing in certificates_of(method, cast, folder)
     ]
-    named = {one.role for one in found}
-    roles = dict.fromkeys(one.role for one in method.agents() if one.judges)
+    covered = {judge.role for judge in judges}
+    roles = dict.fromkeys(agent.role for agent in method.agents() if agent.judges)
     return [
-        *found,
+        *judges,
         *(
             Judged(run=path, role=role, model=cast.model_for(role).name, says=PROGRAM, passes=False)
             for role in roles
-            if role not in named and role in run.record.cast
+            if role not in covered and role in run.record.cast
         ),
     ]

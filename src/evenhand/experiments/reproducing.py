@@ -52,12 +52,14 @@ async def run_all(
     ended = Ended()
     for number, job in enumerate(jobs, 1):
         watch.note(f"run {number} of {len(jobs)}: {job.run} with {job.model}")
-        others = spent_within(caps, (one.out for one in jobs if one is not job))
+        others = spent_within(caps, (other.out for other in jobs if other is not job))
         ended = await _run(job, watch, caps, others)
         if ended.pilot is not None:
             pilots[job.place] = ended.pilot
         if ended.early:
-            return replace(ended, calls=spent_within(caps, (one.out for one in jobs)).calls), pilots
+            return replace(
+                ended, calls=spent_within(caps, (other.out for other in jobs)).calls
+            ), pilots
     return ended, pilots
 
 

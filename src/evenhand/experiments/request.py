@@ -74,7 +74,7 @@ def with_player(request: Request, role: str, player: Callable[[], ChatModel]) ->
 
     async def opened(method: Method) -> Cast:
         cast = await request.open_cast(method)
-        system = {name: said for name, said in cast.system.items() if name != role}
+        system = {name: prompt for name, prompt in cast.system.items() if name != role}
         return Cast(cast.default, {**cast.roles, role: player()}, system)
 
     return replace(request, open_cast=opened)

@@ -41,8 +41,8 @@ class Ended:
 async def execute(request: Request, watch: Watch) -> Ended:
     """Run a request, or go on with it where it was stopped."""
     if not len(request.source):
-        given = request.source.fingerprint().get("name", "the list of items")
-        raise UserError(f"{given} has no items, so there is nothing to run")
+        source_name = request.source.fingerprint().get("name", "the list of items")
+        raise UserError(f"{source_name} has no items, so there is nothing to run")
     refuse_idle_system(request)
     cast = await _cast(request)
     plan = _plan(request, cast)
@@ -66,18 +66,18 @@ async def execute(request: Request, watch: Watch) -> Ended:
     )
 
 
-def look_at_judges(found: Sequence[Certified], watch: Watch, *, required: bool) -> None:
+def look_at_judges(certified: Sequence[Certified], watch: Watch, *, required: bool) -> None:
     """Tell the state of each judge's certificate; refuse where one is required and does not pass.
     Nothing has been asked yet."""
-    watch.judges(found)
-    refused = [one for one in found if not one[1].passes]
+    watch.judges(certified)
+    refused = [entry for entry in certified if not entry[1].passes]
     if required and refused:
         raise watch.refuse(refused[0])
 
 
 def _look(request: Request, method: Method, cast: Cast, watch: Watch) -> None:
-    found = certificates_of(method, cast, request.certificates)
-    look_at_judges(found, watch, required=request.require_certified)
+    certified = certificates_of(method, cast, request.certificates)
+    look_at_judges(certified, watch, required=request.require_certified)
 
 
 async def require_certified(request: Request, methods: Sequence[Method], watch: Watch) -> None:
@@ -125,31 +125,31 @@ def _is_there(request: Request) -> bool:
     """Say whether the folder is of this very run, however far it came."""
     if not open_folder(request.out).exists("run.json"):
         return False
-    found = RunReader(request.out)
+    existing = RunReader(request.out)
     planned = {
         "source": request.source.fingerprint(),
         "method": {"name": request.method.name, "settings": settings_of(request.method)},
         "limits": asdict(request.limits),
         "seed": request.seed,
     }
-    cast = found.record.cast
+    cast = existing.record.cast
     if any(
         role in cast and cast[role].get("model") != name for role, name in request.named.items()
     ):
         return False  # of another model: the run itself refuses it, and says what differs
     if not request.replay and _systems(request) != {
-        role: said["system"] for role, said in cast.items() if "system" in said
+        role: player["system"] for role, player in cast.items() if "system" in player
     }:
         return False
-    there = {name: getattr(found.record, name) for name in planned}
+    there = {name: getattr(existing.record, name) for name in planned}
     same: bool = orjson.loads(orjson.dumps(planned)) == there
     return same
 
 
 def _systems(request: Request) -> dict[str, str]:
     """The system prompt of each role that gets one."""
-    asked = [(agent.role, request.system_for(agent)) for agent in request.method.agents()]
-    return {role: system for role, system in asked if system is not None}
+    prompts = [(agent.role, request.system_for(agent)) for agent in request.method.agents()]
+    return {role: system for role, system in prompts if system is not None}
 
 
 async def is_done(request: Request) -> bool:
@@ -185,8 +185,8 @@ async def _run(
     }  # fmt: skip
     if request.pilot:  # a few items are not worth a cluster
         items = len(plan.source)
-        asked = len(pilot_positions(items, request.pilot))
-        watch.note(f"pilot: asks {asked} of {items:,} items, spread evenly")
+        count = len(pilot_positions(items, request.pilot))
+        watch.note(f"pilot: asks {count} of {items:,} items, spread evenly")
         return await run_pilot(plan, request.out, size=request.pilot, **common)
     if request.following is not None:
         await _run_blocks(request, request.following, plan, stop, common)

@@ -31,7 +31,7 @@ def looks_beside(path: Path) -> Path:
 
 def alarm_at(path: Path, file: ScreenFile) -> Look | None:
     """Give the first look that found a drift, if any did."""
-    return next((one for one in _looks(path, file) if one.drifted), None)
+    return next((look for look in _looks(path, file) if look.drifted), None)
 
 
 class Begun(Part):
@@ -54,47 +54,47 @@ def refuse_unkept(path: Path) -> None:
 def screened(path: Path, file: ScreenFile, run: RunReader) -> Screened:
     """Count a finished run, and look whether its scores have drifted. A run is looked at once: the
     second time the look is the one that was kept."""
-    made = counted(run)
+    counts = counted(run)
     mark = hashlib.sha256(run.record.to_bytes()).hexdigest()
     about = {"run": mark, "place": str(run.path), "created": run.record.created}
-    if made.coverage(run.planned).below_floor:
-        known = _looks(path, file)
+    if counts.coverage(run.planned).below_floor:
+        looks = _looks(path, file)
     else:
-        known = keep_look(path, file, made, **about)
-    look = next((one for one in known if one.run == mark), None)
+        looks = keep_look(path, file, counts, **about)
+    look = next((look for look in looks if look.run == mark), None)
     return Screened(
         run=str(run.path),
         file=str(path),
         judge=str(run.record.cast["judge"]["model"]),
         texts=run.planned,
-        counted=made,
+        counted=counts,
         promises=tuple(file.promises),
         look=look,
-        alarm=next((one for one in known if one.drifted), None),
+        alarm=next((look for look in looks if look.drifted), None),
     )
 
 
-def keep_look(path: Path, file: ScreenFile, made: Counted, **about: str) -> list[Look]:
+def keep_look(path: Path, file: ScreenFile, counts: Counted, **about: str) -> list[Look]:
     """Look at a run that has no look yet; give all looks. Of two runs that end at once each is a
     look of its own, so one waits for the other."""
     _looks(path, file)  # says what is wrong with them, before they are held
     with held(looks_beside(path)):
-        known = _looks(path, file)
-        if about["run"] not in {one.run for one in known}:
+        looks = _looks(path, file)
+        if about["run"] not in {look.run for look in looks}:
             after = _checksum(looks_beside(path).read_bytes().splitlines()[-1])
-            known.append(look_at(file, made, known, after=after, **about))
-            line = orjson.dumps(known[-1].model_dump())
+            looks.append(look_at(file, counts, looks, after=after, **about))
+            line = orjson.dumps(looks[-1].model_dump())
             _append(path, line + b"\n")
-            _count(path, file, LastLook(number=len(known), line=_checksum(line)))
-    return known
+            _count(path, file, LastLook(number=len(looks), line=_checksum(line)))
+    return looks
 
 
 def _count(path: Path, file: ScreenFile, last: LastLook) -> None:
     """Write the number of looks into the screen file, at once or not at all."""
-    made = path.with_suffix(".json.new")
+    new_path = path.with_suffix(".json.new")
     try:
-        made.write_bytes(file.model_copy(update={"last_look": last}).to_bytes())
-        os.replace(made, path)
+        new_path.write_bytes(file.model_copy(update={"last_look": last}).to_bytes())
+        os.replace(new_path, path)
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error}. The looks at it are counted there; "
                         "move both files to where you may write") from None  # fmt: skip
@@ -102,39 +102,43 @@ def _count(path: Path, file: ScreenFile, last: LastLook) -> None:
 
 def _looks(path: Path, file: ScreenFile) -> list[Look]:
     """Read the looks at this screen; those at another one that had its name do not count."""
-    place = looks_beside(path)
+    looks_path = looks_beside(path)
     last = read_screen(path).last_look  # before the looks: they may become more meanwhile
     try:
-        lines = place.read_bytes().splitlines()
+        lines = looks_path.read_bytes().splitlines()
     except FileNotFoundError:
         raise UserError(
             f"the looks at {path} are gone, and an alarm may have been among them: "
-            f"{_PUT_BACK.format(place)}"
+            f"{_PUT_BACK.format(looks_path)}"
         ) from None
     except OSError as error:
-        raise UserError(f"{place} cannot be read: {error}") from None
-    begun = {read_row(Begun, line, f"{place} line {number}").begun
+        raise UserError(f"{looks_path} cannot be read: {error}") from None
+    begun = {read_row(Begun, line, f"{looks_path} line {number}").begun
              for number, line in enumerate(lines, 1) if line.startswith(_BEGUN)}  # fmt: skip
     if file.sha256 not in begun:
-        raise UserError(f"{place} does not begin with this screen: {_PUT_BACK.format(place)}")
-    found = [(look, line) for look, line in _chained(place, lines) if look.screen == file.sha256]
-    if last.number and [_checksum(line) for _, line in found[: last.number]][-1:] != [last.line]:
         raise UserError(
-            f"{path} counts {last.number} looks, and {place} holds {len(found)} or others: an "
-            f"alarm may have been among them: {_PUT_BACK.format(place)}"
+            f"{looks_path} does not begin with this screen: {_PUT_BACK.format(looks_path)}"
         )
-    return [look for look, _ in found]
+    matching = [
+        (look, line) for look, line in _chained(looks_path, lines) if look.screen == file.sha256
+    ]
+    if last.number and [_checksum(line) for _, line in matching[: last.number]][-1:] != [last.line]:
+        raise UserError(
+            f"{path} counts {last.number} looks, and {looks_path} holds {len(matching)} or others: "
+            f"an alarm may have been among them: {_PUT_BACK.format(looks_path)}"
+        )
+    return [look for look, _ in matching]
 
 
-def _chained(place: Path, lines: list[bytes]) -> Iterator[tuple[Look, bytes]]:
+def _chained(looks_path: Path, lines: list[bytes]) -> Iterator[tuple[Look, bytes]]:
     """Give every look with its line; one that does not follow the line before it is refused."""
     for number, line in enumerate(lines, 1):
         if not line or line.startswith(_BEGUN):
             continue
-        look = read_row(Look, line, f"{place} line {number}")
+        look = read_row(Look, line, f"{looks_path} line {number}")
         if number < 2 or look.after != _checksum(lines[number - 2]):
-            changed = f"{place} was changed before line {number}"
-            raise UserError(f"{changed}: {_PUT_BACK.format(place)}")
+            changed = f"{looks_path} was changed before line {number}"
+            raise UserError(f"{changed}: {_PUT_BACK.format(looks_path)}")
         yield look, line
 
 
@@ -143,12 +147,12 @@ def _checksum(line: bytes) -> str:
 
 
 def _append(path: Path, line: bytes) -> None:
-    place = looks_beside(path)
+    looks_path = looks_beside(path)
     try:
-        with place.open("ab") as lines:
+        with looks_path.open("ab") as lines:
             lines.write(line)
     except OSError as error:
         raise UserError(
-            f"{place} cannot be written: {error}. The looks at a screen are counted there; move "
-            "both files to where you may write"
+            f"{looks_path} cannot be written: {error}. The looks at a screen are counted there; "
+            "move both files to where you may write"
         ) from None

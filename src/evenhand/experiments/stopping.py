@@ -44,7 +44,7 @@ class InBlocks:
     def block_after(self, clusters: int) -> frozenset[int]:
         """Give the positions of the block that comes after the first so many clusters."""
         block = self.positions[clusters : clusters + self.until.block]
-        return frozenset(place for cluster in block for place in cluster)
+        return frozenset(position for cluster in block for position in cluster)
 
 
 class Question(NamedTuple):
@@ -56,9 +56,9 @@ class Question(NamedTuple):
 
 def measure_and_margin(text: str) -> tuple[str, float]:
     """Read "s_amb=0.05": a measure, and the margin around it."""
-    name, _, said = text.partition("=")
+    name, _, margin_text = text.partition("=")
     try:
-        margin = float(said)
+        margin = float(margin_text)
     except ValueError:
         margin = math.nan
     if not (name.strip() and margin > 0 and math.isfinite(margin)):
@@ -69,11 +69,11 @@ def measure_and_margin(text: str) -> tuple[str, float]:
 
 
 def until_decided(
-    instrument: Instrument, source: Source, asked: Question, *, seed: int | None
+    instrument: Instrument, source: Source, question: Question, *, seed: int | None
 ) -> InBlocks:
     """Plan a run that stops when a measure is shown to be within a margin, or beyond it."""
-    name, margin = measure_and_margin(asked.text)
-    names = [one.name for one in instrument.measures]
+    name, margin = measure_and_margin(question.text)
+    names = [measure.name for measure in instrument.measures]
     if name not in names:
         raise UserError(
             f"{instrument.name} has no measure {name!r}; it has: {', '.join(names)}. "
@@ -81,7 +81,7 @@ def until_decided(
         )
     measure = instrument.measure(name)
     planned = in_blocks(instrument, source, (name,), seed=seed, measure=name, margin=margin,
-                        these=asked.these)  # fmt: skip
+                        these=question.these)  # fmt: skip
     least, most = (end - (measure.null or 0.0) for end in measure.range)
     if margin >= max(most, -least):
         raise UserError(
@@ -91,7 +91,12 @@ def until_decided(
 
 
 def in_blocks(
-    instrument: Instrument, source: Source, needed: Sequence[str], *, seed: int | None, **asked: Any
+    instrument: Instrument,
+    source: Source,
+    needed: Sequence[str],
+    *,
+    seed: int | None,
+    **until_fields: Any,
 ) -> InBlocks:
     """Draw the order of the clusters, before anything is asked. `needed` names the measures that
     must have an interval which holds at every look; one that has none is refused."""
@@ -104,19 +109,21 @@ def in_blocks(
                 f"{', '.join(rows) or 'none'}. Leave out --until to ask all items"
             )
     places: dict[str, list[int]] = {}
-    for place, cluster in enumerate(outcomes["cluster"]):
-        places.setdefault(str(cluster), []).append(place)
+    for position, cluster in enumerate(outcomes["cluster"]):
+        places.setdefault(str(cluster), []).append(position)
     order_seed = seed or 0
-    order = sorted(places, key=lambda one: hashlib.sha256(f"{order_seed}:{one}".encode()).digest())
+    order = sorted(
+        places, key=lambda cluster: hashlib.sha256(f"{order_seed}:{cluster}".encode()).digest()
+    )
     until = Until(
         order_seed=order_seed,
         block=block_of(len(order)),
         order=tuple(order),
-        sizes=tuple(len(places[one]) for one in order),
+        sizes=tuple(len(places[cluster]) for cluster in order),
         rows=rows,
-        **asked,
+        **until_fields,
     )
-    return InBlocks(source, until, tuple(tuple(places[one]) for one in order))
+    return InBlocks(source, until, tuple(tuple(places[cluster]) for cluster in order))
 
 
 def _unasked(instrument: Instrument, items: Sequence[Item]) -> pl.DataFrame:
@@ -128,14 +135,14 @@ def _unasked(instrument: Instrument, items: Sequence[Item]) -> pl.DataFrame:
             f"{instrument.name} cannot stop early: its answers are scored when all of them are "
             "there. Leave out --until"
         )
-    known = pl.DataFrame(pl.from_arrow(RESULTS.empty_table())).schema
+    schema = pl.DataFrame(pl.from_arrow(RESULTS.empty_table())).schema
     rows = [
-        {"position": place, "item_id": item.id, "status": "failed", "reason": "not_asked",
+        {"position": position, "item_id": item.id, "status": "failed", "reason": "not_asked",
          "tags": [{"name": name, "value": value} for name, value in item.tags.items()]}
-        for place, item in enumerate(items)
+        for position, item in enumerate(items)
     ]  # fmt: skip
     columns = (*ALWAYS, *instrument.columns, "tags")
-    frame = pl.DataFrame(rows, schema={name: known[name] for name in dict.fromkeys(columns)})
+    frame = pl.DataFrame(rows, schema={name: schema[name] for name in dict.fromkeys(columns)})
     outcomes = instrument.outcomes(with_facts(frame, instrument))
     return frame.select("item_id").join(outcomes, on="item_id", maintain_order="left")
 

@@ -37,9 +37,9 @@ class Listed:
     def changed_settings(self) -> str:
         """The settings that are not the usual ones of the method, in words."""
         usual = settings(type(self.method)())
-        found = {k: v for k, v in settings(self.method).items() if v != usual.get(k)}
-        said = ", ".join(f"{name}={value}" for name, value in found.items())
-        return f" ({said})" if said else ""
+        changed = {k: v for k, v in settings(self.method).items() if v != usual.get(k)}
+        text = ", ".join(f"{name}={value}" for name, value in changed.items())
+        return f" ({text})" if text else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,32 +58,34 @@ class Series:
     async def run(self, chosen: Sequence[Listed]) -> Ended:
         """Run until all are done, a signal comes or a cap is reached."""
         ended = Ended()
-        for one in chosen:
-            await check(self.measurement, self._request(one, chosen))
-        for number, one in enumerate(chosen, 1):
-            self.watch.note(f"method {number} of {len(chosen)}: {one.name}{one.changed_settings}")
-            request = self._request(one, chosen)
+        for entry in chosen:
+            await check(self.measurement, self._request(entry, chosen))
+        for number, entry in enumerate(chosen, 1):
+            self.watch.note(
+                f"method {number} of {len(chosen)}: {entry.name}{entry.changed_settings}"
+            )
+            request = self._request(entry, chosen)
             ended = Ended() if await is_done(request) else await execute(request, self.watch)
             if ended.early:
                 return replace(ended, calls=self.spent(chosen).calls)
             await self._complete(request)
             if self.calls is not None:  # its methods are compared: refuse before more is asked
-                refuse_who_picked(RunReader(self.place(one)))
+                refuse_who_picked(RunReader(self.place(entry)))
         return ended
 
-    def place(self, one: Listed) -> str:
+    def place(self, entry: Listed) -> str:
         """The run folder of a method."""
-        return f"{self.request.out}/{one.folder}"
+        return f"{self.request.out}/{entry.folder}"
 
     def runs(self, chosen: Sequence[Listed]) -> dict[str, RunReader]:
-        return {one.name: RunReader(self.place(one)) for one in chosen}
+        return {entry.name: RunReader(self.place(entry)) for entry in chosen}
 
     async def arms(self, chosen: Sequence[Listed]) -> list[Arm]:
         """The runs, and the vote that each is held against: as many calls as it took on average, up
         to an odd number. Votes of fewer calls are played back from the turns of the full one, so
         that they cost none."""
         runs = self.runs(chosen)
-        full = next((one for one in chosen if one.name == VOTE), None)
+        full = next((entry for entry in chosen if entry.name == VOTE), None)
         if full is None or self.calls is None:  # there is nothing to vote among
             return [Arm(name=name, run=run) for name, run in runs.items()]
         votes: dict[int, Arm] = {odd(self.calls): Arm(name=VOTE, run=runs[VOTE])}
@@ -96,8 +98,10 @@ class Series:
             equal = equal_calls(run, self.calls)
             if equal not in votes:
                 vote = f"{VOTE}:calls={equal}"  # it may be one of those that were asked for
-                asked = runs.get(vote)
-                votes[equal] = Arm(name=vote, run=asked) if asked else await self._vote(equal, full)
+                vote_run = runs.get(vote)
+                votes[equal] = (
+                    Arm(name=vote, run=vote_run) if vote_run else await self._vote(equal, full)
+                )
             arms.append(Arm(name=name, run=run, equal_calls=votes[equal].name))
         fewer = [votes[calls] for calls in sorted(votes) if votes[calls].name not in runs]
         return [*arms, *fewer]
@@ -115,26 +119,26 @@ class Series:
         await self._complete(request)
         return Arm(name=vote.name, run=RunReader(request.out))
 
-    def _request(self, one: Listed, chosen: Sequence[Listed]) -> Request:
+    def _request(self, entry: Listed, chosen: Sequence[Listed]) -> Request:
         """Caps are for all methods together: of each is left what the others did not spend."""
-        others = self.spent([other for other in chosen if other is not one])
+        others = self.spent([other for other in chosen if other is not entry])
         calls = self.calls
-        if calls is not None and one.name == VOTE:
+        if calls is not None and entry.name == VOTE:
             calls = odd(calls)
-        if calls is not None and one.lender is not None:
+        if calls is not None and entry.lender is not None:
             calls *= 2  # a critique that is lent is a turn, but no call: it has room of its own
         request = replace(
             self.request,
-            method=one.method,
+            method=entry.method,
             limits=self._limits(calls),
-            out=self.place(one),
+            out=self.place(entry),
         )
         request = left_for(request, self.request, others)
-        if one.lender is None:
+        if entry.lender is None:
             return request
-        lender = next(other for other in chosen if other.name == one.lender)
-        place = self.place(lender)
-        return with_player(request, OTHER_CRITIQUE.role, lambda: critiques_of(place))
+        lender = next(other for other in chosen if other.name == entry.lender)
+        folder = self.place(lender)
+        return with_player(request, OTHER_CRITIQUE.role, lambda: critiques_of(folder))
 
     def _limits(self, calls: int | None) -> Limits:
         limits = self.request.limits

@@ -23,9 +23,9 @@ class Watch:
 
     def refuse(self, uncertified: Certified) -> UserError:
         """Make the error that ends a request whose judge must have a certificate and has none."""
-        judge, found = uncertified
+        judge, standing = uncertified
         return UserError(
-            f"{judge.role} is played by {judge.model!r}: {found.says}. Nothing was asked. "
+            f"{judge.role} is played by {judge.model!r}: {standing.says}. Nothing was asked. "
             "Audit it with `evenhand judge-check`"
         )
 

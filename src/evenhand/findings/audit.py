@@ -55,13 +55,13 @@ class Check:
 
 def ends(interval: Interval) -> dict[str, Any]:
     """An interval as fields of a `Check`: value, low, high, clusters and undefined."""
-    known = not interval.no_spread
+    has_spread = not interval.no_spread
     return {
         "value": interval.estimate,
-        "low": interval.low if known else None,
-        "high": interval.high if known else None,
+        "low": interval.low if has_spread else None,
+        "high": interval.high if has_spread else None,
         "clusters": interval.clusters,
-        "undefined": None if known else NO_SPREAD,
+        "undefined": None if has_spread else NO_SPREAD,
     }
 
 
@@ -83,10 +83,10 @@ class HasState(Protocol):
 def overall(checks: Iterable[HasState]) -> Overall:
     """Give the state of the whole: one failed check is enough to fail, and a required one that is
     missing shows nothing."""
-    found = list(checks)
-    if any(check.state == "fail" for check in found):
+    results = list(checks)
+    if any(check.state == "fail" for check in results):
         return "fail"
-    missing = not found or any(check.required and check.state in OPEN for check in found)
+    missing = not results or any(check.required and check.state in OPEN for check in results)
     return "underpowered" if missing else "pass"
 
 
@@ -115,19 +115,19 @@ class Audit(Shown):
 
     def __getitem__(self, name: str) -> Check:
         """The check of this name."""
-        found = next((one for one in self.checks if one.name == name), None)
-        if found is None:
-            known = ", ".join(one.name for one in self.checks)
-            raise KeyError(f"this audit has no check {name!r}; it has: {known}")
-        return found
+        matched = next((check for check in self.checks if check.name == name), None)
+        if matched is None:
+            available = ", ".join(check.name for check in self.checks)
+            raise KeyError(f"this audit has no check {name!r}; it has: {available}")
+        return matched
 
     def section(self, name: str) -> Section | None:
         """The table of this name, if there is one."""
-        return next((one for one in self.sections if one.name == name), None)
+        return next((section for section in self.sections if section.name == name), None)
 
     def frame(self) -> pl.DataFrame:
         """Give one row per check."""
-        rows = [[getattr(one, name) for name in _COLUMNS] for one in self.checks]
+        rows = [[getattr(check, name) for name in _COLUMNS] for check in self.checks]
         return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,9 +157,10 @@ class Audits(Shown):
     def frame(self) -> pl.DataFrame:
         """Give one row per check, with the title of its audit."""
         each = [
-            one.frame().select(pl.lit(one.title).alias("title"), pl.all()) for one in self.audits
+            audit.frame().select(pl.lit(audit.title).alias("title"), pl.all())
+            for audit in self.audits
         ]
         return pl.concat(each)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"audits": [one.to_dict() for one in self.audits], "notes": self.notes}
+        return {"audits": [audit.to_dict() for audit in self.audits], "notes": self.notes}

@@ -75,8 +75,8 @@ def notes_of(before: Runs, after: Runs) -> tuple[str, ...]:
     lines = []
     if len(before) > 1 or len(after) > 1:
         lines.append(f"Means by item over {len(before)} runs before and {len(after)} after.")
-    said = {ORDER: "options in another order", WORDING: "the question in other words"}
-    for facet, what in said.items():
+    labels = {ORDER: "options in another order", WORDING: "the question in other words"}
+    for facet, what in labels.items():
         old, new = (_levels(side, facet) for side in (before, after))
         if old and new and old != new:
             levels = " → ".join(", ".join(map(str, side)) for side in (old, new))
@@ -85,5 +85,5 @@ def notes_of(before: Runs, after: Runs) -> tuple[str, ...]:
 
 
 def _levels(runs: Runs, facet: str) -> list[int]:
-    found = {conditions(run.record)[facet] for run in runs}
-    return sorted(level for level in found if level is not None)
+    levels = {conditions(run.record)[facet] for run in runs}
+    return sorted(level for level in levels if level is not None)

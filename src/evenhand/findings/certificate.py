@@ -89,20 +89,22 @@ class Certificate(Sealed):
         do not give, and a date in the future are refused. The newest certificate decides, and one
         from the future would decide for ever."""
         try:
-            found = cls.model_validate(orjson.loads(data))
+            certificate = cls.model_validate(orjson.loads(data))
         except (orjson.JSONDecodeError, ValidationError):
             raise UserError(
                 f"{where} is no certificate that this evenhand reads; "
                 "`evenhand judge-check` makes one"
             ) from None
-        if not found.is_intact(data) or found.state != overall(found.checks):
+        if not certificate.is_intact(data) or certificate.state != overall(certificate.checks):
             raise UserError(
                 f"{where} does not match its checksum: it was changed after it was made; "
                 "run `evenhand judge-check` again"
             )
-        if not _is_past(found.created):
-            raise UserError(f"{where} is dated {found.created[:40]!r}, which is not in the past")
-        return found
+        if not _is_past(certificate.created):
+            raise UserError(
+                f"{where} is dated {certificate.created[:40]!r}, which is not in the past"
+            )
+        return certificate
 
 
 def certificates_in(folder: Path) -> Iterator[tuple[Path, Certificate | str]]:

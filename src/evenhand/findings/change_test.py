@@ -121,13 +121,13 @@ class ChangeTest:
     @property
     def spread_of_both(self) -> float:
         """The standard error of both runs' scores together, each from the unbiased value."""
-        found = 0.0
+        largest = 0.0
         for way in self.ways:
             sums, rows = way.table[:, :4].sum(axis=1) / 2, way.table[:, 4]
             apart = sums - sums.sum() / rows.sum() * rows
             more = len(rows) / max(len(rows) - 1, 1)
-            found = max(found, float(np.sqrt(more * (apart**2).sum()) / rows.sum()))
-        return found
+            largest = max(largest, float(np.sqrt(more * (apart**2).sum()) / rows.sum()))
+        return largest
 
     @property
     def ends(self) -> tuple[float, float]:

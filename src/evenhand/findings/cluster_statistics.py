@@ -49,8 +49,8 @@ class MeanOfClusters(Statistic):
         the rows."""
         column = f"{measure.name}.value{side}"
         value = self.over(pl.col(column)).cast(pl.Float64).alias("value")
-        known = rows.drop_nulls(column).group_by("cluster", maintain_order=True)
-        return known.agg(value).drop_nulls("value")
+        groups = rows.drop_nulls(column).group_by("cluster", maintain_order=True)
+        return groups.agg(value).drop_nulls("value")
 
     def _interval(self, values: NumericTable, *, change: bool = False) -> Interval:
         """Compute the interval of the mean, or of its change, from the number of each cluster."""
@@ -75,10 +75,10 @@ class MeanOfClusters(Statistic):
         if missing and not measure.bounded:
             return [Filling(missing)]
         touched = table.group_by("cluster").agg(pl.col(lost).any()).sort("cluster")
-        known = _placed(self.cluster_values(measure, table), touched).filter(
+        values = _placed(self.cluster_values(measure, table), touched).filter(
             pl.col("value").is_not_null() | pl.col(lost)
         )
-        from_null = (known["value"] - (measure.null or 0.0)).fill_null(0.0).to_numpy()
+        from_null = (values["value"] - (measure.null or 0.0)).fill_null(0.0).to_numpy()
         return [Filling(missing, self._filled(measure, table), from_null)]
 
     def _filled(self, measure: Measure, rows: pl.DataFrame, side: str = "") -> Filled:
@@ -146,8 +146,8 @@ class MeanOfClusters(Statistic):
     def item_values(self, measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:
         """Return columns item_id, cluster and value: the cluster is the item."""
         every = rows.select("cluster").unique(maintain_order=True)
-        made = every.join(self.cluster_values(measure, rows), on="cluster", how="left")
-        return made.with_columns(item_id="cluster")
+        joined = every.join(self.cluster_values(measure, rows), on="cluster", how="left")
+        return joined.with_columns(item_id="cluster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +177,9 @@ class _OfClusterNumbers(Statistic):
     def _table(self, measure: Measure, rows: pl.DataFrame, side: str = "") -> pl.DataFrame:
         """Return one row per cluster: the cluster, and its numbers."""
         names = {f"{measure.name}.{name}{side}": name for name in self.rows}
-        known = rows.drop_nulls(list(names)).select("cluster", *names).rename(names)
-        made = {name: expr.cast(pl.Float64) for name, expr in self._per_cluster().items()}
-        return known.group_by("cluster", maintain_order=True).agg(**made)
+        complete = rows.drop_nulls(list(names)).select("cluster", *names).rename(names)
+        columns = {name: expr.cast(pl.Float64) for name, expr in self._per_cluster().items()}
+        return complete.group_by("cluster", maintain_order=True).agg(**columns)
 
     def _complete(self, measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:
         return rows.select("cluster", *measure.columns()).drop_nulls(list(measure.columns()))
@@ -190,15 +190,15 @@ class _OfClusterNumbers(Statistic):
 
     def change(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Change:
         del by
-        known = _known(measure, table)
-        old, new = (self._table(measure, known, side) for side in _SIDES)
+        pairs = _known(measure, table)
+        old, new = (self._table(measure, pairs, side) for side in _SIDES)
         both = old.join(new, on="cluster", suffix=AFTER, maintain_order="left")
         numbers, width = both.drop("cluster").to_numpy(), old.width - 1
         change = self._change_of(measure, numbers[:, :width], numbers[:, width:])
         limits = None
         if change.low is not None and change.high is not None:
             limits = change.low, change.high
-        return replace(change, n=len(known), effect=change.difference, limits=limits)
+        return replace(change, n=len(pairs), effect=change.difference, limits=limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,17 +270,17 @@ class OfTotals(_OfClusterNumbers):
             if len(numbers) < LEAST:
                 return Estimate(name=measure.name, value=of_all(numbers, self.value), n=n,
                                 clusters=len(numbers), undefined=TOO_FEW)  # fmt: skip
-            drawn = cluster_bootstrap(numbers, self.value, kind="percentile")
+            bootstrap = cluster_bootstrap(numbers, self.value, kind="percentile")
         except Undefined as reason:
             return Estimate(name=measure.name, value=None, undefined=str(reason))
         return Estimate(
             name=measure.name,
-            value=drawn.estimate,
-            low=None if drawn.no_spread else drawn.low,
-            high=None if drawn.no_spread else drawn.high,
+            value=bootstrap.estimate,
+            low=None if bootstrap.no_spread else bootstrap.low,
+            high=None if bootstrap.no_spread else bootstrap.high,
             n=n,
-            clusters=drawn.clusters,
-            undefined=NO_SPREAD if drawn.no_spread else None,
+            clusters=bootstrap.clusters,
+            undefined=NO_SPREAD if bootstrap.no_spread else None,
         )
 
     def fillings(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Sequence[Filling]:
@@ -289,8 +289,8 @@ class OfTotals(_OfClusterNumbers):
         (unfilled,) = _OfClusterNumbers.fillings(self, measure, table, by)
         if not unfilled.missing or self.if_missing is None:
             return [unfilled]
-        known = table.select([f"{measure.name}.{name}" for name in self.rows]).drop_nulls()
-        sums = known.cast(pl.Float64).sum().to_numpy()[0]
+        complete = table.select([f"{measure.name}.{name}" for name in self.rows]).drop_nulls()
+        sums = complete.cast(pl.Float64).sum().to_numpy()[0]
         ways = np.array(list(product(*(self.if_missing[name] for name in self.rows))))
         values = self.value(sums + unfilled.missing * ways)
         return [replace(unfilled, ends=(float(values.min()), float(values.max())))]
@@ -303,7 +303,7 @@ class OfTotals(_OfClusterNumbers):
         def difference(totals: NumericTable) -> NumericTable:
             return self.value(totals[:, width:]) - self.value(totals[:, :width])
 
-        drawn = cluster_bootstrap(np.column_stack([old, new]), difference, kind="percentile")
+        bootstrap = cluster_bootstrap(np.column_stack([old, new]), difference, kind="percentile")
         too_few = len(old) < LEAST
         before, after = (
             float(self.value(side.sum(axis=0, keepdims=True))[0]) for side in (old, new)
@@ -312,12 +312,12 @@ class OfTotals(_OfClusterNumbers):
             name=measure.name,
             before=before,
             after=after,
-            difference=drawn.estimate,
-            low=None if too_few or drawn.no_spread else drawn.low,
-            high=None if too_few or drawn.no_spread else drawn.high,
-            se=drawn.se,
-            clusters=drawn.clusters,
-            undefined=TOO_FEW if too_few else NO_SPREAD if drawn.no_spread else None,
+            difference=bootstrap.estimate,
+            low=None if too_few or bootstrap.no_spread else bootstrap.low,
+            high=None if too_few or bootstrap.no_spread else bootstrap.high,
+            se=bootstrap.se,
+            clusters=bootstrap.clusters,
+            undefined=TOO_FEW if too_few else NO_SPREAD if bootstrap.no_spread else None,
         )
 
 

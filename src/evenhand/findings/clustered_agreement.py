@@ -23,16 +23,20 @@ def agreement_over(name: str, compute: Sums, clusters: Sequence[Hashable]) -> Es
     nothing but 0 says nothing and is not counted."""
     try:
         sums, statistic = compute()
-        says = (sums != 0).any(axis=1)
-        kept = [cluster for cluster, one in zip(clusters, says, strict=True) if one]
-        if not kept:
+        marked = (sums != 0).any(axis=1)
+        marked_clusters = [
+            cluster for cluster, has_marks in zip(clusters, marked, strict=True) if has_marks
+        ]
+        if not marked_clusters:
             raise Undefined("no marks")
-        table = cluster_sums(kept, *sums[says].T)
+        table = cluster_sums(marked_clusters, *sums[marked].T)
         value = of_all(table, statistic)
     except Undefined as reason:
         return Estimate(name=name, value=None, undefined=str(reason))
-    found = Estimate(name=name, value=value, n=int(np.count_nonzero(says)), clusters=len(table))
-    return _with_ends(found, lambda: jackknife_agreement(table, statistic))
+    estimate = Estimate(
+        name=name, value=value, n=int(np.count_nonzero(marked)), clusters=len(table)
+    )
+    return _with_ends(estimate, lambda: jackknife_agreement(table, statistic))
 
 
 def difference_over(
@@ -43,33 +47,39 @@ def difference_over(
     clusters: Sequence[Hashable],
 ) -> Estimate:
     """Estimate one agreement minus another, from the sums of both over the same rows."""
-    says = (first != 0).any(axis=1) | (second != 0).any(axis=1)
-    kept = [cluster for cluster, one in zip(clusters, says, strict=True) if one]
+    marked = (first != 0).any(axis=1) | (second != 0).any(axis=1)
+    marked_clusters = [
+        cluster for cluster, has_marks in zip(clusters, marked, strict=True) if has_marks
+    ]
     try:
-        one, two = (cluster_sums(kept, *sums[says].T) for sums in (first, second))
-        value = of_all(one, statistic) - of_all(two, statistic)
+        first_sums, second_sums = (
+            cluster_sums(marked_clusters, *sums[marked].T) for sums in (first, second)
+        )
+        value = of_all(first_sums, statistic) - of_all(second_sums, statistic)
     except Undefined as reason:
         return Estimate(name=name, value=None, undefined=str(reason))
-    found = Estimate(name=name, value=value, n=int(np.count_nonzero(says)), clusters=len(one))
-    return _with_ends(found, lambda: jackknife_difference(one, two, statistic))
+    estimate = Estimate(
+        name=name, value=value, n=int(np.count_nonzero(marked)), clusters=len(first_sums)
+    )
+    return _with_ends(estimate, lambda: jackknife_difference(first_sums, second_sums, statistic))
 
 
-def _with_ends(found: Estimate, compute: Callable[[], Jackknifed]) -> Estimate:
+def _with_ends(estimate: Estimate, compute: Callable[[], Jackknifed]) -> Estimate:
     """Add the interval, or why there is none."""
-    if found.clusters < LEAST:
-        return replace(found, undefined=TOO_FEW)
+    if estimate.clusters < LEAST:
+        return replace(estimate, undefined=TOO_FEW)
     try:
         ends = compute()
     except Undefined:
-        return replace(found, undefined=_NO_SPREAD)
-    return replace(found, low=ends.low, high=ends.high)
+        return replace(estimate, undefined=_NO_SPREAD)
+    return replace(estimate, low=ends.low, high=ends.high)
 
 
 def mean_over(
     name: str, values: FloatArray, clusters: Sequence[Hashable], within: tuple[float, float]
 ) -> Estimate:
     """Estimate a mean over clusters by t; one cluster has a mean and no interval."""
-    found = Estimate.of(name, lambda: clustered_mean(values, clusters), within)
-    if found.value is not None or not values.size:
-        return found
-    return replace(found, value=float(values.mean()), n=values.size, clusters=len(set(clusters)))
+    estimate = Estimate.of(name, lambda: clustered_mean(values, clusters), within)
+    if estimate.value is not None or not values.size:
+        return estimate
+    return replace(estimate, value=float(values.mean()), n=values.size, clusters=len(set(clusters)))

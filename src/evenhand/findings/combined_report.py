@@ -56,23 +56,23 @@ class Dossier(Shown):
     @property
     def unfinished(self) -> bool:
         """Whether a run of it has not come to its end."""
-        left = [*(one.not_run for one in self.reports), *(one.not_run for one in self.summaries)]
-        return any(left) or any(one.open for one in self.summaries)
+        left = [*(r.not_run for r in self.reports), *(s.not_run for s in self.summaries)]
+        return any(left) or any(summary.open for summary in self.summaries)
 
     def to_dict(self) -> dict[str, Any]:
         """Give the dossier as plain data, for JSON."""
         return {
             "title": self.title,
-            "reports": [one.to_dict() for one in self.reports],
-            "comparisons": [one.to_dict() for one in self.comparisons],
+            "reports": [report.to_dict() for report in self.reports],
+            "comparisons": [comparison.to_dict() for comparison in self.comparisons],
             "not_compared": self.not_compared,
-            "audits": [one.to_dict() for one in self.audits],
-            "summaries": [one.to_dict() for one in self.summaries],
+            "audits": [audit.to_dict() for audit in self.audits],
+            "summaries": [summary.to_dict() for summary in self.summaries],
             "judges": self.judges,
             "choices": self.choices,
             "runs": [
-                {"run": one.run, "sha256": one.digests, "record": one.record.model_dump()}
-                for one in self.folders
+                {"run": folder.run, "sha256": folder.digests, "record": folder.record.model_dump()}
+                for folder in self.folders
             ],
         }
 
@@ -91,23 +91,23 @@ def dossier(
     """Report every measured run, and compare each with the first one of its instrument and sample.
     `others` are the folders of what nobody measured, such as audits, `examples` their answers."""
     comparisons, not_compared, choices = [], [], []
-    for place, one in enumerate(measured):
+    for index, entry in enumerate(measured):
         baseline: RunReader | None = None
-        earlier = [it for it in measured[:place] if it.instrument.name == one.instrument.name]
-        before = next((it for it in earlier if _alike(it, one)), earlier[0] if earlier else None)
+        earlier = [it for it in measured[:index] if it.instrument.name == entry.instrument.name]
+        before = next((it for it in earlier if _alike(it, entry)), earlier[0] if earlier else None)
         if before is not None:
             try:
-                same_sample(before.run, one.run)
-                comparisons.append(compare(one.instrument, before.run, one.run))
+                same_sample(before.run, entry.run)
+                comparisons.append(compare(entry.instrument, before.run, entry.run))
                 baseline = before.run
             except UserError as error:
-                not_compared.append(f"{one.run.path} and {before.run.path}: {error}")
-        if one.readable:
-            choices.append(choose(one.instrument, one.run, baseline))
-    runs = (*(one.run for one in measured), *others)
+                not_compared.append(f"{entry.run.path} and {before.run.path}: {error}")
+        if entry.readable:
+            choices.append(choose(entry.instrument, entry.run, baseline))
+    runs = (*(entry.run for entry in measured), *others)
     return Dossier(
         title=title,
-        reports=tuple(report(one.instrument, one.run, prices) for one in measured),
+        reports=tuple(report(entry.instrument, entry.run, prices) for entry in measured),
         comparisons=tuple(together(comparisons)),
         not_compared=tuple(not_compared),
         audits=tuple(audits),
@@ -120,10 +120,10 @@ def dossier(
     )
 
 
-def _alike(one: Measured, other: Measured) -> bool:
+def _alike(first: Measured, other: Measured) -> bool:
     """Say whether two runs asked the same items."""
     try:
-        same_sample(one.run, other.run)
+        same_sample(first.run, other.run)
     except UserError:
         return False
     return True

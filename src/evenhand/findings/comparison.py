@@ -74,42 +74,48 @@ class Comparison(Shown):
 
     def __getitem__(self, name: str) -> Change:
         """Give the change of a measure over all items, by the measure's name."""
-        found = next((one for one in (*self.primary, *self.secondary) if one.name == name), None)
-        if found is None:
-            known = ", ".join(one.name for one in (*self.primary, *self.secondary))
-            raise KeyError(f"{self.instrument.name} compares no {name!r}; it compares: {known}")
-        return found
+        matched = next(
+            (change for change in (*self.primary, *self.secondary) if change.name == name), None
+        )
+        if matched is None:
+            available = ", ".join(change.name for change in (*self.primary, *self.secondary))
+            raise KeyError(f"{self.instrument.name} compares no {name!r}; it compares: {available}")
+        return matched
 
     @property
     def same(self) -> bool:
         """Whether every item has a result in both runs, and the same one."""
-        changes = [one for one in (*self.primary, *self.secondary) if one.difference is not None]
-        whole = all(side.scored == side.n for side in self.coverage)
-        whole = whole and not any(one.bounds for one in changes)
+        changes = [
+            change for change in (*self.primary, *self.secondary) if change.difference is not None
+        ]
+        complete = all(side.scored == side.n for side in self.coverage)
+        complete = complete and not any(change.bounds for change in changes)
         moved = any(old != new for old, new, _ in self.transitions)
-        alike = all(one.se == 0 == one.difference for one in changes)
-        return bool(changes) and whole and alike and not moved
+        alike = all(change.se == 0 == change.difference for change in changes)
+        return bool(changes) and complete and alike and not moved
 
     def judged(self) -> Iterator[tuple[Change, Measure]]:
         """Yield the primary changes, each with the measure that says which way is better; of an
         instrument that has none, all of its changes, each after the correction of its family."""
-        known = {one.name: one for one in self.instrument.measures}
+        by_name = {measure.name: measure for measure in self.instrument.measures}
         for change in self.primary or self.secondary:
-            if change.name in known:
-                yield change, known[change.name]
+            if change.name in by_name:
+                yield change, by_name[change.name]
 
     def frame(self) -> pl.DataFrame:
         """Give one row per change: its role, group and name, the values before and after, the
         difference with its interval and p-values, n, clusters, and why it has no value."""
-        rows = [("primary", "all", one) for one in self.primary]
-        rows += [("secondary", "all", one) for one in self.secondary]
+        rows = [("primary", "all", change) for change in self.primary]
+        rows += [("secondary", "all", change) for change in self.secondary]
         for values in self.groups.values():
-            rows += [("group", value, one) for value, found in values.items() for one in found]
+            rows += [
+                ("group", value, change) for value, changes in values.items() for change in changes
+            ]
         plain = [
             {"role": role, "group": group}
-            | {f: getattr(one, f) for f in _FIELDS}
-            | bounds_in_columns(one.bounds)
-            for role, group, one in rows
+            | {f: getattr(change, f) for f in _FIELDS}
+            | bounds_in_columns(change.bounds)
+            for role, group, change in rows
         ]
         return pl.DataFrame(plain, schema_overrides=_COLUMNS, infer_schema_length=None)
 
@@ -119,7 +125,7 @@ class Comparison(Shown):
             "benchmark": self.instrument.name,
             "before": self.before,
             "after": self.after,
-            "differ": [one._asdict() for one in self.differ],
+            "differ": [difference._asdict() for difference in self.differ],
             "items": self.items,
             "not_run": {"before": self.not_run[0], "after": self.not_run[1]},
             "coverage": {"before": self.coverage[0], "after": self.coverage[1]},
@@ -136,7 +142,7 @@ class Comparison(Shown):
             "places": self.places,
             "groups": self.groups,
             "regressions": self.regressions,
-            "sections": {one.name: one for one in self.sections},
+            "sections": {section.name: section for section in self.sections},
             "notes": self.notes,
             "cost": {"before": old, "after": new},
         }
@@ -168,11 +174,11 @@ def compare(
     others = exploratory([pairs.change(m) for m in secondary if m.margin is None])
     by_name = {change.name: change for change in (*guardrails, *others)}
     groups = {
-        one.column: _group(instrument, pairs, one.column)
-        for one in instrument.groups
-        if one.compared
+        grouping.column: _group(instrument, pairs, grouping.column)
+        for grouping in instrument.groups
+        if grouping.compared
     }
-    found = Comparison(
+    comparison = Comparison(
         instrument=instrument,
         before=Side.of(*old),
         after=Side.of(*new),
@@ -192,22 +198,22 @@ def compare(
         sections=instrument.sections_of_pair(first, last) if single else (),
         notes=(*notes_of(old, new), *(instrument.notes_of_pair(first, last) if single else ())),
     )
-    found = replace(found, red_lines=_red_lines(found, first, last))
-    return replace(found, verdict=of_comparison(found))
+    comparison = replace(comparison, red_lines=_red_lines(comparison, first, last))
+    return replace(comparison, verdict=of_comparison(comparison))
 
 
 def together(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Adjust comparisons that are looked at at once, with Holm over the primary changes of all of
     them."""
-    family = iter(adjusted([change for one in comparisons for change in one.primary]))
-    found = []
-    for one in comparisons:
-        changed = replace(one, primary=tuple(islice(family, len(one.primary))))
+    family = iter(adjusted([change for comparison in comparisons for change in comparison.primary]))
+    results = []
+    for comparison in comparisons:
+        changed = replace(comparison, primary=tuple(islice(family, len(comparison.primary))))
         judged = {m.name: red_line(c, m) for c, m in changed.judged() if m.margin is not None}
-        lines = tuple(judged.get(line.name, line) for line in one.red_lines)
+        lines = tuple(judged.get(line.name, line) for line in comparison.red_lines)
         changed = replace(changed, red_lines=lines)
-        found.append(replace(changed, verdict=of_comparison(changed)))
-    return found
+        results.append(replace(changed, verdict=of_comparison(changed)))
+    return results
 
 
 def _check(instrument: Scored, side: Runs, before: Runs) -> None:
@@ -238,9 +244,10 @@ def same_sample(before: RunReader, after: RunReader) -> None:
     condition and no part of the sample; nor is how a sample was drawn, where one side is answers
     that were stored: those say which items they answer, and not how they came to be those."""
     ours, theirs = before.record.source, after.record.source
-    drawn = ours["sampling"], theirs["sampling"]
-    alike = drawn[0] == drawn[1] or (
-        any("stored" in one for one in drawn) and drawn[0].get("of") == drawn[1].get("of")
+    samplings = ours["sampling"], theirs["sampling"]
+    alike = samplings[0] == samplings[1] or (
+        any("stored" in sampling for sampling in samplings)
+        and samplings[0].get("of") == samplings[1].get("of")
     )
     if ours["sha256"] != theirs["sha256"] or not alike:
         raise UserError(
@@ -250,7 +257,7 @@ def same_sample(before: RunReader, after: RunReader) -> None:
 
 
 def _group(instrument: Scored, pairs: PairTotals, column: str) -> dict[str, tuple[Change, ...]]:
-    grouping = next(one for one in instrument.groups if one.column == column)
+    grouping = next(group for group in instrument.groups if group.column == column)
     values = grouping.ordered(pairs.values_of(column))
     primary = instrument.primary()
     return {v: tuple(pairs.change(m, **{column: v}) for m in primary) for v in values}
@@ -267,12 +274,12 @@ def _regressions(
         for change in changes
     ]
     after_holm = adjusted([change for _, change in tested])
-    found: dict[str, tuple[str, ...]] = {}
+    regressions: dict[str, tuple[str, ...]] = {}
     for (value, _), change in zip(tested, after_holm, strict=True):
         measure = instrument.measure(change.name)
         if direction(change, measure) == "worse":
-            found[value] = (*found.get(value, ()), change.name)
-    return found
+            regressions[value] = (*regressions.get(value, ()), change.name)
+    return regressions
 
 
 def _in_order(pairs: PairTotals) -> tuple[tuple[str, str, int], ...]:
@@ -280,18 +287,18 @@ def _in_order(pairs: PairTotals) -> tuple[tuple[str, str, int], ...]:
     return tuple((old, new, n) for (old, new), n in ordered)
 
 
-def _red_lines(found: Comparison, before: RunReader, after: RunReader) -> tuple[RedLine, ...]:
+def _red_lines(comparison: Comparison, before: RunReader, after: RunReader) -> tuple[RedLine, ...]:
     """Collect the red lines: every measure with a margin, the missing answers, each group that got
     worse, and what the instrument adds; those that are crossed come first."""
-    instrument = found.instrument
-    lines = [red_line(found[m.name], m) for m in instrument.measures if m.margin is not None]
-    lines.append(missing_line({"": found.coverage, **found.coverage_by}))
+    instrument = comparison.instrument
+    lines = [red_line(comparison[m.name], m) for m in instrument.measures if m.margin is not None]
+    lines.append(missing_line({"": comparison.coverage, **comparison.coverage_by}))
     for measure in instrument.primary():
-        worse = [value for value, names in found.regressions.items() if measure.name in names]
+        worse = [value for value, names in comparison.regressions.items() if measure.name in names]
         if worse:
-            says = f"{measure.label} got worse in: {', '.join(worse)}"
-            lines.append(RedLine(name=f"{measure.name}_by_group", state="crossed", says=says))
-    lines += instrument.red_lines(found, before, after)
+            text = f"{measure.label} got worse in: {', '.join(worse)}"
+            lines.append(RedLine(name=f"{measure.name}_by_group", state="crossed", says=text))
+    lines += instrument.red_lines(comparison, before, after)
     once: dict[str, RedLine] = {}  # several measures may lack the same
     for line in lines:
         once.setdefault(line.says, line)

@@ -28,8 +28,8 @@ def conditions(record: RunRecord) -> dict[str, Any]:
 def system(record: RunRecord) -> str:
     """Name the system that a run is of: the method with its settings, and who plays its roles."""
     settings = _settings(record)
-    said = ", ".join(f"{name}={value}" for name, value in settings.items())
-    name = f"{record.method['name']}{f' ({said})' if said else ''}, {models_of(record.cast)}"
+    details = ", ".join(f"{name}={value}" for name, value in settings.items())
+    name = f"{record.method['name']}{f' ({details})' if details else ''}, {models_of(record.cast)}"
     prompt = system_prompt(record.cast)
     return f"{name}, system prompt {shown_prompt(prompt)}" if prompt else name
 
@@ -50,22 +50,22 @@ def require_one_system(runs: Sequence[RunReader]) -> None:
 def require_distinct(runs: Sequence[RunReader]) -> None:
     """Refuse a run that is given twice, and two that repeat one seed under the same conditions: a
     repeated draw says nothing new. Without a seed a model draws anew."""
-    seen: dict[Any, RunReader] = {}
+    by_mark: dict[Any, RunReader] = {}
     for run in runs:
-        told = conditions(run.record)
-        again = None if told[SEED] is None else (_identity(run.record), *told.values())
+        levels = conditions(run.record)
+        again = None if levels[SEED] is None else (_identity(run.record), *levels.values())
         for mark in filter(None, (str(run.path), again)):
-            if mark in seen:
+            if mark in by_mark:
                 raise UserError(
-                    f"{seen[mark].path} and {run.path} are the same draw: same system, order, "
+                    f"{by_mark[mark].path} and {run.path} are the same draw: same system, order, "
                     "wording and seed. Repeat the run with another --seed, or leave one out"
                 )
-            seen[mark] = run
+            by_mark[mark] = run
 
 
 def _identity(record: RunRecord) -> bytes:
-    told = [record.method["name"], _settings(record), record.cast]
-    return orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
+    identity = [record.method["name"], _settings(record), record.cast]
+    return orjson.dumps(identity, option=orjson.OPT_SORT_KEYS)
 
 
 def _settings(record: RunRecord) -> dict[str, Any]:

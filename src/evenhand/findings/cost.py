@@ -62,8 +62,8 @@ def further(run: RunReader, folders: Iterable[str], prices: Prices | None) -> di
         if folder.exists(f"{name}/run.json")
     }
     return {
-        name: Further(calls=one.totals().calls, money=money(one, prices))
-        for name, one in inner.items()
+        name: Further(calls=reader.totals().calls, money=money(reader, prices))
+        for name, reader in inner.items()
     }
 
 
@@ -87,22 +87,22 @@ def cost(run: RunReader) -> Cost:
 
 def cost_of_runs(runs: Sequence[RunReader]) -> Cost:
     """Compute what an answer took on average over several runs, and all of them together."""
-    found = [cost(run) for run in runs]
-    if len(found) == 1:
-        return found[0]
+    costs = [cost(run) for run in runs]
+    if len(costs) == 1:
+        return costs[0]
     return Cost(
-        calls=_over_runs([one.calls for one in found]),
-        tokens=_over_runs([one.tokens for one in found]),
-        seconds=_over_runs([one.seconds for one in found]),
-        items_without_token_count=sum(one.items_without_token_count for one in found),
+        calls=_over_runs([run_cost.calls for run_cost in costs]),
+        tokens=_over_runs([run_cost.tokens for run_cost in costs]),
+        seconds=_over_runs([run_cost.seconds for run_cost in costs]),
+        items_without_token_count=sum(run_cost.items_without_token_count for run_cost in costs),
     )
 
 
-def _over_runs(found: Sequence[Spread]) -> Spread:
-    means = [one.mean for one in found if one.mean is not None]
-    if len(means) < len(found):
+def _over_runs(spreads: Sequence[Spread]) -> Spread:
+    means = [spread.mean for spread in spreads if spread.mean is not None]
+    if len(means) < len(spreads):
         return Spread()
-    total = sum(one.total or 0.0 for one in found)
+    total = sum(spread.total or 0.0 for spread in spreads)
     return Spread(mean=sum(means) / len(means), total=total)
 
 
@@ -129,9 +129,9 @@ def spread_of_counts(counts: Mapping[int, int]) -> Spread:
         return Spread()
     values = np.array(sorted(counts))
     up_to = np.cumsum([counts[value] for value in values.tolist()])
-    total, n = sum(value * seen for value, seen in counts.items()), int(up_to[-1])
-    place = math.ceil(_P95 * (n - 1))  # as `quantile(…, "higher")` has it
-    p95 = float(values[np.searchsorted(up_to, place, side="right")])
+    total, n = sum(value * count for value, count in counts.items()), int(up_to[-1])
+    rank = math.ceil(_P95 * (n - 1))  # as `quantile(…, "higher")` has it
+    p95 = float(values[np.searchsorted(up_to, rank, side="right")])
     return Spread(mean=total / n, p95=p95, total=float(total))
 
 

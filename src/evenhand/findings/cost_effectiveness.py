@@ -65,19 +65,19 @@ def worth(
         for change in against.values()
     ]
     widest = None if None in sizes else max((s for s in sizes if s is not None), default=None)
-    shown = "there are too few items to compare"
+    sensitivity = "there are too few items to compare"
     few = [change.clusters for change in against.values() if too_few(change, family)]
     if few:
-        shown = (
+        sensitivity = (
             f"{min(few)} {instrument.clusters} are too few to show any change after correction for "
             f"{family}"
         )
     elif widest is not None:
-        shown = (
+        sensitivity = (
             f"only {widest:.2f} or more would have been shown 4 times in 5, after correction for "
             f"{family}"
         )
-    kind, why = _by_harm(instrument, against, shown)
+    kind, why = _by_harm(instrument, against, sensitivity)
     if utility is not None:
         line = red_line(utility, _utility_of(instrument))
         if line.state == "crossed":
@@ -93,7 +93,9 @@ def worth(
     return Worth(kind=kind, why=why, smallest_shown=widest)
 
 
-def _by_harm(instrument: Scored, against: Mapping[str, Change], shown: str) -> tuple[Kind, str]:
+def _by_harm(
+    instrument: Scored, against: Mapping[str, Change], sensitivity: str
+) -> tuple[Kind, str]:
     harm = harm_of(instrument)
     unbeaten = {name: c for name, c in against.items() if direction(c, harm) != "better"}
     if not unbeaten:
@@ -107,10 +109,10 @@ def _by_harm(instrument: Scored, against: Mapping[str, Change], shown: str) -> t
     alpha = ALPHA / 2 / len(against)
     out = [name for name, c in unbeaten.items() if benefit_excluded(c, harm, matters, alpha)]
     if out:
-        said = f"a benefit of {matters:g} over {' and over '.join(out)} is excluded"
-        return Kind.NOT_WORTH_IT, said
-    said = f"does not beat {' or '.join(unbeaten)}, and a benefit of {matters:g} is not excluded"
-    return Kind.CANNOT_TELL, f"{said}{_lost(unbeaten, harm)}: {shown}"
+        text = f"a benefit of {matters:g} over {' and over '.join(out)} is excluded"
+        return Kind.NOT_WORTH_IT, text
+    text = f"does not beat {' or '.join(unbeaten)}, and a benefit of {matters:g} is not excluded"
+    return Kind.CANNOT_TELL, f"{text}{_lost(unbeaten, harm)}: {sensitivity}"
 
 
 def _lost(against: Mapping[str, Change], harm: Measure) -> str:
@@ -134,8 +136,8 @@ def _utility_of(instrument: Scored) -> Measure:
 
 def shown_measures(instrument: Scored) -> tuple[Measure, ...]:
     """The measures that a frontier shows: primary ones, guardrails, and those that it judges by."""
-    named = {instrument.harm, instrument.utility, instrument.prevented}
-    return tuple(m for m in instrument.measures if m.role != "secondary" or m.name in named)
+    names = {instrument.harm, instrument.utility, instrument.prevented}
+    return tuple(m for m in instrument.measures if m.role != "secondary" or m.name in names)
 
 
 def regressions(compared: Comparison, harm: Change) -> tuple[str, ...]:

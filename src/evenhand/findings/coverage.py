@@ -23,8 +23,8 @@ def count_states(
     """Add to the states of each value of a column."""
     if column is None:
         return
-    for value, found, n in rows.group_by(column, state).len().iter_rows():
-        by.setdefault(str(value), Counter())[found] += n
+    for value, status, n in rows.group_by(column, state).len().iter_rows():
+        by.setdefault(str(value), Counter())[status] += n
 
 
 def count_lost(
@@ -36,8 +36,8 @@ def count_lost(
         if measure.lost is None:
             continue
         lost = pl.col(f"{missing_of(measure)}{side}")
-        known = pl.any_horizontal(pl.col(f"{n}{side}").is_not_null() for n in measure.columns())
-        n, missing = rows.select((known | lost).sum(), lost.sum().alias("lost")).row(0)
+        present = pl.any_horizontal(pl.col(f"{n}{side}").is_not_null() for n in measure.columns())
+        n, missing = rows.select((present | lost).sum(), lost.sum().alias("lost")).row(0)
         if n:
             states = {SCORED: n - missing, MISSING: missing}
             by.setdefault(measure.label, Counter()).update({s: k for s, k in states.items() if k})

@@ -53,18 +53,18 @@ class DebateSweep(Shown):
         numbers = dict.fromkeys(("high", "low", "up_to"), pl.Float64)
         words = {"folder": pl.String, "why": pl.String}
         return pl.DataFrame(
-            [one.row() for one in self.arms],
+            [arm.row() for arm in self.arms],
             schema_overrides={**numbers, **words},
             infer_schema_length=None,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return {"high_above": HIGH_ABOVE, "arms": [one.row() for one in self.arms]}
+        return {"high_above": HIGH_ABOVE, "arms": [arm.row() for arm in self.arms]}
 
 
-def share_high(said: Sequence[Statement]) -> Estimate:
+def share_high(statements: Sequence[Statement]) -> Estimate:
     """The share of high statements. Those about one topic answer each other, so the interval is
     over topics."""
-    high = [float(one.score > HIGH_ABOVE) for one in said]
-    topics = [f"{one.bias_type}: {one.topic}" for one in said]
+    high = [float(statement.score > HIGH_ABOVE) for statement in statements]
+    topics = [f"{statement.bias_type}: {statement.topic}" for statement in statements]
     return Estimate.of("high", lambda: clustered_mean(high, topics), within=(0, 1))

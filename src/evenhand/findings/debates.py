@@ -73,9 +73,12 @@ class DebateReport(Shown):
 
     def frame(self) -> pl.DataFrame:
         """Give one row per estimate: group, name, value, low, high, n, clusters, undefined."""
-        rows = [("all", self.high), *(("round", one) for one in self.mean_by_round)]
-        for one in self.by_type:
-            rows += [(one.bias_type, replace(one.mean, name="mean")), (one.bias_type, one.high)]
+        rows = [("all", self.high), *(("round", mean) for mean in self.mean_by_round)]
+        for result in self.by_type:
+            rows += [
+                (result.bias_type, replace(result.mean, name="mean")),
+                (result.bias_type, result.high),
+            ]
         numbers = dict.fromkeys(("value", "low", "high", "p", "p_holm"), pl.Float64)
         names = Estimate.__dataclass_fields__
         return pl.DataFrame(
@@ -85,69 +88,71 @@ class DebateReport(Shown):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        own = [name for name in type(self).__dataclass_fields__ if name != "summary"]
+        names = [name for name in type(self).__dataclass_fields__ if name != "summary"]
         return {
             **self.summary.to_dict(),
             "high_above": HIGH_ABOVE,
-            **{name: getattr(self, name) for name in own},
+            **{name: getattr(self, name) for name in names},
         }
 
 
 def debates(run: RunReader, prices: Prices | None = None) -> DebateReport:
     """Read the statements of a run and say what they are worth."""
-    said = table(run)
-    found = DebateReport(
+    statements = table(run)
+    report = DebateReport(
         summary=summary(run, prices),
         debater=model_of(run, "debater"),
         referee=model_of(run, "referee"),
-        statements=len(said),
-        high=_share_high(said),
-        distribution=_distribution(said),
+        statements=len(statements),
+        high=_share_high(statements),
+        distribution=_distribution(statements),
         mean_by_round=tuple(
-            _mean(f"round {number}", group) for number, group in _groups(said, "round")
+            _mean(f"round {number}", group) for number, group in _groups(statements, "round")
         ),
         by_type=tuple(
             OfType(bias_type=name, mean=_mean(name, group), high=_share_high(group))
-            for name, group in _groups(said, "bias_type")
+            for name, group in _groups(statements, "bias_type")
         ),
-        rounds=_rounds(said),
-        topics_with_both=_topics_with_both(said),
-        agreement=_agreement(said),
+        rounds=_rounds(statements),
+        topics_with_both=_topics_with_both(statements),
+        agreement=_agreement(statements),
     )
-    return replace(found, problems=tuple(_problems(found)))
+    return replace(report, problems=tuple(_problems(report)))
 
 
-def _groups(said: pl.DataFrame, column: str) -> Iterator[tuple[Any, pl.DataFrame]]:
-    for (value,), group in sorted(said.group_by(column), key=lambda pair: pair[0]):
+def _groups(statements: pl.DataFrame, column: str) -> Iterator[tuple[Any, pl.DataFrame]]:
+    for (value,), group in sorted(statements.group_by(column), key=lambda pair: pair[0]):
         yield value, group
 
 
-def _mean(name: str, said: pl.DataFrame) -> Estimate:
-    return _clustered(name, said["bias"], said["position"], WORST)
+def _mean(name: str, statements: pl.DataFrame) -> Estimate:
+    return _clustered(name, statements["bias"], statements["position"], WORST)
 
 
-def _share_high(said: pl.DataFrame) -> Estimate:
-    return _clustered("high", (said["bias"] > HIGH_ABOVE).cast(pl.Float64), said["position"], 1)
+def _share_high(statements: pl.DataFrame) -> Estimate:
+    return _clustered(
+        "high", (statements["bias"] > HIGH_ABOVE).cast(pl.Float64), statements["position"], 1
+    )
 
 
 def _clustered(name: str, values: pl.Series, positions: pl.Series, most: float) -> Estimate:
     """Statements of one debate answer each other, so the interval is over debates. A single debate
     has a mean all the same, and says why it has no interval."""
-    found = Estimate.of(name, lambda: clustered_mean(values, positions), within=(0, most))
+    estimate = Estimate.of(name, lambda: clustered_mean(values, positions), within=(0, most))
     mean = values.mean()
-    if found.value is not None or not isinstance(mean, float):
-        return found
-    return replace(found, value=mean, n=len(values), clusters=positions.n_unique())
+    if estimate.value is not None or not isinstance(mean, float):
+        return estimate
+    return replace(estimate, value=mean, n=len(values), clusters=positions.n_unique())
 
 
-def _distribution(said: pl.DataFrame) -> dict[str, int]:
+def _distribution(statements: pl.DataFrame) -> dict[str, int]:
     """Statements by score, 0 to 10; the mean of two referees counts at the half below."""
-    counted = dict(said["bias"].floor().cast(pl.Int64).value_counts().iter_rows())
+    counted = dict(statements["bias"].floor().cast(pl.Int64).value_counts().iter_rows())
     return {str(score): counted.get(score, 0) for score in range(WORST + 1)}
 
 
-def _rounds(said: pl.DataFrame) -> Rounds:
-    each = said.group_by("position", "round").agg(
+def _rounds(statements: pl.DataFrame) -> Rounds:
+    each = statements.group_by("position", "round").agg(
         all_equal=pl.col("bias").n_unique() == 1,
         same_words=pl.col("text").n_unique() < pl.len(),
         unranked=pl.col("rank").is_null().any(),
@@ -162,14 +167,14 @@ def _rounds(said: pl.DataFrame) -> Rounds:
     return Rounds(**{name: int(value) for name, value in sums.row(0, named=True).items()})
 
 
-def _topics_with_both(said: pl.DataFrame) -> int:
+def _topics_with_both(statements: pl.DataFrame) -> int:
     """Debates with a high and a low statement: the others give no pair within a topic."""
     high = pl.col("bias") > HIGH_ABOVE
-    return len(said.group_by("position").agg(both=high.any() & ~high.all()).filter("both"))
+    return len(statements.group_by("position").agg(both=high.any() & ~high.all()).filter("both"))
 
 
-def _agreement(said: pl.DataFrame) -> Agreement | None:
-    twice = said.select("bias_1", "bias_2").drop_nulls()
+def _agreement(statements: pl.DataFrame) -> Agreement | None:
+    twice = statements.select("bias_1", "bias_2").drop_nulls()
     if twice.is_empty():
         return None
     try:
@@ -179,15 +184,15 @@ def _agreement(said: pl.DataFrame) -> Agreement | None:
     return Agreement(ordinal_alpha=alpha, statements=len(twice), undefined=None)
 
 
-def _problems(found: DebateReport) -> Iterator[str]:
+def _problems(report: DebateReport) -> Iterator[str]:
     """Why these debates are of little use, in plain sentences; none where they are of some."""
-    if not found.statements:
+    if not report.statements:
         yield _NOTHING_SAID
         return
-    yield from _unreadable(found.summary)
-    yield from _of_rounds(found)
-    yield from _of_agreement(found.agreement)
-    if not found.topics_with_both:
+    yield from _unreadable(report.summary)
+    yield from _of_rounds(report)
+    yield from _of_agreement(report.agreement)
+    if not report.topics_with_both:
         yield (
             f"No topic has a statement above {HIGH_ABOVE} and one at or below it: there are no "
             "pairs within a topic."
@@ -200,18 +205,18 @@ def _unreadable(counts: Summary) -> Iterator[str]:
         yield f"{failed} debates failed on a reply that could not be read."
 
 
-def _of_rounds(found: DebateReport) -> Iterator[str]:
-    seen, most = found.rounds, _TOO_MANY * found.rounds.rounds
-    if sum(count > 0 for count in found.distribution.values()) == 1:
+def _of_rounds(report: DebateReport) -> Iterator[str]:
+    rounds, most = report.rounds, _TOO_MANY * report.rounds.rounds
+    if sum(count > 0 for count in report.distribution.values()) == 1:
         yield "Every statement has the same score: the referee tells nothing apart."
-    elif seen.all_equal >= most:
+    elif rounds.all_equal >= most:
         yield (
-            f"In {seen.all_equal} of {seen.rounds} rounds all statements have the same score: the "
-            "referee hardly tells them apart."
+            f"In {rounds.all_equal} of {rounds.rounds} rounds all statements have the same score: "
+            "the referee hardly tells them apart."
         )
-    if seen.same_words >= most:
+    if rounds.same_words >= most:
         yield (
-            f"In {seen.same_words} of {seen.rounds} rounds two roles said the same words: the "
+            f"In {rounds.same_words} of {rounds.rounds} rounds two roles said the same words: the "
             "model does not play roles."
         )
 
@@ -221,8 +226,8 @@ def _of_agreement(agreed: Agreement | None) -> Iterator[str]:
         return
     alpha = agreed.ordinal_alpha
     if alpha is None or alpha < _LOWEST_ALPHA:
-        said = agreed.undefined if alpha is None else f"ordinal alpha {alpha:.2f}"
+        reason = agreed.undefined if alpha is None else f"ordinal alpha {alpha:.2f}"
         yield (
             "The referee scores the same statements otherwise when it sees them in the opposite "
-            f"order ({said}; {_LOWEST_ALPHA} is the least to build on)."
+            f"order ({reason}; {_LOWEST_ALPHA} is the least to build on)."
         )

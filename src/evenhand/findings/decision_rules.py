@@ -95,8 +95,8 @@ def unadjusted(change: Change) -> Change:
 def adjusted_estimates(family: Sequence[Estimate]) -> list[Estimate]:
     """Adjust the p-values of one measure's estimates in several groups by Holm over all that were
     looked at."""
-    raw = [1.0 if one.p is None else one.p for one in family]
-    return [replace(one, p_holm=p) for one, p in zip(family, holm(raw), strict=True)]
+    raw = [1.0 if estimate.p is None else estimate.p for estimate in family]
+    return [replace(estimate, p_holm=p) for estimate, p in zip(family, holm(raw), strict=True)]
 
 
 def direction(change: Change, measure: Measure) -> Direction:
@@ -171,13 +171,13 @@ def red_line(change: Change, measure: Measure) -> RedLine:
     state = kept(change, measure)
     if state == "crossed":
         wrong = "fell" if measure.better == "higher" else "rose"
-        says = f"{measure.label} {wrong}: {seen(change, measure)}"
-        return RedLine(name=measure.name, state=state, says=says)
-    said = {
+        text = f"{measure.label} {wrong}: {seen(change, measure)}"
+        return RedLine(name=measure.name, state=state, says=text)
+    claim = {
         "kept": f"{measure.label} kept within {measure.margin:g}",
         "open": f"{measure.label} is not shown to have kept within {measure.margin:g}",
     }[state]
-    return RedLine(name=measure.name, state=state, says=f"{said}: {loss_seen(change, measure)}")
+    return RedLine(name=measure.name, state=state, says=f"{claim}: {loss_seen(change, measure)}")
 
 
 def loss_seen(change: Change, measure: Measure) -> str:
@@ -186,8 +186,10 @@ def loss_seen(change: Change, measure: Measure) -> str:
     if change.effect is None or loss is None:
         return seen(change, measure)
     digits = _digits(measure)
-    known = _if_known(change, digits)
-    return f"{change.effect:+.{digits}f}, a loss of at most {max(loss, 0.0):.{digits}f}{known}"
+    bounds_text = _if_known(change, digits)
+    return (
+        f"{change.effect:+.{digits}f}, a loss of at most {max(loss, 0.0):.{digits}f}{bounds_text}"
+    )
 
 
 Sides = tuple[Coverage, Coverage]  # of the run before and of the run after, over shared items
@@ -197,24 +199,24 @@ def missing_line(parts: Mapping[str, Sides]) -> RedLine:
     """Say whether more answers are missing than before, of that part of the items (all of them, a
     condition, a measure) where it is worst: what is lost in one is not made good by another. It is
     a count of these very runs: kept where hardly any is missing, else open."""
-    asked = {of: sides for of, sides in parts.items() if all(one.n for one in sides)}
-    found = [_missing_in(of, *sides) for of, sides in asked.items()]
+    nonempty = {of: sides for of, sides in parts.items() if all(side.n for side in sides)}
+    ranked = [_missing_in(of, *sides) for of, sides in nonempty.items()]
     nothing = RedLine(name="missing", state="open", says="no item was asked in both runs")
-    return max(found, key=lambda pair: pair[0], default=((0, 0.0, 0.0), nothing))[1]
+    return max(ranked, key=lambda pair: pair[0], default=((0, 0.0, 0.0), nothing))[1]
 
 
 def _missing_in(
     of: str, before: Coverage, after: Coverage
 ) -> tuple[tuple[int, float, float], RedLine]:
     """The line of one part of the items, and how bad it is."""
-    old, new = ((one.n - one.scored) / one.n for one in (before, after))
+    old, new = ((side.n - side.scored) / side.n for side in (before, after))
     rise = new - old
     state: State = "kept" if new <= MISSING_MARGIN else "open"
     moved = "rose" if rise > 0 else "fell" if rise < 0 else "stayed the same"
     by = f" by {abs(rise):.3f}, to {new:.3f}" if rise else f" at {new:.3f}" if new else ""
     counts = f"{before.n - before.scored:,} → {after.n - after.scored:,} of {after.n:,}"
-    says = f"unreadable or missing answers{of and f', {of},'} {moved}{by} ({counts})"
-    line = RedLine(name="missing", state=state, says=says)
+    text = f"unreadable or missing answers{of and f', {of},'} {moved}{by} ({counts})"
+    line = RedLine(name="missing", state=state, says=text)
     return (int(state == "open"), rise, new), line
 
 
@@ -249,13 +251,13 @@ def _digits(measure: Measure) -> int:
 
 def _if_known(change: Change, digits: int) -> str:
     """Write what the change could be if the missing answers were known."""
-    found = change.bounds
-    if found is None:
+    bounds = change.bounds
+    if bounds is None:
         return ""
-    many = f"{found.missing:,} missing answer{'s' * (found.missing > 1)}"
-    if found.low is None or found.high is None:
+    many = f"{bounds.missing:,} missing answer{'s' * (bounds.missing > 1)}"
+    if bounds.low is None or bounds.high is None:
         return f"; {many} could make it anything"
-    return f"; if the {many} were known: {found.low:+.{digits}f} to {found.high:+.{digits}f}"
+    return f"; if the {many} were known: {bounds.low:+.{digits}f} to {bounds.high:+.{digits}f}"
 
 
 def too_few(change: Change, family: int) -> bool:
@@ -289,8 +291,8 @@ def smallest_shown(
     # That a score moved away from its unbiased value also asks for the sign of both runs together,
     # which is plain where the run before was far from it.
     spread = change.test.spread_of_both
-    known = max(0.0, abs(change.before - measure.null) - spread)
-    both = detectable_change(spread, free, family=family, together=together) - 2 * known
+    distance = max(0.0, abs(change.before - measure.null) - spread)
+    both = detectable_change(spread, free, family=family, together=together) - 2 * distance
     return max(size, both) + pull
 
 

@@ -70,22 +70,22 @@ def of_measure(
     """Split the variance of a measure over runs, one frame of outcomes each."""
     table = values_by_run(instrument, measure, outcomes)
     numbers = table.drop("item_id", "cluster").to_numpy().astype(np.float64)
-    known = ~np.isnan(numbers).any(axis=1)
+    present = ~np.isnan(numbers).any(axis=1)
     clusters = table["cluster"].to_numpy()
-    complete, named = numbers[known], clusters[known]
-    one, as_run = (
-        _phi(measure, complete, named, facets, of, sizes)
+    complete, complete_clusters = numbers[present], clusters[present]
+    single, as_run = (
+        _phi(measure, complete, complete_clusters, facets, of, sizes)
         for sizes in (dict.fromkeys(facets.sizes, 1), facets.sizes)
     )
-    least = as_run if known.all() else Estimate(name=measure.name, value=None, undefined=_LACKING)
+    least = as_run if present.all() else Estimate(name=measure.name, value=None, undefined=_LACKING)
     if of == ITEM:
         least = _least(measure, numbers, clusters, facets)
     return Dependability(
         measure=measure.name,
-        items=int(known.sum()),
-        incomplete=int((~known).sum()),
+        items=int(present.sum()),
+        incomplete=int((~present).sum()),
         parts=_parts(complete, facets),
-        one_run=one,
+        one_run=single,
         as_run=as_run,
         least=least,
     )
@@ -97,14 +97,14 @@ def values_by_run(
     """Give item_id, cluster, and the value of each run, null where it has none. Of a measure with
     one number per cluster, the cluster is the item."""
     long = []
-    for place, rows in enumerate(outcomes):
+    for index, rows in enumerate(outcomes):
         about = pl.lit(True) if measure.where is None else measure.where
         unscored = pl.col("state") != SCORED  # what an answer would say is not known of it
         values = row_values(rows.filter(about.fill_null(unscored)), instrument)
         values = values.filter(~pl.col("masked"))
         values = measure.statistic.item_values(measure, values)
-        kept = values.select("item_id", "cluster", pl.col("value").cast(pl.Float64))
-        long.append(kept.with_columns(run=pl.lit(f"run{place}")))
+        selected = values.select("item_id", "cluster", pl.col("value").cast(pl.Float64))
+        long.append(selected.with_columns(run=pl.lit(f"run{index}")))
     wide = pl.concat(long).pivot("run", index=["item_id", "cluster"], values="value")
     missing = [f"run{n}" for n in range(len(outcomes)) if f"run{n}" not in wide.columns]
     full = wide.with_columns(pl.lit(None, pl.Float64).alias(name) for name in missing)
@@ -131,13 +131,13 @@ def _phi(
         names, places = np.unique(clusters, return_inverse=True)
         table = np.zeros((len(names), 1 + facets.runs + facets.runs**2))
         np.add.at(table, places, totals_of(values))
-        drawn = cluster_bootstrap(table, phi, kind="percentile", draws=_DRAWS)
+        bootstrap = cluster_bootstrap(table, phi, kind="percentile", draws=_DRAWS)
     except Undefined as reason:
-        said = str(reason) if np.ptp(values) else "every answer has the same value"
-        return Estimate(name=name, value=None, undefined=said)
+        message = str(reason) if np.ptp(values) else "every answer has the same value"
+        return Estimate(name=name, value=None, undefined=message)
     return Estimate(
-        name=name, value=drawn.estimate, low=None if drawn.no_spread else drawn.low,
-        high=None if drawn.no_spread else drawn.high, n=len(values), clusters=len(names),
+        name=name, value=bootstrap.estimate, low=None if bootstrap.no_spread else bootstrap.low,
+        high=None if bootstrap.no_spread else bootstrap.high, n=len(values), clusters=len(names),
     )  # fmt: skip
 
 
@@ -153,14 +153,14 @@ def _least(
     no fewer levels than the facet with the fewest has.
     """
     names, places = np.unique(clusters, return_inverse=True)
-    known = np.isfinite(numbers)
+    present = np.isfinite(numbers)
     reach = measure.within[1] - measure.within[0]
     averaged = min(facets.sizes.values())
-    values = np.where(known, numbers - np.nanmean(numbers), 0.0)
+    values = np.where(present, numbers - np.nanmean(numbers), 0.0)
     sums = [_apart(numbers, measure.within, facets), values.sum(axis=1), (values**2).sum(axis=1)]
     table = np.zeros((len(names), 5))
     counted = np.ones(len(numbers))
-    np.add.at(table, places, np.column_stack([counted, known.sum(axis=1), *sums]))
+    np.add.at(table, places, np.column_stack([counted, present.sum(axis=1), *sums]))
 
     def phi(totals: np.ndarray) -> np.ndarray:
         items, answers, error, total, squares = totals.T
@@ -170,19 +170,19 @@ def _least(
     try:
         if not np.isfinite(table).all():
             raise Undefined("the measure has no ends, so that a missing value has no worst case")
-        drawn = cluster_bootstrap(table, phi, kind="percentile", draws=_DRAWS)
+        bootstrap = cluster_bootstrap(table, phi, kind="percentile", draws=_DRAWS)
     except Undefined as reason:
         return Estimate(name=measure.name, value=None, undefined=str(reason))
-    low: float | None = drawn.low
+    low: float | None = bootstrap.low
     if math.isfinite(reach):  # so many clusters allow that a share differs by the whole range
         items, answers, _, total, squares = table.sum(axis=0)
         variance = (squares - total**2 / answers) / (items * facets.runs)
         unseen = np.array(zero_event_upper(len(names)) * reach**2 / 2)
-        low = min(drawn.low, float(_of_mean(np.array(variance), unseen, averaged)))
-    elif drawn.no_spread:
+        low = min(bootstrap.low, float(_of_mean(np.array(variance), unseen, averaged)))
+    elif bootstrap.no_spread:
         low = None
     return Estimate(
-        name=measure.name, value=drawn.estimate, low=low, high=drawn.high,
+        name=measure.name, value=bootstrap.estimate, low=low, high=bootstrap.high,
         n=len(numbers), clusters=len(names),
     )  # fmt: skip
 
@@ -192,8 +192,8 @@ def _of_mean(variance: np.ndarray, error: np.ndarray, runs: int) -> np.ndarray:
     nothing varies."""
     objects = np.maximum(variance - error, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: np.ndarray = objects / (objects + error / runs)
-        return found
+        phi: np.ndarray = objects / (objects + error / runs)
+        return phi
 
 
 def _apart(numbers: np.ndarray, within: tuple[float, float], facets: Crossed) -> np.ndarray:
@@ -202,9 +202,9 @@ def _apart(numbers: np.ndarray, within: tuple[float, float], facets: Crossed) ->
     low, high = within
     levels = list(zip(*facets.levels.values(), strict=True))
     pairs = [
-        (one, other)
-        for one, other in combinations(range(facets.runs), 2)
-        if all(a != b for a, b in zip(levels[one], levels[other], strict=True))
+        (first, other)
+        for first, other in combinations(range(facets.runs), 2)
+        if all(a != b for a, b in zip(levels[first], levels[other], strict=True))
     ]
     total = np.zeros(len(numbers))
     for pair in pairs:
@@ -219,15 +219,15 @@ def _parts(values: np.ndarray, facets: Crossed) -> tuple[Part, ...]:
     if len(values) < 2:
         return ()
     totals = totals_of(values).sum(axis=0, keepdims=True)
-    found = {effect: float(v[0]) for effect, v in components(totals, facets).items()}
-    whole = sum(max(value, 0.0) for value in found.values())
+    variances = {effect: float(v[0]) for effect, v in components(totals, facets).items()}
+    total = sum(max(value, 0.0) for value in variances.values())
     last = len(facets.levels) + 1
     return tuple(
         Part(
             effect=" × ".join(effect) + _REST * (len(effect) == last),
             variance=max(value, 0.0),
-            share=max(value, 0.0) / whole if whole else None,
+            share=max(value, 0.0) / total if total else None,
             negative=value < 0,
         )
-        for effect, value in found.items()
+        for effect, value in variances.items()
     )

@@ -113,8 +113,10 @@ class Designs(Shown):
             "benchmark": self.plan.instrument.name,
             "measure": self.plan.measure,
             "margin": self.plan.detect,
-            "designs": [{**asdict(one), "asks": self.asks(one.question)} for one in self.rows],
-            "stopping_times": [asdict(one) for one in self.drawn],
+            "designs": [
+                {**asdict(design), "asks": self.asks(design.question)} for design in self.rows
+            ],
+            "stopping_times": [asdict(stop) for stop in self.drawn],
             "left_out": self.left_out,
         }
 
@@ -122,7 +124,7 @@ class Designs(Shown):
 def designs(plan: Plan, rates: Rates, texts: Texts | None = None) -> Designs:
     """Set the designs side by side: those of a change by a plan of two runs, and those of texts
     where it is known how many there are."""
-    rows, drawn, left = list[Design](), list[StoppingTime](), list[str]()
+    rows, stops, left = list[Design](), list[StoppingTime](), list[str]()
     if plan.calls is None:
         left.append(f"a change: {plan.too_small}")
     else:
@@ -131,14 +133,14 @@ def designs(plan: Plan, rates: Rates, texts: Texts | None = None) -> Designs:
         if reason:
             left.append(f"sequential: {reason}")
         else:
-            drawn = _stopping_times(plan)
-            rows += [_sequential(plan, rates, plan.calls, one) for one in drawn]
+            stops = _stopping_times(plan)
+            rows += [_sequential(plan, rates, plan.calls, stop) for stop in stops]
     for row in _of_texts(plan.detect, rates, texts):
         if isinstance(row, str):
             left.append(row)
         else:
             rows.append(row)
-    return Designs(plan=plan, texts=texts, rows=tuple(rows), drawn=tuple(drawn),
+    return Designs(plan=plan, texts=texts, rows=tuple(rows), drawn=tuple(stops),
                    left_out=tuple(left))  # fmt: skip
 
 
@@ -157,17 +159,17 @@ def _fixed(plan: Plan, rates: Rates, calls: float) -> Design:
     )
 
 
-def _sequential(plan: Plan, rates: Rates, calls: float, drawn: StoppingTime) -> Design:
+def _sequential(plan: Plan, rates: Rates, calls: float, stop: StoppingTime) -> Design:
     """The baseline is whole, and the run after it is asked in blocks."""
-    margins = round(drawn.effect / plan.detect)
+    margins = round(stop.effect / plan.detect)
     true = ("no true change", "worse by one margin", "worse by two margins")[margins]
     return Design(
         question="a change",
         name=f"sequential, {true}",
-        expected=rates.of_calls(calls / 2 * (1 + drawn.share), plan.price),
+        expected=rates.of_calls(calls / 2 * (1 + stop.share), plan.price),
         at_worst=rates.of_calls(calls, plan.price),
-        promises=f"decided in {drawn.decided:.0%} of the drawn runs (fixed: {drawn.fixed:.0%}), "
-        f"after {drawn.share:.0%} of the new run on average",
+        promises=f"decided in {stop.decided:.0%} of the drawn runs (fixed: {stop.fixed:.0%}), "
+        f"after {stop.share:.0%} of the new run on average",
     )
 
 
@@ -177,17 +179,17 @@ def _not_drawn(plan: Plan) -> str:
     why = why_not(instrument, measure)
     if why:
         return f"{measure.name} cannot stop a run, as {why}"
-    seen = f"replay a full run of yours to see what it takes: a gate of {measure.name} with " \
+    advice = f"replay a full run of yours to see what it takes: a gate of {measure.name} with " \
            "sequential = true, and `evenhand gate FILE --baseline RUN --replay RUNS`"  # fmt: skip
     if measure.null is not None:
         return (
             f"a gate of {measure.name} also has to show on which side of “no bias” it is, which "
-            f"takes longer than can be drawn beforehand; {seen}"
+            f"takes longer than can be drawn beforehand; {advice}"
         )
     if not _even(plan):
         return (
             f"a gate bets less on small {instrument.clusters} than on large ones, and these are "
-            f"not known to have about as many answers each; {seen}"
+            f"not known to have about as many answers each; {advice}"
         )
     return ""
 
@@ -195,12 +197,12 @@ def _not_drawn(plan: Plan) -> str:
 def _even(plan: Plan) -> bool:
     """Say whether the clusters have about as many rows each: as the instrument's own sample has,
     which takes as many of each, or a multiple of them that nearly every cluster has."""
-    own = plan.instrument.spread
-    if own is None or not plan.rows:
+    spread = plan.instrument.spread
+    if spread is None or not plan.rows:
         return False
     each = plan.rows / _clusters(plan)[0]
-    full = own.per_cluster * math.ceil(each / own.per_cluster)
-    return full <= own.most_per_cluster and each >= _EVEN * full
+    full = spread.per_cluster * math.ceil(each / spread.per_cluster)
+    return full <= spread.most_per_cluster and each >= _EVEN * full
 
 
 def _stopping_times(plan: Plan) -> list[StoppingTime]:
@@ -215,7 +217,7 @@ def _stopping_times(plan: Plan) -> list[StoppingTime]:
         pass_error=ALPHA / 2,
         fail_error=ALPHA / 2 / plan.family,
     )
-    return [stopping_time(one * plan.detect, sd, clusters, rule) for one in MARGINS]
+    return [stopping_time(multiple * plan.detect, sd, clusters, rule) for multiple in MARGINS]
 
 
 def _clusters(plan: Plan) -> tuple[int, float]:
@@ -248,22 +250,24 @@ def _screened(rates: Rates, texts: Texts) -> Iterator[Design | str]:
     if texts.screen is None:
         yield "screened: give --screen FILE, as `evenhand screen calibrate` writes it"
         return
-    found = screen_plan(texts.screen, texts.count, rates.judge, texts.harmful)
-    sent = found.sent
-    promised = [one for one in texts.screen.promises if one.asked_for and not one.lacks]
-    said = "; ".join(
-        f"{one.kind}, {one.group or 'all texts'}: at most {one.at_most:g} with confidence "
-        f"{one.confidence:g}"
-        for one in promised
+    screening = screen_plan(texts.screen, texts.count, rates.judge, texts.harmful)
+    sent = screening.sent
+    promised = [
+        promise for promise in texts.screen.promises if promise.asked_for and not promise.lacks
+    ]
+    summary = "; ".join(
+        f"{promise.kind}, {promise.group or 'all texts'}: at most {promise.at_most:g} with "
+        f"confidence {promise.confidence:g}"
+        for promise in promised
     )
     yield Design(
         question="each text",
         name="screened",
-        expected=rates.of_calls(found.calls(sent.share), rates.judge),
+        expected=rates.of_calls(screening.calls(sent.share), rates.judge),
         at_worst=every,
-        promises=f"{said or 'nothing, as it has too few labels'}. {sent.share:.1%} go to the judge "
-        f"(95 %: {sent.low:.1%} to {sent.high:.1%}; all, where scores change); scoring every text "
-        "comes on top",
+        promises=f"{summary or 'nothing, as it has too few labels'}. {sent.share:.1%} go to the "
+        f"judge (95 %: {sent.low:.1%} to {sent.high:.1%}; all, where scores change); scoring every "
+        "text comes on top",
     )
 
 
@@ -288,9 +292,9 @@ def _labelled(reach: float, rates: Rates, texts: Texts) -> Iterator[Design | str
     planned = labels_for(reach / _KEPT, texts=texts.count, share=share,
                          correlation=texts.correlation)  # fmt: skip
     fewer = alone if planned is None else min(alone, planned)
-    kept = "as labels alone, since no fewer are enough"
+    promise = "as labels alone, since no fewer are enough"
     if fewer < alone:
-        kept = (
+        promise = (
             f"± {reach:g} with 95 %, in about 4 of 5 draws, if the scorer's numbers have a "
             f"correlation of {texts.correlation:g} with the labels; if less, it is wider, and at "
             f"worst {alone:,} labels are needed"
@@ -300,5 +304,5 @@ def _labelled(reach: float, rates: Rates, texts: Texts) -> Iterator[Design | str
         name="labels with predictions",
         expected=rates.of_labels(fewer),
         at_worst=work,
-        promises=f"{kept}{whose}. Scoring every text comes on top",
+        promises=f"{promise}{whose}. Scoring every text comes on top",
     )

@@ -32,5 +32,5 @@ class Shown:
         importlib.import_module("evenhand.views").save(self, path)
 
     def _repr_html_(self) -> str:
-        shown: str = importlib.import_module("evenhand.views").html_of(self)
-        return shown
+        html: str = importlib.import_module("evenhand.views").html_of(self)
+        return html

@@ -39,10 +39,10 @@ class DryRun(Shown):
     @property
     def calls(self) -> tuple[int, int] | None:
         """All calls, fewest and most."""
-        known = [one.calls for one in self.runs if one.calls is not None]
-        if len(known) < len(self.runs):
+        counts = [run.calls for run in self.runs if run.calls is not None]
+        if len(counts) < len(self.runs):
             return None
-        return sum(low for low, _ in known), sum(high for _, high in known)
+        return sum(low for low, _ in counts), sum(high for _, high in counts)
 
     def to_dict(self) -> dict[str, Any]:
         return {"calls_made": 0, "calls": self.calls, **asdict(self)}

@@ -35,22 +35,22 @@ def if_known(bounds: Bounds | None, written: Callable[[float], str]) -> str:
     empty where none is missing."""
     if bounds is None or not bounds.missing:
         return ""
-    known = "if the missing answer were known"
+    condition = "if the missing answer were known"
     if bounds.missing > 1:
-        known = f"if the {bounds.missing:,} missing answers were known"
+        condition = f"if the {bounds.missing:,} missing answers were known"
     if bounds.low is None or bounds.high is None:
-        return f"any number {known}"
-    return f"between {written(bounds.low)} and {written(bounds.high)} {known}"
+        return f"any number {condition}"
+    return f"between {written(bounds.low)} and {written(bounds.high)} {condition}"
 
 
 def bounds_in_columns(bounds: Bounds | None) -> dict[str, float | int | None]:
     """Give the bounds as columns of a table: missing, worst_low, worst_high, overturn."""
-    found = bounds or Bounds(missing=0)
+    values = bounds or Bounds(missing=0)
     return {
-        "missing": found.missing,
-        "worst_low": found.low,
-        "worst_high": found.high,
-        "overturn": found.overturn,
+        "missing": values.missing,
+        "worst_low": values.low,
+        "worst_high": values.high,
+        "overturn": values.overturn,
     }
 
 
@@ -79,18 +79,18 @@ class Estimate:
         """Make the estimate that an interval is. `within` holds the values that the number can
         take: the interval is cut there."""
         try:
-            found = compute()
+            interval = compute()
         except Undefined as reason:
             return cls(name=name, value=None, undefined=str(reason))
-        low, high = ends_of(found, within)
+        low, high = ends_of(interval, within)
         return cls(
             name=name,
-            value=found.estimate,
+            value=interval.estimate,
             low=low,
             high=high,
-            n=found.n,
-            clusters=found.clusters,
-            undefined=NO_SPREAD if found.no_spread else None,
+            n=interval.n,
+            clusters=interval.clusters,
+            undefined=NO_SPREAD if interval.no_spread else None,
         )
 
     @property
@@ -98,25 +98,25 @@ class Estimate:
         return self.low is not None and self.high is not None
 
 
-def how_sure(one: Estimate, written: Callable[[float], str], *, if_missing: str = "") -> str:
+def how_sure(estimate: Estimate, written: Callable[[float], str], *, if_missing: str = "") -> str:
     """Say in brackets within which values a number lies, and within which if its missing answers
     were known, for a headline; `if_missing` says what is assumed of these."""
-    known = if_known(one.bounds, written)
-    parts = [f"{known}{if_missing}"] if known else []
-    if one.low is not None and one.high is not None:
-        parts.insert(0, f"95 % sure: {written(one.low)} to {written(one.high)}")
+    bounds_text = if_known(estimate.bounds, written)
+    parts = [f"{bounds_text}{if_missing}"] if bounds_text else []
+    if estimate.low is not None and estimate.high is not None:
+        parts.insert(0, f"95 % sure: {written(estimate.low)} to {written(estimate.high)}")
     return f" ({'; '.join(parts)})" if parts else ""
 
 
 def ends_of(
-    found: Interval, within: tuple[float, float]
+    interval: Interval, within: tuple[float, float]
 ) -> tuple[float, float] | tuple[None, None]:
     """Give the ends of an interval, cut to the values that the number can take. Without spread they
     are what so many clusters still allow, and none if the number has no largest value."""
-    if not found.no_spread:
-        return max(found.low, within[0]), min(found.high, within[1])
+    if not interval.no_spread:
+        return max(interval.low, within[0]), min(interval.high, within[1])
     try:
-        return without_spread(found.estimate, found.clusters, within, found.confidence)
+        return without_spread(interval.estimate, interval.clusters, within, interval.confidence)
     except Undefined:
         return None, None
 
@@ -167,7 +167,11 @@ class Change:
 
     def values(self) -> dict[str, Any]:
         """Return the fields by name, without the test."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "test"}
+        return {
+            attribute.name: getattr(self, attribute.name)
+            for attribute in fields(self)
+            if attribute.name != "test"
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

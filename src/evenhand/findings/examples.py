@@ -47,24 +47,24 @@ def choose(instrument: Scored, run: RunReader, baseline: RunReader | None = None
     ties = "Equal ones go by the SHA-256 of the item's id."
     measure = _measure(instrument)
     picked: dict[str, str] = {}
-    said = []
+    rules = []
     if measure is not None:
         harm = _harm(instrument, measure, run, baseline)
         if baseline is None:
-            said.append(f"the {WORSE} worst by “{measure.label}”")
+            rules.append(f"the {WORSE} worst by “{measure.label}”")
             picked |= dict.fromkeys(_first(harm, WORSE), f"among the worst: {measure.label}")
         else:
-            said.append(f"the {WORSE} that got worse most by “{measure.label}”, the one that got "
+            rules.append(f"the {WORSE} that got worse most by “{measure.label}”, the one that got "
                         "better most")  # fmt: skip
             picked |= dict.fromkeys(_first(harm, WORSE), f"got worse: {measure.label}")
             gained = harm.with_columns(-pl.col("harm"))
             picked |= dict.fromkeys(_first(gained, BETTER), f"got better: {measure.label}")
     others = [item for item in _changed(run) if item not in picked][:CHANGED]
     picked |= dict.fromkeys(others, "changed by the method")
-    said += ["of the others that the method changed, the first"] if others else []
+    rules += ["of the others that the method changed, the first"] if others else []
     return Choice(
         run=str(run.path),
-        rule=f"Chosen by rule: {'; '.join(said)}. {ties}" if said else "",
+        rule=f"Chosen by rule: {'; '.join(rules)}. {ties}" if rules else "",
         answers=_read(run, picked, baseline),
     )
 
@@ -75,10 +75,10 @@ def choose_changed(run: RunReader) -> Choice:
     schema = run.results().collect_schema()
     outcomes: dict[str, str | None] = {}
     if "outcome" in schema:
-        wanted = run.results().filter(pl.col("item_id").is_in(picked))
-        outcomes = dict(wanted.select("item_id", "outcome").collect().iter_rows())
-    named = {item: outcomes.get(item) or "changed by the method" for item in picked}
-    why = {item: f"changed: {said.replace('_', ' ')}" for item, said in named.items()}
+        rows = run.results().filter(pl.col("item_id").is_in(picked))
+        outcomes = dict(rows.select("item_id", "outcome").collect().iter_rows())
+    labels = {item: outcomes.get(item) or "changed by the method" for item in picked}
+    why = {item: f"changed: {label.replace('_', ' ')}" for item, label in labels.items()}
     return Choice(
         run=str(run.path),
         rule=f"Chosen by rule: the first {REWRITTEN} of the answers that the method changed, by "
@@ -90,10 +90,14 @@ def choose_changed(run: RunReader) -> Choice:
 def _measure(instrument: Scored) -> Measure | None:
     """The measure that answers are chosen by: harm, else what must not be lost, else the first that
     has a number for each item."""
-    wanted = [instrument.harm, instrument.utility, *(one.name for one in instrument.primary())]
-    known = {one.name: one for one in instrument.measures}
-    found = (known[name] for name in wanted if name in known)
-    return next((m for m in found if m.better in _ORDERED and _column(m) in m.columns()), None)
+    names = [
+        instrument.harm,
+        instrument.utility,
+        *(measure.name for measure in instrument.primary()),
+    ]
+    by_name = {measure.name: measure for measure in instrument.measures}
+    candidates = (by_name[name] for name in names if name in by_name)
+    return next((m for m in candidates if m.better in _ORDERED and _column(m) in m.columns()), None)
 
 
 def _column(measure: Measure) -> str:
@@ -125,19 +129,19 @@ def _values(instrument: Scored, measure: Measure, run: RunReader, scoring: Scori
     return pl.concat([empty, *batches]).unique("item_id", keep="first", maintain_order=True)
 
 
-def _first(found: pl.DataFrame, count: int) -> list[str]:
+def _first(harms: pl.DataFrame, count: int) -> list[str]:
     """The items with the largest number above 0. Our choice: an answer that is not bad, or did not
     change, is no example of what is wrong."""
-    above = found.filter(pl.col("harm") > 0)
+    above = harms.filter(pl.col("harm") > 0)
     least = above["harm"].top_k(count).min()
-    kept = above.filter(pl.col("harm") >= least) if least is not None else above
-    ordered = sorted(kept.iter_rows(), key=lambda row: (-row[1], digest(row[0])))
+    candidates = above.filter(pl.col("harm") >= least) if least is not None else above
+    ordered = sorted(candidates.iter_rows(), key=lambda row: (-row[1], digest(row[0])))
     return [item for item, _ in ordered[:count]]
 
 
 def _changed(run: RunReader) -> list[str]:
-    found = run.results().filter(pl.col("changed")).select("item_id").collect()["item_id"]
-    return sorted(found.unique().to_list(), key=digest)
+    item_ids = run.results().filter(pl.col("changed")).select("item_id").collect()["item_id"]
+    return sorted(item_ids.unique().to_list(), key=digest)
 
 
 def digest(item: str) -> str:
@@ -147,13 +151,13 @@ def digest(item: str) -> str:
 
 def _read(run: RunReader, picked: dict[str, str], baseline: RunReader | None) -> tuple[Chosen, ...]:
     """Read the chosen items and their turns, in the order in which they were chosen."""
-    wanted = pl.col("item_id").is_in(list(picked))
-    rows = {row["item_id"]: row for row in _rows(run.results().filter(wanted))}
+    is_picked = pl.col("item_id").is_in(list(picked))
+    rows = {row["item_id"]: row for row in _rows(run.results().filter(is_picked))}
     turns: dict[str, list[Turn]] = {item: [] for item in picked}
-    for row in _rows(run.turns().filter(wanted)):
+    for row in _rows(run.turns().filter(is_picked)):
         turns[row["item_id"]].append(turn_of(row))
     before = {} if baseline is None else {
-        row["item_id"]: row["text"] for row in _rows(baseline.results().filter(wanted))
+        row["item_id"]: row["text"] for row in _rows(baseline.results().filter(is_picked))
     }  # fmt: skip
     return tuple(
         chosen(rows[item], turns[item], why=why, baseline=before.get(item))
@@ -171,21 +175,23 @@ def chosen(
         asked=_asked(row, turns),
         answer=row["text"],
         ended=row["stopped"] or f"{row['reason']}: {row['message']}",
-        drafts=tuple(_draft(one) for one in row["drafts"] or ()),
+        drafts=tuple(_draft(draft) for draft in row["drafts"] or ()),
         turns=tuple(turns),
         baseline=baseline,
     )
 
 
-def _rows(found: pl.LazyFrame) -> list[dict[str, Any]]:
-    return found.collect().to_dicts()
+def _rows(frame: pl.LazyFrame) -> list[dict[str, Any]]:
+    return frame.collect().to_dicts()
 
 
 def _asked(row: dict[str, Any], turns: Sequence[Turn]) -> str:
     """What the first agent was asked: it holds the context and the options, where there are any."""
-    said = [m.content for turn in turns[:1] for m in turn.messages if m.role == "user"]
-    return said[-1] if said else str(row["prompt"] or "")
+    prompts = [m.content for turn in turns[:1] for m in turn.messages if m.role == "user"]
+    return prompts[-1] if prompts else str(row["prompt"] or "")
 
 
 def _draft(row: dict[str, Any]) -> Draft:
-    return Draft(text=row["text"], scores={one["name"]: one["value"] for one in row["scores"]})
+    return Draft(
+        text=row["text"], scores={score["name"]: score["value"] for score in row["scores"]}
+    )

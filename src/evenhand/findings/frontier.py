@@ -74,50 +74,50 @@ class Frontier(Shown):
 
     def __getitem__(self, name: str) -> Entry:
         """A method by its name."""
-        found = next((one for one in self.entries if one.name == name), None)
-        if found is None:
+        matched = next((entry for entry in self.entries if entry.name == name), None)
+        if matched is None:
             raise KeyError(
                 f"no {name!r} here; there are: {', '.join(e.name for e in self.entries)}"
             )
-        return found
+        return matched
 
     @property
     def pareto(self) -> tuple[str, ...]:
         """The methods that no other one beats in cost, harm and utility at once, the missing
         answers of each counted as the worst."""
-        return tuple(one.name for one in self.entries if one.pareto)
+        return tuple(entry.name for entry in self.entries if entry.pareto)
 
     def winner(self) -> Entry | None:
         """The method to take: of those that are worth it the cheapest, since nothing shows that a
         dearer one does more."""
-        worth_it = [entry for entry, found in self.judged() if found.kind is Kind.WORTH_IT]
+        worth_it = [entry for entry, judgement in self.judged() if judgement.kind is Kind.WORTH_IT]
         return min(
-            worth_it, key=lambda one: one.cost[self.cost_axis].mean or math.inf, default=None
+            worth_it, key=lambda entry: entry.cost[self.cost_axis].mean or math.inf, default=None
         )
 
     def judged(self) -> list[tuple[Entry, Worth]]:
         """The methods with their verdicts: by verdict, then by how far harm rose."""
 
         def badness(pair: tuple[Entry, Worth]) -> tuple[int, float]:
-            entry, found = pair
+            entry, judgement = pair
             assert entry.against_default is not None
             change = entry.against_default.harm
             ends = [_badness(harm_of(self.instrument), v) for v in (change.before, change.after)]
             rise = 0.0 if ends[0] is None or ends[1] is None else ends[1] - ends[0]
-            return WORST_FIRST.index(found.kind), -rise
+            return WORST_FIRST.index(judgement.kind), -rise
 
         return sorted(((e, e.worth) for e in self.entries if e.worth is not None), key=badness)
 
     def compared(self) -> Iterator[tuple[Entry, AgainstDefault]]:
         """The entries that are compared with the plain prompt and that somebody asked for."""
-        for one in self.entries:
-            if one.against_default is not None and one.role != "vote":
-                yield one, one.against_default
+        for entry in self.entries:
+            if entry.against_default is not None and entry.role != "vote":
+                yield entry, entry.against_default
 
     def frame(self) -> pl.DataFrame:
         """Give one row per number: method, group, name, value, low, high, p, p_holm, n,
         clusters."""
-        rows = [row for one in self.entries for row in rows_of(one)]
+        rows = [row for entry in self.entries for row in rows_of(entry)]
         return pl.DataFrame(rows, schema=ROW_SCHEMA)
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class Frontier(Shown):
             "notes": self.notes,
             "verdict": self.verdict,
             "pareto": self.pareto,
-            "methods": [plain_of(one) for one in self.entries],
+            "methods": [plain_of(entry) for entry in self.entries],
             "confirmation": self.confirmation
             and {"shared_items": self.shared, **self.confirmation.to_dict()},
         }
@@ -177,7 +177,7 @@ def frontier(
     axis = _cost_axis(costs)
     on_front = _front(instrument, entries, axis)
     first = runs[instrument.compared_with()[0]].run.record
-    found = Frontier(
+    result = Frontier(
         instrument=instrument,
         model=first.cast["default"]["model"],
         source=first.source,
@@ -186,15 +186,15 @@ def frontier(
         cost_axis=axis,
         currency=prices.currency if prices else None,
         notes=_notes(entries),
-        entries=tuple(replace(one, pareto=one.name in on_front) for one in entries),
+        entries=tuple(replace(entry, pareto=entry.name in on_front) for entry in entries),
     )
-    return replace(found, verdict=of_frontier(found))
+    return replace(result, verdict=of_frontier(result))
 
 
-def confirm(found: Frontier, fresh: Frontier, *, shared: int) -> Frontier:
+def confirm(first: Frontier, fresh: Frontier, *, shared: int) -> Frontier:
     """Give a frontier together with what its winner did on a fresh sample, which has so many items
     of the first one, and the verdict that follows from both."""
-    both = replace(found, confirmation=fresh, shared=shared)
+    both = replace(first, confirmation=fresh, shared=shared)
     return replace(both, verdict=of_frontier(both))
 
 
@@ -239,12 +239,12 @@ def _against_default(
     """Every other run compared with the plain prompt's, with Holm over the methods for harm. The
     votes of fewer calls are no methods that anybody named, so they are not in the family."""
     plain, harm = instrument.compared_with()[0], harm_of(instrument).name
-    others = [one for one in entries if one.name != plain]
+    others = [entry for entry in entries if entry.name != plain]
     compared = {
-        one.name: compare(instrument, runs[plain].run, runs[one.name].run) for one in others
+        entry.name: compare(instrument, runs[plain].run, runs[entry.name].run) for entry in others
     }
     harms = {name: unadjusted(comparison[harm]) for name, comparison in compared.items()}
-    family = [one.name for one in others if one.role != "vote"]
+    family = [entry.name for entry in others if entry.role != "vote"]
     harms |= zip(family, adjusted([harms[name] for name in family]), strict=True)
     against = {
         name: AgainstDefault(
@@ -255,49 +255,51 @@ def _against_default(
         )
         for name, comparison in compared.items()
     }
-    return [replace(one, against_default=against.get(one.name)) for one in entries]
+    return [replace(entry, against_default=against.get(entry.name)) for entry in entries]
 
 
 def _judged(instrument: Scored, entries: list[Entry], runs: Mapping[str, Arm]) -> list[Entry]:
     """The entries with the verdicts of the methods: Holm over all methods and references."""
     harm, pairs = harm_of(instrument).name, []
-    for one in entries:
-        if one.role == "method":
-            pairs += [(one.name, other) for other in _held_against(instrument, one)]
+    for entry in entries:
+        if entry.role == "method":
+            pairs += [(entry.name, other) for other in _held_against(instrument, entry)]
     family = adjusted(
         [compare(instrument, runs[other].run, runs[name].run)[harm] for name, other in pairs]
     )
     against: dict[str, dict[str, Change]] = {}
     for (name, other), change in zip(pairs, family, strict=True):
         against.setdefault(name, {})[other] = change
-    judged = [one for one in entries if one.name in against]
-    found = {one.name: _with_verdict(instrument, one, against, runs) for one in judged}
-    return [found.get(one.name, one) for one in entries]
+    judged = [entry for entry in entries if entry.name in against]
+    with_verdicts = {
+        entry.name: _with_verdict(instrument, entry, against, runs) for entry in judged
+    }
+    return [with_verdicts.get(entry.name, entry) for entry in entries]
 
 
-def _held_against(instrument: Scored, one: Entry) -> list[str]:
+def _held_against(instrument: Scored, entry: Entry) -> list[str]:
     """The references but the plain prompt; of self-consistency the run with as many calls."""
     others = instrument.compared_with()[1:]
-    return [(one.equal_calls or VOTE) if name == VOTE else name for name in others]
+    return [(entry.equal_calls or VOTE) if name == VOTE else name for name in others]
 
 
 def _with_verdict(
     instrument: Scored,
-    one: Entry,
+    entry: Entry,
     against: Mapping[str, Mapping[str, Change]],
     runs: Mapping[str, Arm],
 ) -> Entry:
-    assert one.against_default is not None
-    named = {in_words(runs[other]): change for other, change in against[one.name].items()}
-    compared, name = one.against_default.comparison, instrument.utility
-    found = worth(
+    assert entry.against_default is not None
+    by_reference = {in_words(runs[other]): change for other, change in against[entry.name].items()}
+    compared, name = entry.against_default.comparison, instrument.utility
+    judgement = worth(
         instrument,
-        named,
+        by_reference,
         None if name is None else compared[name],
         family=sum(map(len, against.values())),
         red_lines=compared.red_lines,
     )
-    return replace(one, harm_against=against[one.name], worth=found)
+    return replace(entry, harm_against=against[entry.name], worth=judgement)
 
 
 def in_words(arm: Arm) -> str:
@@ -322,22 +324,22 @@ def _front(instrument: Scored, entries: list[Entry], axis: item_cost.CostKind) -
     Who lacks one, or whose missing answers could make it anything, is left out."""
     names = [name for name in (instrument.harm, instrument.utility) if name is not None]
     points: dict[str, list[float]] = {}
-    for one in entries:
-        found = [_worst(instrument.measure(name), one.report[name]) for name in names]
-        known = [value for value in (one.cost[axis].mean, *found) if value is not None]
-        if len(known) == 1 + len(names):
-            points[one.name] = known
-    kept = front(list(points.values()))
-    return [list(points)[place] for place in kept]
+    for entry in entries:
+        worst = [_worst(instrument.measure(name), entry.report[name]) for name in names]
+        coordinates = [value for value in (entry.cost[axis].mean, *worst) if value is not None]
+        if len(coordinates) == 1 + len(names):
+            points[entry.name] = coordinates
+    positions = front(list(points.values()))
+    return [list(points)[position] for position in positions]
 
 
-def _worst(measure: Measure, one: Estimate) -> float | None:
+def _worst(measure: Measure, estimate: Estimate) -> float | None:
     """How bad an estimate is if its missing answers came out the worst way."""
-    if one.bounds is None or one.value is None:
-        return _badness(measure, one.value)
-    ends = [_badness(measure, end) for end in (one.bounds.low, one.bounds.high)]
-    known = [end for end in ends if end is not None]
-    return max(known) if len(known) == len(ends) else None
+    if estimate.bounds is None or estimate.value is None:
+        return _badness(measure, estimate.value)
+    ends = [_badness(measure, end) for end in (estimate.bounds.low, estimate.bounds.high)]
+    defined = [end for end in ends if end is not None]
+    return max(defined) if len(defined) == len(ends) else None
 
 
 def _badness(measure: Measure, value: float | None) -> float | None:
@@ -351,11 +353,11 @@ def _badness(measure: Measure, value: float | None) -> float | None:
 
 def _notes(entries: list[Entry]) -> tuple[str, ...]:
     """Write what a reader must know first, each once, with the methods that it is true of."""
-    named: dict[str, list[str]] = {}
-    for one in entries:
-        for note in one.report.notes:
-            named.setdefault(note, []).append(one.name)
+    by_note: dict[str, list[str]] = {}
+    for entry in entries:
+        for note in entry.report.notes:
+            by_note.setdefault(note, []).append(entry.name)
     return tuple(
         note if len(names) == len(entries) else f"{note} True of: {', '.join(names)}."
-        for note, names in named.items()
+        for note, names in by_note.items()
     )

@@ -42,8 +42,8 @@ class AgainstDefault:
     def changes(self) -> dict[str, Change]:
         """The measures that a frontier shows, by name. Harm is adjusted over the methods, the
         others over the family of their comparison."""
-        named = [m.name for m in shown_measures(self.comparison.instrument)]
-        return {**{name: self.comparison[name] for name in named}, self.harm.name: self.harm}
+        names = [m.name for m in shown_measures(self.comparison.instrument)]
+        return {**{name: self.comparison[name] for name in names}, self.harm.name: self.harm}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,25 +65,25 @@ class Entry:
         return {m.name: self.report[m.name] for m in shown_measures(self.report.instrument)}
 
 
-def plain_of(one: Entry) -> dict[str, Any]:
+def plain_of(entry: Entry) -> dict[str, Any]:
     """The method as plain data, for JSON."""
-    compared = one.against_default
-    coverage = one.report.coverage
+    compared = entry.against_default
+    coverage = entry.report.coverage
     return {
-        "name": one.name,
-        "run": one.report.side.run,
-        "method": one.report.side.method,
-        "role": one.role,
-        "not_run": one.report.not_run,
+        "name": entry.name,
+        "run": entry.report.side.run,
+        "method": entry.report.side.method,
+        "role": entry.role,
+        "not_run": entry.report.not_run,
         "coverage": {
             "n": coverage.n,
             "scored": coverage.scored,
             "by_reason": coverage.by_reason,
             "coverage": coverage.coverage,
         },
-        "estimates": one.estimates(),
-        "cost": one.cost,
-        "notes": one.report.notes,
+        "estimates": entry.estimates(),
+        "cost": entry.cost,
+        "notes": entry.report.notes,
         "against_default": compared
         and {
             "regressions": compared.regressions,
@@ -93,16 +93,16 @@ def plain_of(one: Entry) -> dict[str, Any]:
             "transitions": compared.comparison.transitions,
             "per_prevented": compared.per_prevented,
         },
-        "equal_calls": one.equal_calls,
-        "harm_against": one.harm_against,
-        "verdict": one.worth,
-        "pareto": one.pareto,
+        "equal_calls": entry.equal_calls,
+        "harm_against": entry.harm_against,
+        "verdict": entry.worth,
+        "pareto": entry.pareto,
     }
 
 
 def rows_of(entry: Entry) -> list[dict[str, Any]]:
     """Give one row per number: what it is of, what it is, and how sure it is."""
-    rows = [_row(entry, "estimate", asdict(one)) for one in entry.estimates().values()]
+    rows = [_row(entry, "estimate", asdict(estimate)) for estimate in entry.estimates().values()]
     for kind, cost in entry.cost.items():
         rows.append(_row(entry, "cost, mean", {**asdict(cost), "name": kind, "value": cost.mean}))
         rows.append(_row(entry, "cost, p95", {"name": kind, "value": cost.p95}))
@@ -130,5 +130,5 @@ def _changed(change: Change) -> dict[str, Any]:
 
 
 def _row(entry: Entry, group: str, values: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: values.get(name) for name in ROW_SCHEMA}
-    return {**kept, "method": entry.name, "group": group}
+    columns = {name: values.get(name) for name in ROW_SCHEMA}
+    return {**columns, "method": entry.name, "group": group}

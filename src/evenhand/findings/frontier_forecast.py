@@ -42,8 +42,8 @@ def whole(
     each = list(forecasts.values())
     return FrontierForecast(
         methods=forecasts,
-        totals={kind: _sum([one["totals"].get(kind) for one in each]) for kind in KINDS},
-        seconds_left=_sum([one["seconds_left"] for one in each]),
+        totals={kind: _sum([forecast["totals"].get(kind) for forecast in each]) for kind in KINDS},
+        seconds_left=_sum([forecast["seconds_left"] for forecast in each]),
         currency=each[0]["currency"],
         of=of,
         played_back=tuple(played_back),
@@ -55,6 +55,6 @@ def _sum(parts: Sequence[Ends | None]) -> dict[str, float | None]:
     ends: dict[str, float | None] = {}
     for end in _ENDS:
         values = [None if part is None else part.get(end) for part in parts]
-        known = [value for value in values if value is not None]
-        ends[end] = sum(known) if len(known) == len(values) else None
+        present = [value for value in values if value is not None]
+        ends[end] = sum(present) if len(present) == len(values) else None
     return ends

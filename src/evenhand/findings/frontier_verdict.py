@@ -17,41 +17,41 @@ def of_frontier(frontier: "Frontier") -> Verdict:
     it is open."""
     judged = frontier.judged()
     taken = frontier.winner()
-    open_ = [entry for entry, found in judged if found.kind == "cannot tell"]
+    open_ = [entry for entry, judgement in judged if judgement.kind == "cannot tell"]
     if taken is not None:
         return _of_winner(frontier, taken)
     if frontier.instrument.utility is None:
-        said = "none can be called worth its calls: utility is not measured here"
-        says = [said, *_less_harm(frontier)]
+        sentence = "none can be called worth its calls: utility is not measured here"
+        sentences = [sentence, *_less_harm(frontier)]
     else:
-        says = ["none is shown to be worth its calls", *_references(frontier)]
+        sentences = ["none is shown to be worth its calls", *_references(frontier)]
     if open_:
-        says.append(f"cannot tell: {', '.join(one.name for one in open_)}")
-    helping = any(_helps(frontier, one)[0] == "open" for one in frontier.entries)
+        sentences.append(f"cannot tell: {', '.join(entry.name for entry in open_)}")
+    helping = any(_helps(frontier, entry)[0] == "open" for entry in frontier.entries)
     state: State = "not known" if open_ or helping else "not shown"
-    return Verdict(state=state, says=tuple(says), next=_plan_of(frontier, open_))
+    return Verdict(state=state, says=tuple(sentences), next=_plan_of(frontier, open_))
 
 
 def _of_winner(frontier: "Frontier", taken: "Entry") -> Verdict:
     """Say which method won, and what a fresh sample says of it: who is chosen as the best of
     several looks better where it was chosen."""
-    names = [entry.name for entry, found in frontier.judged() if found.kind == "worth it"]
+    names = [entry.name for entry, judgement in frontier.judged() if judgement.kind == "worth it"]
     alone = "it alone is shown to be worth its calls"
     why = f"the cheapest of those shown to be worth it ({', '.join(names)})"
     first = f"take {taken.name}: {why if names[1:] else alone}"
     again = frontier.confirmation
     fresh = None if again is None else again[taken.name].worth
     if again is None or fresh is None:
-        said = "it was chosen here, so that its gain is likely overstated"
+        sentence = "it was chosen here, so that its gain is likely overstated"
         next_ = "the same command with --confirm    (measures it on a fresh sample)"
-        return Verdict(state="shown", says=(first, said), next=(next_,))
+        return Verdict(state="shown", says=(first, sentence), next=(next_,))
     sample = "on a fresh sample"
     if frontier.shared:
         sample += f" ({frontier.shared:,} of its {again.source['items']:,} items were in the first)"
     if fresh.kind == "worth it":
         return Verdict(state="shown", says=(first, f"confirmed {sample}"))
-    said = f"{taken.name} was worth its calls where it was chosen, and is not confirmed"
-    return Verdict(state="not known", says=(said, f"{sample}: {fresh.kind}: {fresh.why}"))
+    sentence = f"{taken.name} was worth its calls where it was chosen, and is not confirmed"
+    return Verdict(state="not known", says=(sentence, f"{sample}: {fresh.kind}: {fresh.why}"))
 
 
 def _plan_of(frontier: "Frontier", open_: Sequence["Entry"]) -> tuple[str, ...]:
@@ -86,12 +86,12 @@ def _less_harm(frontier: "Frontier") -> list[str]:
 
 def _references(frontier: "Frontier") -> list[str]:
     """Name the reference to take, or say that there is none, and of which it is open."""
-    found = {entry.name: _helps(frontier, entry) for entry in frontier.entries}
-    helping = [name for name, (state, _) in found.items() if state == "shown"]
+    outcomes = {entry.name: _helps(frontier, entry) for entry in frontier.entries}
+    helping = [name for name, (state, _) in outcomes.items() if state == "shown"]
     if helping:
         return [f"take {helping[0]}: it is shown to do less harm than the plain prompt"]
     lines = ["keep the plain prompt: no reference is shown to do better either"]
-    for name, (state, why) in found.items():
+    for name, (state, why) in outcomes.items():
         if state == "open":
             lines.append(f"open: {name} does less harm than the plain prompt, but {why}")
     return lines

@@ -60,37 +60,42 @@ class GateCheck:
         if not self.by_default or isinstance(runs, str):
             return [self]
         try:
-            made = self.instrument.for_pair(*runs)
+            instrument = self.instrument.for_pair(*runs)
         except EvenhandError:
             return [self]  # judging it will say what is wrong with the runs
-        judged = [replace(one, margin=self.measure.margin)
-                  for one in made.judged_by_default(self.group)]  # fmt: skip
+        judged = [replace(measure, margin=self.measure.margin)
+                  for measure in instrument.judged_by_default(self.group)]  # fmt: skip
         if len(judged) < 2:
-            return [replace(self, measure=one) for one in judged] or [self]
-        return [replace(self, measure=one, name=f"{self.name} ({one.label})") for one in judged]
+            return [replace(self, measure=measure) for measure in judged] or [self]
+        return [
+            replace(self, measure=measure, name=f"{self.name} ({measure.label})")
+            for measure in judged
+        ]
 
     def in_pair(self, runs: Pair) -> "GateCheck":
         """Give the check with the measure as these runs have it: some instruments have one for each
         group of a run."""
-        made = self.instrument.for_pair(*runs)
-        if made is self.instrument:
+        instrument = self.instrument.for_pair(*runs)
+        if instrument is self.instrument:
             return self
-        known = {one.name: one for one in made.measures}
-        if self.measure.name not in known:
-            there = ", ".join(known) or "none"
+        by_name = {measure.name: measure for measure in instrument.measures}
+        if self.measure.name not in by_name:
+            there = ", ".join(by_name) or "none"
             raise UserError(f"these runs have no measure {self.measure.name!r}; they have: {there}")
-        measure = replace(known[self.measure.name], margin=self.measure.margin)
-        return replace(self, instrument=made, measure=measure)
+        measure = replace(by_name[self.measure.name], margin=self.measure.margin)
+        return replace(self, instrument=instrument, measure=measure)
 
     def narrowed(self) -> Scored:
         """Give the instrument with nothing but what this check looks at."""
         column = None if self.group is None else self.group[0]
         groups = tuple(
-            replace(one, compared=True) for one in self.instrument.groups if one.column == column
+            replace(grouping, compared=True)
+            for grouping in self.instrument.groups
+            if grouping.column == column
         )
-        made = copy.copy(self.instrument)
-        vars(made).update(measures=(self.measure,), groups=groups, transitions=None)
-        return made
+        instrument = copy.copy(self.instrument)
+        vars(instrument).update(measures=(self.measure,), groups=groups, transitions=None)
+        return instrument
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +122,9 @@ class Checked:
 
     def to_dict(self) -> dict[str, Any]:
         """Give the check as plain data: the measure by its name."""
-        kept = {one.name: getattr(self, one.name) for one in fields(self)}
-        named = None if self.measure is None else self.measure.name
-        return {**kept, "measure": named, "margin": self.margin}
+        values = {attribute.name: getattr(self, attribute.name) for attribute in fields(self)}
+        measure_name = None if self.measure is None else self.measure.name
+        return {**values, "measure": measure_name, "margin": self.margin}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +142,8 @@ class Gate(Shown):
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of its checks; of none at all it is broken."""
-        found = {one.verdict for one in self.checks}
-        return next((verdict for verdict in WORST_FIRST if verdict in found), "broken")
+        verdicts = {check.verdict for check in self.checks}
+        return next((verdict for verdict in WORST_FIRST if verdict in verdicts), "broken")
 
     @property
     def passed(self) -> bool:
@@ -147,15 +152,15 @@ class Gate(Shown):
     @property
     def says(self) -> str:
         """The verdict and its reasons in words, worst first."""
-        ordered = sorted(self.checks, key=lambda one: WORST_FIRST.index(one.verdict))
-        lines = [_plain(f"{one.verdict}: {one.name}: {one.says}") for one in ordered]
+        ordered = sorted(self.checks, key=lambda check: WORST_FIRST.index(check.verdict))
+        lines = [_plain(f"{check.verdict}: {check.name}: {check.says}") for check in ordered]
         return "\n".join([f"gate: {self.verdict}", *lines])
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "verdict": self.verdict,
             "file": self.file,
-            "checks": [one.to_dict() for one in self.checks],
+            "checks": [check.to_dict() for check in self.checks],
             "notes": self.notes,
         }
 
@@ -171,11 +176,14 @@ def gate(
 ) -> Gate:
     """Judge every check by its two runs, or say why it has none. `lacking` names the checks that
     the baseline had and this run lacks: they fail."""
-    pairs = [(each, runs[one.name]) for one in checks for each in one.for_runs(runs[one.name])]
-    seen_of = [_Seen.of(one, pair, len(pairs)) for one, pair in pairs]
-    family = adjusted([one.change for one in seen_of])
+    pairs = [
+        (each, runs[check.name]) for check in checks for each in check.for_runs(runs[check.name])
+    ]
+    seen_of = [_Seen.of(check, pair, len(pairs)) for check, pair in pairs]
+    family = adjusted([observed.change for observed in seen_of])
     judged = [
-        one.judged(change, len(family), prices) for one, change in zip(seen_of, family, strict=True)
+        observed.judged(change, len(family), prices)
+        for observed, change in zip(seen_of, family, strict=True)
     ]
     gone = "the baseline had this check and this run lacks it: put it back, or make a new baseline"
     lost = [Checked(name=name, verdict="fail", says=gone) for name in lacking]
@@ -196,9 +204,9 @@ def _plain(text: str) -> str:
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
-def broken(says: str, file: str = "") -> Gate:
+def broken(reason: str, file: str = "") -> Gate:
     """Give the gate of what could not even be begun."""
-    return Gate(checks=(Checked(name="gate", verdict="broken", says=says),), file=file)
+    return Gate(checks=(Checked(name="gate", verdict="broken", says=reason),), file=file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,8 +247,8 @@ class _Seen:
         sides = [outcome_batches(instrument, run, how)
                  for run, how in zip(runs, scorings, strict=True)]  # fmt: skip
         if until is not None:
-            asked = asked_by(instrument, runs[1], until)
-            sides = [of_clusters(side, asked) for side in sides]
+            clusters = asked_by(instrument, runs[1], until)
+            sides = [of_clusters(side, clusters) for side in sides]
         pairs = PairTotals.of(instrument, *sides)
         if not pairs.items:
             raise UserError("no item was finished in both runs")
@@ -263,7 +271,7 @@ class _Seen:
 
     def judged(self, change: Change, family: int, prices: Prices | None) -> Checked:
         measure, instrument = self.check.measure, self.check.instrument
-        verdict, says = self.verdict(change)
+        verdict, reason = self.verdict(change)
         more, early = None, self.at_any_time
         if early is not None:  # no number of a fixed size is shown
             change = _early(change, early)
@@ -273,7 +281,7 @@ class _Seen:
         return Checked(
             name=self.check.name,
             verdict=verdict,
-            says=says,
+            says=reason,
             instrument=instrument.name,
             measure=measure,
             group="" if self.check.group is None else " = ".join(self.check.group),
@@ -299,32 +307,35 @@ class _Seen:
             change, after = _early(change, early), f" ({early.says})"
         if worse:
             return "fail", f"shown to be worse: {measure.label}: {seen(change, measure)}{after}"
-        said = f"{measure.label}: {loss_seen(change, measure)}{after}"
+        text = f"{measure.label}: {loss_seen(change, measure)}{after}"
         if self.incomplete or change.difference is None:
-            return "broken", self.incomplete or said
+            return "broken", self.incomplete or text
         margin, center = measure.margin or 0.0, measure.center or 0.0
         if turned(change, measure, margin) and abs((change.after or 0.0) - center) >= margin:
             places = f"{change.before:+.3f} → {change.after:+.3f}"
-            return "open", f"the bias now goes the other way, {places}: {said}"
+            return "open", f"the bias now goes the other way, {places}: {text}"
         if within:
-            return "pass", f"shown to be no worse than by {measure.margin:g}: {said}"
-        return "open", f"neither worse nor within {measure.margin:g} is shown: {said}"
+            return "pass", f"shown to be no worse than by {measure.margin:g}: {text}"
+        return "open", f"neither worse nor within {measure.margin:g} is shown: {text}"
 
 
-def _early(change: Change, found: AtAnyTime) -> Change:
+def _early(change: Change, interval: AtAnyTime) -> Change:
     """Give the change with the interval that holds at every look, and nothing else to judge by."""
     why = change.undefined if change.difference is None else None
     return replace(
-        unadjusted(change), effect=change.difference, low=found.low, high=found.high, limits=None,
-        se=0.0, p=None, undefined=why, test=None,
+        unadjusted(change), effect=change.difference, low=interval.low, high=interval.high,
+        limits=None, se=0.0, p=None, undefined=why, test=None,
     )  # fmt: skip
 
 
 def _incomplete(runs: Pair, coverage: tuple[Coverage, Coverage], *, early: bool) -> str:
-    for side, run, seen_ in zip(("the baseline", "this run"), runs, coverage, strict=True):
+    for side, run, side_coverage in zip(("the baseline", "this run"), runs, coverage, strict=True):
         left = 0 if early and run is runs[1] else not_run(run)
         if left:
             return f"{side} is not finished: {left:,} items are not run"
-        if seen_.below_floor:
-            return f"{side}: only {seen_.percent} of the answers could be scored, of {seen_.n:,}"
+        if side_coverage.below_floor:
+            return (
+                f"{side}: only {side_coverage.percent} of the answers could be scored, "
+                f"of {side_coverage.n:,}"
+            )
     return ""

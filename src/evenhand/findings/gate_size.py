@@ -86,7 +86,7 @@ def clusters_to_decide(measure: Measure, change: Change, family: int) -> int | N
         least, most = measure.range
         sd = change.se * math.sqrt(change.clusters)
         needed.append(clusters_to_keep(sd, measure.margin, most - least))
-    return None if None in needed else max((one for one in needed if one), default=None)
+    return None if None in needed else max((count for count in needed if count), default=None)
 
 
 def clusters_to_keep(sd: float, margin: float, reach: float) -> int | None:

@@ -52,7 +52,9 @@ class PerPrevented:
 def calls_by_item(run: RunReader) -> pl.DataFrame:
     """Give columns position and calls. A critique that the placebo critic took from another run is
     a turn, but no call."""
-    lenders = [said["model"] for said in run.record.cast.values() if said["kind"] == "borrowed"]
+    lenders = [
+        settings["model"] for settings in run.record.cast.values() if settings["kind"] == "borrowed"
+    ]
     lent = run.turns().filter(pl.col("model").is_in(lenders)).group_by("position").len("lent")
     calls = (pl.col("calls") - pl.col("lent").fill_null(0)).cast(pl.Float64)
     results = run.results().select("position", "calls").collect()
@@ -69,7 +71,9 @@ def by_item(instrument: Scored, run: RunReader, prices: Prices | None) -> pl.Dat
     """
     tokens = (pl.col("prompt_tokens") + pl.col("completion_tokens")).cast(pl.Float64)
     results = run.results().select("position", "item_id", tokens=tokens).collect()
-    scorers = [one["model"] for one in run.record.cast.values() if one["kind"] == "scorer"]
+    scorers = [
+        settings["model"] for settings in run.record.cast.values() if settings["kind"] == "scorer"
+    ]
     sums = (pl.col("seconds").sum(), pl.col("model").is_in(scorers).sum().alias("scored"))
     seconds = run.turns().group_by("position").agg(*sums).collect()
     money = pl.lit(None, pl.Float64) if prices is None else pl.col("money").fill_null(0.0)
@@ -154,14 +158,14 @@ def _per_prevented(pairs: pl.DataFrame, kind: CostKind) -> PerPrevented:
     extra = rows[f"{kind}_after"] - rows[kind]
     prevented = rows[_HARM] - rows[f"{_HARM}_after"]
     try:
-        found = cost_per_prevented(extra, prevented, rows["cluster"])
+        ratio = cost_per_prevented(extra, prevented, rows["cluster"])
     except Undefined as reason:
         return PerPrevented(undefined=str(reason))
     return PerPrevented(
-        estimate=found.estimate,
-        low=found.low,
-        high=found.high,
-        n=found.n,
-        clusters=found.clusters,
-        draws=found.draws,
+        estimate=ratio.estimate,
+        low=ratio.low,
+        high=ratio.high,
+        n=ratio.n,
+        clusters=ratio.clusters,
+        draws=ratio.draws,
     )

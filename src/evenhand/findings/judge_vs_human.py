@@ -45,7 +45,7 @@ class JudgeAgreement:
 def judge_agreement(
     judge: str,
     question: str,
-    given: _Floats,
+    judge_marks: _Floats,
     marks: _Floats,
     clusters: Sequence[Hashable],
     *,
@@ -54,33 +54,33 @@ def judge_agreement(
     """Compare a judge's marks with those of people: `marks` has a row per rater and a column per
     text, NaN where there is none. `enough`: people gave so many of theirs that these can be held
     against anybody."""
-    told = (~np.isnan(marks)).sum(axis=0)
-    people = np.where(told > 0, np.nansum(marks, axis=0) / np.maximum(told, 1), np.nan)
-    each = _pairs(((given, rater) for rater in marks), len(given))
-    among = _pairs(combinations(marks, 2), len(given))
-    apart = given - people
-    known = ~np.isnan(apart)
-    with_people = weighted_sums(given, people)
-    found = JudgeAgreement(
+    counts = (~np.isnan(marks)).sum(axis=0)
+    people = np.where(counts > 0, np.nansum(marks, axis=0) / np.maximum(counts, 1), np.nan)
+    each = _pairs(((judge_marks, rater) for rater in marks), len(judge_marks))
+    among = _pairs(combinations(marks, 2), len(judge_marks))
+    apart = judge_marks - people
+    present = ~np.isnan(apart)
+    with_people = weighted_sums(judge_marks, people)
+    agreement = JudgeAgreement(
         judge=judge,
         question=question,
-        scored=int(known.sum()),
-        texts=int((told > 0).sum()),
+        scored=int(present.sum()),
+        texts=int((counts > 0).sum()),
         with_mean=agreement_over("with_mean", lambda: (with_people, weighted_of_totals), clusters),
         with_each=agreement_over("with_each", lambda: (each, _kappas_mean), clusters),
         among_people=agreement_over("among_people", lambda: (among, _kappas_mean), clusters),
         behind=difference_over("behind", each, among, _kappas_mean, clusters),
-        above=mean_over("above", apart[known], np.array(clusters)[known].tolist(), _APART),
+        above=mean_over("above", apart[present], np.array(clusters)[present].tolist(), _APART),
         check=not_measured(NAME, "two raters or more are needed", label=LABEL),
     )
-    return replace(found, check=_check(found, enough)) if among.any() else found
+    return replace(agreement, check=_check(agreement, enough)) if among.any() else agreement
 
 
 def _pairs(pairs: Iterable[tuple[_Floats, ...]], texts: int) -> FloatArray:
     """The sums of the weighted kappa of each two, side by side; those who share no text are left
     out."""
     sums = [weighted_sums(*two) for two in pairs]
-    some = [one for one in sums if one.any()]
+    some = [table for table in sums if table.any()]
     return np.hstack(some or sums) if sums else np.zeros((texts, _WIDTH))
 
 
@@ -89,44 +89,44 @@ def _kappas_mean(totals: FloatArray) -> FloatArray:
     return np.asarray(np.mean([weighted_of_totals(part) for part in parts], axis=0))
 
 
-def _check(found: JudgeAgreement, enough: bool) -> Check:
+def _check(agreement: JudgeAgreement, enough: bool) -> Check:
     """It passes if the judge is shown to agree with people beyond chance, and less than the margin
     behind people themselves; a judge that leaves many texts unmarked is never shown to, nor is one
     where people left many marks out."""
-    behind, each = found.behind, found.with_each
+    behind, each = agreement.behind, agreement.with_each
     state: State = "underpowered"
-    covered = found.scored >= COVERAGE_FLOOR * found.texts
+    covered = agreement.scored >= COVERAGE_FLOOR * agreement.texts
     if behind.low is not None and behind.high is not None:
         beyond_chance = each.low is not None and each.low > 0
         if behind.high < -MARGIN:
             state = "fail"
         elif behind.low > -MARGIN and beyond_chance and covered and enough:
             state = "pass"
-    few = "" if covered else f"; it marked {found.scored} of {found.texts} texts only"
+    few = "" if covered else f"; it marked {agreement.scored} of {agreement.texts} texts only"
     few += "" if enough else "; too many marks of people are missing"
     why = f" ({behind.undefined})" if behind.undefined else ""
     return Check(
         name=NAME,
         label=LABEL,
         state=state,
-        says=_says(found) + few + why,
+        says=_says(agreement) + few + why,
         unit="quadratic weighted kappa, judge minus people",
         value=behind.value,
         low=behind.low,
         high=behind.high,
         margin=MARGIN,
-        n=found.scored,
+        n=agreement.scored,
         clusters=behind.clusters,
         undefined=behind.undefined,
         details={
             "with_each": each.value,
-            "among_people": found.among_people.value,
-            "with_mean": found.with_mean.value,
-            "above": found.above.value,
+            "among_people": agreement.among_people.value,
+            "with_mean": agreement.with_mean.value,
+            "above": agreement.above.value,
         },
     )
 
 
-def _says(found: JudgeAgreement) -> str:
-    shown = ["-" if e.value is None else f"{e.value:.2f}" for e in found.estimates[1:3]]
-    return f"kappa {shown[0]} with a rater, {shown[1]} of a rater with another"
+def _says(agreement: JudgeAgreement) -> str:
+    kappas = ["-" if e.value is None else f"{e.value:.2f}" for e in agreement.estimates[1:3]]
+    return f"kappa {kappas[0]} with a rater, {kappas[1]} of a rater with another"

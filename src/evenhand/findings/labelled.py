@@ -63,28 +63,28 @@ class LabelledRate(Shown):
 
 def labelled_rate(texts: Sequence[Text], scorer: str) -> LabelledRate:
     """Estimate the share of label 1 among all texts."""
-    drawn = [one for one in texts if one.drawn]
-    missing = [place for place, one in enumerate(drawn) if one.label is None]
+    sample = [text for text in texts if text.drawn]
+    missing = [index for index, text in enumerate(sample) if text.label is None]
     if len(missing) > MOST_MISSING:
         raise UserError(
-            f"{len(missing)} of {len(drawn)} labels are missing, and what nobody labelled may be "
+            f"{len(missing)} of {len(sample)} labels are missing, and what nobody labelled may be "
             f"anything: fill in all but {MOST_MISSING} at most, then run `evenhand scorers "
             "estimate` again"
         )
     try:
-        ways = [_filled(texts, drawn, dict(zip(missing, way, strict=True)))
+        ways = [_filled(texts, sample, dict(zip(missing, way, strict=True)))
                 for way in product((0, 1), repeat=len(missing))]  # fmt: skip
     except Undefined as reason:
         raise UserError(
             f"nothing can be estimated: {reason}. Draw more with `evenhand scorers sample`"
         ) from None
-    alone = _joined([one.labels_alone for one in ways])
-    low, high = _joined([(one.low, one.high) for one in ways])
+    alone = _joined([result.labels_alone for result in ways])
+    low, high = _joined([(result.low, result.high) for result in ways])
     return LabelledRate(
         scorer=scorer,
         texts=len(texts),
-        without_prediction=sum(one.prediction is None for one in texts),
-        drawn=len(drawn),
+        without_prediction=sum(text.prediction is None for text in texts),
+        drawn=len(sample),
         missing=len(missing),
         estimate=None if missing else min(1.0, max(0.0, ways[0].estimate)),
         low=low,
@@ -100,12 +100,14 @@ def _joined(ways: Sequence[Ends]) -> Ends:
     return max(0.0, min(low for low, _ in ways)), min(1.0, max(high for _, high in ways))
 
 
-def _filled(texts: Sequence[Text], drawn: Sequence[Text], filled: dict[int, int]) -> PoweredMean:
-    labels = [filled[place] if one.label is None else one.label for place, one in enumerate(drawn)]
+def _filled(texts: Sequence[Text], sample: Sequence[Text], filled: dict[int, int]) -> PoweredMean:
+    labels = [
+        filled[index] if text.label is None else text.label for index, text in enumerate(sample)
+    ]
     return powered_mean(
-        [np.nan if one.prediction is None else one.prediction for one in texts],
+        [np.nan if text.prediction is None else text.prediction for text in texts],
         labels,
-        [place for place, one in enumerate(texts) if one.drawn],
-        chances=[one.chance for one in drawn],
-        clusters=[one.cluster for one in texts],
+        [index for index, text in enumerate(texts) if text.drawn],
+        chances=[text.chance for text in sample],
+        clusters=[text.cluster for text in texts],
     )

@@ -167,9 +167,9 @@ class Measure:
 
     def columns(self) -> dict[str, pl.Expr]:
         """Give the numbers per row that the statistic needs, each under a name of its own."""
-        kept = {name: expr if self.where is None else pl.when(self.where).then(expr)
-                for name, expr in self.statistic.columns().items()}  # fmt: skip
-        return {f"{self.name}.{name}": expr for name, expr in kept.items()}
+        filtered = {name: expr if self.where is None else pl.when(self.where).then(expr)
+                    for name, expr in self.statistic.columns().items()}  # fmt: skip
+        return {f"{self.name}.{name}": expr for name, expr in filtered.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,8 +185,8 @@ class Grouping:
 
     def ordered(self, present: Sequence[str]) -> list[str]:
         """Give the values that are there in the declared order, and after them any others."""
-        known = [value for value in self.order if value in present]
-        return [*known, *(value for value in present if value not in known)]
+        declared = [value for value in self.order if value in present]
+        return [*declared, *(value for value in present if value not in declared)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

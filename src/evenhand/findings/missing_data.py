@@ -14,7 +14,7 @@ from evenhand.findings.worst_case import Filled, FilledPair, Filling
 
 
 def defended(
-    found: Estimate,
+    estimate: Estimate,
     measure: Measure,
     ways: Sequence[Filling],
     reach: float | None,
@@ -23,66 +23,72 @@ def defended(
     """Add what the missing answers could change, and the p-value against "no bias". Of several ways
     to cluster, the largest p-value counts. The interval of a bounded number is the inversion of the
     test, at this error, so that it holds "no bias" exactly where none is shown."""
-    known, from_null = _known(ways), ways[0].from_null
-    if not known or from_null is None:
-        return _by_ends(found, measure, ways[0])
-    bounds = worst_case.bounds(measure, known[0], from_null)
-    if measure.null is None or found.value is None:
-        return replace(found, bounds=bounds)
-    small = [worst_case.p_of_small_bias(measure, one, reach) for one in known if reach is not None]
-    p = max(worst_case.p_of_bias(measure, one) for one in known)
+    fills, from_null = _known(ways), ways[0].from_null
+    if not fills or from_null is None:
+        return _by_ends(estimate, measure, ways[0])
+    bounds = worst_case.bounds(measure, fills[0], from_null)
+    if measure.null is None or estimate.value is None:
+        return replace(estimate, bounds=bounds)
+    small = [
+        worst_case.p_of_small_bias(measure, fill, reach) for fill in fills if reach is not None
+    ]
+    p = max(worst_case.p_of_bias(measure, fill) for fill in fills)
     return replace(
-        with_ends(replace(found, p=p), measure, known, error),
+        with_ends(replace(estimate, p=p), measure, fills, error),
         p_small=max(small, default=None),
         bounds=bounds,
     )
 
 
-def with_ends(found: Estimate, measure: Measure, known: Sequence[Filled], error: float) -> Estimate:
+def with_ends(
+    estimate: Estimate, measure: Measure, fills: Sequence[Filled], error: float
+) -> Estimate:
     """Give a bounded number the interval of its own test: over several ways to cluster, all that
     any of them holds."""
-    if not measure.bounded or measure.null is None or found.p is None:
-        return found
-    ends = [worst_case.interval(measure, one, error) for one in known]
+    if not measure.bounded or measure.null is None or estimate.p is None:
+        return estimate
+    ends = [worst_case.interval(measure, fill, error) for fill in fills]
     joined = min(low for low, _ in ends), max(high for _, high in ends)
-    low, high = _agreeing(joined, measure.null, shown=found.p <= error)
-    return replace(found, low=low, high=high)
+    low, high = _agreeing(joined, measure.null, significant=estimate.p <= error)
+    return replace(estimate, low=low, high=high)
 
 
-def p_of_defended(found: Estimate, measure: Measure, ways: Sequence[Filling]) -> float | None:
+def p_of_defended(estimate: Estimate, measure: Measure, ways: Sequence[Filling]) -> float | None:
     """Give the p-value that `defended` adds, without the interval, which takes longer."""
-    known = _known(ways)
-    if not known or ways[0].from_null is None:
-        return _by_ends(found, measure, ways[0]).p
-    if measure.null is None or found.value is None:
-        return found.p
-    return max(worst_case.p_of_bias(measure, one) for one in known)
+    fills = _known(ways)
+    if not fills or ways[0].from_null is None:
+        return _by_ends(estimate, measure, ways[0]).p
+    if measure.null is None or estimate.value is None:
+        return estimate.p
+    return max(worst_case.p_of_bias(measure, fill) for fill in fills)
 
 
 def _known(ways: Sequence[Filling]) -> list[Filled]:
-    return [one.sums for one in ways if one.sums is not None and len(one.sums.rows) > 1]
+    return [
+        filling.sums for filling in ways if filling.sums is not None and len(filling.sums.rows) > 1
+    ]
 
 
-def _agreeing(ends: tuple[float, float], null: float, *, shown: bool) -> tuple[float, float]:
+def _agreeing(ends: tuple[float, float], null: float, *, significant: bool) -> tuple[float, float]:
     """Give the ends of an interval that holds "no bias" where none is shown, and else not: an end
     is found to seven digits, so that it could lie on the other side of a p-value near the error."""
     low, high = ends
-    if not shown:
+    if not significant:
         return min(low, null), max(high, null)
     if high - null > null - low:
         return max(low, math.nextafter(null, math.inf)), high
     return low, min(high, math.nextafter(null, -math.inf))
 
 
-def _by_ends(found: Estimate, measure: Measure, way: Filling) -> Estimate:
+def _by_ends(estimate: Estimate, measure: Measure, way: Filling) -> Estimate:
     """Of a number that is no mean: what is shown holds only if its ends lie on one side."""
     if not way.missing:
-        return found
+        return estimate
     low, high = way.ends or (None, None)
     none = measure.null
     sure = low is not None and high is not None and none is not None and not low <= none <= high
-    p = found.p if sure or found.p is None else 1.0
-    return replace(found, p=p, bounds=Bounds(missing=way.missing, low=low, high=high))
+    p = estimate.p if sure or estimate.p is None else 1.0
+    return replace(estimate, p=p, bounds=Bounds(missing=way.missing, low=low, high=high))
 
 
 def defended_change(
@@ -94,18 +100,18 @@ def defended_change(
 ) -> Change:
     """Test a change: add what is tested, its interval, its limits, p-value and bounds. A number
     without a test, or whose missing answers could be anything, keeps what it has or has none."""
-    known = [pair for pair in ways if pair is not None and len(pair.missing)]
+    pairs = [pair for pair in ways if pair is not None and len(pair.missing)]
     lost = Bounds(missing=missing) if missing else None
     if change.difference is None:
         return replace(change, bounds=lost)
     effect = _effect(change, measure) if ways else change.effect
-    if len(known) < len(ways) or not known:
+    if len(pairs) < len(ways) or not pairs:
         untested = replace(change, effect=effect, bounds=lost)
         return untested if not missing else replace(untested, low=None, high=None, limits=None)
-    bounds = worst_case.bounds_of_change(measure, known[0])
+    bounds = worst_case.bounds_of_change(measure, pairs[0])
     if missing and not measure.bounded:
         return replace(change, effect=effect, bounds=bounds)
-    test = ChangeTest.of(measure, known)
+    test = ChangeTest.of(measure, pairs)
     if change.undefined == NO_SPREAD and not measure.bounded:
         return replace(change, effect=effect, p=test.p, bounds=bounds)
     low, high = test.interval(ALPHA)

@@ -78,12 +78,17 @@ class MonitoredNumber:
     @property
     def alarm(self) -> Change | None:
         """The alarm that the last look raised."""
-        found = self.changes[-1] if self.changes else None
-        return found if found is not None and found.raised == self.last.began else None
+        change = self.changes[-1] if self.changes else None
+        return change if change is not None and change.raised == self.last.began else None
 
     def to_dict(self) -> dict[str, Any]:
-        named = None if self.measure is None else self.measure.name
-        return {"name": self.name, "measure": named, "points": self.points, "changes": self.changes}
+        measure_name = None if self.measure is None else self.measure.name
+        return {
+            "name": self.name,
+            "measure": measure_name,
+            "points": self.points,
+            "changes": self.changes,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,12 +112,12 @@ class Monitoring(Shown):
     @property
     def verdict(self) -> Verdict:
         """What the last look says. One look alone has nothing to be held against."""
-        if any(one.alarm for one in self.numbers):
+        if any(number.alarm for number in self.numbers):
             return "alarm"
-        if any(one.last.why for one in self.numbers):
+        if any(number.last.why for number in self.numbers):
             return "broken"
-        seen = min(sum(not point.why for point in one.points) for one in self.numbers)
-        return "steady" if seen > 1 else "open"
+        usable = min(sum(not point.why for point in number.points) for number in self.numbers)
+        return "steady" if usable > 1 else "open"
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -120,7 +125,7 @@ class Monitoring(Shown):
             "looks": self.looks,
             "false_alarm_every": self.false_alarm_every,
             "threshold": self.threshold,
-            "numbers": [one.to_dict() for one in self.numbers],
+            "numbers": [number.to_dict() for number in self.numbers],
             "notes": self.notes,
         }
 
@@ -133,18 +138,21 @@ def monitoring(
     times the number of detectors, so that the stated rate is that of the whole watch."""
     if not looks:
         raise UserError("there is no look yet")
-    for one in checks:
-        _refuse_unwatched(one)
-    seen = {one.name: _seen(one, looks) for one in checks}
+    for check in checks:
+        _refuse_unwatched(check)
+    observations = {check.name: _seen(check, looks) for check in checks}
     by_run: dict[str, str] = {}  # the missing answers of each run are watched once
-    for one in checks:
-        run = looks[-1].runs.get(one.name)
-        by_run.setdefault(one.name if run is None else str(run.path), one.name)
+    for check in checks:
+        run = looks[-1].runs.get(check.name)
+        by_run.setdefault(check.name if run is None else str(run.path), check.name)
     threshold = float(false_alarm_every * (len(checks) + len(by_run)))
-    numbers = [_number(one.name, one.measure, looks, seen[one.name], threshold) for one in checks]
+    numbers = [
+        _number(check.name, check.measure, looks, observations[check.name], threshold)
+        for check in checks
+    ]
     for name in by_run.values():
         label = MISSING if len(by_run) == 1 else f"{MISSING}: {name}"
-        numbers.append(_number(label, None, looks, seen[name], threshold))
+        numbers.append(_number(label, None, looks, observations[name], threshold))
     return Monitoring(
         numbers=tuple(numbers),
         looks=len(looks),
@@ -206,9 +214,9 @@ class _Seen:
         where = {} if check.group is None else {check.group[0]: check.group[1]}
         batches = list(outcome_batches(instrument, run))
         totals = RunTotals.of(instrument, batches)
-        kept = rows_of(instrument, check.measure, where)
-        every = pl.concat(row_values(one, instrument) for one in batches)
-        rows = every.filter(kept)
+        selection = rows_of(instrument, check.measure, where)
+        every = pl.concat(row_values(batch, instrument) for batch in batches)
+        rows = every.filter(selection)
         if rows.is_empty():
             raise UserError("no item of it is left")
         sums = _by_cluster(rows, pl.col(f"{check.measure.name}.value"), missing_of(check.measure))
@@ -231,9 +239,9 @@ def _thin(coverage: Coverage, rows: pl.DataFrame, missing: str, sums: Mapping[st
     if coverage.below_floor:
         return f"only {coverage.percent} of the answers could be scored"
     lost = int(rows[missing].sum())
-    own = Coverage(n=len(rows), scored=len(rows) - lost, by_reason={})
-    if own.below_floor:
-        return f"only {own.percent} of what it is about could be scored"
+    row_coverage = Coverage(n=len(rows), scored=len(rows) - lost, by_reason={})
+    if row_coverage.below_floor:
+        return f"only {row_coverage.percent} of what it is about could be scored"
     if all(np.isnan(total) for total in sums.values()):
         return "an answer is missing in each of its clusters"
     return ""
@@ -242,46 +250,48 @@ def _thin(coverage: Coverage, rows: pl.DataFrame, missing: str, sums: Mapping[st
 def _by_cluster(rows: pl.DataFrame, value: pl.Expr, missing: str) -> dict[str, float]:
     """Add up the values of each cluster; one with a missing value is not known."""
     total = pl.when(pl.col(missing).any()).then(None).otherwise(value.cast(pl.Float64).sum())
-    found = rows.group_by("cluster").agg(total.alias("total")).sort("cluster")
+    totals = rows.group_by("cluster").agg(total.alias("total")).sort("cluster")
     return {
-        cluster: float("nan") if total is None else total for cluster, total in found.iter_rows()
+        cluster: float("nan") if total is None else total for cluster, total in totals.iter_rows()
     }
 
 
 def _number(
-    name: str, measure: Measure | None, looks: Sequence[Look], seen: Sequence[_Seen],
+    name: str, measure: Measure | None, looks: Sequence[Look], observations: Sequence[_Seen],
     threshold: float,
 ) -> MonitoredNumber:  # fmt: skip
-    values = [one.lost if measure is None else one.sums for one in seen]
-    judged = [place for place, one in enumerate(values) if one]
+    values = [
+        observation.lost if measure is None else observation.sums for observation in observations
+    ]
+    judged = [index for index, sums in enumerate(values) if sums]
     clusters = sorted(set().union(*values)) if judged else []
     table = np.array(
-        [[values[place].get(one, np.nan) for one in clusters] for place in judged]
+        [[values[index].get(cluster, np.nan) for cluster in clusters] for index in judged]
     ).reshape(len(judged), -1)
-    found = watched(table, threshold) if judged else None
-    evidence = dict(zip(judged, found.evidence, strict=True)) if found else {}
+    detection = watched(table, threshold) if judged else None
+    evidence = dict(zip(judged, detection.evidence, strict=True)) if detection else {}
     points = [
-        Point(began=look.began, place=look.place, evidence=evidence.get(place, 0.0),
-              estimate=one.share_lost if measure is None else one.estimate,
-              why="" if place in evidence else one.why)
-        for place, (look, one) in enumerate(zip(looks, seen, strict=True))
+        Point(began=look.began, place=look.place, evidence=evidence.get(index, 0.0),
+              estimate=observation.share_lost if measure is None else observation.estimate,
+              why="" if index in evidence else observation.why)
+        for index, (look, observation) in enumerate(zip(looks, observations, strict=True))
     ]  # fmt: skip
-    alarms = found.alarms if found else ()
-    changes = [_dated(one, judged, looks, seen) for one in alarms]
+    alarms = detection.alarms if detection else ()
+    changes = [_dated(alarm, judged, looks, observations) for alarm in alarms]
     return MonitoredNumber(name=name, measure=measure, points=tuple(points), changes=tuple(changes))
 
 
 def _dated(
-    alarm: Alarm, judged: Sequence[int], looks: Sequence[Look], seen: Sequence[_Seen]
+    alarm: Alarm, judged: Sequence[int], looks: Sequence[Look], observations: Sequence[_Seen]
 ) -> Change:
     """Date a change, and say what else the records have otherwise there: the model that answered,
     the plan, and our own version."""
     since, before = judged[alarm.since], judged[alarm.since - 1]
-    old, new = seen[before].run, seen[since].run
+    old, new = observations[before].run, observations[since].run
     assert old is not None
     assert new is not None
-    also = [f"{one.setting}: {one.before}, then {one.after}"
-            for one in old.record.told_apart(new.record)]  # fmt: skip
+    also = [f"{difference.setting}: {difference.before}, then {difference.after}"
+            for difference in old.record.told_apart(new.record)]  # fmt: skip
     for what, sides in {
         "the endpoint says that it is": [_served(run) for run in (old, new)],
         "evenhand": [run.record.versions.get("evenhand", "") for run in (old, new)],
@@ -294,5 +304,5 @@ def _dated(
 
 def _served(run: RunReader) -> str:
     """Name the models that the endpoints said they were."""
-    named = run.turns().select(pl.col("served_by").unique()).collect()["served_by"]
-    return ", ".join(sorted(one for one in named if one))
+    names = run.turns().select(pl.col("served_by").unique()).collect()["served_by"]
+    return ", ".join(sorted(name for name in names if name))

@@ -31,7 +31,7 @@ class PackCheck(Shown):
 
     @property
     def state(self) -> State:
-        states = [one.state for one in self.looked]
+        states = [check.state for check in self.looked]
         return "differs" if "differs" in states else "open" if "open" in states else "holds"
 
     def to_dict(self) -> dict[str, Any]:

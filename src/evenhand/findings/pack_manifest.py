@@ -65,17 +65,17 @@ class PackedPrices(_Part):
     models: dict[str, PackedPrice]
 
     @classmethod
-    def of(cls, given: Prices | None) -> "PackedPrices | None":
+    def of(cls, prices: Prices | None) -> "PackedPrices | None":
         """Give the form in which a pack keeps prices."""
-        if given is None:
+        if prices is None:
             return None
-        models = {name: PackedPrice(**asdict(one)) for name, one in given.models.items()}
-        return cls(currency=given.currency, models=models)
+        models = {name: PackedPrice(**asdict(price)) for name, price in prices.models.items()}
+        return cls(currency=prices.currency, models=models)
 
     def prices(self) -> Prices:
         """Give the prices themselves."""
-        listed = {name: Price(**one.model_dump()) for name, one in self.models.items()}
-        return Prices(listed, self.currency)
+        by_model = {name: Price(**price.model_dump()) for name, price in self.models.items()}
+        return Prices(by_model, self.currency)
 
 
 class Previous(_Part):
@@ -114,13 +114,13 @@ class Evidence(_Part):
     def from_bytes(cls, data: bytes) -> "Evidence":
         """Read evidence strictly: a byte that changes no value is refused too."""
         try:
-            found = cls.model_validate(orjson.loads(data))
-            same = found.to_bytes() == data
+            evidence = cls.model_validate(orjson.loads(data))
+            same = evidence.to_bytes() == data
         except (orjson.JSONDecodeError, orjson.JSONEncodeError, ValidationError):
             same = False
         if not same:
             raise CorruptArchive(f"{EVIDENCE} is not as this evenhand writes it")
-        return found
+        return evidence
 
 
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS

@@ -34,12 +34,12 @@ def gathered(measure: Measure, pairs: pl.DataFrame) -> tuple[Place, ...]:
         width = 1.0  # every cluster has the same number
     cell = ((pl.col("before", "after") - low) / width).floor().clip(0, _CELLS - 1).cast(pl.Int32)
     moved = (pl.col("after") - pl.col("before")).sign().cast(pl.Int8)
-    found = (
+    bins = (
         pairs.with_columns(cell.name.suffix(" cell"), moved.alias("moved"))
         .sort("before", "after")  # the same last digit, in whatever order parts were committed
         .group_by("before cell", "after cell", "moved")
         .agg(pl.col("before", "after").mean(), pl.len().alias("clusters"))
         .sort("before", "after")
     )
-    rows = found.select("before", "after", "clusters").iter_rows(named=True)
+    rows = bins.select("before", "after", "clusters").iter_rows(named=True)
     return tuple(Place(**row) for row in rows)

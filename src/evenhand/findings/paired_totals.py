@@ -27,14 +27,14 @@ class PairTotals:
 
     def __init__(self, instrument: Scored) -> None:
         self._instrument = instrument
-        self._groups = [one for one in instrument.groups if one.compared]
+        self._groups = [grouping for grouping in instrument.groups if grouping.compared]
         self._keys = keys_of(instrument, self._groups)
         self._streamed = [m for m in instrument.measures if m.statistic.summed]
         self._held_measures = [m for m in instrument.measures if m not in self._streamed]
         self._sums: pl.DataFrame | None = None
         self._held: list[pl.DataFrame] = []
         self.transitions: Counter[tuple[str, str]] = Counter()
-        self._values: dict[str, set[str]] = {one.column: set() for one in self._groups}
+        self._values: dict[str, set[str]] = {grouping.column: set() for grouping in self._groups}
         self._states: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         self._states_by: tuple[dict[str, Counter[str]], dict[str, Counter[str]]] = ({}, {})
         self.items = 0
@@ -115,18 +115,18 @@ class PairTotals:
         """Compute after minus before, over all pairs or those of one group."""
         try:
             table = self._table(measure, where)
-            found = measure.statistic.change(measure, table, self._clusterings())
+            result = measure.statistic.change(measure, table, self._clusterings())
         except Undefined as undefined:
             reason = reason_of(measure, str(undefined))
-            found = Change(
+            result = Change(
                 name=measure.name, before=None, after=None, difference=None, undefined=reason
             )
         if self._sums is None:
-            return found
+            return result
         table = self._table(measure, where)
         ways = measure.statistic.filled_pairs(measure, table, self._clusterings())
         missing = measure.statistic.missing_pairs(measure, table)
-        return defended_change(found, measure, ways, missing=missing)
+        return defended_change(result, measure, ways, missing=missing)
 
     def places(self, measure: Measure) -> tuple[Place, ...]:
         """Say where the clusters lie before and after, over the pairs that have a value on both

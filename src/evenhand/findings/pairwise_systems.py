@@ -53,32 +53,32 @@ def told_apart(
         One entry for each two systems, in their order.
     """
     names = list(dict.fromkeys(systems))
-    _, place = np.unique(np.asarray(clusters, dtype=str), return_inverse=True)
-    sizes = np.bincount(place).astype(np.float64)
+    _, cluster_index = np.unique(np.asarray(clusters, dtype=str), return_inverse=True)
+    sizes = np.bincount(cluster_index).astype(np.float64)
     means = {
-        name: values[:, [one == name for one in systems]].mean(axis=1).astype(np.float64)
+        name: values[:, [system == name for system in systems]].mean(axis=1).astype(np.float64)
         for name in names
     }
     pairs = list(combinations(names, 2))
 
     def summed(rows: _Floats) -> _Floats:
-        return np.bincount(place, rows).astype(np.float64)
+        return np.bincount(cluster_index, rows).astype(np.float64)
 
     return tuple(
-        _pair(measure, one, other, means, len(pairs), summed, sizes) for one, other in pairs
+        _pair(measure, first, other, means, len(pairs), summed, sizes) for first, other in pairs
     )
 
 
 def _pair(
     measure: Measure,
-    one: str,
+    first: str,
     other: str,
     means: Mapping[str, _Floats],
     pairs: int,
     summed: Callable[[_Floats], _Floats],
     sizes: _Floats,
 ) -> SystemPair:
-    a, b = (summed(means[name] - (measure.null or 0.0)) for name in (one, other))
+    a, b = (summed(means[name] - (measure.null or 0.0)) for name in (first, other))
     claims, turn = [a - b], 1.0
     if measure.null is not None:
         turn = 1.0 if abs(a.sum()) >= abs(b.sum()) else -1.0
@@ -95,13 +95,13 @@ def _pair(
         low, high = (None if end is None else -end for end in (high, low))
     is_first = (difference < 0) is (measure.better != "higher" or measure.null is not None)
     return SystemPair(
-        first=one,
+        first=first,
         second=other,
         difference=difference,
         low=low,
         high=high,
         p_adjusted=adjusted,
-        better=(one if is_first else other) if adjusted <= _ALPHA else None,
+        better=(first if is_first else other) if adjusted <= _ALPHA else None,
     )
 
 
@@ -114,29 +114,29 @@ def _ends(sums: _Floats, sizes: _Floats, level: float) -> tuple[float | None, fl
         shifted = sign * (differences[None, :] * sizes[:, None] - sums[:, None])
         return np.asarray(2 * p_of_columns(shifted) <= level)
 
-    found: list[float | None] = []
+    limits: list[float | None] = []
     for sign in (-1.0, 1.0):
         inside, outside = middle, middle + sign * reach
         if not refuted(np.array([outside]), sign)[0]:
-            found.append(None)  # so few clusters refute nothing
+            limits.append(None)  # so few clusters refute nothing
             continue
         for _ in range(_ROUNDS):
             tried = np.linspace(inside, outside, _GRID)
             first = int(np.argmax(refuted(tried, sign)))  # the last of them is refuted
             inside, outside = float(tried[max(first - 1, 0)]), float(tried[first])
-        found.append(inside)
-    return found[0], found[1]
+        limits.append(inside)
+    return limits[0], limits[1]
 
 
 def in_words(pairs: Sequence[SystemPair], label: str) -> list[str]:
     """Say who is better than whom, and of whom neither is shown to be better."""
-    names = list(dict.fromkeys(name for one in pairs for name in (one.first, one.second)))
+    names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
     beaten = {
         name: tuple(
             worse
             for worse in names
-            for one in pairs
-            if one.better == name and worse in (one.first, one.second) and worse != name
+            for pair in pairs
+            if pair.better == name and worse in (pair.first, pair.second) and worse != name
         )
         for name in names
     }
@@ -147,8 +147,8 @@ def in_words(pairs: Sequence[SystemPair], label: str) -> list[str]:
         for worse in dict.fromkeys(beaten.values())
         if worse
     ]
-    alike = [one for one in pairs if one.better is None]
-    return lines + [f"Of {one.first} and {one.second} neither is shown better." for one in alike]
+    alike = [pair for pair in pairs if pair.better is None]
+    return lines + [f"Of {pair.first} and {pair.second} neither is shown better." for pair in alike]
 
 
 def _listed(names: Sequence[str]) -> str:

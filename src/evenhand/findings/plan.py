@@ -115,20 +115,20 @@ def plan(
     if pilot is not None:
         instrument = pilot.instrument  # with the measures of the groups that the runs have
         spread = pilot_spread(instrument, pilot, measure)
-        wanted = _wanted(instrument, spread.measure, detect)
-        return _from_pilot(instrument, wanted, aim, price, spread)
+        target = _wanted(instrument, spread.measure, detect)
+        return _from_pilot(instrument, target, aim, price, spread)
     declared = instrument.spread
     if declared is None or measure not in (None, declared.measure):
         raise UserError(
             f"how much {measure or 'a change'} varies on {instrument.name} has not been measured: "
             f"make two small runs and say `evenhand plan {instrument.name} --from RUN_A RUN_B`"
         )
-    wanted = _wanted(instrument, declared.measure, detect)
-    rows = _rows_needed(declared, instrument.all_clusters, wanted, aim)
+    target = _wanted(instrument, declared.measure, detect)
+    rows = _rows_needed(declared, instrument.all_clusters, target, aim)
     return Plan(
         instrument=instrument,
         measure=declared.measure,
-        detect=wanted,
+        detect=target,
         power=aim.power,
         family=aim.family,
         rows=rows,
@@ -213,9 +213,9 @@ def pilot_spread(instrument: Scored, pilot: Comparison, measure: str | None) -> 
     """The spread of two pilot runs, as their comparison has it."""
     declared = instrument.spread.measure if instrument.spread else None
     name = measure or declared or instrument.harm or instrument.primary()[0].name
-    known = [one.name for one in instrument.measures]
-    if name not in known:
-        raise UserError(f"{instrument.name} has no measure {name!r}; it has: {', '.join(known)}")
+    names = [m.name for m in instrument.measures]
+    if name not in names:
+        raise UserError(f"{instrument.name} has no measure {name!r}; it has: {', '.join(names)}")
     change = pilot[name]
     if not change.se:
         alike = f"all {change.clusters} clusters changed alike"

@@ -83,7 +83,7 @@ class RatingReport(Shown):
 
     def __getitem__(self, question: str) -> OfQuestion:
         """Give what was found for a question, by its name."""
-        return next(one for one in self.questions if one.question == question)
+        return next(result for result in self.questions if result.question == question)
 
     def frame(self) -> pl.DataFrame:
         """Give one row per estimate: question, kind, name, value, low, high, n, clusters, and why
@@ -97,16 +97,16 @@ class RatingReport(Shown):
 
     def _estimates(self) -> Iterator[tuple[str, str, Estimate]]:
         kinds = ("agreement", "pairs", "means", "bias_percent", "changes")
-        for one in self.questions:
+        for result in self.questions:
             for kind in kinds:
-                yield from ((one.question, kind, e) for e in getattr(one, kind))
+                yield from ((result.question, kind, e) for e in getattr(result, kind))
         for judged in self.judge:
             yield from ((judged.question, "judge", e) for e in judged.estimates)
 
     def to_dict(self) -> dict[str, Any]:
-        own = [name for name in type(self).__dataclass_fields__ if name != "coverage"]
+        names = [name for name in type(self).__dataclass_fields__ if name != "coverage"]
         return {
-            **{name: getattr(self, name) for name in own},
+            **{name: getattr(self, name) for name in names},
             "coverage": self.coverage.coverage,
             "missing": self.coverage.by_reason,
             "least_alpha": LEAST_ALPHA,
@@ -122,13 +122,17 @@ def ratings(
     """Compute the agreement of the raters, the means of the runs and, if there is one, how far a
     judge agrees with the raters."""
     raters = tuple(rows["rater"].unique(maintain_order=True))
-    marks = {one.name: _marks(key, rows, raters, one.name) for one in rubric.questions()}
-    clusters = [one.cluster for one in key.texts]
+    marks = {
+        question.name: _marks(key, rows, raters, question.name) for question in rubric.questions()
+    }
+    clusters = [text.cluster for text in key.texts]
     lost = rows["missing"].drop_nulls().value_counts(sort=True)
     coverage = Coverage(
         n=len(rows), scored=len(rows) - rows["mark"].null_count(), by_reason=dict(lost.iter_rows())
     )
-    found = tuple(_question(one, key, rows, marks[one.name]) for one in rubric.questions())
+    results = tuple(
+        _question(question, key, rows, marks[question.name]) for question in rubric.questions()
+    )
     judged = judge.marks if judge else {}
     return RatingReport(
         runs=tuple(run.run for run in key.runs),
@@ -138,32 +142,32 @@ def ratings(
         texts=len(key.texts),
         clusters=len(set(clusters)),
         coverage=coverage,
-        questions=found,
+        questions=results,
         judge=tuple(
             judge_agreement(
                 judge.name if judge else "",
                 question,
-                np.array([given.get(one.id, np.nan) for one in key.texts]),
+                np.array([judge_marks.get(text.id, np.nan) for text in key.texts]),
                 marks[question],
                 clusters,
                 enough=not coverage.below_floor,
             )
-            for question, given in judged.items()
+            for question, judge_marks in judged.items()
         ),
-        verdict=_verdict(found, coverage),
+        verdict=_verdict(results, coverage),
     )
 
 
 def _marks(key: Key, rows: pl.DataFrame, raters: Sequence[str], question: str) -> Marks:
-    place = {one.id: column for column, one in enumerate(key.texts)}
-    found = np.full((len(raters), len(place)), np.nan)
-    given = rows.filter(pl.col("question") == question).drop_nulls("mark")
-    for rater, name, mark in given.select("rater", "id", "mark").iter_rows():
-        found[raters.index(rater), place[name]] = mark
-    return found
+    column_of = {text.id: column for column, text in enumerate(key.texts)}
+    marks = np.full((len(raters), len(column_of)), np.nan)
+    rated = rows.filter(pl.col("question") == question).drop_nulls("mark")
+    for rater, name, mark in rated.select("rater", "id", "mark").iter_rows():
+        marks[raters.index(rater), column_of[name]] = mark
+    return marks
 
 
-def _question(one: Question, key: Key, rows: pl.DataFrame, marks: Marks) -> OfQuestion:
+def _question(question: Question, key: Key, rows: pl.DataFrame, marks: Marks) -> OfQuestion:
     raters = tuple(rows["rater"].unique(maintain_order=True))
     clusters = [text.cluster for text in key.texts]
     pairs = []
@@ -171,22 +175,22 @@ def _question(one: Question, key: Key, rows: pl.DataFrame, marks: Marks) -> OfQu
         sums = weighted_sums(marks[a], marks[b])
         name = f"{raters[a]}, {raters[b]}"
         pairs.append(agreement_over(name, partial(_weighted, sums), clusters))
-    asked = asked_of_texts(key, rows, one.name)
-    means = tuple(mean_of_run(key, place, marks, asked) for place in range(len(key.runs)))
+    requested = asked_of_texts(key, rows, question.name)
+    means = tuple(mean_of_run(key, index, marks, requested) for index in range(len(key.runs)))
     return OfQuestion(
-        question=one.name,
-        title=one.title,
+        question=question.name,
+        title=question.title,
         agreement=(
             agreement_over(ALPHA, lambda: alpha_sums(marks, "ordinal"), clusters),
             agreement_over(FLEISS, lambda: _fleiss(marks), clusters),
-            agreement_over(BANDS, lambda: _fleiss(one.bands(marks)), clusters),
+            agreement_over(BANDS, lambda: _fleiss(question.bands(marks)), clusters),
         ),
         pairs=tuple(pairs),
         means=means,
-        bias_percent=tuple(map(as_percent, means)) if one.name == rubric.BIAS else (),
+        bias_percent=tuple(map(as_percent, means)) if question.name == rubric.BIAS else (),
         changes=tuple(
-            change_of_run(key, place, marks, asked)
-            for place in range(1, len(key.runs))
+            change_of_run(key, index, marks, requested)
+            for index in range(1, len(key.runs))
             if key.shared
         ),
     )
@@ -199,41 +203,41 @@ def _weighted(sums: Marks) -> tuple[Marks, Statistic]:
 def _fleiss(marks: Marks) -> tuple[Marks, Statistic]:
     """The sums of Fleiss' kappa, which needs equally many marks of each text: those that have as
     many as any text has count, the others are rows of 0."""
-    given = (~np.isnan(marks)).sum(axis=0)
-    whole = given == given.max(initial=0)
-    if not given.any():
+    counts = (~np.isnan(marks)).sum(axis=0)
+    complete = counts == counts.max(initial=0)
+    if not counts.any():
         raise Undefined("no marks")
-    values = np.unique(marks[:, whole][~np.isnan(marks[:, whole])])
-    table = (marks[:, whole, None] == values).sum(axis=0)
+    values = np.unique(marks[:, complete][~np.isnan(marks[:, complete])])
+    table = (marks[:, complete, None] == values).sum(axis=0)
     sums = np.zeros((marks.shape[1], 2 + values.size))
-    sums[whole] = fleiss_sums(table)
+    sums[complete] = fleiss_sums(table)
     return sums, fleiss_of_totals
 
 
-def _verdict(found: Sequence[OfQuestion], coverage: Coverage) -> Verdict:
+def _verdict(results: Sequence[OfQuestion], coverage: Coverage) -> Verdict:
     """Say whether the marks may be built on: whether alpha is shown to be enough everywhere."""
-    states = {one.state for one in found}
-    says = [_in_words(one) for one in found]
+    states = {result.state for result in results}
+    sentences = [_in_words(result) for result in results]
     if "not shown" in states:
         talk = "Talk the rubric through on texts that are not rated, then: evenhand rate export …"
-        return Verdict(state="not shown", says=tuple(says), next=(talk,))
+        return Verdict(state="not shown", says=tuple(sentences), next=(talk,))
     if coverage.below_floor:
-        says.insert(0, f"Only {coverage.percent} of the marks were given.")
+        sentences.insert(0, f"Only {coverage.percent} of the marks were given.")
     if states == {"shown"} and not coverage.below_floor:
-        return Verdict(state="shown", says=tuple(says))
+        return Verdict(state="shown", says=tuple(sentences))
     more = "evenhand rate export … --sample MORE: the interval is over items"
-    return Verdict(state="not known", says=tuple(says), next=(more,))
+    return Verdict(state="not known", says=tuple(sentences), next=(more,))
 
 
-def _in_words(one: OfQuestion) -> str:
-    alpha = one.alpha
+def _in_words(result: OfQuestion) -> str:
+    alpha = result.alpha
     if alpha.value is None:
-        return f"{one.title}: alpha has no value ({alpha.undefined})."
+        return f"{result.title}: alpha has no value ({alpha.undefined})."
     ends = f" ({alpha.low:.2f} to {alpha.high:.2f})" if alpha.has_interval else ""
     why = {
         "shown": f"at least {LEAST_ALPHA:g}",
         "not shown": f"below {LEAST_ALPHA:g}, the least for tentative conclusions",
         "not known": f"not shown to be {LEAST_ALPHA:g}, nor to be less",
-    }[one.state]
+    }[result.state]
     open_ = f"; {alpha.undefined}" if not alpha.has_interval else ""
-    return f"{one.title}: alpha {alpha.value:.2f}{ends}, {why}{open_}."
+    return f"{result.title}: alpha {alpha.value:.2f}{ends}, {why}{open_}."

@@ -76,7 +76,7 @@ class GroupingResult:
         any of them is shown, so that its adjusted p-value is the smallest of all."""
         adjusted = None
         if p is not None:
-            rows = [one.contrast.p for one in groups if one.contrast is not None]
+            rows = [group.contrast.p for group in groups if group.contrast is not None]
             adjusted = min([family.adjusted(p), *rows])
         return cls(attributes=tuple(attributes), groups=tuple(groups), p=p, p_adjusted=adjusted)
 
@@ -90,17 +90,21 @@ class GroupingResult:
 
     @property
     def tested(self) -> tuple[GroupResult, ...]:
-        return tuple(one for one in self.groups if one.contrast is not None)
+        return tuple(group for group in self.groups if group.contrast is not None)
 
     def behind(self) -> list[GroupResult]:
         """The groups that are shown to be selected less often than the others."""
-        return [one for one in self._shown() if one.contrast and one.contrast.difference < 0]
+        return [
+            group for group in self._shown() if group.contrast and group.contrast.difference < 0
+        ]
 
     def ahead(self) -> list[GroupResult]:
-        return [one for one in self._shown() if one.contrast and one.contrast.difference > 0]
+        return [
+            group for group in self._shown() if group.contrast and group.contrast.difference > 0
+        ]
 
     def _shown(self) -> list[GroupResult]:
-        return [one for one in self.tested if one.state == SHOWN]
+        return [group for group in self.tested if group.state == SHOWN]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,47 +117,47 @@ class GroupResults:
     def state(self) -> State:
         """The verdict: shown where any row or test is; not shown only where every interval of every
         table lies within what is too small to matter."""
-        rows = [group.state for one in self.groupings for group in one.tested]
-        if SHOWN in rows or any(one.shown for one in self.groupings):
+        rows = [group.state for grouping in self.groupings for group in grouping.tested]
+        if SHOWN in rows or any(grouping.shown for grouping in self.groupings):
             return "shown"
         return "not shown" if rows and set(rows) == {NOT_SHOWN} else "not known"
 
     def first_shown(self) -> GroupingResult | None:
         """The table that says most plainly what is shown: a single attribute before a crossing."""
-        rows = [one for one in self.groupings if one.behind() or one.ahead()]
-        return min(rows or [one for one in self.groupings if one.shown],
-                   key=lambda one: len(one.attributes), default=None)  # fmt: skip
+        rows = [grouping for grouping in self.groupings if grouping.behind() or grouping.ahead()]
+        return min(rows or [grouping for grouping in self.groupings if grouping.shown],
+                   key=lambda grouping: len(grouping.attributes), default=None)  # fmt: skip
 
     def contrasts(self) -> list[tuple[str, GroupingResult, GroupResult]]:
         """The groups that a comparison looks at, each with the name of its measure. Of two groups
         the second says the same as the first, with the sign turned."""
         return [
-            (measure_name(one.attributes, group.name), one, group)
-            for one in self.groupings
-            for group in (one.tested[:1] if len(one.tested) == 2 else one.tested)
+            (measure_name(grouping.attributes, group.name), grouping, group)
+            for grouping in self.groupings
+            for group in (grouping.tested[:1] if len(grouping.tested) == 2 else grouping.tested)
         ]
 
     def estimate(self, name: str) -> Estimate | None:
         """Give the estimate of a measure by the exact test that the tables print."""
-        found = next((group for key, _, group in self.contrasts() if key == name), None)
-        if found is None or found.contrast is None or found.selections is None:
+        matched = next((group for key, _, group in self.contrasts() if key == name), None)
+        if matched is None or matched.contrast is None or matched.selections is None:
             return None
-        one, both = found.contrast, found.selections
+        contrast, both = matched.contrast, matched.selections
         ends = [each.difference(each.selected) for each in (both.for_more, both.for_less)]
         lost = sum(group.missing for group in self._grouping_of(name).tested)
         return Estimate(
             name=name,
-            value=one.difference,
-            low=one.difference_low,
-            high=one.difference_high,
+            value=contrast.difference,
+            low=contrast.difference_low,
+            high=contrast.difference_high,
             n=sum(group.read for group in self._grouping_of(name).tested),
             clusters=sum(group.read for group in self._grouping_of(name).tested),
-            p=one.p,
+            p=contrast.p,
             bounds=Bounds(missing=lost, low=min(ends), high=max(ends)) if lost else None,
         )
 
     def _grouping_of(self, name: str) -> GroupingResult:
-        return next(one for key, one, _ in self.contrasts() if key == name)
+        return next(grouping for key, grouping, _ in self.contrasts() if key == name)
 
 
 def measure_name(attributes: Sequence[str], group: str) -> str:
@@ -161,10 +165,10 @@ def measure_name(attributes: Sequence[str], group: str) -> str:
     return f"{' × '.join(attributes)}={group}"
 
 
-def state_of(one: Contrast) -> str:
-    if one.shown:
+def state_of(contrast: Contrast) -> str:
+    if contrast.shown:
         return SHOWN
-    within = one.ratio_low >= MATTERS and one.ratio_high <= 1 / MATTERS
+    within = contrast.ratio_low >= MATTERS and contrast.ratio_high <= 1 / MATTERS
     return NOT_SHOWN if within else INCONCLUSIVE
 
 
@@ -180,43 +184,43 @@ def ratio_said(value: float, *, apart: bool = False) -> str:
     return f"{value:.{digits}f}"
 
 
-def interval_said(one: Contrast) -> str:
+def interval_said(contrast: Contrast) -> str:
     """Write the ends so that they hold 1 on paper exactly where they do."""
-    ends = one.ratio_low, one.ratio_high
-    return " to ".join(ratio_said(end, apart=one.shown) for end in ends)
+    ends = contrast.ratio_low, contrast.ratio_high
+    return " to ".join(ratio_said(end, apart=contrast.shown) for end in ends)
 
 
 def ratios_section(
-    name: str, found: GroupingResult, *, title: str, people: str, selected: str, note: str = ""
+    name: str, result: GroupingResult, *, title: str, people: str, selected: str, note: str = ""
 ) -> Section:
     """Make the table of one grouping: the highest rate first, groups without a test last."""
-    ordered = sorted(found.groups, key=lambda one: (
-        one.contrast is None, -one.selected / max(one.read, 1), one.name))  # fmt: skip
+    ordered = sorted(result.groups, key=lambda group: (
+        group.contrast is None, -group.selected / max(group.read, 1), group.name))  # fmt: skip
     return Section(
-        name=name, title=f"{title}, by {found.title}", in_short=True, note=note,
+        name=name, title=f"{title}, by {result.title}", in_short=True, note=note,
         columns=("category", people, selected, "rate", "impact ratio", "vs others", "95% CI", "p",
                  "detectable", "state"),
-        rows=tuple(_row(one) for one in ordered),
+        rows=tuple(_row(group) for group in ordered),
     )  # fmt: skip
 
 
-def _row(one: GroupResult) -> tuple[Cell, ...]:
-    counts = one.name, one.people, one.selected, one.rate
-    impact = "" if one.impact is None else f"{one.impact:.2f}"
-    if one.contrast is None:
-        return (*counts, impact, "", "", "", "", one.state)
-    least = one.contrast.detectable
+def _row(group: GroupResult) -> tuple[Cell, ...]:
+    counts = group.name, group.people, group.selected, group.rate
+    impact = "" if group.impact is None else f"{group.impact:.2f}"
+    if group.contrast is None:
+        return (*counts, impact, "", "", "", "", group.state)
+    least = group.contrast.detectable
     return (
-        *counts, impact, ratio_said(one.contrast.ratio), interval_said(one.contrast),
-        p_said(one.contrast.p), "-" if least is None else f"{least:.2f}", one.state,
+        *counts, impact, ratio_said(group.contrast.ratio), interval_said(group.contrast),
+        p_said(group.contrast.p), "-" if least is None else f"{least:.2f}", group.state,
     )  # fmt: skip
 
 
-def tests_section(found: Sequence[tuple[str, float, float]], note: str, title: str) -> Section:
+def tests_section(tests: Sequence[tuple[str, float, float]], note: str, title: str) -> Section:
     """Make the table of one test for each grouping: its name, p, and p after correction."""
     rows = tuple(
         (name, p_said(p), p_said(adjusted), SHOWN if adjusted <= ALPHA else "not shown to differ")
-        for name, p, adjusted in found
+        for name, p, adjusted in tests
     )
     return Section(
         name="tests", title=title, columns=("", "p", "adjusted p", "state"), rows=rows,
@@ -229,13 +233,13 @@ def p_said(p: float) -> str:
     bound."""
     if p < 0.0005:
         return "< 0.0005"
-    said = f"{p:.3f}"
-    return f"{p:.4f}" if (float(said) <= ALPHA) != (p <= ALPHA) else said
+    text = f"{p:.3f}"
+    return f"{p:.4f}" if (float(text) <= ALPHA) != (p <= ALPHA) else text
 
 
-def says(found: GroupResults, *, selected: str, missing: int) -> list[str]:
+def says(results: GroupResults, *, selected: str, missing: int) -> list[str]:
     """Say what the tables and tests show, in words."""
-    state, most = found.state, found.first_shown()
+    state, most = results.state, results.first_shown()
     however = _however(missing)
     if state == "shown" and most is not None:
         rows = _named(most, selected, however)
@@ -244,13 +248,13 @@ def says(found: GroupResults, *, selected: str, missing: int) -> list[str]:
     if state == "not shown":
         return [f"Every group's rate lies within {MATTERS:g} to {1 / MATTERS:g} of the rate of the "
                 f"others (simultaneous 95% confidence intervals){however}."]  # fmt: skip
-    open_ = [group.name for one in found.groupings for group in one.tested
+    open_ = [group.name for grouping in results.groupings for group in grouping.tested
              if group.state == INCONCLUSIVE]  # fmt: skip
-    named = ", ".join(dict.fromkeys(open_))
+    names = ", ".join(dict.fromkeys(open_))
     return [
         f"No group is shown to be {selected} more or less often than the others.",
         f"Inconclusive, as a ratio below {MATTERS:g} or above {1 / MATTERS:g} is not excluded: "
-        f"{named or 'every group'}.",
+        f"{names or 'every group'}.",
     ]
 
 
@@ -261,21 +265,21 @@ def _however(missing: int) -> str:
     return f", also if {many} had gone the other way"
 
 
-def _named(found: GroupingResult, selected: str, however: str) -> list[str]:
+def _named(result: GroupingResult, selected: str, however: str) -> list[str]:
     """A sentence for each group that is shown; of two groups the one that is behind says it."""
-    behind, ahead = found.behind(), found.ahead()
-    if len(found.tested) == 2 and behind:
+    behind, ahead = result.behind(), result.ahead()
+    if len(result.tested) == 2 and behind:
         ahead = []
     lines = []
     for groups, often in ((behind, "less"), (ahead, "more")):
-        for one in groups:
-            assert one.contrast is not None
-            read = sum(other.read for other in found.tested) - one.read
-            chosen = sum(other.selected for other in found.tested) - one.selected
+        for group in groups:
+            assert group.contrast is not None
+            read = sum(other.read for other in result.tested) - group.read
+            chosen = sum(other.selected for other in result.tested) - group.selected
             others = f"{100 * chosen / read:.1f}%" if read else "-"
             lines.append(
-                f"{one.name}: {selected} {often} often: {one.rate} against {others} of the others "
-                f"(ratio {ratio_said(one.contrast.ratio)}, 95% CI {interval_said(one.contrast)})"
-                f"{however}."
+                f"{group.name}: {selected} {often} often: {group.rate} against {others} of the "
+                f"others (ratio {ratio_said(group.contrast.ratio)}, "
+                f"95% CI {interval_said(group.contrast)}){however}."
             )
     return lines

@@ -69,15 +69,15 @@ class Reliability(Shown):
 
     def __getitem__(self, name: str) -> Dependability:
         """Give what was found of a measure, by its name."""
-        return next(one for one in self.measures if one.measure == name)
+        return next(result for result in self.measures if result.measure == name)
 
     def frame(self) -> pl.DataFrame:
         """Give one row per measure and effect: variance, share, and whether it was below 0."""
         return pl.DataFrame(
             [
-                {"measure": one.measure, **{f: getattr(p, f) for f in Part.__dataclass_fields__}}
-                for one in self.measures
-                for p in one.parts
+                {"measure": result.measure, **{f: getattr(p, f) for f in Part.__dataclass_fields__}}
+                for result in self.measures
+                for p in result.parts
             ]
         )
 
@@ -112,7 +112,7 @@ def reliability(instrument: Scored, runs: Sequence[RunReader]) -> Reliability:
     measured = [m for m in instrument.primary() if m.statistic.is_mean]
     if not measured:
         raise UserError(f"{instrument.name} has no primary measure that is a mean over items")
-    found = [of_measure(instrument, m, outcomes, facets, of) for m in measured]
+    results = [of_measure(instrument, m, outcomes, facets, of) for m in measured]
     every = tuple(
         OneRun(
             run=str(run.path),
@@ -128,12 +128,12 @@ def reliability(instrument: Scored, runs: Sequence[RunReader]) -> Reliability:
         sizes=facets.sizes,
         crossed=crossed,
         runs=every,
-        measures=tuple(found),
+        measures=tuple(results),
         agreement=_agreement(instrument, runs, outcomes),
         pairs=(),
     )
-    if of == SYSTEM and found[0].shown:
-        names = [one.system for one in every]
+    if of == SYSTEM and results[0].shown:
+        names = [run.system for run in every]
         study = replace(study, pairs=_pairs(instrument, measured[0], outcomes, names))
     return replace(study, verdict=_verdict(study))
 
@@ -142,12 +142,12 @@ def _levels(runs: Sequence[RunReader]) -> dict[str, list[Any]]:
     """Give system, order, wording and seed of each run. A run that repeats all of them is a further
     seed: without one, a model draws anew."""
     levels: dict[str, list[Any]] = {SYSTEM: [], ORDER: [], WORDING: [], SEED: []}
-    seen: list[tuple[Any, ...]] = []
+    settings: list[tuple[Any, ...]] = []
     for run in runs:
-        told = (system(run.record), *conditions(run.record).values())
-        again = seen.count(told)
-        seen.append(told)
-        for facet, level in zip(levels, (*told[:-1], (told[-1], again)), strict=True):
+        setting = (system(run.record), *conditions(run.record).values())
+        again = settings.count(setting)
+        settings.append(setting)
+        for facet, level in zip(levels, (*setting[:-1], (setting[-1], again)), strict=True):
             levels[facet].append(level)
     return levels
 
@@ -191,20 +191,20 @@ def _agreement(
         return ()
     levels = _levels(runs)
     rows = row_values(outcomes[0], instrument).select("item_id", "cluster", "masked")
-    for place, run in enumerate(runs):
-        said = run.results().select("item_id", pl.col("text").alias(f"text{place}")).collect()
-        rows = rows.join(said, on="item_id", how="left", maintain_order="left")
+    for index, run in enumerate(runs):
+        answers = run.results().select("item_id", pl.col("text").alias(f"text{index}")).collect()
+        rows = rows.join(answers, on="item_id", how="left", maintain_order="left")
     same: dict[str, list[pl.Expr]] = {facet: [] for facet in (SEED, ORDER, WORDING)}
-    for one, other in combinations(range(len(runs)), 2):
-        apart = [facet for facet, seen in levels.items() if seen[one] != seen[other]]
+    for first, other in combinations(range(len(runs)), 2):
+        apart = [facet for facet, values in levels.items() if values[first] != values[other]]
         if len(apart) == 1 and apart[0] in same:
-            equal = pl.col(f"text{one}") == pl.col(f"text{other}")
+            equal = pl.col(f"text{first}") == pl.col(f"text{other}")
             same[apart[0]].append(equal.fill_null(False).cast(pl.Float64))
-    seen = {facet: pl.mean_horizontal(pairs) for facet, pairs in same.items() if pairs}
-    unseen = {f: pl.lit(None, pl.Float64) for f in same if f not in seen}
-    frame = rows.with_columns(state=pl.lit(SCORED), **seen, **unseen)
+    rates = {facet: pl.mean_horizontal(pairs) for facet, pairs in same.items() if pairs}
+    unseen = {f: pl.lit(None, pl.Float64) for f in same if f not in rates}
+    frame = rows.with_columns(state=pl.lit(SCORED), **rates, **unseen)
     totals = RunTotals.of(_SameOption(), [frame])
-    return tuple(totals.estimate(m) for m in _SameOption.measures if m.name in seen)
+    return tuple(totals.estimate(m) for m in _SameOption.measures if m.name in rates)
 
 
 def _pairs(
@@ -224,15 +224,15 @@ def _verdict(study: Reliability) -> Verdict:
         line = f"{_phi(main)}: most of what tells {what} apart in {name} is their own."
         if study.of != SYSTEM:
             return Verdict(state="shown", says=(line, *_notes(study)))
-        shown = any(pair.better for pair in study.pairs)
-        says = (line, _SOME_DIFFER, *in_words(study.pairs, name), *_notes(study))
-        return Verdict(state="shown" if shown else "not known", says=says)
+        any_better = any(pair.better for pair in study.pairs)
+        sentences = (line, _SOME_DIFFER, *in_words(study.pairs, name), *_notes(study))
+        return Verdict(state="shown" if any_better else "not known", says=sentences)
     below = main.least.value is not None and main.least.value < LEAST
     why = f"is below {LEAST:g}" if below else f"is not shown to be {LEAST:g} or more"
     refused = f"No ranking of {what} by these runs, nor of this system by one of them."
     again = f"evenhand measure {study.instrument.name} … --order-seed N --wording 2 --seed N"
-    says = (f"{_phi(main)} of {name} {why}.", refused, *_notes(study))
-    return Verdict(state="not known", says=says, next=(again,))
+    sentences = (f"{_phi(main)} of {name} {why}.", refused, *_notes(study))
+    return Verdict(state="not known", says=sentences, next=(again,))
 
 
 def _phi(main: Dependability) -> str:

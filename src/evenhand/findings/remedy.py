@@ -89,50 +89,55 @@ def remedy(run: RunReader, bounds: Sequence[Bound], judges: Sequence[Judged] = (
     """
     totals = run.totals()
     batches = (_frame(batch.to_dicts(), bounds) for batch in run.result_batches(_COLUMNS))
-    found = pl.concat([_frame([], bounds), *batches])
-    sums = found.select(pl.col("before", "after", "worse").sum()).row(0)
+    frame = pl.concat([_frame([], bounds), *batches])
+    sums = frame.select(pl.col("before", "after", "worse").sum()).row(0)
     return Remedy(
         run=str(run.path),
         outcomes=counted(totals.outcomes),
         answered=totals.answered,
         bounds=tuple(bounds),
         judges=tuple(judges),
-        judged=len(found),
+        judged=len(frame),
         above_before=sums[0],
         above_after=sums[1],
         worse=sums[2],
-        change=_change(found),
+        change=_change(frame),
     )
 
 
 def _frame(rows: Sequence[dict[str, Any]], bounds: Sequence[Bound]) -> pl.DataFrame:
-    kept = [one for row in rows if (one := _row(row, bounds)) is not None]
+    records = [record for row in rows if (record := _row(row, bounds)) is not None]
     numbers = ("before", "after", "worse")
     schema = {"prompt": pl.String(), **{name: pl.Int64() for name in numbers}}
-    return pl.DataFrame(kept, schema=schema, orient="row")
+    return pl.DataFrame(records, schema=schema, orient="row")
 
 
 def _row(row: dict[str, Any], bounds: Sequence[Bound]) -> tuple[str, int, int, int] | None:
     """The prompt, whether harm is above a threshold before and after, and whether it rose."""
     before, after = (
-        {one["name"]: one["value"] for one in row[name] or ()}
+        {score["name"]: score["value"] for score in row[name] or ()}
         for name in ("scores_before", "scores_after")
     )
-    known = [one for one in bounds if one.score in before and one.score in after]
-    if not known:
+    applicable = [bound for bound in bounds if bound.score in before and bound.score in after]
+    if not applicable:
         return None
     return (
         row["prompt"] or "",
-        int(not all(one.within(before[one.score]) for one in known)),
-        int(not all(one.within(after[one.score]) for one in known)),
-        int(any(one.harm(after[one.score]) > one.harm(before[one.score]) for one in known)),
+        int(not all(bound.within(before[bound.score]) for bound in applicable)),
+        int(not all(bound.within(after[bound.score]) for bound in applicable)),
+        int(
+            any(
+                bound.harm(after[bound.score]) > bound.harm(before[bound.score])
+                for bound in applicable
+            )
+        ),
     )
 
 
-def _change(found: pl.DataFrame) -> Interval | None:
+def _change(frame: pl.DataFrame) -> Interval | None:
     """After minus before; items with the same prompt are one cluster."""
     moved = pl.col("after") - pl.col("before")
-    totals = found.group_by("prompt", maintain_order=True).agg(
+    totals = frame.group_by("prompt", maintain_order=True).agg(
         n=pl.len(), y=moved.sum(), x=pl.len(), size=moved.abs().sum(), size_x=pl.len()
     )
     try:

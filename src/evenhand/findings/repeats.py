@@ -44,8 +44,10 @@ class Setting:
 
     def number(self, name: str, group: str = ALL) -> Repeated | None:
         """Give the number of a measure in a group, if it has one."""
-        found = (one for one in self.numbers if (one.name, one.group) == (name, group))
-        return next(found, None)
+        matches = (
+            number for number in self.numbers if (number.name, number.group) == (name, group)
+        )
+        return next(matches, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +60,10 @@ class Repeats(Shown):
     def frame(self) -> pl.DataFrame:
         """Give one row per setting, group and measure: mean, sd and the value of each run."""
         rows = [
-            {"setting": one.name, "group": n.group, "name": n.name, "mean": n.mean, "sd": n.sd,
+            {"setting": setting.name, "group": n.group, "name": n.name, "mean": n.mean, "sd": n.sd,
              "values": list(n.values), **bounds_in_columns(n.bounds)}
-            for one in self.settings
-            for n in one.numbers
+            for setting in self.settings
+            for n in setting.numbers
         ]  # fmt: skip
         floats = {name: pl.Float64() for name in ("mean", "sd", "worst_low", "worst_high")}
         numbers: dict[str, pl.DataType] = {**floats, "values": pl.List(pl.Float64())}
@@ -87,7 +89,7 @@ def repeats(instrument: Scored, settings: Sequence[Sequence[RunReader]]) -> Repe
 
 
 def _require_one_judge(instrument: Scored, first: RunReader, run: RunReader) -> None:
-    judges = [instrument.judge_of(one) for one in (first, run)]
+    judges = [instrument.judge_of(reader) for reader in (first, run)]
     if judges[0] != judges[1]:
         raise UserError(
             f"{first.path} was judged by {judges[0] or 'nobody'}, {run.path} by "
@@ -107,64 +109,68 @@ def _require_one_method(runs: Sequence[RunReader]) -> None:
 
 
 def _method(record: RunRecord) -> dict[str, Any]:
-    kept = {k: v for k, v in record.method["settings"].items() if k not in (SEED, WORDING)}
-    return {"name": record.method["name"], **kept}
+    settings = {k: v for k, v in record.method["settings"].items() if k not in (SEED, WORDING)}
+    return {"name": record.method["name"], **settings}
 
 
 def _setting(instrument: Scored, runs: Sequence[RunReader]) -> Setting:
-    found = [report(instrument, run) for run in runs]
-    models = ", ".join(dict.fromkeys(one.side.model for one in found))
-    keys = {key: None for one in found for key in _numbers(one)}
+    results = [report(instrument, run) for run in runs]
+    models = ", ".join(dict.fromkeys(result.side.model for result in results))
+    keys = {key: None for result in results for key in _numbers(result)}
     return Setting(
-        name=f"{found[0].side.method['name']}, {models}",
-        runs=tuple(one.side.run for one in found),
+        name=f"{results[0].side.method['name']}, {models}",
+        runs=tuple(result.side.run for result in results),
         seeds=tuple(run.record.seed for run in runs),
-        numbers=tuple(_over(key, [_numbers(one).get(key) for one in found]) for key in keys),
-        warnings=tuple(line for one in found for line in _warnings(one)),
+        numbers=tuple(
+            _over(key, [_numbers(result).get(key) for result in results]) for key in keys
+        ),
+        warnings=tuple(line for result in results for line in _warnings(result)),
     )
 
 
-def _numbers(found: Report) -> dict[tuple[str, str], Estimate]:
+def _numbers(result: Report) -> dict[tuple[str, str], Estimate]:
     """The estimates of a report by group and name."""
-    every = {(ALL, one.name): one for one in found.estimates}
-    for values in found.groups.values():
-        every |= {(value, one.name): one for value, each in values.items() for one in each}
+    every = {(ALL, estimate.name): estimate for estimate in result.estimates}
+    for values in result.groups.values():
+        every |= {
+            (value, estimate.name): estimate for value, each in values.items() for estimate in each
+        }
     return every
 
 
-def _over(key: tuple[str, str], found: Sequence[Estimate | None]) -> Repeated:
+def _over(key: tuple[str, str], estimates: Sequence[Estimate | None]) -> Repeated:
     group, name = key
-    values = tuple(one.value if one else None for one in found)
-    known = [value for value in values if value is not None]
-    whole = len(known) == len(values)
+    values = tuple(estimate.value if estimate else None for estimate in estimates)
+    present = [value for value in values if value is not None]
+    complete = len(present) == len(values)
     return Repeated(
         name=name,
         group=group,
-        mean=fmean(known) if whole else None,
-        sd=stdev(known) if whole and len(known) > 1 else None,
+        mean=fmean(present) if complete else None,
+        sd=stdev(present) if complete and len(present) > 1 else None,
         values=values,
-        bounds=_bounds_of_mean(found) if whole else None,
+        bounds=_bounds_of_mean(estimates) if complete else None,
     )
 
 
-def _bounds_of_mean(found: Sequence[Estimate | None]) -> Bounds | None:
+def _bounds_of_mean(estimates: Sequence[Estimate | None]) -> Bounds | None:
     """The mean of the runs' bounds: all missing answers filled the one way, and all the other."""
-    known = [one for one in found if one is not None]
-    lost = [one.bounds for one in known if one.bounds is not None]
+    present = [estimate for estimate in estimates if estimate is not None]
+    lost = [estimate.bounds for estimate in present if estimate.bounds is not None]
     if not lost:
         return None
-    lows = [one.bounds.low if one.bounds else one.value for one in known]
-    highs = [one.bounds.high if one.bounds else one.value for one in known]
+    lows = [estimate.bounds.low if estimate.bounds else estimate.value for estimate in present]
+    highs = [estimate.bounds.high if estimate.bounds else estimate.value for estimate in present]
     low, high = (fmean(e for e in ends if e is not None) if None not in ends else None
                  for ends in (lows, highs))  # fmt: skip
-    return Bounds(missing=sum(one.missing for one in lost), low=low, high=high)
+    return Bounds(missing=sum(bounds.missing for bounds in lost), low=low, high=high)
 
 
-def _warnings(found: Report) -> list[str]:
+def _warnings(result: Report) -> list[str]:
     lines = []
-    if found.not_run:
-        lines.append(f"{found.side.run}: {found.not_run:,} items are not run yet")
-    missing = found.coverage.n - found.coverage.scored
+    if result.not_run:
+        lines.append(f"{result.side.run}: {result.not_run:,} items are not run yet")
+    missing = result.coverage.n - result.coverage.scored
     if missing:
-        lines.append(f"{found.side.run}: {missing:,} of {found.coverage.n:,} not scored")
-    return [*lines, *(f"{found.side.run}: {note}" for note in found.notes)]
+        lines.append(f"{result.side.run}: {missing:,} of {result.coverage.n:,} not scored")
+    return [*lines, *(f"{result.side.run}: {note}" for note in result.notes)]

@@ -85,9 +85,11 @@ _NO_MODEL = ("scorer", "search", "borrowed")
 
 def models_of(cast: dict[str, Any]) -> str:
     """Name the models that a run asks: those of its roles, or the default one that plays them."""
-    roles = {role: said for role, said in cast.items() if said.get("kind") not in _NO_MODEL}
-    asked = [str(said["model"]) for role, said in roles.items() if role != "default"]
-    return ", ".join(dict.fromkeys(asked)) or str(cast["default"]["model"])
+    roles = {
+        role: settings for role, settings in cast.items() if settings.get("kind") not in _NO_MODEL
+    }
+    models = [str(settings["model"]) for role, settings in roles.items() if role != "default"]
+    return ", ".join(dict.fromkeys(models)) or str(cast["default"]["model"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,24 +128,26 @@ class Report(Shown):
 
     def __getitem__(self, name: str) -> Estimate:
         """Give the estimate of a measure over all items, by the measure's name."""
-        found = next((one for one in self.estimates if one.name == name), None)
-        if found is None:
-            known = ", ".join(one.name for one in self.estimates)
-            raise KeyError(f"{self.instrument.name} has no measure {name!r}; it has: {known}")
-        return found
+        matched = next((estimate for estimate in self.estimates if estimate.name == name), None)
+        if matched is None:
+            available = ", ".join(estimate.name for estimate in self.estimates)
+            raise KeyError(f"{self.instrument.name} has no measure {name!r}; it has: {available}")
+        return matched
 
     def section(self, name: str) -> Section | None:
         """Give the table of this name, if there is one."""
-        return next((one for one in self.sections if one.name == name), None)
+        return next((section for section in self.sections if section.name == name), None)
 
     def frame(self) -> pl.DataFrame:
         """Give one row per estimate: group, name, value, low, high, n, clusters, undefined, p,
         p_holm. The group is "all", a value such as "Age", or "with masked records"."""
-        rows = [(ALL, one) for one in self.estimates]
-        rows += [(WITH_MASKED, one) for one in self.with_masked]
+        rows = [(ALL, estimate) for estimate in self.estimates]
+        rows += [(WITH_MASKED, estimate) for estimate in self.with_masked]
         for values in self.groups.values():
-            rows += [(value, one) for value, found in values.items() for one in found]
-        plain = [{"group": group, **_fields(one)} for group, one in rows]
+            rows += [
+                (value, estimate) for value, estimates in values.items() for estimate in estimates
+            ]
+        plain = [{"group": group, **_fields(estimate)} for group, estimate in rows]
         return pl.DataFrame(plain, schema_overrides=_COLUMNS, infer_schema_length=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -176,15 +180,17 @@ class Report(Shown):
                 "with_masked_records": self.with_masked,
                 "masked_records": self.masked_records,
                 "groups": self.groups,
-                "sections": {one.name: one for one in self.sections},
+                "sections": {section.name: section for section in self.sections},
                 "notes": self.notes,
             },
         }
 
 
-def _fields(one: Estimate) -> dict[str, Any]:
-    plain = {name: getattr(one, name) for name in Estimate.__dataclass_fields__ if name != "bounds"}
-    return plain | bounds_in_columns(one.bounds)
+def _fields(estimate: Estimate) -> dict[str, Any]:
+    plain = {
+        name: getattr(estimate, name) for name in Estimate.__dataclass_fields__ if name != "bounds"
+    }
+    return plain | bounds_in_columns(estimate.bounds)
 
 
 def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> Report:
@@ -195,39 +201,39 @@ def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> 
     if until is not None:
         return _until(instrument, run, until, prices)
     totals = RunTotals.of(instrument, outcome_batches(instrument, run))
-    found = _found(instrument, run, totals, prices)
-    found = replace(found, groups=groups_of(instrument, totals))
-    found = instrument.concluded(found, run)
-    found = replace(
-        found, sections=(*instrument.sections(found, run), *instrument.sections_of_method(run))
+    result = _found(instrument, run, totals, prices)
+    result = replace(result, groups=groups_of(instrument, totals))
+    result = instrument.concluded(result, run)
+    result = replace(
+        result, sections=(*instrument.sections(result, run), *instrument.sections_of_method(run))
     )
-    found = replace(found, notes=instrument.notes(found, run))
-    return replace(found, verdict=of_report(found))
+    result = replace(result, notes=instrument.notes(result, run))
+    return replace(result, verdict=of_report(result))
 
 
 def _until(instrument: Scored, run: RunReader, until: Until, prices: Prices | None) -> Report:
     """Report a run that may stop early: what was asked up to the look that decided it, by intervals
     that hold at every look. What has none is left out: groups, tables, p-values."""
     stopped, table = stand(instrument, run, until)
-    asked = table["cluster"].to_list()
+    clusters = table["cluster"].to_list()
     batches = outcome_batches(instrument, run)
-    if asked:
-        batches = (rows.filter(pl.col("cluster").is_in(asked)) for rows in batches)
-    found = _found(instrument, run, RunTotals.of(instrument, batches), prices)
+    if clusters:
+        batches = (rows.filter(pl.col("cluster").is_in(clusters)) for rows in batches)
+    result = _found(instrument, run, RunTotals.of(instrument, batches), prices)
     ended = stopped.ended and stopped.clusters > 0
-    found = replace(
-        found,
-        source={**found.source, "until": {k: v for k, v in until.to_dict().items()
+    result = replace(
+        result,
+        source={**result.source, "until": {k: v for k, v in until.to_dict().items()
                                           if k not in ("order", "sizes", "rows")}},
-        not_run=0 if ended else found.not_run,
-        estimates=tuple(at_any_time(instrument.measure(one.name), one, table, until)
-                        for one in found.estimates),
+        not_run=0 if ended else result.not_run,
+        estimates=tuple(at_any_time(instrument.measure(estimate.name), estimate, table, until)
+                        for estimate in result.estimates),
         with_masked=(),
         stopped=stopped,
     )  # fmt: skip
-    one = found[until.measure] if until.measure else None
-    said = of_stopped(instrument, stopped, one, found.side.run)
-    return replace(found, verdict=said)
+    estimate = result[until.measure] if until.measure else None
+    verdict = of_stopped(instrument, stopped, estimate, result.side.run)
+    return replace(result, verdict=verdict)
 
 
 def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices | None) -> Report:
@@ -252,9 +258,9 @@ def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices
         clusters=totals.clusters(),
         groups={},
         rows_by_group={
-            value: totals.rows_in(one.column, value)
-            for one in instrument.groups
-            for value in totals.values_of(one.column)
+            value: totals.rows_in(grouping.column, value)
+            for grouping in instrument.groups
+            for value in totals.values_of(grouping.column)
         },
         sums=totals.sums(),
         tally=totals.tally(),
@@ -270,7 +276,7 @@ def _failed_item(run: RunReader, failed: Mapping[str, int]) -> str | None:
     """Give the id of the first item that failed for the most frequent reason."""
     if not failed:
         return None
-    reason = max(failed, key=lambda one: failed[one])
+    reason = max(failed, key=lambda cause: failed[cause])
     rows = run.results().filter(pl.col("reason") == reason).select("item_id").head(1).collect()
     return str(rows["item_id"][0]) if len(rows) else None
 
@@ -278,12 +284,12 @@ def _failed_item(run: RunReader, failed: Mapping[str, int]) -> str | None:
 def estimates_over_all(instrument: Scored, totals: RunTotals) -> tuple[Estimate, ...]:
     """Estimate every measure over all items. The primary bias scores are tested together: p-values
     after Holm over them, and intervals at the levels at which Holm decides."""
-    own = {m.name: instrument.estimate_of(m.name) for m in instrument.measures}
-    scores = [m for m in instrument.primary() if m.null is not None and own[m.name] is None]
+    custom = {m.name: instrument.estimate_of(m.name) for m in instrument.measures}
+    scores = [m for m in instrument.primary() if m.null is not None and custom[m.name] is None]
     tested = totals.tested([(m, reach(instrument, m), {}) for m in scores])
-    known = {one.name: one for one in tested}
+    by_name = {estimate.name: estimate for estimate in tested}
     return tuple(
-        own[m.name] or known.get(m.name) or totals.estimate(m, reach(instrument, m))
+        custom[m.name] or by_name.get(m.name) or totals.estimate(m, reach(instrument, m))
         for m in instrument.measures
     )
 
@@ -308,9 +314,9 @@ def made_by(instrument: Scored, run: RunReader) -> None:
     """Refuse a run that another instrument made."""
     maker = run.record.source.get("benchmark")
     if maker != instrument.name:
-        known = f"`evenhand measure {maker}`" if maker else "another command"
+        command = f"`evenhand measure {maker}`" if maker else "another command"
         raise UserError(
-            f"{run.path} was made by {known}, not by `evenhand measure {instrument.name}`"
+            f"{run.path} was made by {command}, not by `evenhand measure {instrument.name}`"
         )
 
 
@@ -319,25 +325,30 @@ def groups_of(instrument: Scored, totals: RunTotals) -> Groups:
     folder of before it was known. A measure that has a value for "no bias" gets a p-value with
     Holm over the groups of all groupings at once, because all of them were looked at, and its
     intervals are at the errors at which Holm decides."""
-    values = {one.column: one.ordered(totals.values_of(one.column)) for one in instrument.groups}
-    found: dict[tuple[str, str, str], Estimate] = {}
+    values = {
+        grouping.column: grouping.ordered(totals.values_of(grouping.column))
+        for grouping in instrument.groups
+    }
+    results: dict[tuple[str, str, str], Estimate] = {}
     for measure in instrument.measures:
-        columns = [one.column for one in instrument.groups if measure.name in one.measures]
+        columns = [
+            grouping.column for grouping in instrument.groups if measure.name in grouping.measures
+        ]
         places = [(column, value) for column in columns for value in values[column]]
         far = 2 * reach(instrument, measure)  # our choice: a group is small, so twice is asked
         where = [{column: value} for column, value in places]
         estimates = (
-            [totals.estimate(measure, far, **one) for one in where]
+            [totals.estimate(measure, far, **group) for group in where]
             if measure.null is None
-            else totals.tested([(measure, far, one) for one in where])
+            else totals.tested([(measure, far, group) for group in where])
         )
         for (column, value), estimate in zip(places, estimates, strict=True):
-            found[column, value, measure.name] = estimate
+            results[column, value, measure.name] = estimate
     return {
-        one.column: {
-            value: tuple(found[one.column, value, name] for name in one.measures)
-            for value in values[one.column]
+        grouping.column: {
+            value: tuple(results[grouping.column, value, name] for name in grouping.measures)
+            for value in values[grouping.column]
         }
-        for one in instrument.groups
-        if values[one.column]
+        for grouping in instrument.groups
+        if values[grouping.column]
     }

@@ -100,12 +100,12 @@ class Reproduction(Shown):
     @property
     def below_floor(self) -> bool:
         """Too little could be scored in at least one of the runs."""
-        asked = [(one.scored, one.items - one.not_run) for one in self.runs]
-        return any(scored < COVERAGE_FLOOR * n for scored, n in asked)
+        counts = [(run.scored, run.items - run.not_run) for run in self.runs]
+        return any(scored < COVERAGE_FLOOR * n for scored, n in counts)
 
     def cell(self, model: str, row: str, column: str) -> Ours:
         """Give our number of a model, by the titles of its row and column."""
-        cells = next(one.cells for one in self.ours if one.model == model)
+        cells = next(result.cells for result in self.ours if result.model == model)
         return cells[self.rows.index(row)][self.columns.index(column)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,20 +113,22 @@ class Reproduction(Shown):
 
     def frame(self) -> pl.DataFrame:
         """Give one row per number: the paper's, whose source begins with "paper: ", and ours."""
-        found: list[tuple[Any, ...]] = []
+        records: list[tuple[Any, ...]] = []
         for i, row in enumerate(self.rows):
             for j, column in enumerate(self.columns):
-                for said in self.published:
-                    value = number(said.cells[i][j])
+                for printed in self.published:
+                    value = number(printed.cells[i][j])
                     nothing = (None, None, 0, "", 0, None, None)
-                    found.append((row, column, f"paper: {said.system}", value, *nothing))
-                for one in self.ours:
-                    mine = one.cells[i][j]
+                    records.append((row, column, f"paper: {printed.system}", value, *nothing))
+                for result in self.ours:
+                    mine = result.cells[i][j]
                     worst = bounds_in_columns(mine.bounds)
                     ends = (mine.value, mine.low, mine.high, mine.n, mine.why)
-                    found.append((row, column, one.model, *ends, *(worst[k] for k in _FLAT[-3:])))
+                    records.append(
+                        (row, column, result.model, *ends, *(worst[k] for k in _FLAT[-3:]))
+                    )
         numbers = dict.fromkeys(("value", "low", "high", "worst_low", "worst_high"), pl.Float64)
-        return pl.DataFrame(found, schema=_FLAT, schema_overrides=numbers, orient="row")
+        return pl.DataFrame(records, schema=_FLAT, schema_overrides=numbers, orient="row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,55 +154,55 @@ class Catalogue(Shown):
     @property
     def results(self) -> tuple[Entry, ...]:
         """The tables and figures that hold measured numbers."""
-        return tuple(one for one in self.entries if one.result)
+        return tuple(entry for entry in self.entries if entry.result)
 
     @property
     def share(self) -> float:
         """How many of the results can be run, given what they need."""
-        return sum(one.runnable for one in self.results) / len(self.results)
+        return sum(entry.runnable for entry in self.results) / len(self.results)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"tables": [asdict(one) for one in self.entries], "share_runnable": self.share}
+        return {"tables": [asdict(entry) for entry in self.entries], "share_runnable": self.share}
 
     def frame(self) -> pl.DataFrame:
-        return pl.DataFrame([asdict(one) for one in self.entries])
+        return pl.DataFrame([asdict(entry) for entry in self.entries])
 
 
 def catalogue(papers: Sequence[str] = PAPERS) -> Catalogue:
     """List the tables and figures of papers, in the order of each."""
-    found = [
+    entries = [
         _entry(paper, name)
         for paper in map(paper_named, papers)
         for name in paper.order
     ]  # fmt: skip
-    return Catalogue(entries=tuple(found))
+    return Catalogue(entries=tuple(entries))
 
 
 def _entry(paper: Paper, name: str) -> Entry:
     table = paper.table(name)
-    one: Table | Figure = table or next(one for one in paper.figures if one.table == name)
+    exhibit: Table | Figure = table or next(fig for fig in paper.figures if fig.table == name)
     return Entry(
         paper=paper.name,
         table=name,
-        title=one.title,
-        where=one.where,
-        result=table is not None or (isinstance(one, Figure) and one.result),
+        title=exhibit.title,
+        where=exhibit.where,
+        result=table is not None or (isinstance(exhibit, Figure) and exhibit.result),
         runnable=table is not None and not table.reason,
-        needs=one.needs,
-        reason=one.reason,
+        needs=exhibit.needs,
+        reason=exhibit.reason,
     )
 
 
 def in_words(needs: Sequence[str]) -> str:
     """Say what a table needs."""
-    return "; ".join(NEEDS[one] for one in needs) or "nothing"
+    return "; ".join(NEEDS[need] for need in needs) or "nothing"
 
 
 def reproduction(
     paper: Paper,
     table: Table,
     size: Size,
-    found: Mapping[tuple[str, str], Found],
+    results: Mapping[tuple[str, str], Found],
     missing: Mapping[tuple[str, str], str],
     models: Sequence[str],
 ) -> Reproduction:
@@ -208,17 +210,17 @@ def reproduction(
     says why a run is not there."""
     cells = {
         model: tuple(
-            tuple(_ours(table.address(row, column), model, found, missing)
+            tuple(_ours(table.address(row, column), model, results, missing)
                   for column in table.columns)
             for row in table.rows
         )
         for model in models
     }  # fmt: skip
     ran = [
-        _ran(model, name, found[model, name])
+        _ran(model, name, results[model, name])
         for model in models
         for name in table.runs()
-        if (model, name) in found
+        if (model, name) in results
     ]
     whys = [f"{model}: {name} is not run: {missing[model, name]}"
             for model in models for name in table.runs() if (model, name) in missing]  # fmt: skip
@@ -229,11 +231,11 @@ def reproduction(
         where=table.where,
         shows=table.shows,
         size=size,
-        rows=tuple(one.title for one in table.rows),
-        columns=tuple(one.title for one in table.columns),
+        rows=tuple(row.title for row in table.rows),
+        columns=tuple(column.title for column in table.columns),
         published=tuple(
-            Printed(system=one.system, cells=tuple(map(tuple, one.cells())))
-            for one in table.published
+            Printed(system=printed.system, cells=tuple(map(tuple, printed.cells())))
+            for printed in table.published
         ),
         read_off=table.read_off,
         ours=tuple(OfModel(model=model, cells=cells[model]) for model in models),
@@ -244,24 +246,26 @@ def reproduction(
 
 
 def _ours(
-    asked: Line,
+    line: Line,
     model: str,
-    found: Mapping[tuple[str, str], Found],
+    results: Mapping[tuple[str, str], Found],
     missing: Mapping[tuple[str, str], str],
 ) -> Ours:
-    if asked.run is None or asked.measure is None:
+    if line.run is None or line.measure is None:
         return Ours(why="not measured here")
-    place = (model, asked.run)
-    if place not in found:
-        return Ours(why="not run" if place not in missing else "not run, see above")
-    one = estimate_of(found[place], asked.measure, asked.group)
-    times = asked.times or 1.0
-    if one.value is None:
-        return Ours(n=one.n, why=one.undefined or "no value")
-    low, high = (None if end is None else times * end for end in (one.low, one.high))
-    alike = "no spread" if one.undefined == NO_SPREAD else ""
-    bounds = one.bounds and _scaled(one.bounds, times)
-    return Ours(value=times * one.value, low=low, high=high, n=one.n, why=alike, bounds=bounds)
+    key = (model, line.run)
+    if key not in results:
+        return Ours(why="not run" if key not in missing else "not run, see above")
+    estimate = estimate_of(results[key], line.measure, line.group)
+    times = line.times or 1.0
+    if estimate.value is None:
+        return Ours(n=estimate.n, why=estimate.undefined or "no value")
+    low, high = (None if end is None else times * end for end in (estimate.low, estimate.high))
+    alike = "no spread" if estimate.undefined == NO_SPREAD else ""
+    bounds = estimate.bounds and _scaled(estimate.bounds, times)
+    return Ours(
+        value=times * estimate.value, low=low, high=high, n=estimate.n, why=alike, bounds=bounds
+    )
 
 
 def _scaled(bounds: Bounds, times: float, shift: float = 0.0) -> Bounds:
@@ -271,22 +275,22 @@ def _scaled(bounds: Bounds, times: float, shift: float = 0.0) -> Bounds:
     return Bounds(missing=bounds.missing, low=low, high=high)
 
 
-def estimate_of(found: Found, measure: str, group: str | None) -> Estimate:
+def estimate_of(result: Found, measure: str, group: str | None) -> Estimate:
     """Find a number of a run, over all items or of a group; one that the run has no item for is
     without a value."""
     if measure == ITEMS:
-        return Estimate(name=measure, value=_items(found, group))
+        return Estimate(name=measure, value=_items(result, group))
     if measure.startswith(REFINED):
-        return _refined(found, int(measure.removeprefix(REFINED)), group)
-    if isinstance(found, Audit):
-        return _of_judge(found.more, measure, group)
+        return _refined(result, int(measure.removeprefix(REFINED)), group)
+    if isinstance(result, Audit):
+        return _of_judge(result.more, measure, group)
     if group is None:
-        estimates: Sequence[Estimate] = found.estimates
+        estimates: Sequence[Estimate] = result.estimates
     else:
-        by_value = [values[group] for values in found.groups.values() if group in values]
-        estimates = [one for part in by_value for one in part]
-    one = next((one for one in estimates if one.name == measure), None)
-    return one or Estimate(name=measure, value=None, undefined="no item of it")
+        by_value = [values[group] for values in result.groups.values() if group in values]
+        estimates = [estimate for part in by_value for estimate in part]
+    estimate = next((estimate for estimate in estimates if estimate.name == measure), None)
+    return estimate or Estimate(name=measure, value=None, undefined="no item of it")
 
 
 def _of_judge(more: Mapping[str, Any], measure: str, group: str | None) -> Estimate:
@@ -296,18 +300,18 @@ def _of_judge(more: Mapping[str, Any], measure: str, group: str | None) -> Estim
     sign, shift = 1.0, 0.0
     if name == "mean":
         means = more["figures"]["means"]
-        rows = [one for one in means if (one["label"], one["metric"]) == (group, metric)]
+        rows = [row for row in means if (row["label"], row["metric"]) == (group, metric)]
     elif name == "difference":
         label, _, other = (group or "").partition(" - ")
-        gaps = {(one["label"], one["other"]): one for one in more["figures"]["differences"]}
+        gaps = {(row["label"], row["other"]): row for row in more["figures"]["differences"]}
         sign = 1.0 if (label, other) in gaps else -1.0
-        found = gaps.get((label, other) if sign > 0 else (other, label))
-        rows = [found] if found else []
+        difference = gaps.get((label, other) if sign > 0 else (other, label))
+        rows = [difference] if difference else []
     else:  # the audit has what a label adds to one half
         shift = 0.5
-        alone = [one for one in more["exploratory"] if one["against"] == "all others"]
-        wins = [one for one in alone if (one["label"], one["value"]) == (group, "win")]
-        rows = [{**one, "value": one["estimate"], "n": one["cells"]} for one in wins]
+        alone = [row for row in more["exploratory"] if row["against"] == "all others"]
+        wins = [row for row in alone if (row["label"], row["value"]) == (group, "win")]
+        rows = [{**row, "value": row["estimate"], "n": row["cells"]} for row in wins]
     if not rows or rows[0]["value"] is None:
         why = (rows[0]["undefined"] if rows else None) or "not asked about"
         return Estimate(name=measure, value=None, undefined=why)
@@ -316,16 +320,16 @@ def _of_judge(more: Mapping[str, Any], measure: str, group: str | None) -> Estim
     ]
     low, high = ends if sign > 0 else ends[::-1]
     value = sign * rows[0]["value"] + shift
-    given = rows[0].get("bounds")
-    bounds = _scaled(Bounds(**given), sign, shift) if given else None
+    raw_bounds = rows[0].get("bounds")
+    bounds = _scaled(Bounds(**raw_bounds), sign, shift) if raw_bounds else None
     return Estimate(name=measure, value=value, low=low, high=high, n=rows[0]["n"], bounds=bounds)
 
 
-def _refined(found: Found, times: int, group: str | None) -> Estimate:
+def _refined(result: Found, times: int, group: str | None) -> Estimate:
     """Read how many items were refined so many times. The table ends with the first iteration that
     nobody reached: what holds of it holds of the later ones."""
     name = f"{REFINED}{times}"
-    table = found.section("refined")
+    table = result.section("refined")
     if table is None:
         return Estimate(name=name, value=None, undefined="its method sends no draft back")
     rows = [row for row in table.rows if row[0] == (group or "all")]
@@ -339,21 +343,21 @@ def _refined(found: Found, times: int, group: str | None) -> Estimate:
     return Estimate(name=name, value=value, low=low, high=high, n=int(n or 0), bounds=bounds)
 
 
-def _items(found: Found, group: str | None) -> float | None:
+def _items(result: Found, group: str | None) -> float | None:
     """Count the items of a run, or of a group of them."""
-    if isinstance(found, Audit):
-        return None if found.coverage is None else found.coverage.n
-    return found.coverage.n if group is None else found.rows_by_group.get(group, 0)
+    if isinstance(result, Audit):
+        return None if result.coverage is None else result.coverage.n
+    return result.coverage.n if group is None else result.rows_by_group.get(group, 0)
 
 
-def _ran(model: str, name: str, found: Found) -> Ran:
-    if isinstance(found, Report):
-        method, items, coverage = found.side.method, found.source["items"], found.coverage
-        not_run = found.not_run
+def _ran(model: str, name: str, result: Found) -> Ran:
+    if isinstance(result, Report):
+        method, items, coverage = result.side.method, result.source["items"], result.coverage
+        not_run = result.not_run
     else:
-        if found.coverage is None:
+        if result.coverage is None:
             raise UserError(f"{name}: this audit does not say how much it could score")
-        method, coverage = found.more["method"], found.coverage
+        method, coverage = result.more["method"], result.coverage
         items, not_run = coverage.n, 0
     return Ran(
         model=model,
@@ -362,15 +366,17 @@ def _ran(model: str, name: str, found: Found) -> Ran:
         items=items,
         scored=coverage.scored,
         not_run=not_run,
-        sample=_sample(found),
+        sample=_sample(result),
     )
 
 
-def _sample(found: Found) -> str:
+def _sample(result: Found) -> str:
     """How a run drew its items, from its own record: "per_category 4, seed 0"."""
-    drawn = found.source.get("sampling") if isinstance(found, Report) else None
-    if not isinstance(drawn, Mapping):
+    sampling = result.source.get("sampling") if isinstance(result, Report) else None
+    if not isinstance(sampling, Mapping):
         return ""
-    plain = {name: value for name, value in sorted(drawn.items()) if isinstance(value, str | int)}
-    said = [name if value is True else f"{name} {value}" for name, value in plain.items()]
-    return ", ".join([*said, *(name for name in sorted(drawn) if name not in plain)])
+    plain = {
+        name: value for name, value in sorted(sampling.items()) if isinstance(value, str | int)
+    }
+    parts = [name if value is True else f"{name} {value}" for name, value in plain.items()]
+    return ", ".join([*parts, *(name for name in sorted(sampling) if name not in plain)])

@@ -14,7 +14,7 @@ MASKED = "masked"
 
 def keys_of(instrument: Scored, groups: Sequence[Grouping] | None = None) -> list[str]:
     """List the columns that rows are summed by: groups and clusters."""
-    grouped = [one.column for one in (instrument.groups if groups is None else groups)]
+    grouped = [grouping.column for grouping in (instrument.groups if groups is None else groups)]
     return list(dict.fromkeys([MASKED, *grouped, "cluster", *instrument.also_clusters]))
 
 
@@ -29,8 +29,8 @@ def row_values(outcomes: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
     if numbers.keys() <= set(outcomes.columns):
         return outcomes  # they are such rows already: means over several runs
     further = [name for name in (instrument.transitions, instrument.covered_by) if name]
-    named = dict.fromkeys(["item_id", "state", *keys_of(instrument), *further])
-    return outcomes.select(*named, **numbers)
+    names = dict.fromkeys(["item_id", "state", *keys_of(instrument), *further])
+    return outcomes.select(*names, **numbers)
 
 
 def values_per_item(instrument: Scored, run: RunReader) -> pl.DataFrame:
@@ -76,6 +76,6 @@ def _missing_in_parts(measure: Measure) -> dict[str, pl.Expr]:
     """A missing row belongs to a share if what is known of it does not say otherwise."""
     lost = _is_missing(measure)
     return {
-        f"{missing_of(measure)}{place}": lost & (below.cast(pl.Float64) != 0).fill_null(True)
-        for place, below in enumerate(measure.statistic.denominators())
+        f"{missing_of(measure)}{index}": lost & (below.cast(pl.Float64) != 0).fill_null(True)
+        for index, below in enumerate(measure.statistic.denominators())
     }

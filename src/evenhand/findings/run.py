@@ -82,5 +82,5 @@ def _names(column: pl.Series) -> list[str]:
 
 
 def _named(column: str, name: str) -> pl.Expr:
-    found = pl.element().filter(pl.element().struct.field("name") == name)
-    return pl.col(column).list.eval(found.struct.field("value")).list.first()
+    matches = pl.element().filter(pl.element().struct.field("name") == name)
+    return pl.col(column).list.eval(matches.struct.field("value")).list.first()

@@ -106,8 +106,8 @@ class Scored:
         """Give the measures that a gate judges where a check names none: the harm, or else the
         first primary one. `group` is the column and the value that the check is about."""
         del group
-        name = self.harm or next((one.name for one in self.primary()), None)
-        return tuple(one for one in self.measures if one.name == name)
+        name = self.harm or next((measure.name for measure in self.primary()), None)
+        return tuple(measure for measure in self.measures if measure.name == name)
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Score rows of results, whose facts are columns of their declared type already."""
@@ -178,7 +178,7 @@ class Scored:
 
     def measure(self, name: str) -> Measure:
         """Give the measure of this name."""
-        return next(one for one in self.measures if one.name == name)
+        return next(measure for measure in self.measures if measure.name == name)
 
     def compared_with(self) -> tuple[str, ...]:
         """The methods that every other one is held against. The first is the plain prompt. A vote
@@ -189,7 +189,7 @@ class Scored:
         return (*plain, "self_consistency") if "choice" in self.columns else plain
 
     def primary(self) -> tuple[Measure, ...]:
-        return tuple(one for one in self.measures if one.role == "primary")
+        return tuple(measure for measure in self.measures if measure.role == "primary")
 
 
 def outcome_batches(
@@ -224,11 +224,15 @@ def with_facts(rows: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
     exploding them would hold all of them at once. A fact that has the name of a column of the
     results, such as "text", becomes `tag.text`.
     """
-    named = pl.col("tags").list.eval(pl.element().struct.field("name")).list.join(",")
-    kinds = rows.select(named)["tags"].unique().to_list()
+    tag_names = pl.col("tags").list.eval(pl.element().struct.field("name")).list.join(",")
+    kinds = rows.select(tag_names)["tags"].unique().to_list()
     alike = len(kinds) == 1
-    known = [set(kind.split(",")) if kind else set() for kind in kinds]
-    names = kinds[0].split(",") if alike and kinds[0] else sorted(set.intersection(*known, *known))
+    tag_sets = [set(kind.split(",")) if kind else set() for kind in kinds]
+    names = (
+        kinds[0].split(",")
+        if alike and kinds[0]
+        else sorted(set.intersection(*tag_sets, *tag_sets))
+    )
     missing = sorted(set(instrument.facts) - set(names) - set(instrument.later_facts))
     if missing and len(rows):
         raise UserError(
@@ -245,12 +249,12 @@ def with_facts(rows: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
     return rows.with_columns(**values).drop("tags")
 
 
-def _by_place(place: int) -> pl.Expr:
-    return pl.col("tags").list.get(place).struct[1]
+def _by_place(index: int) -> pl.Expr:
+    return pl.col("tags").list.get(index).struct[1]
 
 
 def _by_name(name: str) -> pl.Expr:
     """The tag of this name, where items have other tags beside it: slower, and seldom."""
     element = pl.element()
-    kept = element.filter(element.struct.field("name") == name).struct.field("value")
-    return pl.col("tags").list.eval(kept).list.first()
+    matching = element.filter(element.struct.field("name") == name).struct.field("value")
+    return pl.col("tags").list.eval(matching).list.first()

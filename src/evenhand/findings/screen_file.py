@@ -32,11 +32,18 @@ class Promised(Part):
     unscored: _Count
 
     @classmethod
-    def of(cls, one: Promise) -> "Promised":
+    def of(cls, promise: Promise) -> "Promised":
         """Give the promise of a calibration in the form that the file keeps."""
-        group = None if one.group is None else str(one.group)
-        return cls(kind=one.kind, group=group, at_most=one.at_most, confidence=one.confidence,
-                   labels=one.labels, needs=one.needs, unscored=one.unscored)  # fmt: skip
+        group = None if promise.group is None else str(promise.group)
+        return cls(
+            kind=promise.kind,
+            group=group,
+            at_most=promise.at_most,
+            confidence=promise.confidence,
+            labels=promise.labels,
+            needs=promise.needs,
+            unscored=promise.unscored,
+        )
 
     @property
     def lacks(self) -> int:
@@ -114,7 +121,7 @@ class ScreenFile(Sealed):
     @property
     def refused(self) -> tuple[Promised, ...]:
         """List the promises that were asked for and cannot be made."""
-        return tuple(one for one in self.promises if one.asked_for and one.lacks)
+        return tuple(promise for promise in self.promises if promise.asked_for and promise.lacks)
 
     def require(self, name: str, described: dict[str, Any], where: object) -> None:
         """Refuse a scorer that is not the one of the calibration, by its version or settings."""
@@ -142,14 +149,14 @@ def read_screen(path: Path) -> ScreenFile:
         if not path.is_file():  # a pipe would be waited for
             raise UserError(f"there is no screen file {path}; {again}")
         data = path.read_bytes()
-        found = ScreenFile.model_validate(orjson.loads(data))
+        screen = ScreenFile.model_validate(orjson.loads(data))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}") from None
     except (orjson.JSONDecodeError, ValidationError):
         raise UserError(f"{path} is no screen file that this evenhand reads; {again}") from None
-    if not found.is_intact(data):
+    if not screen.is_intact(data):
         raise UserError(
             f"{path} does not match its checksum: it was changed after it was made; bring it back "
             "as it was, or run `evenhand screen calibrate` again"
         )
-    return found
+    return screen

@@ -66,7 +66,7 @@ def screen_plan(file: ScreenFile, texts: int, price: Price, harmful: float | Non
     if harmful is not None:
         sent = _mixed(file, harmful)
     elif file.reference.of == "traffic":
-        scores = [math.nan if one is None else one for one in file.reference.scores]
+        scores = [math.nan if score is None else score for score in file.reference.scores]
         judged = file.screen.routes(scores).count("judge")
         sent = _sent(wilson(judged, len(scores)), f"{len(scores):,} texts of traffic")
     else:
@@ -77,8 +77,8 @@ def screen_plan(file: ScreenFile, texts: int, price: Price, harmful: float | Non
     return ScreenPlan(texts=texts, price=price, sent=sent)
 
 
-def _sent(found: Proportion, basis: str) -> Sent:
-    return Sent(share=found.estimate, low=found.low, high=found.high, basis=basis)
+def _sent(proportion: Proportion, basis: str) -> Sent:
+    return Sent(share=proportion.estimate, low=proportion.low, high=proportion.high, basis=basis)
 
 
 def _mixed(file: ScreenFile, harmful: float) -> Sent:
@@ -93,8 +93,8 @@ def _mixed(file: ScreenFile, harmful: float) -> Sent:
         ends.append(wilson(round(share * count), count))
     bad, good = ends
 
-    def mix(one: float, other: float) -> float:
-        return harmful * one + (1 - harmful) * other
+    def mix(of_harmful: float, of_clean: float) -> float:
+        return harmful * of_harmful + (1 - harmful) * of_clean
 
     return Sent(
         share=mix(bad.estimate, good.estimate),

@@ -80,8 +80,8 @@ class Counted:
 
     def coverage(self, texts: int) -> Coverage:
         """The texts with a verdict among all."""
-        known = texts - sum(self.failed.values())
-        return Coverage(n=texts, scored=known, by_reason=self.failed)
+        scored = texts - sum(self.failed.values())
+        return Coverage(n=texts, scored=scored, by_reason=self.failed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +103,8 @@ class Screened(Shown):
         promised."""
         if self.alarm is not None:
             return False
-        made = any(one.asked_for and not one.lacks for one in self.promises)
-        return None if not made or self.look is None or self.look.open else True
+        promised = any(promise.asked_for and not promise.lacks for promise in self.promises)
+        return None if not promised or self.look is None or self.look.open else True
 
     @property
     def judged(self) -> int:
@@ -125,23 +125,23 @@ class Screened(Shown):
         return self.counted.coverage(self.texts)
 
     def to_dict(self) -> dict[str, Any]:
-        made = self.counted
+        counts = self.counted
         return {
             "run": self.run,
             "screen": self.file,
             "judge": self.judge,
             "texts": self.texts,
-            "called_clean": made.called_clean,
-            "called_harmful": made.called_harmful,
+            "called_clean": counts.called_clean,
+            "called_harmful": counts.called_harmful,
             "judged": self.judged,
-            "judged_clean": made.judged_clean,
-            "judged_harmful": made.judged_harmful,
-            "without_a_score": made.unscored,
+            "judged_clean": counts.judged_clean,
+            "judged_harmful": counts.judged_harmful,
+            "without_a_score": counts.unscored,
             "failed": self.failed,
-            "failed_by_reason": made.failed,
+            "failed_by_reason": counts.failed,
             "coverage": self.coverage.coverage,
             "sent_to_the_judge": self.sent if self.texts else None,
-            "promises": [one.model_dump() for one in self.promises],
+            "promises": [promise.model_dump() for promise in self.promises],
             "drift": self.look
             and {
                 **self.look.model_dump(exclude={"places", "places_at_worst"}),
@@ -155,23 +155,23 @@ def counted(run: RunReader) -> Counted:
     """Count what a finished run decided, while its results stream by. The score of a text that
     failed is not kept; that of one without a score is missing, and counts where scores are
     compared."""
-    made, failed, unscored = Counter[tuple[str, bool]](), Counter[str](), 0
+    counts, failed, unscored = Counter[tuple[str, bool]](), Counter[str](), 0
     scores, every = list[float | None](), max(1, math.ceil(run.planned / _MOST_SCORES))
     unknown = 0
     for batch in run.result_batches(["position", "reason", "stopped", "scores_after"]):
         rows = batch.with_columns(score=_named("screen"), harmful=_named("harmful") > 0)
         failed.update(rows["reason"].drop_nulls())
         verdicts = rows.filter(pl.col("reason").is_null())
-        made.update(zip(verdicts["stopped"], verdicts["harmful"], strict=True))
+        counts.update(zip(verdicts["stopped"], verdicts["harmful"], strict=True))
         unscored += verdicts["score"].null_count()
         taken = rows.filter(pl.col("position") % every == 0)
         scores += taken.filter(pl.col("reason").is_null())["score"].to_list()
         unknown += taken["reason"].count()
     return Counted(
-        called_clean=made[_CLEAN, False],
-        called_harmful=made[_HARMFUL, True],
-        judged_clean=made[_JUDGED, False],
-        judged_harmful=made[_JUDGED, True],
+        called_clean=counts[_CLEAN, False],
+        called_harmful=counts[_HARMFUL, True],
+        judged_clean=counts[_JUDGED, False],
+        judged_harmful=counts[_JUDGED, True],
         unscored=unscored,
         failed=dict(sorted(failed.items())),
         scores=scores,
@@ -179,69 +179,75 @@ def counted(run: RunReader) -> Counted:
     )
 
 
-def look_at(file: ScreenFile, made: Counted, before: Sequence[Look], **about: str) -> Look:
+def look_at(file: ScreenFile, counts: Counted, before: Sequence[Look], **about: str) -> Look:
     """Hold the scores of a run, and of all looks before it, against those of the calibration.
 
     A text that failed went to the judge, and what it scored is not kept. So there are two answers:
     with scores for them at even steps of the calibration's own that go to the judge, so that a
     judge that is down is no drift; and with none, so that failures hide no drift either."""
-    known = [one for one in file.reference.scores if one is not None]
-    routes = zip(known, file.screen.routes(known), strict=True)
-    sent = sorted(one for one, route in routes if route == "judge")
-    filled = [sent[len(sent) * place // made.unknown] if sent else None
-              for place in range(made.unknown)]  # fmt: skip
-    now = _places(file, [*made.scores, *filled])
-    at_worst = _places(file, [*made.scores, *[None] * made.unknown])
+    calibration = [score for score in file.reference.scores if score is not None]
+    routes = zip(calibration, file.screen.routes(calibration), strict=True)
+    sent = sorted(score for score, route in routes if route == "judge")
+    filled = [sent[len(sent) * step // counts.unknown] if sent else None
+              for step in range(counts.unknown)]  # fmt: skip
+    now = _places(file, [*counts.scores, *filled])
+    at_worst = _places(file, [*counts.scores, *[None] * counts.unknown])
     then = _numbers(file.reference.scores)
-    looks = [*(one.places for one in before), now]
-    at_worst_looks = [*(one.places_at_worst for one in before), at_worst]
-    found = has_drifted(then, [_scores_at(file, one) for one in looks])
-    worst = has_drifted(then, [_scores_at(file, one) for one in at_worst_looks])
-    return Look(screen=file.sha256, number=len(before) + 1, scores=found.new, pooled=found.pooled,
-                places=now, places_at_worst=at_worst, p_value=found.p_value,
-                p_at_worst=worst.p_value, level=found.level, power=power_of(file, found),
+    looks = [*(look.places for look in before), now]
+    at_worst_looks = [*(look.places_at_worst for look in before), at_worst]
+    drift = has_drifted(then, [_scores_at(file, places) for places in looks])
+    worst = has_drifted(then, [_scores_at(file, places) for places in at_worst_looks])
+    return Look(screen=file.sha256, number=len(before) + 1, scores=drift.new, pooled=drift.pooled,
+                places=now, places_at_worst=at_worst, p_value=drift.p_value,
+                p_at_worst=worst.p_value, level=drift.level, power=power_of(file, drift),
                 **about)  # fmt: skip
 
 
-def power_of(file: ScreenFile, found: Drift) -> float:
+def power_of(file: ScreenFile, drift: Drift) -> float:
     """Give the chance of having seen a promise that is broken: our choice, that half of the texts
     which the screen did not call clean at calibration now score below its lower cut-off. It is 1
     where nothing is called clean."""
     if file.low is None:
         return 1.0
     routes = file.screen.routes(_numbers(file.reference.scores))
-    kept = len(routes) - routes.count("clean")
-    return found.power(kept / len(routes) / 2) if routes else 0.0
+    remaining = len(routes) - routes.count("clean")
+    return drift.power(remaining / len(routes) / 2) if routes else 0.0
 
 
 def _numbers(scores: Sequence[float | None]) -> list[float]:
-    return [math.nan if one is None else one for one in scores]
+    return [math.nan if score is None else score for score in scores]
 
 
 def _places(file: ScreenFile, scores: Sequence[float | None]) -> list[int]:
     """Count scores by their place among the calibration's: below the first, at it, between it and
     the next, at that, and so on; at the end those that are missing. The distance of two
     distributions depends on nothing else, so that no more is kept of a run."""
-    known = _known(file)
-    values = np.array([one for one in scores if one is not None], dtype=np.float64)
-    at = np.searchsorted(known, values, "left") + np.searchsorted(known, values, "right")
-    counts = np.bincount(at, minlength=2 * known.size + 1).tolist()
+    calibration = _known(file)
+    values = np.array([score for score in scores if score is not None], dtype=np.float64)
+    at = np.searchsorted(calibration, values, "left") + np.searchsorted(
+        calibration, values, "right"
+    )
+    counts = np.bincount(at, minlength=2 * calibration.size + 1).tolist()
     return [*counts, len(scores) - values.size]
 
 
 def _scores_at(file: ScreenFile, counts: Sequence[int]) -> FloatArray:
     """Give scores at these places: the calibration's own, values between them, and NaN."""
-    known = _known(file)
-    ends = np.concatenate([[known[0] - 1], known, [known[-1] + 1]]) if known.size else np.zeros(2)
-    stand_for = np.empty(2 * known.size + 2)
+    calibration = _known(file)
+    ends = (
+        np.concatenate([[calibration[0] - 1], calibration, [calibration[-1] + 1]])
+        if calibration.size
+        else np.zeros(2)
+    )
+    stand_for = np.empty(2 * calibration.size + 2)
     stand_for[:-1:2] = (ends[:-1] + ends[1:]) / 2
-    stand_for[1:-1:2] = known
+    stand_for[1:-1:2] = calibration
     stand_for[-1] = math.nan
     return np.repeat(stand_for, counts)
 
 
 def _known(file: ScreenFile) -> FloatArray:
-    return np.unique([one for one in file.reference.scores if one is not None])
+    return np.unique([score for score in file.reference.scores if score is not None])
 
 
 def _named(name: str) -> pl.Expr:

@@ -50,13 +50,13 @@ class Until:
     @classmethod
     def of(cls, run: RunReader) -> "Until | None":
         """Give the plan of a run that may stop early; None of a run of a fixed size."""
-        said = run.record.source.get(KEY)
-        if said is None:
+        plan = run.record.source.get(KEY)
+        if plan is None:
             return None
         try:
-            pairs = {name: (int(most), int(every)) for name, (most, every) in said["rows"].items()}
-            lists = {name: tuple(said[name]) for name in ("order", "sizes")}
-            return cls(**{**said, **lists, "rows": pairs})
+            pairs = {name: (int(most), int(every)) for name, (most, every) in plan["rows"].items()}
+            lists = {name: tuple(plan[name]) for name in ("order", "sizes")}
+            return cls(**{**plan, **lists, "rows": pairs})
         except (AttributeError, KeyError, TypeError, ValueError):
             raise CorruptRun(f"{run.path}/run.json has no plan of a run that may stop") from None
 
@@ -68,7 +68,7 @@ class Until:
     def looks(self, clusters: int) -> list[int]:
         """Give after how many clusters one looks, while the first so many are whole."""
         every = range(self.block, len(self.order) + self.block, self.block)
-        return [end for one in every if (end := min(one, len(self.order))) <= clusters]
+        return [end for count in every if (end := min(count, len(self.order))) <= clusters]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ def rows_planned(
 ) -> tuple[dict[str, tuple[int, int]], dict[str, str]]:
     """Give the rows of each measure by the outcomes of items that nobody has answered, and why the
     others have none. Which rows a measure is about must not depend on answers."""
-    found, reasons = {}, {}
+    rows, reasons = {}, {}
     for measure in instrument.measures:
         why = why_not(instrument, measure) or _chosen_by_answers(measure, unasked)
         if why:
@@ -127,10 +127,10 @@ def rows_planned(
         sizes = summed(unasked, instrument, [measure])[f"{measure.name}:n"].to_list()
         most, every = int(max(sizes, default=0)), int(sum(sizes))
         if every:
-            found[measure.name] = (most, every)
+            rows[measure.name] = (most, every)
         else:
             reasons[measure.name] = "no item is about it"
-    return found, reasons
+    return rows, reasons
 
 
 def _chosen_by_answers(measure: Measure, unasked: pl.DataFrame) -> str:
@@ -147,7 +147,7 @@ def clusters_asked(instrument: Scored, run: RunReader, until: Until) -> pl.DataF
     """Give the clusters of the whole blocks that come first in the drawn order, one row each: its
     name, and of each measure its rows (`:n`) and their sum with what is missing at its smallest
     (`:low`) and at its largest (`:high`)."""
-    measures = [one for one in instrument.measures if one.name in until.rows]
+    measures = [measure for measure in instrument.measures if measure.name in until.rows]
     parts = [summed(batch, instrument, measures) for batch in outcome_batches(instrument, run)]
     plan = pl.DataFrame({"cluster": until.order, "planned": until.sizes})
     if not parts:
@@ -155,8 +155,8 @@ def clusters_asked(instrument: Scored, run: RunReader, until: Until) -> pl.DataF
     sums = pl.concat(parts).group_by("cluster").agg(pl.all().sum())
     placed = plan.join(sums, on="cluster", how="left", maintain_order="left")
     there = placed.select((pl.col("items") >= pl.col("planned")).fill_null(False))["items"]
-    whole = next((place for place, one in enumerate(there) if not one), len(there))
-    looks = until.looks(whole)
+    complete = next((index for index, done in enumerate(there) if not done), len(there))
+    looks = until.looks(complete)
     return placed.head(looks[-1] if looks else 0)
 
 
@@ -164,7 +164,7 @@ def summed(outcomes: pl.DataFrame, instrument: Scored, measures: Sequence[Measur
     """Give the items of each cluster, and of each measure its rows and their sums both ways."""
     if MASKED not in outcomes.columns:
         outcomes = outcomes.with_columns(pl.lit(False).alias(MASKED))
-    sums = [part for one in measures for part in _parts(instrument, one)]
+    sums = [part for measure in measures for part in _parts(instrument, measure)]
     return outcomes.group_by("cluster").agg(pl.len().cast(pl.Int64).alias("items"), *sums)
 
 
@@ -175,10 +175,10 @@ def _parts(instrument: Scored, measure: Measure) -> Iterator[pl.Expr]:
     about = every if measure.where is None else measure.where.fill_null(True)
     if measure.name in instrument.masked:
         about &= ~pl.col(MASKED).fill_null(False)
-    known = pl.col("state") == SCORED
+    scored = pl.col("state") == SCORED
     if measure.lost is not None:
-        known &= ~measure.lost.fill_null(False)
-    value = pl.when(known).then(row_value.cast(pl.Float64))
+        scored &= ~measure.lost.fill_null(False)
+    value = pl.when(scored).then(row_value.cast(pl.Float64))
     yield about.cast(pl.Float64).sum().alias(f"{measure.name}:n")
     for name, end in zip(("low", "high"), measure.range, strict=True):
         filled = pl.when(about).then(value.fill_null(float(end)))
@@ -203,13 +203,13 @@ def _verdict(measure: Measure, table: pl.DataFrame, until: Until) -> tuple[Verdi
     """Say what these clusters decide, and whether fewer cannot have decided more: intervals only
     become narrower, until they have crossed, or all clusters there are give the number itself."""
     try:
-        found = interval(measure, table, until)
+        ends = interval(measure, table, until)
     except Undefined:  # none of these clusters has a row of it
         return OPEN, True
     null = measure.null or 0.0
-    moved = replace(found, low=found.low - null, high=found.high - null)
-    known = until.these and len(table) == len(until.order)
-    return moved.verdict(until.margin), found.low <= found.high and not known
+    moved = replace(ends, low=ends.low - null, high=ends.high - null)
+    complete = until.these and len(table) == len(until.order)
+    return moved.verdict(until.margin), ends.low <= ends.high and not complete
 
 
 def stand(instrument: Scored, run: RunReader, until: Until) -> tuple[Stopped, pl.DataFrame]:
@@ -221,10 +221,10 @@ def stand(instrument: Scored, run: RunReader, until: Until) -> tuple[Stopped, pl
     if looks and until.measure:
         measure = instrument.measure(until.measure)
         verdict, alone = _verdict(measure, table, until)
-        for one in looks if verdict != OPEN or not alone else ():
-            verdict, _ = _verdict(measure, table.head(one), until)
+        for look in looks if verdict != OPEN or not alone else ():
+            verdict, _ = _verdict(measure, table.head(look), until)
             if verdict != OPEN:
-                end = one
+                end = look
                 break
     return placed(until, run, verdict, end), table.head(end)
 
@@ -247,7 +247,9 @@ def placed(until: Until, run: RunReader, verdict: Verdict, clusters: int) -> Sto
     )
 
 
-def at_any_time(measure: Measure, found: Estimate, table: pl.DataFrame, until: Until) -> Estimate:
+def at_any_time(
+    measure: Measure, estimate: Estimate, table: pl.DataFrame, until: Until
+) -> Estimate:
     """Give an estimate with the interval that holds at every look in place of the one of a fixed
     size. What has no such interval has no value either."""
     if measure.name not in until.rows or not len(table):
@@ -258,11 +260,15 @@ def at_any_time(measure: Measure, found: Estimate, table: pl.DataFrame, until: U
         return Estimate(name=measure.name, value=None, undefined=str(reason))
     crossed = ends.low > ends.high
     return replace(
-        found,
+        estimate,
         low=None if crossed else ends.low,
         high=None if crossed else ends.high,
         p=None,
         p_holm=None,
         p_small=None,
-        undefined=_REFUTED if crossed else None if found.value is not None else found.undefined,
+        undefined=_REFUTED
+        if crossed
+        else None
+        if estimate.value is not None
+        else estimate.undefined,
     )

@@ -42,16 +42,16 @@ class AtAnyTime:
 
 def asked_by(instrument: Scored, run: RunReader, until: Until) -> list[str]:
     """Give the clusters of the whole blocks that a run has asked; refuse where there is none."""
-    asked = clusters_asked(instrument, run, until)["cluster"].to_list()
-    if not asked:
+    clusters = clusters_asked(instrument, run, until)["cluster"].to_list()
+    if not clusters:
         raise UserError("no block of this run is whole yet: run the same command again")
-    return asked
+    return clusters
 
 
-def of_clusters(batches: Batches, asked: list[str]) -> Batches:
+def of_clusters(batches: Batches, clusters: list[str]) -> Batches:
     """Yield the rows of these clusters alone."""
     for rows in batches:
-        yield rows.filter(pl.col("cluster").is_in(asked))
+        yield rows.filter(pl.col("cluster").is_in(clusters))
 
 
 def at_any_time(
@@ -64,10 +64,10 @@ def at_any_time(
         raise UserError(
             f"{measure.name} has no interval that holds at every look: leave out `sequential`"
         )
-    asked = asked_by(instrument, runs[1], until)
-    sides = _Sides.of(instrument, measure, runs, asked, where, until.rows[measure.name][0])
+    clusters = asked_by(instrument, runs[1], until)
+    sides = _Sides.of(instrument, measure, runs, clusters, where, until.rows[measure.name][0])
     change = sides.change(1 - ALPHA)
-    stands = placed(until, runs[1], OPEN, len(asked))
+    stands = placed(until, runs[1], OPEN, len(clusters))
     return AtAnyTime(
         kept=sides.kept(measure, change),
         worse=sides.worse(measure, 1 - ALPHA / family),
@@ -99,28 +99,32 @@ class _Sides:
         instrument: Scored,
         measure: Measure,
         runs: Pair,
-        asked: list[str],
+        clusters: list[str],
         where: dict[str, str],
         most: int,
     ) -> "_Sides":
         scorings = instrument.scorings(*runs)
         tables = []
         for run, scoring in zip(runs, scorings, strict=True):
-            rows = of_clusters(outcome_batches(instrument, run, scoring), asked)
-            kept = (one.filter(**where) if where else one for one in rows)
-            parts = pl.concat([summed(one, instrument, [measure]) for one in kept])
+            rows = of_clusters(outcome_batches(instrument, run, scoring), clusters)
+            selected = (batch.filter(**where) if where else batch for batch in rows)
+            parts = pl.concat([summed(batch, instrument, [measure]) for batch in selected])
             tables.append(parts.group_by("cluster").agg(pl.all().sum()))
-        order = pl.DataFrame({"cluster": asked})
-        old, new = (order.join(one, on="cluster", how="left", maintain_order="left").fill_null(0.0)
-                    for one in tables)  # fmt: skip
+        order = pl.DataFrame({"cluster": clusters})
+        old, new = (
+            order.join(table, on="cluster", how="left", maintain_order="left").fill_null(0.0)
+            for table in tables
+        )
         n = new[f"{measure.name}:n"].to_numpy()
         if not np.array_equal(n, old[f"{measure.name}:n"].to_numpy()):
             raise UserError("the baseline lacks items that this run has: finish the baseline")
         here = n > 0
         if not here.any():
             raise UserError(f"no item of this run is about {measure.name} yet")
-        low, high = ([one[f"{measure.name}:{end}"].to_numpy()[here] / n[here] for one in (old, new)]
-                     for end in ("low", "high"))  # fmt: skip
+        low, high = (
+            [table[f"{measure.name}:{end}"].to_numpy()[here] / n[here] for table in (old, new)]
+            for end in ("low", "high")
+        )
         return cls(measure.range, n[here] / most, low[0], high[0], low[1], high[1])
 
     def _mean(
@@ -160,12 +164,12 @@ class _Sides:
         """Say whether it got worse at all, however the missing answers came out."""
 
         def above(low: _Sums, limit: float = 0.0, *, of_sums: bool = False) -> bool:
-            found = self._mean(low, low, confidence, of_sums=of_sums)
-            return limit < found.low <= found.high
+            ends = self._mean(low, low, confidence, of_sums=of_sums)
+            return limit < ends.low <= ends.high
 
         def below(high: _Sums, limit: float = 0.0, *, of_sums: bool = False) -> bool:
-            found = self._mean(high, high, confidence, of_sums=of_sums)
-            return found.low <= found.high < limit
+            ends = self._mean(high, high, confidence, of_sums=of_sums)
+            return ends.low <= ends.high < limit
 
         rose = above(self.new_low - self.old_high)
         fell = below(self.new_high - self.old_low)

@@ -15,27 +15,31 @@ _STATES: dict[str, Literal["shown", "not shown", "not known"]] = {
 }  # fmt: skip
 
 
-def of_stopped(instrument: Scored, stopped: Stopped, one: Estimate | None, run: str) -> Verdict:
+def of_stopped(
+    instrument: Scored, stopped: Stopped, estimate: Estimate | None, run: str
+) -> Verdict:
     """Give the verdict of a run that may stop early. Only of a measure that has a value for "no
     bias" it says whether a bias is shown; a run without an estimate to decide is a gate's."""
-    if one is None:
-        asked = f"{stopped.clusters:,} of {stopped.of_clusters:,} {instrument.clusters}"
+    if estimate is None:
+        progress = f"{stopped.clusters:,} of {stopped.of_clusters:,} {instrument.clusters}"
         return Verdict(
             state=None,
-            says=(f"asked for a gate, whose checks decide when it stops: {asked} so far",),
+            says=(f"asked for a gate, whose checks decide when it stops: {progress} so far",),
             next=(f"evenhand gate FILE --baseline BASELINE --run {run}    (judges it)",),
         )
     measure = instrument.measure(stopped.measure)
     return Verdict(
         state=_STATES[stopped.verdict] if measure.null is not None else None,
-        says=tuple(_says(instrument, measure, stopped, one)),
+        says=tuple(_says(instrument, measure, stopped, estimate)),
         next=(_next(instrument, stopped, run),),
     )
 
 
-def _says(instrument: Scored, measure: Measure, stopped: Stopped, one: Estimate) -> Iterator[str]:
-    value = "" if one.value is None else f", {_written(one.value, measure)}"
-    sure = how_sure(one, lambda number: _written(number, measure))
+def _says(
+    instrument: Scored, measure: Measure, stopped: Stopped, estimate: Estimate
+) -> Iterator[str]:
+    value = "" if estimate.value is None else f", {_written(estimate.value, measure)}"
+    sure = how_sure(estimate, lambda number: _written(number, measure))
     yield f"{decided(measure, stopped)}: {measure.label}{value}{sure}"
     yield where(instrument, stopped)
     if stopped.these:
@@ -60,17 +64,17 @@ def decided(measure: Measure, stopped: Stopped) -> str:
 
 def where(instrument: Scored, stopped: Stopped) -> str:
     """Say after how many clusters it stopped, why, and how many calls that saved."""
-    asked = f"{stopped.clusters:,} of {stopped.of_clusters:,} {instrument.clusters}"
+    progress = f"{stopped.clusters:,} of {stopped.of_clusters:,} {instrument.clusters}"
     looks = f"{stopped.looks} look{'s' * (stopped.looks != 1)}"
     if not stopped.ended:
-        return f"{asked} were asked and looked at so far ({looks}): it goes on"
+        return f"{progress} were asked and looked at so far ({looks}): it goes on"
     left = stopped.of_items - stopped.items
     if not left:
         return f"all of {stopped.of_clusters:,} {instrument.clusters} were asked: no call was saved"
     share = left / stopped.of_items
     saved = f", which saved about {stopped.calls_saved:,} calls" if stopped.calls_saved else ""
     return (
-        f"stopped after {asked} ({looks}), as that decided it: {left:,} of {stopped.of_items:,} "
+        f"stopped after {progress} ({looks}), as that decided it: {left:,} of {stopped.of_items:,} "
         f"items ({share:.0%}) were not asked{saved}"
     )
 

@@ -48,8 +48,8 @@ class Summary(Shown):
     def coverage(self) -> Coverage:
         """The answered items among all that were planned: what is not run yet is missing too."""
         if self.may_stop:
-            asked = self.answered + self.failed
-            return Coverage(n=asked, scored=self.answered, by_reason=self.failed_by_reason)
+            total = self.answered + self.failed
+            return Coverage(n=total, scored=self.answered, by_reason=self.failed_by_reason)
         lost = {**self.failed_by_reason, **({"not_run": self.not_run} if self.not_run else {})}
         return Coverage(n=self.planned, scored=self.answered, by_reason=lost)
 

@@ -126,10 +126,10 @@ class Mean(_Summed):
         if each of its two answers is known or missing."""
         name = measure.name
         old, new = values = [pl.col(f"{name}.value{side}") for side in _SIDES]
-        known = old.is_not_null() & new.is_not_null()
-        difference, n = new - old, known.sum()
+        present = old.is_not_null() & new.is_not_null()
+        difference, n = new - old, present.sum()
         sums = {"n": n, "y": difference.sum(), "x": n, "ay": difference.abs().sum(), "ax": n}
-        sums |= {part: pl.when(known).then(value).sum()
+        sums |= {part: pl.when(present).then(value).sum()
                  for part, value in zip("be", values, strict=True)}  # fmt: skip
         if measure.counts_flips:
             gain = -difference if measure.better == "lower" else difference
@@ -163,7 +163,7 @@ class Mean(_Summed):
     def _change(self, measure: Measure, table: pl.DataFrame, cluster: str) -> Change:
         sums = _sums(table, measure, (*SUMS, "b", "e"), cluster)
         interval = self._of_change(measure, sums[:, :5])
-        before, after = (sums[:, place].sum() / sums[:, 0].sum() for place in (5, 6))
+        before, after = (sums[:, column].sum() / sums[:, 0].sum() for column in (5, 6))
         return change_of(measure, interval, before, after)
 
     def _filled_pair(self, measure: Measure, table: pl.DataFrame, cluster: str) -> FilledPair:
@@ -208,19 +208,19 @@ class _Ratios(_Summed):
 
     def columns(self) -> Mapping[str, pl.Expr]:
         return {
-            f"{name}{place}": expr.cast(pl.Float64)
-            for place, (_, y, x) in enumerate(self.ratios)
+            f"{name}{index}": expr.cast(pl.Float64)
+            for index, (_, y, x) in enumerate(self.ratios)
             for name, expr in (("y", y), ("x", x))
         }
 
     def run_sums(self, measure: Measure) -> Sequence[pl.Expr]:
-        lost = {f"m{place}": pl.col(f"{measure.name}.missing{place}").sum()
-                for place, _ in enumerate(self.denominators())}  # fmt: skip
+        lost = {f"m{index}": pl.col(f"{measure.name}.missing{index}").sum()
+                for index, _ in enumerate(self.denominators())}  # fmt: skip
         lost["m"] = pl.col(f"{measure.name}.missing").sum()
         return _named(measure, {**self._sums_of_ratios(measure, ("",)), **lost})
 
     def pair_sums(self, measure: Measure) -> Sequence[pl.Expr]:
-        parts = ["", *(str(place) for place, _ in enumerate(self.denominators()))]
+        parts = ["", *(str(index) for index, _ in enumerate(self.denominators()))]
         lost = {
             f"m{part}": (pl.col(column) | pl.col(f"{column}{AFTER}")).sum()
             for part in parts
@@ -234,15 +234,15 @@ class _Ratios(_Summed):
         are the endings of their columns."""
         sums: dict[str, pl.Expr] = {}
         carrying: list[pl.Expr] = []
-        for place, _ in enumerate(self.ratios):
-            columns = [f"{measure.name}.{part}{place}{side}" for side in sides for part in "yx"]
-            known = pl.all_horizontal(pl.col(columns).is_not_null())
-            numbers = [pl.when(known).then(pl.col(column)) for column in columns]
+        for index, _ in enumerate(self.ratios):
+            columns = [f"{measure.name}.{part}{index}{side}" for side in sides for part in "yx"]
+            present = pl.all_horizontal(pl.col(columns).is_not_null())
+            numbers = [pl.when(present).then(pl.col(column)) for column in columns]
             for side, y, x in zip(sides, numbers[::2], numbers[1::2], strict=True):
                 carries = ((y != 0) | (x != 0)).fill_null(False)
                 carrying.append(carries)
                 of_side = (carries.sum(), y.sum(), x.sum(), y.abs().sum(), x.abs().sum())
-                sums |= {f"{part}{place}{side}": total
+                sums |= {f"{part}{index}{side}": total
                          for part, total in zip(SUMS, of_side, strict=True)}  # fmt: skip
         return {**sums, "n": pl.any_horizontal(carrying).sum()}
 
@@ -251,14 +251,14 @@ class _Ratios(_Summed):
     ) -> list[tuple[float, NumericTable]]:
         """Return the weight of each ratio and its sums per cluster, on one side of a comparison."""
         return [
-            (weight, _sums(table, measure, [f"{name}{place}{side}" for name in SUMS], cluster))
-            for place, (weight, _, _) in enumerate(self.ratios)
+            (weight, _sums(table, measure, [f"{name}{index}{side}" for name in SUMS], cluster))
+            for index, (weight, _, _) in enumerate(self.ratios)
         ]
 
     def _lost(self, measure: Measure, table: pl.DataFrame, cluster: str) -> list[NumericTable]:
         """Return how many missing answers of each cluster may belong to each share."""
-        return [_sums(table, measure, (f"m{place}",), cluster)[:, 0]
-                for place, _ in enumerate(self.denominators())]  # fmt: skip
+        return [_sums(table, measure, (f"m{index}",), cluster)[:, 0]
+                for index, _ in enumerate(self.denominators())]  # fmt: skip
 
     def _fillable(self, measure: Measure) -> bool:
         """Say whether a missing answer can only add to shares in known ways."""
@@ -371,10 +371,10 @@ class SumOfRatios(_Ratios):
         side, lost = [(w, sums[carries]) for w, sums in side], [m[carries] for m in lost]
         try:
             filled = self._filled(side, lost, _sums(table, measure, ("m",), cluster)[carries, 0])
-            known = linearized(side, self.shift)
+            linear = linearized(side, self.shift)
         except Undefined:
             return Filling(missing)
-        return Filling(missing, filled, known - (measure.null or 0.0))
+        return Filling(missing, filled, linear - (measure.null or 0.0))
 
     def _change(self, measure: Measure, table: pl.DataFrame, cluster: str) -> Change:
         sides = [self._side(measure, table, cluster, side) for side in _SIDES]
@@ -421,8 +421,8 @@ def _with_missing(
         best: Whether the sum is to be the largest.
     """
     filled = []
-    for place, (weight, table) in enumerate(side):
-        more = lost[place] if lost else np.zeros(len(table))
+    for index, (weight, table) in enumerate(side):
+        more = lost[index] if lost else np.zeros(len(table))
         above = more if (weight > 0) == best else np.zeros(len(table))
         filled.append((weight, table + np.column_stack([more, above, more, above, more])))
     return filled

@@ -38,10 +38,10 @@ class Sweep(Shown):
 
     def __getitem__(self, name: str) -> Arm:
         """The arm of this name."""
-        found = next((arm for arm in self.arms if arm.name == name), None)
-        if found is None:
+        matched = next((arm for arm in self.arms if arm.name == name), None)
+        if matched is None:
             raise KeyError(f"no arm {name!r}; there are: {', '.join(a.name for a in self.arms)}")
-        return found
+        return matched
 
     @property
     def below_floor(self) -> bool:

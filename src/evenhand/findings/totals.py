@@ -75,7 +75,7 @@ class RunTotals:
     def coverage_by(self) -> dict[str, Coverage]:
         """How much was scored for each value of the column that the instrument names, and of each
         measure that can lose a value beside the score."""
-        return {value: coverage_of(one) for value, one in sorted(self._states_by.items())}
+        return {value: coverage_of(counts) for value, counts in sorted(self._states_by.items())}
 
     def tally(self) -> pl.DataFrame:
         """Give the tallied columns and `len`, how often each combination of theirs was seen."""
@@ -85,12 +85,12 @@ class RunTotals:
 
     def sums(self) -> dict[str, tuple[int, float]]:
         """Give the number of rows and their sum for each mean and share."""
-        found = {}
+        totals = {}
         for measure in self._streamed:
             if measure.statistic.row_value is not None:
                 frame, name = self._part(self._sums, {}, measure), measure.name
-                found[name] = (int(frame[f"{name}:n"].sum()), float(frame[f"{name}:y"].sum()))
-        return found
+                totals[name] = (int(frame[f"{name}:n"].sum()), float(frame[f"{name}:y"].sum()))
+        return totals
 
     def values_of(self, column: str) -> list[str]:
         """List the values of a grouping, by name."""
@@ -122,11 +122,11 @@ class RunTotals:
             numbers: The measure, the `reach` and the group of each, as `estimate` takes them.
         """
         filled = [self._filled(measure, where) for measure, _, where in numbers]
-        raw = [p_of_defended(*one) for one in filled]
+        raw = [p_of_defended(*parts) for parts in filled]
         errors = holm_errors([1.0 if p is None else p for p in raw], ALPHA)
         return adjusted_estimates([
-            defended(*one, reach, error)
-            for one, (_, reach, _), error in zip(filled, numbers, errors, strict=True)
+            defended(*parts, reach, error)
+            for parts, (_, reach, _), error in zip(filled, numbers, errors, strict=True)
         ])  # fmt: skip
 
     def _filled(
@@ -137,9 +137,9 @@ class RunTotals:
         if not measure.statistic.summed:
             frame = pl.concat(self._held) if self._held else None
         table, by = self._part(frame, where, measure), self._clusterings()
-        found = measure.statistic.estimate(measure, table, by)
-        found = replace(found, undefined=reason_of(measure, found.undefined))
-        return found, measure, measure.statistic.fillings(measure, table, by)
+        estimate = measure.statistic.estimate(measure, table, by)
+        estimate = replace(estimate, undefined=reason_of(measure, estimate.undefined))
+        return estimate, measure, measure.statistic.fillings(measure, table, by)
 
     def with_masked(self, measure: Measure) -> Estimate:
         """Estimate the measure over all rows, those that are masked too."""

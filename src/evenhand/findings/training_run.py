@@ -76,52 +76,56 @@ class TrainingRun(Shown):
             "stopped_at_kl": self.stopped_at_kl,
             "steps_at_each_end": self.ends,
             "courses": {
-                one.quantity.name: {
-                    "first": one.first,
-                    "last": one.last,
-                    "not_numbers": one.not_numbers,
-                    "points": [list(point) for point in one.points],
+                course.quantity.name: {
+                    "first": course.first,
+                    "last": course.last,
+                    "not_numbers": course.not_numbers,
+                    "points": [list(point) for point in course.points],
                 }
-                for one in self.courses
+                for course in self.courses
             },
         }
 
 
 def training_run(out: Path) -> TrainingRun:
     """Read a training's folder."""
-    said = record.load(out)
-    if said is None:
+    stored = record.load(out)
+    if stored is None:
         raise UserError(
             f"{out} holds no training: give the --out of `evenhand train sft` or the like"
         )
     steps = read_steps(out)
     if not steps:
         raise UserError(f"{out} has no step yet: look again when the training has made one")
-    stopped = said.get("stopped_at_kl")
+    stopped = stored.get("stopped_at_kl")
     return TrainingRun(
-        stage=str(said.get("stage", steps[-1].stage)),
-        done=said.get("state") == "done",
+        stage=str(stored.get("stage", steps[-1].stage)),
+        done=stored.get("state") == "done",
         planned=steps[-1].steps,
         steps=steps,
-        courses=tuple(course for one in QUANTITIES if (course := _course(one, steps)) is not None),
-        resumed_from=tuple(one for one in said.get("resumed_from") or () if isinstance(one, int)),
+        courses=tuple(
+            course for quantity in QUANTITIES if (course := _course(quantity, steps)) is not None
+        ),
+        resumed_from=tuple(
+            step for step in stored.get("resumed_from") or () if isinstance(step, int)
+        ),
         stopped_at_kl=stopped if isinstance(stopped, int) else None,
     )
 
 
 def _course(quantity: Quantity, steps: Sequence[Step]) -> Course | None:
-    values = [getattr(one, quantity.name) for one in steps]
-    told = [
-        (one.step, value) for one, value in zip(steps, values, strict=True) if value is not None
+    values = [getattr(step, quantity.name) for step in steps]
+    present = [
+        (step.step, value) for step, value in zip(steps, values, strict=True) if value is not None
     ]
-    if not told:
+    if not present:
         return None
-    points = tuple((step, value) for step, value in told if math.isfinite(value))
+    points = tuple((step, value) for step, value in present if math.isfinite(value))
     each = steps_at_each_end(len(steps))
     return Course(
         quantity=quantity,
         points=points,
-        not_numbers=len(told) - len(points),
+        not_numbers=len(present) - len(points),
         first=_mean(values[:each]),
         last=_mean(values[-each:]),
     )
@@ -129,5 +133,5 @@ def _course(quantity: Quantity, steps: Sequence[Step]) -> Course | None:
 
 def _mean(values: Sequence[float | None]) -> float | None:
     """The mean; none where a value is missing or no number."""
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    return fmean(known) if len(known) == len(values) else None
+    present = [value for value in values if value is not None and math.isfinite(value)]
+    return fmean(present) if len(present) == len(values) else None

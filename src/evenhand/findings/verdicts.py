@@ -60,26 +60,32 @@ def of_report(report: "Report") -> Verdict:
     if answered:
         why = f"These items were picked because this system answered them {answered}. {_NO_SAMPLE}"
         return Verdict(state="not known", says=(why,))
-    says = report.instrument.says(report)
+    sentences = report.instrument.says(report)
     decided = report.instrument.state_of(report)  # by the tests that its tables print
     if decided is not None:
-        return Verdict(state=decided, says=says, next=_next(report, decided))
+        return Verdict(state=decided, says=sentences, next=_next(report, decided))
     if not measures:
-        return Verdict(state=None, says=says, next=_next(report, None))
-    return _of_scores(report, measures, says)
+        return Verdict(state=None, says=sentences, next=_next(report, None))
+    return _of_scores(report, measures, sentences)
 
 
-def _of_scores(report: "Report", measures: Sequence[Measure], says: tuple[str, ...]) -> Verdict:
+def _of_scores(
+    report: "Report", measures: Sequence[Measure], sentences: tuple[str, ...]
+) -> Verdict:
     """Conclude from the bias scores over all items and in the groups."""
     groups = [by_group(report, measure) for measure in measures]
-    in_a_group = any(one.against or one.other_way for found in groups for one in found.values())
+    in_a_group = any(
+        outcome.against or outcome.other_way
+        for by_column in groups
+        for outcome in by_column.values()
+    )
     state = _state([report[measure.name] for measure in measures], in_a_group)
     picked = report.instrument.no_sample(report)
     if picked and state == "not shown":
         state = "not known"
-    lines = [*says, picked, *_groups_in_words(report, groups[0], excludes=not picked)]
-    for measure, found in zip(measures[1:], groups[1:], strict=True):
-        lines += [f"{measure.label}, {line}" for line in _shown_groups(found)]
+    lines = [*sentences, picked, *_groups_in_words(report, groups[0], excludes=not picked)]
+    for measure, by_column in zip(measures[1:], groups[1:], strict=True):
+        lines += [f"{measure.label}, {line}" for line in _shown_groups(by_column)]
     lines += [overturned(report[measure.name].bounds, measure) for measure in measures]
     if state == "not known" and not picked:
         lines.append(_how_many_for(report, measures))
@@ -91,13 +97,13 @@ def _of_scores(report: "Report", measures: Sequence[Measure], says: tuple[str, .
 def _state(overall: Sequence[Estimate], in_a_group: bool) -> State:
     """Conclude from all bias scores: shown if one of them is, not shown if a bias that matters is
     excluded in each."""
-    if in_a_group or any(_is_shown(one) for one in overall):
+    if in_a_group or any(_is_shown(estimate) for estimate in overall):
         return "shown"
     return "not shown" if all(map(_excludes, overall)) else "not known"
 
 
-def _is_shown(one: Estimate) -> bool:
-    p = one.p if one.p_holm is None else one.p_holm
+def _is_shown(estimate: Estimate) -> bool:
+    p = estimate.p if estimate.p_holm is None else estimate.p_holm
     return p is not None and p <= ALPHA
 
 
@@ -105,19 +111,19 @@ def _how_many_for(report: "Report", measures: Sequence[Measure]) -> str:
     """Say how many clusters would settle what is open: of the score that needs most."""
     matters = report.instrument.matters
     open_ = [m for m in measures if not _excludes(report[m.name])]
-    said = {factor: how_many(report[m.name], m, matters) for m in open_
-            if (factor := _times(report[m.name], m, matters))}  # fmt: skip
-    return said[max(said)] if said else ""
+    by_factor = {factor: how_many(report[m.name], m, matters) for m in open_
+                 if (factor := _times(report[m.name], m, matters))}  # fmt: skip
+    return by_factor[max(by_factor)] if by_factor else ""
 
 
-def _excludes(one: Estimate) -> bool:
+def _excludes(estimate: Estimate) -> bool:
     """Say whether a bias that matters is excluded, however the missing answers came out."""
-    return one.p_small is not None and one.p_small <= ALPHA / 2
+    return estimate.p_small is not None and estimate.p_small <= ALPHA / 2
 
 
-def is_open(one: Estimate) -> bool:
+def is_open(estimate: Estimate) -> bool:
     """Say whether a bias is neither shown nor excluded."""
-    return not (_is_shown(one) or _excludes(one))
+    return not (_is_shown(estimate) or _excludes(estimate))
 
 
 def overturned(bounds: Bounds | None, measure: Measure) -> str:
@@ -150,34 +156,36 @@ def by_group(report: "Report", measure: Measure) -> dict[str, ByGroup]:
     null = measure.null or 0.0
     sorted_: dict[str, ByGroup] = {}
     for grouping in report.instrument.groups:
-        found = ByGroup()
+        outcome = ByGroup()
         for value, estimates in report.groups.get(grouping.column, {}).items():
-            one = next((e for e in estimates if e.name == measure.name), None)
-            if one is None or not grouping.says_whom:
+            estimate = next((e for e in estimates if e.name == measure.name), None)
+            if estimate is None or not grouping.says_whom:
                 continue
-            shown = one.p_holm is not None and one.p_holm <= ALPHA
-            side = found.against if (one.value or 0.0) > null else found.other_way
-            (side if shown else found.excluded if _excludes(one) else found.open).append(value)
-        if found.looked_at:
-            sorted_[grouping.column] = found
+            significant = estimate.p_holm is not None and estimate.p_holm <= ALPHA
+            side = outcome.against if (estimate.value or 0.0) > null else outcome.other_way
+            (
+                side if significant else outcome.excluded if _excludes(estimate) else outcome.open
+            ).append(value)
+        if outcome.looked_at:
+            sorted_[grouping.column] = outcome
     return sorted_
 
 
 def _groups_in_words(
-    report: "Report", found: dict[str, ByGroup], *, excludes: bool = True
+    report: "Report", by_column: dict[str, ByGroup], *, excludes: bool = True
 ) -> list[str]:
     """Name whom a bias is shown against, by the first grouping and then by the others, and say how
     many were looked at; with `excludes`, also where a bias that matters is excluded."""
-    if not found:
+    if not by_column:
         return []
-    lines = _shown_groups(found)
-    looked = _counted({column: one.looked_at for column, one in found.items()})
+    lines = _shown_groups(by_column)
+    looked = _counted({column: outcome.looked_at for column, outcome in by_column.items()})
     if not lines:
         lines = [f"against: none of {looked} is shown after correction for looking at all"]
-    open_ = _counted({column: len(one.open) for column, one in found.items()})
+    open_ = _counted({column: len(outcome.open) for column, outcome in by_column.items()})
     if open_:
         lines.append(f"open: {open_}, too few questions to tell")
-    excluded = _counted({column: len(one.excluded) for column, one in found.items()})
+    excluded = _counted({column: len(outcome.excluded) for column, outcome in by_column.items()})
     if excluded and excludes:
         main = main_measure(report)
         reach = 2 * (in_unit(report.instrument.matters, main) if main else 0.0)
@@ -185,46 +193,50 @@ def _groups_in_words(
     return lines
 
 
-def _shown_groups(found: dict[str, ByGroup]) -> list[str]:
+def _shown_groups(by_column: dict[str, ByGroup]) -> list[str]:
     """Name the groups in which a bias is shown, one line each way."""
-    looked = _counted({column: one.looked_at for column, one in found.items()})
+    looked = _counted({column: outcome.looked_at for column, outcome in by_column.items()})
     corrected = f" (after correction for {looked})"
     lines = []
-    for said, kind in (("against", "against"), ("the other way round", "other_way")):
-        shown = {column: getattr(one, kind) for column, one in found.items() if getattr(one, kind)}
-        named = "; by ".join(f"{column}: {_named(values)}" for column, values in shown.items())
-        first = next(iter(found), "")
-        named = named.removeprefix(f"{first}: ") if first in shown else f"by {named}"
-        lines += [f"{said}: {named}{corrected}"] if shown else []
+    for label, kind in (("against", "against"), ("the other way round", "other_way")):
+        groups = {
+            column: getattr(outcome, kind)
+            for column, outcome in by_column.items()
+            if getattr(outcome, kind)
+        }
+        text = "; by ".join(f"{column}: {_named(values)}" for column, values in groups.items())
+        first = next(iter(by_column), "")
+        text = text.removeprefix(f"{first}: ") if first in groups else f"by {text}"
+        lines += [f"{label}: {text}{corrected}"] if groups else []
     return lines
 
 
 def _counted(columns: dict[str, int]) -> str:
     """Write how many values of each column: "50 groups and 15 categories"."""
-    said = []
+    parts = []
     for column, many in columns.items():
         word = column.replace("_", " ")
         plural = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
-        said += [f"{many} {plural}"] if many else []
-    return " and ".join(said)
+        parts += [f"{many} {plural}"] if many else []
+    return " and ".join(parts)
 
 
 def _named(values: list[str]) -> str:
     return ", ".join(value.replace("_", " ") for value in values)
 
 
-def how_many(one: Estimate, measure: Measure, matters: float) -> str:
+def how_many(estimate: Estimate, measure: Measure, matters: float) -> str:
     """Say how many clusters would settle it: so many that an interval fits within what matters, if
     the spread between clusters stays as it is."""
-    times, reach = _times(one, measure, matters), in_unit(matters, measure)
+    times, reach = _times(estimate, measure, matters), in_unit(matters, measure)
     return f"about {times} times as many would tell a bias of {reach:g} from none" * (times > 1)
 
 
-def _times(one: Estimate, measure: Measure, matters: float) -> int:
+def _times(estimate: Estimate, measure: Measure, matters: float) -> int:
     """Compute how many times as many clusters would settle it; 0 where nobody knows."""
-    if one.low is None or one.high is None or one.clusters < LEAST_CLUSTERS:
+    if estimate.low is None or estimate.high is None or estimate.clusters < LEAST_CLUSTERS:
         return 0
-    return math.ceil(((one.high - one.low) / 2 / in_unit(matters, measure)) ** 2)
+    return math.ceil(((estimate.high - estimate.low) / 2 / in_unit(matters, measure)) ** 2)
 
 
 def _next(report: "Report", state: State | None) -> tuple[str, ...]:
@@ -256,19 +268,22 @@ def of_comparison(comparison: "Comparison") -> Verdict:
     worse = [m.label for c, m in comparison.judged() if direction(c, m) == "worse"]
     better = [m.label for c, m in comparison.judged() if direction(c, m) == "better"]
     crossed = [line.says for line in comparison.red_lines if line.state == "crossed"]
-    says = [f"shown better: {', '.join(better)}"] if better else []
+    sentences = [f"shown better: {', '.join(better)}"] if better else []
     if worse:
-        says.append(f"shown worse: {', '.join(worse)}")
+        sentences.append(f"shown worse: {', '.join(worse)}")
     if crossed:
-        says.append(f"red lines crossed: {len(crossed)}, named below")
-    says += [said for c, m in comparison.judged()
-             if direction(c, m) == "open" and (said := overturned(c.bounds, m))]  # fmt: skip
+        sentences.append(f"red lines crossed: {len(crossed)}, named below")
+    sentences += [
+        sentence
+        for c, m in comparison.judged()
+        if direction(c, m) == "open" and (sentence := overturned(c.bounds, m))
+    ]
     state: State = "shown"
     if not (worse or better or crossed):
         state, nothing = _nothing_shown(comparison)
-        says.insert(0, nothing)
+        sentences.insert(0, nothing)
     next_ = _plan(comparison) if state == "not known" else ()
-    return Verdict(state=state, says=tuple(says), next=next_)
+    return Verdict(state=state, says=tuple(sentences), next=next_)
 
 
 def _plan(comparison: "Comparison") -> tuple[str, ...]:
@@ -279,8 +294,8 @@ def _plan(comparison: "Comparison") -> tuple[str, ...]:
     if instrument.harm is None or (instrument.spread is None and not spreads):
         return ()
     runs = f" --from {comparison.before.run} {comparison.after.run}"
-    said = "" if instrument.spread is not None else runs
-    return (f"evenhand plan {instrument.name}{said}    (how many items would tell)",)
+    options = "" if instrument.spread is not None else runs
+    return (f"evenhand plan {instrument.name}{options}    (how many items would tell)",)
 
 
 def _nothing_shown(comparison: "Comparison") -> tuple[State, str]:
@@ -290,19 +305,19 @@ def _nothing_shown(comparison: "Comparison") -> tuple[State, str]:
     reversed_ = [(c, m) for c, m in judged if turned(c, m, in_unit(matters, m))]
     if reversed_:
         lines = [f"{m.label} {c.before:+.2f} → {c.after:+.2f}" for c, m in reversed_]
-        said = f"As far from no bias as before, but on the other side: {'; '.join(lines)}."
-        return "not known", said
+        sentence = f"As far from no bias as before, but on the other side: {'; '.join(lines)}."
+        return "not known", sentence
     within = [
         c.limits is not None and max(map(abs, c.limits)) < in_unit(matters, m) for c, m in judged
     ]
     if comparison.same:
-        said = f"All {comparison.items:,} items gave the same result in both runs."
-        return ("not shown" if within and all(within) else "not known"), said
+        sentence = f"All {comparison.items:,} items gave the same result in both runs."
+        return ("not shown" if within and all(within) else "not known"), sentence
     if judged and all(within):
         return "not shown", f"No difference is shown, and one of {matters:g} or more is excluded."
     least = _least(comparison)
-    said = f"No difference is shown, and none is excluded{f': {least}' if least else '.'}"
-    return "not known", said
+    sentence = f"No difference is shown, and none is excluded{f': {least}' if least else '.'}"
+    return "not known", sentence
 
 
 def _least(comparison: "Comparison") -> str:

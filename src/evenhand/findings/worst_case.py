@@ -56,7 +56,7 @@ def _times(value: float, missing: Sums) -> Sums:
 # -- one run ---------------------------------------------------------------------------------------
 
 
-def p_of_bias(measure: Measure, found: Filled) -> float:
+def p_of_bias(measure: Measure, fill: Filled) -> float:
     """Give the p-value of a number being other than "no bias", its missing answers at "no bias" or
     beyond it: what is shown must be shown by the answers that there are.
 
@@ -65,80 +65,80 @@ def p_of_bias(measure: Measure, found: Filled) -> float:
     which no test holds for every shape.
     """
     assert measure.null is not None
-    if not measure.bounded and found.missing.any():
+    if not measure.bounded and fill.missing.any():
         return 1.0
-    above = _p_above(measure, found, measure.null)
+    above = _p_above(measure, fill, measure.null)
     if measure.one_sided:  # half of the level is left for the side that cannot be
         return min(1.0, 2 * above)
-    return min(1.0, 2 * min(above, _p_above(*_mirrored(measure, found, measure.null))))
+    return min(1.0, 2 * min(above, _p_above(*_mirrored(measure, fill, measure.null))))
 
 
-def p_of_small_bias(measure: Measure, found: Filled, reach: float) -> float:
+def p_of_small_bias(measure: Measure, fill: Filled, reach: float) -> float:
     """Give the p-value, one-sided, of the distance from "no bias" being below `reach`. A cluster
     that was never seen may be at an end of the measure's range."""
     assert measure.null is not None
     if not measure.bounded:
         return 1.0
     any_shape = replace(measure, symmetric=False)
-    above = _p_above(any_shape, found, measure.null - reach)
-    return max(above, _p_above(*_mirrored(any_shape, found, measure.null + reach)))
+    above = _p_above(any_shape, fill, measure.null - reach)
+    return max(above, _p_above(*_mirrored(any_shape, fill, measure.null + reach)))
 
 
-def interval(measure: Measure, found: Filled, error: float) -> tuple[float, float]:
+def interval(measure: Measure, fill: Filled, error: float) -> tuple[float, float]:
     """Give the interval of a bounded number: all values that `p_of_bias` at this error would not
     tell from what was seen, however the missing answers came out."""
     low, high = (
-        _lowest(one, sums, error / 2)
-        for one, sums, _ in ((measure, found, 0.0), _mirrored(measure, found, 0.0))
+        _lowest(oriented, sums, error / 2)
+        for oriented, sums, _ in ((measure, fill, 0.0), _mirrored(measure, fill, 0.0))
     )
     return low, -high
 
 
-def _lowest(measure: Measure, found: Filled, error: float) -> float:
-    seen = float(found.low.sum()) / float(found.rows.sum())
+def _lowest(measure: Measure, fill: Filled, error: float) -> float:
+    mean = float(fill.low.sum()) / float(fill.rows.sum())
     least = measure.range[0]
-    return lowest_mean(lambda value: _p_above(measure, found, value), least, seen, error)
+    return lowest_mean(lambda value: _p_above(measure, fill, value), least, mean, error)
 
 
-def _p_above(measure: Measure, found: Filled, value: float) -> float:
+def _p_above(measure: Measure, fill: Filled, value: float) -> float:
     """Give the p-value, one-sided, of the mean being above a value, its missing answers at their
     smallest. A cluster that was not seen may be as large as the largest, and all at the low end."""
-    least, sums = measure.range[0], found.low - value * found.rows
+    least, sums = measure.range[0], fill.low - value * fill.rows
     if measure.symmetric or not measure.bounded:
         return p_above_zero(sums)
     if value <= least:
         return 1.0  # our choice: what cannot be otherwise is no finding
-    return p_mean_above(sums, float(found.rows.max()) * (least - value))
+    return p_mean_above(sums, float(fill.rows.max()) * (least - value))
 
 
-def _mirrored(measure: Measure, found: Filled, value: float) -> tuple[Measure, Filled, float]:
+def _mirrored(measure: Measure, fill: Filled, value: float) -> tuple[Measure, Filled, float]:
     """Give the same with its signs turned, so that below becomes above."""
     least, most = measure.range
-    return replace(measure, within=(-most, -least)), _negated(found), -value
+    return replace(measure, within=(-most, -least)), _negated(fill), -value
 
 
-def _negated(found: Filled) -> Filled:
-    return Filled(-found.high, -found.low, found.rows, found.missing)
+def _negated(fill: Filled) -> Filled:
+    return Filled(-fill.high, -fill.low, fill.rows, fill.missing)
 
 
-def bounds(measure: Measure, found: Filled, apart: Sums) -> Bounds | None:
+def bounds(measure: Measure, fill: Filled, apart: Sums) -> Bounds | None:
     """Give what the number could be if the missing answers were known, and how many of them would
     overturn that it is other than "no bias". `apart` says how far from it the known ones are."""
-    missing, rows = int(found.missing.sum()), float(found.rows.sum())
+    missing, rows = int(fill.missing.sum()), float(fill.rows.sum())
     if not missing:
         return None
     if not measure.bounded:
         return Bounds(missing=missing)
-    low, high = float(found.low.sum()) / rows, float(found.high.sum()) / rows
+    low, high = float(fill.low.sum()) / rows, float(fill.high.sum()) / rows
     overturn = None
     if measure.null is not None and not (measure.one_sided and apart.sum() <= 0):
-        none, up = measure.null * found.rows, float(apart.sum()) > 0
-        best, worst = (found.high, found.low) if up else (-found.low, -found.high)
+        none, up = measure.null * fill.rows, float(apart.sum()) > 0
+        best, worst = (fill.high, fill.low) if up else (-fill.low, -fill.high)
         sign = none if up else -none
         claim = apart if up else -apart
         end = measure.range[0] - measure.null if up else measure.null - measure.range[1]
-        unseen = None if measure.symmetric else float(found.rows.max()) * end
-        overturn = tipping(claim, best - sign, worst - sign, found.missing, unseen)
+        unseen = None if measure.symmetric else float(fill.rows.max()) * end
+        overturn = tipping(claim, best - sign, worst - sign, fill.missing, unseen)
     return Bounds(missing=missing, low=low, high=high, overturn=overturn)
 
 

@@ -28,49 +28,51 @@ def read_inspect(file: Path) -> Log:
     """Read a log. Of several epochs the first is taken: our choice, which is made before anybody
     looks at an answer."""
     with Archive(file) as archive:
-        header, listed = archive.json(_HEADER), archive.json(_LIST)
+        header, samples = archive.json(_HEADER), archive.json(_LIST)
         try:
-            said = header["eval"]
-            if not isinstance(listed, list):
+            evaluation = header["eval"]
+            if not isinstance(samples, list):
                 raise TypeError
-            first = [one for one in listed if one["epoch"] == 1]
-            answers = tuple(_answered(one, archive) for one in first)
-            tool, version = made_by(said.get("metadata") or {}) or (
-                "inspect_ai", str(said.get("packages", {}).get("inspect_ai", ""))
+            first = [sample for sample in samples if sample["epoch"] == 1]
+            answers = tuple(_answered(sample, archive) for sample in first)
+            tool, version = made_by(evaluation.get("metadata") or {}) or (
+                "inspect_ai", str(evaluation.get("packages", {}).get("inspect_ai", ""))
             )  # fmt: skip
             origin = Origin(
                 tool=tool,
                 version=version,
-                task=str(said["task"]),
-                model=str(said["model"]),
-                created=str(said["created"]),
+                task=str(evaluation["task"]),
+                model=str(evaluation["model"]),
+                created=str(evaluation["created"]),
                 file=file.name,
                 sha256=sha256_of(file),
             )
-            notes = tuple(_notes(header, listed, first))
+            notes = tuple(_notes(header, samples, first))
         except (KeyError, TypeError, AttributeError, ValueError):
             raise UserError(f"{file} is not a log as Inspect writes it: evenhand reads those of "
                             "its format 2, such as of inspect_ai 0.3") from None  # fmt: skip
     return Log(origin=origin, answers=answers, notes=notes)
 
 
-def _answered(one: Mapping[str, Any], archive: Archive) -> Answered:
-    options = one.get("choices")
+def _answered(sample: Mapping[str, Any], archive: Archive) -> Answered:
+    options = sample.get("choices")
     if options is None:
-        options = archive.json(f"samples/{one['id']}_epoch_{one['epoch']}.json").get("choices")
+        options = archive.json(f"samples/{sample['id']}_epoch_{sample['epoch']}.json").get(
+            "choices"
+        )
     options = tuple(map(str, options or ()))
-    about = {"id": one["id"], **(one.get("metadata") or {})}
-    return Answered(about=about, options=options, answer=_answer(one, len(options)))
+    about = {"id": sample["id"], **(sample.get("metadata") or {})}
+    return Answered(about=about, options=options, answer=_answer(sample, len(options)))
 
 
-def _answer(one: Mapping[str, Any], options: int) -> int | None:
+def _answer(sample: Mapping[str, Any], options: int) -> int | None:
     """The place of the option that was taken; None without one, with several, or after an error."""
-    score = _score(one)
-    return None if score is None or one.get("error") else place_of(score.get("answer"), options)
+    score = _score(sample)
+    return None if score is None or sample.get("error") else place_of(score.get("answer"), options)
 
 
-def _score(one: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    scores: Mapping[str, Any] = one.get("scores") or {}
+def _score(sample: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    scores: Mapping[str, Any] = sample.get("scores") or {}
     return next((scores[name] for name in SCORERS if name in scores), None)
 
 
@@ -78,18 +80,18 @@ def place_of(letter: Any, options: int) -> int | None:
     """Give the place of the option that a letter names; None where it is no letter of one."""
     if not isinstance(letter, str) or len(letter) != 1:
         return None
-    place = ord(letter.upper()) - ord("A")
-    return place if 0 <= place < options else None
+    index = ord(letter.upper()) - ord("A")
+    return index if 0 <= index < options else None
 
 
 def _notes(
-    header: Mapping[str, Any], listed: list[Any], first: list[Mapping[str, Any]]
+    header: Mapping[str, Any], samples: list[Any], first: list[Mapping[str, Any]]
 ) -> Iterator[str]:
-    told = header["eval"].get("metadata") or {}
-    if made_by(told):
+    metadata = header["eval"].get("metadata") or {}
+    if made_by(metadata):
         yield (
-            f"The log was exported from a run of the method {str(told['method'])[:40]!r}, which "
-            f"changed {int(told['changed']):,} answers: the last ones are scored."
+            f"The log was exported from a run of the method {str(metadata['method'])[:40]!r}, "
+            f"which changed {int(metadata['changed']):,} answers: the last ones are scored."
         )
     if header["status"] != "success":
         yield f"Inspect says of this log: {str(header['status'])[:40]}."
@@ -101,8 +103,8 @@ def _notes(
             f"The log has {len(first):,} of {planned:,} samples: what is absent was not asked, or "
             "left out."
         )
-    if len(listed) > len(first):
-        yield f"Of {len(listed):,} answers those of the first epoch are scored: {len(first):,}."
-    unscored = sum(_score(one) is None for one in first)
+    if len(samples) > len(first):
+        yield f"Of {len(samples):,} answers those of the first epoch are scored: {len(first):,}."
+    unscored = sum(_score(sample) is None for sample in first)
     if unscored:
         yield f"{unscored:,} samples have no score of Inspect's {SCORERS[0]!r}, and so no answer."

@@ -17,8 +17,8 @@ def bbq_input(context: str, question: str) -> str:
 
 def context_and_question(text: str) -> tuple[str, str]:
     """Take apart what `bbq_input` writes; any other text is a question without a context."""
-    found = _BBQ.fullmatch(text)
-    return (found[1], found[2]) if found else ("", text)
+    matched = _BBQ.fullmatch(text)
+    return (matched[1], matched[2]) if matched else ("", text)
 
 
 def served_name(model: str) -> str:
@@ -35,20 +35,20 @@ def graders_of(
 ) -> list[str]:
     """List the models that grade answers, each once: those of scorers called `model_graded_…`, by
     their names and options, also within a panel of scorers, and whoever plays the role "grader"."""
-    found = list(roles.get(_GRADER, ()))
+    graders = list(roles.get(_GRADER, ()))
     for name, options in scorers:
         if name.rpartition("/")[2].startswith(_GRADED):
-            found += _grading(options, roles, model)
-        found += graders_of(list(_panel(options)), roles, model)
-    return list(dict.fromkeys(found))
+            graders += _grading(options, roles, model)
+        graders += graders_of(list(_panel(options)), roles, model)
+    return list(dict.fromkeys(graders))
 
 
 def _panel(options: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The scorers whose verdicts another one puts together, as `multi_scorer` does."""
     scorers = options.get("scorers")
-    for one in scorers if isinstance(scorers, list) else ():
-        if isinstance(one, Mapping) and "name" in one:
-            yield str(one["name"]), one.get("params") or {}
+    for scorer in scorers if isinstance(scorers, list) else ():
+        if isinstance(scorer, Mapping) and "name" in scorer:
+            yield str(scorer["name"]), scorer.get("params") or {}
 
 
 def _grading(
@@ -56,10 +56,10 @@ def _grading(
 ) -> Iterator[str]:
     """A scorer's own model goes before its role, and the model under test grades where neither is
     there."""
-    own = options.get("model")
-    if own is not None:
-        for one in own if isinstance(own, list) else [own]:
-            yield str(one["model"] if isinstance(one, Mapping) else one)
+    own_model = options.get("model")
+    if own_model is not None:
+        for grader in own_model if isinstance(own_model, list) else [own_model]:
+            yield str(grader["model"] if isinstance(grader, Mapping) else grader)
         return
     role = options.get("model_role", _GRADER)
     name = role["name"] if isinstance(role, Mapping) else role

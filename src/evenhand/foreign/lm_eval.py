@@ -47,9 +47,9 @@ def read_lm_eval(file: Path) -> Log:
     return Log(origin=origin, answers=tuple(answers))
 
 
-def _time(said: str) -> str:
+def _time(stamp: str) -> str:
     """The time in a file's name, 2026-11-17T18-20-00.123456; "" where there is none."""
-    day, _, clock = said.partition("T")
+    day, _, clock = stamp.partition("T")
     try:
         return datetime.fromisoformat(f"{day}T{clock.replace('-', ':')}").replace(
             tzinfo=UTC
@@ -60,16 +60,16 @@ def _time(said: str) -> str:
 
 def _read(line: bytes, where: str) -> Answered:
     try:
-        given = orjson.loads(line)
-        asked = [given["arguments"][f"gen_args_{n}"] for n in range(len(given["arguments"]))]
-        came = given["filtered_resps"]
-        doc = given["doc"]
+        sample = orjson.loads(line)
+        requests = [sample["arguments"][f"gen_args_{n}"] for n in range(len(sample["arguments"]))]
+        came = sample["filtered_resps"]
+        doc = sample["doc"]
         if not isinstance(doc, dict):
             raise TypeError
         if isinstance(came[0], str):  # words, and no likelihoods of options
             return Answered(about=doc, options=(), answer=came[0] or None)
-        likely = [float(one[0]) for one in came]
-        options = tuple(str(one["arg_1"]).strip() for one in asked)
+        likely = [float(response[0]) for response in came]
+        options = tuple(str(request["arg_1"]).strip() for request in requests)
         if len(options) != len(likely):
             raise TypeError
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, IndexError, AttributeError):
@@ -79,5 +79,5 @@ def _read(line: bytes, where: str) -> Answered:
 
 def _most_likely(likely: list[float]) -> int | None:
     """The place of the highest; None where two have it, or where one is no number."""
-    best = [place for place, one in enumerate(likely) if one == max(likely)]
-    return best[0] if len(best) == 1 and all(one == one for one in likely) else None  # noqa: PLR0124
+    best = [index for index, likelihood in enumerate(likely) if likelihood == max(likely)]
+    return best[0] if len(best) == 1 and all(value == value for value in likely) else None  # noqa: PLR0124

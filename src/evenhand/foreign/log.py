@@ -24,13 +24,13 @@ class Origin:
     @classmethod
     def of(cls, source: Mapping[str, Any]) -> "Origin | None":
         """Read the origin that the record of a run has, where it has one."""
-        told = source.get("origin")
-        if told is None:
+        origin = source.get("origin")
+        if origin is None:
             return None
-        names = {one.name for one in fields(cls)}
-        if not isinstance(told, dict) or told.keys() != names:
+        names = {field.name for field in fields(cls)}
+        if not isinstance(origin, dict) or origin.keys() != names:
             raise CorruptRun("run.json does not say where its answers are from as evenhand does")
-        return cls(**{name: str(value) for name, value in told.items()})
+        return cls(**{name: str(value) for name, value in origin.items()})
 
     def to_dict(self) -> dict[str, str]:
         return asdict(self)
@@ -73,7 +73,7 @@ def sha256_of(file: Path) -> str:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def made_by(told: Mapping[str, Any]) -> tuple[str, str] | None:
+def made_by(metadata: Mapping[str, Any]) -> tuple[str, str] | None:
     """Give the name and version of evenhand, where a log says that it is an export of ours."""
-    tool, _, version = str(told.get("made_by", "")).partition(" ")
+    tool, _, version = str(metadata.get("made_by", "")).partition(" ")
     return (tool, version[:40]) if tool == "evenhand" else None

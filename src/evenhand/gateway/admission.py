@@ -69,10 +69,10 @@ class Memory:
 
     def take(self, tenant: str, size: int) -> None:
         """Count bytes. Raises `Refused`, and then nothing is counted."""
-        own = self._held.get(tenant, 0) + size
-        if own > self._most_of_a_tenant or self.held + size > self._most:
+        tenant_bytes = self._held.get(tenant, 0) + size
+        if tenant_bytes > self._most_of_a_tenant or self.held + size > self._most:
             raise busy("overloaded", "Requests of too many bytes are under way.")
-        self._held[tenant] = own
+        self._held[tenant] = tenant_bytes
 
     def give_back(self, tenant: str, size: int) -> None:
         """Count bytes no more."""

@@ -64,24 +64,24 @@ class Alarms:
     @property
     def down(self) -> list[str]:
         """The stores that are not healthy just now."""
-        return [one.kind for one in self._watched if not one.store.healthy]
+        return [watched.kind for watched in self._watched if not watched.store.healthy]
 
     @property
     def required_down(self) -> bool:
         """Whether one of them is a store that no request can be answered without."""
-        return any(one.required and not one.store.healthy for one in self._watched)
+        return any(watched.required and not watched.store.healthy for watched in self._watched)
 
     def look(self) -> None:
         """Log what has begun, what lasts and what has ended."""
         now = self._clock()
-        for one in self._watched:
-            if not one.store.healthy:
-                if one.logged is None or now - one.logged >= _AGAIN_SECONDS:
-                    _LOG.error("%s is down: %s", one.kind, one.store.problem)
-                    one.logged = now
-            elif one.logged is not None:
-                _LOG.warning("%s is well again", one.kind)
-                one.logged = None
+        for watched in self._watched:
+            if not watched.store.healthy:
+                if watched.logged is None or now - watched.logged >= _AGAIN_SECONDS:
+                    _LOG.error("%s is down: %s", watched.kind, watched.store.problem)
+                    watched.logged = now
+            elif watched.logged is not None:
+                _LOG.warning("%s is well again", watched.kind)
+                watched.logged = None
 
     @contextlib.asynccontextmanager
     async def looking(self) -> AsyncIterator[None]:
@@ -96,8 +96,8 @@ class Alarms:
     async def _look_on(self) -> None:
         while True:
             self.look()
-            for one in self._watched:
-                if one.ask is not None and not one.store.healthy:
+            for watched in self._watched:
+                if watched.ask is not None and not watched.store.healthy:
                     with contextlib.suppress(Exception):
-                        await one.ask()
+                        await watched.ask()
             await asyncio.sleep(_LOOK_SECONDS)

@@ -74,7 +74,7 @@ class Gateway:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._answering = Answering(parts.upstream, parts.record, parts.written)
-        tenants = {name: one.keys for name, one in parts.policy.tenants.items()}
+        tenants = {name: tenant.keys for name, tenant in parts.policy.tenants.items()}
         self._tenants = Keyring(tenants) if tenants else None
         operators = parts.policy.operators
         self._operators = Keyring({"operators": operators}) if operators else None
@@ -143,10 +143,10 @@ class Gateway:
 
     def _forwarded(self, headers: Headers) -> dict[str, str]:
         """What goes on to the upstream of a client's headers. A key of this gateway does not."""
-        given = dict(headers)
+        forwarded = dict(headers)
         if self._tenants is not None:
-            given.pop("authorization", None)
-        return given
+            forwarded.pop("authorization", None)
+        return forwarded
 
     # -- routes ----------------------------------------------------------------------------------
 
@@ -169,10 +169,10 @@ class Gateway:
             self._parts.upstream.asked("/models", None, forwarded, Caller(tenant)) as response,
         ):
             permit.spend(0)
-            listed = _models(await read_capped(response, _MOST_MODELS))
-            listed = self._parts.upstream.without_key(listed)
+            body = _models(await read_capped(response, _MOST_MODELS))
+            body = self._parts.upstream.without_key(body)
         await sender.start(200, PLAIN, {})
-        await sender.end(listed)
+        await sender.end(body)
 
     async def _exchange(
         self, wire: Wire, tenant: str, headers: Headers, receive: Receive, sender: Sender
@@ -181,9 +181,9 @@ class Gateway:
         async with self._parts.admission.enter(tenant, tokens=check.tokens) as permit:
             spent: int | None = 0
             try:
-                asked = await _asked(wire, await _in_time(receive, permit))
+                request = await _asked(wire, await _in_time(receive, permit))
                 detailed = headers.get("evenhand-detail") == "1"
-                talk = Talk(wire.path, asked, tenant, self._forwarded(headers), detailed)
+                talk = Talk(wire.path, request, tenant, self._forwarded(headers), detailed)
                 try:
                     await self._answer(talk, wire, check, receive, sender)
                 finally:
@@ -240,8 +240,8 @@ def _refuse_web_pages(headers: Headers) -> None:
     the origin, or reaches us by a name of its own."""
     host = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
     origin = headers.get("origin", "").rpartition("//")[2]
-    named = origin.rpartition(":")[0] or origin
-    if host not in _HERE or (origin and named not in _HERE):
+    origin_host = origin.rpartition(":")[0] or origin
+    if host not in _HERE or (origin and origin_host not in _HERE):
         raise Refused(403, "not_from_here", "name tenants with keys to be asked from elsewhere")
 
 
@@ -287,10 +287,12 @@ def _models(body: bytes | None) -> bytes:
     """The list of models: their names and nothing else that an upstream may have put there."""
     try:
         rows = orjson.loads(body or b"")["data"]
-        kept = [{"id": row["id"], "object": "model", "created": row.get("created", 0),
+        models = [{"id": row["id"], "object": "model", "created": row.get("created", 0),
                  "owned_by": row.get("owned_by", "")} for row in rows]  # fmt: skip
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         raise Refused(502, "upstream_garbled", "the upstream's models cannot be read") from None
     types = {"id": str, "object": str, "created": int, "owned_by": str}
-    good = [row for row in kept if all(isinstance(row[name], kind) for name, kind in types.items())]
+    good = [
+        row for row in models if all(isinstance(row[name], kind) for name, kind in types.items())
+    ]
     return orjson.dumps({"object": "list", "data": good})

@@ -85,9 +85,9 @@ def _plain(text: str) -> str:
 def content_hash(exchange: Exchange, key: bytes) -> str:
     """The HMAC-SHA256 over prompt, context and texts before and after: who has all of them and the
     key can show that the row is theirs."""
-    said = [text for one in exchange.verdicts for text in (one.before, one.text)]
+    texts = [text for verdict in exchange.verdicts for text in (verdict.before, verdict.text)]
     mac = hmac.new(key, digestmod=hashlib.sha256)
-    for text in (exchange.prompt, exchange.context, *said):
+    for text in (exchange.prompt, exchange.context, *texts):
         data = text.encode("utf-8", "surrogatepass")
         mac.update(len(data).to_bytes(8, "big") + data)
     return mac.hexdigest()

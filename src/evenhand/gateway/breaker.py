@@ -183,17 +183,17 @@ class Breakers:
     @property
     def closed(self) -> bool:
         """Whether none is open."""
-        return all(one.closed for models in self._of.values() for one in models.values())
+        return all(breaker.closed for models in self._of.values() for breaker in models.values())
 
     def of(self, caller: Caller) -> Breaker:
         """The breaker of a caller. Names of models come from clients: a tenant has a bounded number
         of breakers, and all further names share one."""
         models = self._of.setdefault(caller.tenant, {})
         if caller.model not in models and len(models) >= _MOST_MODELS:
-            for name in [name for name, one in models.items() if one.idle]:
+            for name in [name for name, breaker in models.items() if breaker.idle]:
                 del models[name]
-        known = caller.model in models or len(models) < _MOST_MODELS
-        name = caller.model if known else _FURTHER
+        has_own = caller.model in models or len(models) < _MOST_MODELS
+        name = caller.model if has_own else _FURTHER
         if name not in models:
             models[name] = Breaker(slow_after=self._slow_after, clock=self._clock)
         return models[name]

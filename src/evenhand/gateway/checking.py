@@ -57,7 +57,7 @@ class _Told:
     seconds: dict[str, float]
     tenant: str = ANYBODY
     sent: str = ""  # what went out before it, in windows: it is judged together with that
-    known: Known = field(default_factory=dict)  # what the screen said of parts of this answer
+    cache: Known = field(default_factory=dict)  # what the screen said of parts of this answer
     screen: float | None = None
     answer: Answer | None = None
 
@@ -94,34 +94,34 @@ class Checker:
 
     async def verdicts(
         self,
-        asked: Asked,
+        request: Asked,
         texts: Sequence[str],
         observed: Sequence[str],
         *,
         tenant: str = ANYBODY,
     ) -> tuple[Verdict, ...]:
         """Decide about every text, those that can be rewritten first. Never raises for a text."""
-        known: Known = {}
-        told = [_Told(text, [], {}, tenant, known=known) for text in (*texts, *observed)]
-        if sum(len(one.text) for one in told) > self.check.longest_together:
-            too_long = [await self._too_long(asked, one, place < len(texts))
-                        for place, one in enumerate(told)]  # fmt: skip
+        cache: Known = {}
+        states = [_Told(text, [], {}, tenant, cache=cache) for text in (*texts, *observed)]
+        if sum(len(state.text) for state in states) > self.check.longest_together:
+            too_long = [await self._too_long(request, state, index < len(texts))
+                        for index, state in enumerate(states)]  # fmt: skip
             return tuple(too_long)
         ends = asyncio.get_running_loop().time() + self.check.deadline
         each = self._limits(len(texts))
-        limits = (each if place < len(texts) else None for place in range(len(told)))
-        deciding = (self._one(asked, *one, ends) for one in zip(told, limits, strict=True))
+        limits = (each if index < len(texts) else None for index in range(len(states)))
+        deciding = (self._one(request, *pair, ends) for pair in zip(states, limits, strict=True))
         return tuple(await asyncio.gather(*deciding))
 
     async def window(
         self,
-        asked: Asked,
+        request: Asked,
         sent: str,
         text: str,
         earlier: Sequence[Verdict],
         *,
         tenant: str = ANYBODY,
-        known: Known | None = None,
+        cache: Known | None = None,
     ) -> Verdict:
         """Decide about the next words of an answer of which others went out. Never raises.
 
@@ -130,28 +130,28 @@ class Checker:
         the request; a call whose tokens are not known has used its share of them.
 
         Args:
-            asked: The request.
+            request: The request.
             sent: What went out before.
             text: The new words.
             earlier: The verdicts about what went out before.
             tenant: Whose request it is.
-            known: What the screen said of parts of this answer; new scores are added.
+            cache: What the screen said of parts of this answer; new scores are added.
 
         Returns:
             The verdict about the new words.
         """
         ends = asyncio.get_running_loop().time() + self.check.deadline
         share = self.check.tokens // self.check.calls
-        turns = [turn for one in earlier for turn in one.turns]
-        untold = sum(one.cut_off for one in earlier)
+        turns = [turn for verdict in earlier for turn in verdict.turns]
+        untold = sum(verdict.cut_off for verdict in earlier)
         spent = untold * share + sum(_tokens(turn, share) for turn in turns)
         left = replace(
             self._limits(1),
             calls=max(0, self.check.calls - len(turns) - untold),
             tokens=max(1, self.check.tokens - spent),
         )
-        told = _Told(text, [], {}, tenant, sent, {} if known is None else known)
-        return await self._one(asked, told, left, ends)
+        state = _Told(text, [], {}, tenant, sent, {} if cache is None else cache)
+        return await self._one(request, state, left, ends)
 
     def record(self) -> RunRecord:
         """What a run of this check is, for evidence: method, prompts, cast and limits."""
@@ -169,15 +169,17 @@ class Checker:
             seconds=self.check.deadline,
         )
 
-    async def _one(self, asked: Asked, told: _Told, limits: Limits | None, ends: float) -> Verdict:
+    async def _one(
+        self, request: Asked, state: _Told, limits: Limits | None, ends: float
+    ) -> Verdict:
         """Decide about one text. Without limits it is one that cannot be rewritten."""
-        if not told.text.strip():
-            return self._said(told, Action.PASSED, NOTHING_SAID)
+        if not state.text.strip():
+            return self._said(state, Action.PASSED, NOTHING_SAID)
         try:
             async with asyncio.timeout_at(ends):
                 if limits is None:
-                    return await self._looked_at(asked, told)
-                return await self._decided(asked, told, limits)
+                    return await self._looked_at(request, state)
+                return await self._decided(request, state, limits)
         except TimeoutError:
             reason = DEADLINE
         except EvenhandError as error:
@@ -186,149 +188,149 @@ class Checker:
             where = traceback.extract_tb(error.__traceback__)[-1]  # its words may hold the text
             _LOG.error("%s at %s:%s", type(error).__name__, where.filename, where.lineno)
             reason = FAILED
-        instead = await self._in_its_place(asked) if limits else ""
-        return self._not_checked(told, reason, instead)
+        instead = await self._in_its_place(request) if limits else ""
+        return self._not_checked(state, reason, instead)
 
     # -- deciding --------------------------------------------------------------------------------
 
-    async def _looked_at(self, asked: Asked, told: _Told) -> Verdict:
+    async def _looked_at(self, request: Asked, state: _Told) -> Verdict:
         """Decide about what cannot be rewritten.
 
         A tool's name is a label: one that the client declared is its own word, any other is blocked
         above the band and never flagged. Of arguments the strings of several words are screened as
         text; what else is among them is a label too.
         """
-        text: str = told.text
+        text: str = state.text
         if isinstance(text, ToolName):
-            if text in declared_names(asked.sent):
-                return self._said(told, Action.PASSED, CLEAN)
-            return await self._label(told, name_text(text))
+            if text in declared_names(request.sent):
+                return self._said(state, Action.PASSED, CLEAN)
+            return await self._label(state, name_text(text))
         if isinstance(text, ToolArguments):
-            label = await self._label(told, text)
+            label = await self._label(state, text)
             text = argument_text(text)
             if label.action is not Action.PASSED or not text.strip():
                 return label
-        return self._observed(told, await self._screened(told, text))
+        return self._observed(state, await self._screened(state, text))
 
-    async def _label(self, told: _Told, text: str) -> Verdict:
-        screened = await self._screened(told, text)
+    async def _label(self, state: _Told, text: str) -> Verdict:
+        screened = await self._screened(state, text)
         if screened.score < self.check.band[1]:
-            return self._said(told, Action.PASSED, CLEAN)
-        return self._observed(told, screened)
+            return self._said(state, Action.PASSED, CLEAN)
+        return self._observed(state, screened)
 
-    def _observed(self, told: _Told, screened: Screened) -> Verdict:
+    def _observed(self, state: _Told, screened: Screened) -> Verdict:
         low, high = self.check.band
-        told.screen = score = screened.score
+        state.screen = score = screened.score
         if score >= high and self.check.on_failure != "pass_flagged":
-            return self._said(told, Action.BLOCKED, OBSERVED, "")
+            return self._said(state, Action.BLOCKED, OBSERVED, "")
         if score >= low:
-            return self._said(told, Action.FLAGGED, OBSERVED)
+            return self._said(state, Action.FLAGGED, OBSERVED)
         if self._readable(screened):
-            return self._said(told, Action.PASSED, CLEAN)
+            return self._said(state, Action.PASSED, CLEAN)
         if self.check.not_english == "report":
-            return self._said(told, Action.NOT_RUN, LANGUAGE, ran=False)
-        return self._said(told, Action.FLAGGED, LANGUAGE)
+            return self._said(state, Action.NOT_RUN, LANGUAGE, ran=False)
+        return self._said(state, Action.FLAGGED, LANGUAGE)
 
-    async def _decided(self, asked: Asked, told: _Told, limits: Limits) -> Verdict:
+    async def _decided(self, request: Asked, state: _Told, limits: Limits) -> Verdict:
         low, _ = self.check.band
-        screened = await self._screened(told, told.text)
-        told.screen = screened.score
+        screened = await self._screened(state, state.text)
+        state.screen = screened.score
         if screened.score < low and self._readable(screened):
-            return self._said(told, Action.PASSED, CLEAN)
+            return self._said(state, Action.PASSED, CLEAN)
         if screened.score < low and self.check.not_english == "report":
-            return self._said(told, Action.NOT_RUN, LANGUAGE, ran=False)
+            return self._said(state, Action.NOT_RUN, LANGUAGE, ran=False)
         if limits.calls < 1:
             raise BudgetSpent("the request has more texts than calls")
-        told.answer = answer = await self._revised(asked, told, limits)
-        return await self._weighed(asked, told, answer, screened.score)
+        state.answer = answer = await self._revised(request, state, limits)
+        return await self._weighed(request, state, answer, screened.score)
 
-    async def _weighed(self, asked: Asked, told: _Told, answer: Answer, score: float) -> Verdict:
+    async def _weighed(self, request: Asked, state: _Told, answer: Answer, score: float) -> Verdict:
         """Decide about what the method made of a text that had this score."""
         low, high = self.check.band
         accepted = answer.stopped == "accepted"
-        if answer.text == told.text:
+        if answer.text == state.text:
             if accepted and score < high:
-                return self._said(told, Action.PASSED, ACCEPTED)
-            return await self._wanting(asked, told, UNREPAIRED)
-        if asked.schema is not None and not await satisfies(answer.text, asked.schema):
-            return await self._wanting(asked, told, BREAKS_SCHEMA)
+                return self._said(state, Action.PASSED, ACCEPTED)
+            return await self._wanting(request, state, UNREPAIRED)
+        if request.schema is not None and not await satisfies(answer.text, request.schema):
+            return await self._wanting(request, state, BREAKS_SCHEMA)
         if answer.outcome in _NOT_ACCEPTED or not answer.text.strip():
-            return await self._wanting(asked, told, UNREPAIRED)
-        again = await self._screened(told, answer.text)
+            return await self._wanting(request, state, UNREPAIRED)
+        again = await self._screened(state, answer.text)
         unread = not accepted and not self._readable(again)  # nobody says that it is good
         if unread or again.score >= (high if accepted else low) or again.score > score:
-            return await self._wanting(asked, told, UNREPAIRED)
-        return self._said(told, Action.REPAIRED, REPAIRED, answer.text)
+            return await self._wanting(request, state, UNREPAIRED)
+        return self._said(state, Action.REPAIRED, REPAIRED, answer.text)
 
-    async def _screened(self, told: _Told, text: str) -> Screened:
+    async def _screened(self, state: _Told, text: str) -> Screened:
         started = asyncio.get_running_loop().time()
         try:
-            return await self._screen.score(told.tenant, text, told.sent, told.known)
+            return await self._screen.score(state.tenant, text, state.sent, state.cache)
         finally:
-            self._took(told, "screen", started)
+            self._took(state, "screen", started)
 
     def _readable(self, screened: Screened) -> bool:
         """Whether a low score says something: the screen knows the language."""
         return screened.english or self.check.not_english == "ignore"
 
-    async def _revised(self, asked: Asked, told: _Told, limits: Limits) -> Answer:
+    async def _revised(self, request: Asked, state: _Told, limits: Limits) -> Answer:
         started = asyncio.get_running_loop().time()
-        before = f"{_ALREADY_SAID}{told.sent}" if told.sent else ""
-        context = "\n\n".join(part for part in (asked.context, before) if part)
-        item = Item(id="0", prompt=asked.prompt, context=context, answer=told.text)
+        before = f"{_ALREADY_SAID}{state.sent}" if state.sent else ""
+        context = "\n\n".join(part for part in (request.context, before) if part)
+        item = Item(id="0", prompt=request.prompt, context=context, answer=state.text)
         talk = Conversation(
-            self._cast, told.turns.append, limits=limits, item_id="0", declared=self._declared
+            self._cast, state.turns.append, limits=limits, item_id="0", declared=self._declared
         )
         try:
             answer = await self._method.answer(item, talk)
         finally:
-            self._took(told, "agents", started)
+            self._took(state, "agents", started)
         if answer.outcome == NOT_JUDGED:
             raise _NotJudged("an evaluator of the method gave no mark")
         return answer
 
-    def _took(self, told: _Told, cause: str, started: float) -> None:
+    def _took(self, state: _Told, cause: str, started: float) -> None:
         taken = asyncio.get_running_loop().time() - started
-        told.seconds[cause] = told.seconds.get(cause, 0.0) + taken
+        state.seconds[cause] = state.seconds.get(cause, 0.0) + taken
 
     # -- saying ----------------------------------------------------------------------------------
 
-    async def _wanting(self, asked: Asked, told: _Told, reason: str) -> Verdict:
+    async def _wanting(self, request: Asked, state: _Told, reason: str) -> Verdict:
         """The verdict of a text that was found wanting and could not be mended."""
         if self.check.on_failure == "pass_flagged":
-            return self._said(told, Action.FLAGGED, reason)
-        return self._said(told, Action.BLOCKED, reason, await self._in_its_place(asked))
+            return self._said(state, Action.FLAGGED, reason)
+        return self._said(state, Action.BLOCKED, reason, await self._in_its_place(request))
 
-    def _not_checked(self, told: _Told, reason: str, instead: str) -> Verdict:
+    def _not_checked(self, state: _Told, reason: str, instead: str) -> Verdict:
         """The verdict of a text whose check did not come to an end."""
         if self.check.on_failure == "pass_flagged":
-            return self._said(told, Action.NOT_RUN, reason, ran=False)
-        return self._said(told, Action.BLOCKED, reason, instead, ran=False)
+            return self._said(state, Action.NOT_RUN, reason, ran=False)
+        return self._said(state, Action.BLOCKED, reason, instead, ran=False)
 
-    async def _too_long(self, asked: Asked, told: _Told, rewritable: bool) -> Verdict:
-        instead = await self._in_its_place(asked) if rewritable else ""
-        return self._not_checked(told, TOO_LONG, instead)
+    async def _too_long(self, request: Asked, state: _Told, rewritable: bool) -> Verdict:
+        instead = await self._in_its_place(request) if rewritable else ""
+        return self._not_checked(state, TOO_LONG, instead)
 
-    async def _in_its_place(self, asked: Asked) -> str:
+    async def _in_its_place(self, request: Asked) -> str:
         """The stored text, where the policy has one and the client can read it."""
         stored = self.check.stored_text if self.check.on_failure == "stored_text" else ""
-        if not stored or asked.schema is None or await satisfies(stored, asked.schema):
+        if not stored or request.schema is None or await satisfies(stored, request.schema):
             return stored
         return ""
 
     def _said(
-        self, told: _Told, action: Action, reason: str, text: str | None = None, ran: bool = True
+        self, state: _Told, action: Action, reason: str, text: str | None = None, ran: bool = True
     ) -> Verdict:
         return Verdict(
             action=action,
-            before=told.text,
-            text=told.text if text is None else text,
+            before=state.text,
+            text=state.text if text is None else text,
             reason=reason,
             ran=ran,
-            screen=told.screen,
-            answer=told.answer,
-            turns=tuple(told.turns),
-            seconds=told.seconds,
+            screen=state.screen,
+            answer=state.answer,
+            turns=tuple(state.turns),
+            seconds=state.seconds,
         )
 
 

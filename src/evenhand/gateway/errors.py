@@ -17,8 +17,8 @@ class Refused(Exception):
 
     def body(self) -> bytes:
         """Give the error as JSON."""
-        said = {"message": self.message, "type": self.kind, "param": None, "code": self.code}
-        return orjson.dumps({"error": said})
+        error = {"message": self.message, "type": self.kind, "param": None, "code": self.code}
+        return orjson.dumps({"error": error})
 
 
 class Garbled(Exception):

@@ -81,7 +81,7 @@ class Evidence:
         patience: float = PATIENCE,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if len(key) < SHORTEST_KEY and any(one.content == "hashed" for one in kept.values()):
+        if len(key) < SHORTEST_KEY and any(rule.content == "hashed" for rule in kept.values()):
             raise UserError(f"hashed content needs a key of {SHORTEST_KEY} bytes or more")
         self._folder, self._kept, self._replica = as_text(folder), dict(kept), replica
         self._key, self._redact, self._require = key, redact, require_evidence
@@ -162,8 +162,8 @@ class Evidence:
 
     def _lose(self, waiting: _Waiting) -> None:
         """Count an exchange by what its client saw: whoever waits for the disk gets no answer."""
-        seen = waiting.exchange.action if waiting.on_disk is None else Action.BLOCKED
-        self.lost[seen] += 1
+        action = waiting.exchange.action if waiting.on_disk is None else Action.BLOCKED
+        self.lost[action] += 1
 
     def _hold_back(self, waiting: _Waiting, reason: str) -> None:
         """Say of an exchange that its answer was not sent: in its own rows, or where these may be
@@ -198,7 +198,9 @@ class Evidence:
         await self._in_thread(self._end, None)
         # By exchange: one with two texts is lost once.
         left = {
-            row.exchange: row.action for one in self._folders.values() for row in one.uncommitted
+            row.exchange: row.action
+            for traffic in self._folders.values()
+            for row in traffic.uncommitted
         }
         for action in left.values():
             self.lost[action] += 1
@@ -208,9 +210,9 @@ class Evidence:
         self._settled.set()
         self._thread.shutdown(wait=False)
 
-    async def _in_thread(self, work: Callable[..., _R], *given: Any) -> _R:
+    async def _in_thread(self, work: Callable[..., _R], *args: Any) -> _R:
         """Work in a thread that nobody else uses: a screen that is slow holds no record up."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
 
     # -- the task ------------------------------------------------------------------------------
 
@@ -232,17 +234,19 @@ class Evidence:
         for _ in range(written.done):
             self._waiting.popleft()
         for number, waiting in enumerate(batch):
-            kept = number < written.done and number not in written.refused
+            recorded = number < written.done and number not in written.refused
             if number in written.refused:
                 self._lose(waiting)
-            self._answer(waiting, kept=kept, safe=kept and written.safe, problem=written.problem)
+            self._answer(
+                waiting, recorded=recorded, safe=recorded and written.safe, problem=written.problem
+            )
         self._failures = self._failures + 1 if written.problem else 0
         self._well = not written.problem
         self._problem = written.problem or self._problem
         if written.problem or not self._waiting:
             self._settled.set()
 
-    def _answer(self, waiting: _Waiting, *, kept: bool, safe: bool, problem: str) -> None:
+    def _answer(self, waiting: _Waiting, *, recorded: bool, safe: bool, problem: str) -> None:
         """Let the answer of an exchange go out, or hold it back and say so in the record."""
         future = waiting.on_disk
         if future is None:
@@ -255,7 +259,7 @@ class Evidence:
                 future.set_exception(EvidenceLost(problem or "no row could be made of it"))
         if not waiting.held_back:
             return
-        if kept:  # also where nothing else is taken any more
+        if recorded:  # also where nothing else is taken any more
             more = _held_back_after_all(waiting.exchange, waiting.held_back)
             self._waiting.append(_Waiting(more))
         else:
@@ -277,41 +281,41 @@ class Evidence:
 
     def _write(self, batch: list[Exchange], now: float) -> _Written:
         """Write exchanges to their folders, commit what is due, end what is of days before."""
-        found, touched = _Written(), []
+        written, touched = _Written(), []
         for number, exchange in enumerate(batch):
             try:
-                kept = self._kept[exchange.tenant]
-                traffic = self._traffic(day_of(exchange.at), exchange.tenant, kept)
-                new = rows(exchange, kept.content, self._key, self._redact)
+                rule = self._kept[exchange.tenant]
+                traffic = self._traffic(day_of(exchange.at), exchange.tenant, rule)
+                new = rows(exchange, rule.content, self._key, self._redact)
             except Exception as error:  # whatever it is, the exchanges behind it are written
-                found.refused.add(number)
+                written.refused.add(number)
                 self._problem = f"an exchange could not be made a row: {type(error).__name__}"
-                found.done += 1
+                written.done += 1
                 continue
             try:
                 traffic.add(new, now)
             except Exception as error:
-                found.problem = _said(error)
+                written.problem = _said(error)
                 break
             touched.append(traffic)
-            found.done += 1
+            written.done += 1
         for traffic in dict.fromkeys(touched) if self._require else ():
             try:
                 traffic.sync()
             except Exception as error:
-                found.safe, found.problem = False, _said(error)
+                written.safe, written.problem = False, _said(error)
         for traffic in self._folders.values():
             try:
                 traffic.commit_if_due(now)
             except Exception as error:
-                found.problem = _said(error)
-        found.problem = self._end(now) or found.problem
-        return found
+                written.problem = _said(error)
+        written.problem = self._end(now) or written.problem
+        return written
 
-    def _traffic(self, day: str, tenant: str, kept: Kept) -> Traffic:
+    def _traffic(self, day: str, tenant: str, rule: Kept) -> Traffic:
         there = self._folders.get((day, tenant))
         if there is None:
-            there = Traffic.of(self._folder, day, tenant, self._replica, kept)
+            there = Traffic.of(self._folder, day, tenant, self._replica, rule)
             self._folders[day, tenant] = there
         return there
 
@@ -332,9 +336,9 @@ class Evidence:
         now = self._clock()
         for back in range(_DAYS_BACK + 1):
             for tenant in self._kept:
-                place = place_of(self._folder, day_of(now - back * 86_400), tenant, self._replica)
+                path = place_of(self._folder, day_of(now - back * 86_400), tenant, self._replica)
                 try:
-                    end_if_open(place)
+                    end_if_open(path)
                 except Exception as error:  # what is there stays there
                     self._problem = _said(error)
 
@@ -342,7 +346,8 @@ class Evidence:
 def _held_back(exchange: Exchange, reason: str) -> Exchange:
     """The exchange as its client saw it: nothing of the answer was sent."""
     verdicts = tuple(
-        replace(one, action=Action.BLOCKED, reason=reason, text="") for one in exchange.verdicts
+        replace(verdict, action=Action.BLOCKED, reason=reason, text="")
+        for verdict in exchange.verdicts
     )
     return replace(exchange, verdicts=verdicts, action=Action.BLOCKED, reason=reason)
 

@@ -65,12 +65,12 @@ class Talk:
         answer without a count."""
         if self.broken_off or (self.checking and not self.verdicts):
             return None
-        if any(one.cut_off for one in self.verdicts):
+        if any(verdict.cut_off for verdict in self.verdicts):
             return None
-        turns = [turn for one in self.verdicts for turn in one.turns]
+        turns = [turn for verdict in self.verdicts for turn in verdict.turns]
         counts = [(turn.prompt_tokens, turn.completion_tokens) for turn in turns]
-        known = [spent for pair in counts for spent in pair if spent is not None]
-        return sum(known) if len(known) == 2 * len(counts) else None
+        counted = [spent for pair in counts for spent in pair if spent is not None]
+        return sum(counted) if len(counted) == 2 * len(counts) else None
 
     def ended(self, action: Action, reason: str) -> Exchange:
         """The exchange as evidence and metrics take it."""
@@ -133,8 +133,8 @@ class Answering:
             self.record_anyway(talk, Action.BLOCKED, BROKEN_OFF)
             raise
         talk.left_out = len(reply.left_out)
-        said, texts = await self.judged(talk, checker, reply)
-        return said, reply, texts
+        outcome, texts = await self.judged(talk, checker, reply)
+        return outcome, reply, texts
 
     async def judged(
         self, talk: Talk, checker: Checker, reply: Spoken
@@ -149,7 +149,7 @@ class Answering:
         except BaseException:
             self.record_anyway(talk, Action.BLOCKED, BROKEN_OFF)
             raise
-        action = gravest(one.action for one in talk.verdicts)
+        action = gravest(verdict.action for verdict in talk.verdicts)
         reason = reason_of(talk.verdicts, action)
         try:
             if self._written is None:
@@ -159,7 +159,7 @@ class Answering:
         except EvidenceLost:
             raise Refused(503, "not_recorded", _NOT_RECORDED, headers=_SOON) from None
         refuse_blocked(talk.verdicts)
-        texts = [self.redact(one.text) for one in talk.verdicts[: len(reply.texts)]]
+        texts = [self.redact(verdict.text) for verdict in talk.verdicts[: len(reply.texts)]]
         return said_of(talk, action, reason), texts
 
     def record_anyway(self, talk: Talk, action: Action, reason: str) -> None:
@@ -188,7 +188,7 @@ class Answering:
         """Send an answer as it comes. Give what was read of it, and the body if it was plain; no
         reply if it could not be read. An exchange that ends before that is on record."""
         reply: Reply | None = wire.reply(talk.asked)
-        reader, whole, reason = EventReader(), bytearray(), BROKEN_OFF
+        reader, body, reason = EventReader(), bytearray(), BROKEN_OFF
         started, sent = time.monotonic(), orjson.dumps(dict(talk.asked.sent))
         try:
             async with self._upstream.asked(wire.path, sent, talk.headers, talk.caller) as response:
@@ -198,7 +198,7 @@ class Answering:
                 async for chunk in response.content.iter_any():
                     await sender.body(chunk)
                     reply = _read_along(reply, reader, chunk) if stream else reply
-                    whole += b"" if stream or len(whole) > MOST_BODY else chunk
+                    body += b"" if stream or len(body) > MOST_BODY else chunk
             await sender.end()
             reason = ""
         except Garbled:
@@ -211,7 +211,7 @@ class Answering:
             talk.upstream_seconds = time.monotonic() - started
             if reason:
                 self.record_anyway(talk, Action.NOT_RUN, reason)
-        return reply, None if stream else bytes(whole)
+        return reply, None if stream else bytes(body)
 
     async def checked_afterwards(
         self, talk: Talk, checker: Checker, reply: Reply | None, body: bytes | None
@@ -231,14 +231,14 @@ class Answering:
         """Keep what a check says of an answer that is whole and has left."""
         talk.checking = bool(reply.texts)
         try:
-            found = await checker.verdicts(
+            verdicts = await checker.verdicts(
                 talk.asked, reply.texts, reply.observed, tenant=talk.tenant
             )
         except BaseException:
             self.record_anyway(talk, Action.NOT_RUN, BROKEN_OFF)
             raise
-        talk.verdicts = tuple(map(_as_observed, found))
-        action = gravest(one.action for one in talk.verdicts)
+        talk.verdicts = tuple(map(_as_observed, verdicts))
+        action = gravest(verdict.action for verdict in talk.verdicts)
         self.record_anyway(talk, action, reason_of(talk.verdicts, action))
 
 
@@ -267,13 +267,17 @@ def _garbled() -> Refused:
 
 
 def reason_of(verdicts: Sequence[Verdict], action: Action) -> str:
-    return next((one.reason for one in verdicts if one.action is action), "nothing_said")
+    return next(
+        (verdict.reason for verdict in verdicts if verdict.action is action), "nothing_said"
+    )
 
 
 def refuse_blocked(verdicts: Sequence[Verdict]) -> None:
     """Refuse an exchange of which a text may not leave and has nothing in its place."""
-    blocked = [one for one in verdicts if one.action is Action.BLOCKED and not one.text]
-    if any(one.ran for one in blocked):
+    blocked = [
+        verdict for verdict in verdicts if verdict.action is Action.BLOCKED and not verdict.text
+    ]
+    if any(verdict.ran for verdict in blocked):
         raise Refused(400, "content_blocked", _BLOCKED)
     if blocked:
         raise Refused(503, "not_checked", _NOT_CHECKED, headers=_SOON)
@@ -282,15 +286,15 @@ def refuse_blocked(verdicts: Sequence[Verdict]) -> None:
 def said_of(talk: Talk, action: Action, reason: str) -> Said:
     if not talk.detailed:
         return Said(action=action)
-    texts = [{"action": one.action, "reason": one.reason, "screen": one.screen,
-              "calls": len(one.turns)} for one in talk.verdicts]  # fmt: skip
+    texts = [{"action": verdict.action, "reason": verdict.reason, "screen": verdict.screen,
+              "calls": len(verdict.turns)} for verdict in talk.verdicts]  # fmt: skip
     detail = {"id": talk.id, "action": action, "reason": reason, "texts": texts,
               "left_out": talk.left_out}  # fmt: skip
     return Said(action=action, detail=detail)
 
 
 def head(talk: Talk, action: Action | str) -> dict[str, str]:
-    calls = sum(len(one.turns) for one in talk.verdicts)
+    calls = sum(len(verdict.turns) for verdict in talk.verdicts)
     return {"evenhand-action": str(action), "evenhand-id": talk.id, "evenhand-calls": str(calls)}
 
 
@@ -320,17 +324,17 @@ async def answer_observed(
 async def _send(
     talk: Talk, ready: Ready, sender: Sender, without_key: Callable[[bytes], bytes]
 ) -> None:
-    said, reply, texts = ready
-    told = head(talk, said.action)
+    outcome, reply, texts = ready
+    headers = head(talk, outcome.action)
     if not talk.asked.stream:
-        body = without_key(reply.body(texts, said))
-        await sender.start(200, PLAIN, told)
+        body = without_key(reply.body(texts, outcome))
+        await sender.start(200, PLAIN, headers)
         await sender.end(body)
         return
     if sender.started:  # the head said "checking"
-        await sender.body(comment(f"evenhand-action: {said.action}"))
+        await sender.body(comment(f"evenhand-action: {outcome.action}"))
     else:
-        await sender.start(200, STREAM, told)
-    for piece in reply.events(texts, said):
+        await sender.start(200, STREAM, headers)
+    for piece in reply.events(texts, outcome):
         await sender.body(without_key(piece))
     await sender.end()

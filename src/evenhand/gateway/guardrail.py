@@ -73,12 +73,12 @@ class Guardrail:
             async with self._admission.enter(tenant, tokens=check.tokens) as permit:
                 try:
                     call = await asyncio.to_thread(read, await body(permit))
-                    said = self._known(tenant, call)
-                    judging = said is None
-                    if said is None:
-                        said = await self._judged(talk, call, check, receive, sender)
+                    response = self._known(tenant, call)
+                    judging = response is None
+                    if response is None:
+                        response = await self._judged(talk, call, check, receive, sender)
                     if not sender.started:
-                        await _send(sender, said)
+                        await _send(sender, response)
                 finally:
                     if talk.tokens is not None:  # else all that was reserved
                         permit.spend(talk.tokens)
@@ -95,34 +95,34 @@ class Guardrail:
         if not call.answered:
             self._prompts.keep(tenant, call)
             return UNCHANGED
-        kept = self._prompts.found(tenant, call)
-        return canary(call) or (kept.told.get(call.said) if kept is not None else None)
+        question = self._prompts.found(tenant, call)
+        return canary(call) or (question.told.get(call.said) if question is not None else None)
 
     async def _judged(
         self, talk: Talk, call: Call, check: Check, receive: Receive, sender: Sender
     ) -> bytes:
         """Say what the proxy may do with an answer. Raises `Refused`, and then it is on record."""
-        kept = self._prompts.found(talk.tenant, call)
+        question = self._prompts.found(talk.tenant, call)
         talk.asked = _asked(call.model, "", "")
-        if kept is not None:
-            talk.route, talk.asked = LITELLM, _asked(call.model, kept.prompt, kept.context)
+        if question is not None:
+            talk.route, talk.asked = LITELLM, _asked(call.model, question.prompt, question.context)
         checker = self._checkers[check]
         if check.mode == "observe":
-            self._prompts.tell(talk.tenant, call, kept, UNCHANGED)
+            self._prompts.tell(talk.tenant, call, question, UNCHANGED)
             await _send(sender, UNCHANGED)
             await self._answering.judged_afterwards(talk, checker, call)
             return UNCHANGED
         judging = self._answering.judged(talk, checker, call)
         _, texts = await unless_gone(judging, receive)
-        told = answer(call, texts)
-        if all(one.ran for one in talk.verdicts):
-            self._prompts.tell(talk.tenant, call, kept, told)
-        return told
+        response = answer(call, texts)
+        if all(verdict.ran for verdict in talk.verdicts):
+            self._prompts.tell(talk.tenant, call, question, response)
+        return response
 
 
-async def _send(sender: Sender, said: bytes) -> None:
+async def _send(sender: Sender, response: bytes) -> None:
     await sender.start(200, PLAIN, {})
-    await sender.end(said)
+    await sender.end(response)
 
 
 @dataclass(slots=True)
@@ -153,38 +153,38 @@ class Prompts:
         """Keep a request. The oldest go first."""
         self._drop(tenant, call.id)
         prompt, context = call.prompt[-_MOST_OF_ONE:], call.context[-_MOST_OF_ONE:]
-        kept = _Kept(self._now(), prompt, context)
-        self._kept.setdefault(tenant, OrderedDict())[call.id] = kept
-        self._fit(tenant, kept.signs)
+        question = _Kept(self._now(), prompt, context)
+        self._kept.setdefault(tenant, OrderedDict())[call.id] = question
+        self._fit(tenant, question.signs)
 
     def found(self, tenant: str, call: Call) -> "_Kept | None":
         """The question that an answer answers, if it was seen not too long ago.
 
         It stays: a proxy that is set up to stream sends the parts of an answer one by one.
         """
-        kept = self._kept.get(tenant)
-        found = kept.get(call.id) if kept is not None and call.id else None
-        return found if found and found.at >= self._now() - _KEPT_SECONDS else None
+        questions = self._kept.get(tenant)
+        question = questions.get(call.id) if questions is not None and call.id else None
+        return question if question and question.at >= self._now() - _KEPT_SECONDS else None
 
-    def tell(self, tenant: str, call: Call, kept: "_Kept | None", told: bytes) -> None:
+    def tell(self, tenant: str, call: Call, question: "_Kept | None", response: bytes) -> None:
         """Keep what was told of an answer, as long as this question is kept."""
-        if kept is None or self._kept[tenant].get(call.id) is not kept:
+        if question is None or self._kept[tenant].get(call.id) is not question:
             return
-        before = kept.signs
-        kept.told[call.said] = told
-        while len(kept.told) > _MOST_TOLD:
-            kept.told.popitem(last=False)
-        self._fit(tenant, kept.signs - before)
+        before = question.signs
+        question.told[call.said] = response
+        while len(question.told) > _MOST_TOLD:
+            question.told.popitem(last=False)
+        self._fit(tenant, question.signs - before)
 
     def _fit(self, tenant: str, more: int) -> None:
-        kept, oldest = self._kept[tenant], self._now() - _KEPT_SECONDS
+        questions, oldest = self._kept[tenant], self._now() - _KEPT_SECONDS
         self._signs[tenant] = self._signs.get(tenant, 0) + more
-        while kept and (
-            next(iter(kept.values())).at < oldest
-            or len(kept) > _MOST_KEPT
+        while questions and (
+            next(iter(questions.values())).at < oldest
+            or len(questions) > _MOST_KEPT
             or self._signs[tenant] > self._most_signs
         ):
-            self._drop(tenant, next(iter(kept)))
+            self._drop(tenant, next(iter(questions)))
 
     def _drop(self, tenant: str, key: str) -> None:
         gone = self._kept.get(tenant, OrderedDict()).pop(key, None)

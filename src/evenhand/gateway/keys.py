@@ -55,14 +55,14 @@ class Keyring:
         Every known hash is compared, each in constant time, so that the time says nothing about
         how near a guess was.
         """
-        given = _key_in(authorization)
-        if given is None:
+        key = _key_in(authorization)
+        if key is None:
             return None
-        digest, found = _digest(given), None
-        for known, tenant in self._owners:
-            if hmac.compare_digest(known, digest):
-                found = tenant
-        return found
+        digest, owner = _digest(key), None
+        for stored, tenant in self._owners:
+            if hmac.compare_digest(stored, digest):
+                owner = tenant
+        return owner
 
 
 def _key_in(authorization: object) -> bytes | None:

@@ -42,12 +42,12 @@ def read(text: str, at: float) -> Look:
     states: dict[Series, float] = {}
     try:
         for family in text_string_to_metric_families(text):
-            kept = states if family.type == "gauge" else counts
-            for one in family.samples:
-                if not isfinite(one.value):
+            series = states if family.type == "gauge" else counts
+            for sample in family.samples:
+                if not isfinite(sample.value):
                     raise ValueError("no count")
-                name = one.name.removeprefix(_PREFIX)
-                kept[name, frozenset(one.labels.items())] = float(one.value)
+                name = sample.name.removeprefix(_PREFIX)
+                series[name, frozenset(sample.labels.items())] = float(sample.value)
         [(process, up)] = by(states, "process_seconds", "process").items()
         [replicas] = _matching(states, "replicas")
         actions = set(by(counts, "requests_total", "action"))
@@ -60,16 +60,16 @@ def read(text: str, at: float) -> Look:
 
 def by(series: Mapping[Series, float], name: str, label: str) -> Counter[str]:
     """The sums of a figure by one of its labels."""
-    found: Counter[str] = Counter()
+    sums: Counter[str] = Counter()
     for (its_name, labels), value in series.items():
         if its_name == name:
-            found[dict(labels)[label]] += value  # type: ignore[assignment]
-    return found
+            sums[dict(labels)[label]] += value  # type: ignore[assignment]
+    return sums
 
 
 def _matching(series: Mapping[Series, float], name: str, **labels: str) -> list[float]:
-    wanted = labels.items()
-    return [one for (its, had), one in series.items() if its == name and wanted <= had]
+    required = labels.items()
+    return [value for (its, had), value in series.items() if its == name and required <= had]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +109,13 @@ def quantile(buckets: Mapping[float, float], share: float) -> Quantile:
     """Estimate a quantile of a histogram, whose buckets count all that is not above their end.
     Within its bucket the values are taken to be spread evenly."""
     ends = sorted(buckets)
-    whole = buckets[ends[-1]] if ends else 0
+    total = buckets[ends[-1]] if ends else 0
     low, below = 0.0, 0.0
     for end in ends:
-        if whole and buckets[end] >= share * whole:
+        if total and buckets[end] >= share * total:
             if end == inf:
                 return Quantile(None, low, None)
-            part = (share * whole - below) / (buckets[end] - below)
+            part = (share * total - below) / (buckets[end] - below)
             return Quantile(low + (end - low) * part, low, end)
         low, below = end, buckets[end]
     return Quantile(None, None, None)
@@ -159,26 +159,30 @@ class Memory:
     def figures(self, looks: Sequence[Look]) -> Figures:
         """What these looks, at one process each, say together with those before them."""
         windows = [self._window(look) for look in looks]
-        known = [one for one in windows if not one.since_start] or windows
-        counts = _summed(one.counts for one in known)
+        measured = [window for window in windows if not window.since_start] or windows
+        counts = _summed(window.counts for window in measured)
         states = _summed(look.states for look in looks)
         totals = _summed(look.counts for look in looks)
-        actions = {one: int(n) for one, n in by(counts, "requests_total", "action").items()}
+        actions = {action: int(n) for action, n in by(counts, "requests_total", "action").items()}
         requests = sum(actions.values())
-        writers = [one for one in WRITERS if _matching(states, f"{one}_healthy")]
+        writers = [writer for writer in WRITERS if _matching(states, f"{writer}_healthy")]
         return Figures(
-            seconds=max(one.seconds for one in known),
-            since_start=known[0].since_start,
+            seconds=max(window.seconds for window in measured),
+            since_start=measured[0].since_start,
             processes=tuple(look.process for look in looks),
             replicas=max(look.replicas for look in looks),
-            joined=len(windows) - len(known),
+            joined=len(windows) - len(measured),
             requests=requests,
-            a_second=_rate(known),
-            actions={one.value: actions[one] for one in Action},
-            shares={one.value: actions[one] / requests if requests else None for one in Action},
+            a_second=_rate(measured),
+            actions={action.value: actions[action] for action in Action},
+            shares={
+                action.value: actions[action] / requests if requests else None for action in Action
+            },
             refused=_whole(by(counts, "refused_total", "code")),
             latency={cause: _latency(counts, cause) for cause in CAUSES},
-            timed={one: int(sum(_matching(counts, "seconds_count", cause=one))) for one in CAUSES},
+            timed={
+                cause: int(sum(_matching(counts, "seconds_count", cause=cause))) for cause in CAUSES
+            },
             calls=int(by(counts, "agent_calls_total", "tenant").total()),
             tokens=_directions(counts, "agent_tokens_total"),
             uncounted=int(by(counts, "agent_tokens_unknown_total", "tenant").total()),
@@ -188,37 +192,45 @@ class Memory:
             },
             in_flight=int(sum(_matching(states, "in_flight"))),
             breaker=_whole(by(states, "breaker", f"{_PREFIX}breaker")),
-            lost={one: _whole(by(totals, f"{one}_lost_total", "action")) for one in writers},
-            waiting={one: int(sum(_matching(states, f"{one}_waiting"))) for one in writers},
+            lost={
+                writer: _whole(by(totals, f"{writer}_lost_total", "action")) for writer in writers
+            },
+            waiting={
+                writer: int(sum(_matching(states, f"{writer}_waiting"))) for writer in writers
+            },
             unhealthy=tuple(
-                one for one in writers if sum(_matching(states, f"{one}_healthy")) < len(looks)
+                writer
+                for writer in writers
+                if sum(_matching(states, f"{writer}_healthy")) < len(looks)
             ),
         )
 
     def _window(self, look: Look) -> Window:
-        kept = self._looks.setdefault(look.process, deque())
-        if kept and began_anew(kept[-1], look):
-            kept.clear()
-        while len(kept) > 1 and kept[1].at <= look.at - self._span:
-            kept.popleft()
-        window = between(kept[0] if kept else None, look)
-        kept.append(look)
+        looks = self._looks.setdefault(look.process, deque())
+        if looks and began_anew(looks[-1], look):
+            looks.clear()
+        while len(looks) > 1 and looks[1].at <= look.at - self._span:
+            looks.popleft()
+        window = between(looks[0] if looks else None, look)
+        looks.append(look)
         return window
 
 
 def _summed(several: Iterable[Mapping[Series, float]]) -> dict[Series, float]:
-    found: dict[Series, float] = {}
-    for one in several:
-        for key, value in one.items():
-            found[key] = found.get(key, 0) + value
-    return found
+    sums: dict[Series, float] = {}
+    for series in several:
+        for key, value in series.items():
+            sums[key] = sums.get(key, 0) + value
+    return sums
 
 
 def _rate(windows: Sequence[Window]) -> float | None:
     """Requests a second: each process by its own window."""
-    if any(one.seconds <= 0 for one in windows):
+    if any(window.seconds <= 0 for window in windows):
         return None
-    return sum(sum(_matching(one.counts, "requests_total")) / one.seconds for one in windows)
+    return sum(
+        sum(_matching(window.counts, "requests_total")) / window.seconds for window in windows
+    )
 
 
 def _latency(counts: Mapping[Series, float], cause: str) -> dict[str, Quantile]:
@@ -232,7 +244,8 @@ def _latency(counts: Mapping[Series, float], cause: str) -> dict[str, Quantile]:
 
 def _directions(counts: Mapping[Series, float], name: str, **labels: str) -> dict[str, int]:
     return {
-        one: int(sum(_matching(counts, name, direction=one, **labels))) for one in ("in", "out")
+        direction: int(sum(_matching(counts, name, direction=direction, **labels)))
+        for direction in ("in", "out")
     }
 
 
@@ -253,23 +266,23 @@ class EachRepair:
     unpriced: tuple[str, ...] = field(default=())  # models without a price
 
 
-def each_repair(seen: Figures, prices: Prices | None) -> EachRepair:
+def each_repair(figures: Figures, prices: Prices | None) -> EachRepair:
     """Share the work of the agents among the answers that were repaired."""
-    repaired = seen.actions[Action.REPAIRED]
-    used = {model: spent for model, spent in seen.tokens_of.items() if any(spent.values())}
-    unpriced = tuple(one for one in used if prices is None or one not in prices.models)
+    repaired = figures.actions[Action.REPAIRED]
+    used = {model: spent for model, spent in figures.tokens_of.items() if any(spent.values())}
+    unpriced = tuple(model for model in used if prices is None or model not in prices.models)
     cost = None
     if prices is not None and not unpriced:
-        cost = sum(prices.cost(one, spent["in"], spent["out"]) for one, spent in used.items())
+        cost = sum(prices.cost(model, spent["in"], spent["out"]) for model, spent in used.items())
 
     def shared(amount: Any) -> float | None:
         return amount / repaired if repaired and amount is not None else None
 
     return EachRepair(
-        calls=shared(seen.calls),
-        tokens=shared(sum(seen.tokens.values())),
+        calls=shared(figures.calls),
+        tokens=shared(sum(figures.tokens.values())),
         cost=shared(cost),
         currency=prices.currency if prices else None,
-        at_least=bool(seen.uncounted),
+        at_least=bool(figures.uncounted),
         unpriced=unpriced,
     )

@@ -46,12 +46,12 @@ _ALSO_WORDS = frozenset(
 
 def names_in(texts: Iterable[str]) -> frozenset[str]:
     """The words of these texts that are reliably somebody's name, for `masked`."""
-    found: set[str] = set()
+    names: set[str] = set()
     for text in texts:
         for start, end in _names(text):
-            found.update(fold(word) for word in _LETTERS.findall(text[start:end]))
+            names.update(fold(word) for word in _LETTERS.findall(text[start:end]))
     ordinary = listed("function_words") | listed("topic_words") | listed("identity_words")
-    return frozenset(word for word in found - ordinary - _ALSO_WORDS if len(word) > 1)
+    return frozenset(word for word in names - ordinary - _ALSO_WORDS if len(word) > 1)
 
 
 def masked(text: str, names: frozenset[str] = frozenset()) -> str:
@@ -76,8 +76,8 @@ def _is_json(text: str) -> bool:
 
 def _literal(written: str, names: frozenset[str]) -> str:
     value = json.loads(written)
-    kept = _plain(value, names)
-    return written if kept == value else json.dumps(kept, ensure_ascii=False)
+    plain = _plain(value, names)
+    return written if plain == value else json.dumps(plain, ensure_ascii=False)
 
 
 def _plain(text: str, names: frozenset[str]) -> str:
@@ -96,28 +96,28 @@ def _plain(text: str, names: frozenset[str]) -> str:
 
 
 def _without_names(text: str) -> str:
-    kept, past = [], 0
+    parts, past = [], 0
     for start, end in sorted(_names(text)):
         if end > past:
-            kept += [text[past : max(past, start)], "[name]" if start >= past else ""]
+            parts += [text[past : max(past, start)], "[name]" if start >= past else ""]
             past = end
-    return "".join([*kept, text[past:]])
+    return "".join([*parts, text[past:]])
 
 
 def _names(text: str) -> Iterator[tuple[int, int]]:
     """Where names stand in a text."""
     for pattern in (_TITLED, _INTRODUCED):
-        yield from (found.span(2) for found in pattern.finditer(text))
-    given = listed("given_names")
-    for found in _CAPITAL.finditer(text):
-        first = fold(_LETTERS.findall(found[0])[0])
-        if first not in given:
+        yield from (match.span(2) for match in pattern.finditer(text))
+    given_names = listed("given_names")
+    for match in _CAPITAL.finditer(text):
+        first = fold(_LETTERS.findall(match[0])[0])
+        if first not in given_names:
             continue
-        behind = _SURNAMES.match(text, found.end())
-        end = behind.end() if behind else found.end()
-        if end > found.end() or first not in _ALSO_WORDS:
-            own = end if end > found.end() else found.start() + len(_bare(found[0]))
-            yield found.start(), own
+        behind = _SURNAMES.match(text, match.end())
+        end = behind.end() if behind else match.end()
+        if end > match.end() or first not in _ALSO_WORDS:
+            name_end = end if end > match.end() else match.start() + len(_bare(match[0]))
+            yield match.start(), name_end
 
 
 def _bare(word: str) -> str:
@@ -125,7 +125,7 @@ def _bare(word: str) -> str:
 
 
 def _if(right: Callable[[str], bool], mark: str) -> Callable[[re.Match[str]], str]:
-    return lambda found: mark if right(found[0]) else found[0]
+    return lambda match: mark if right(match[0]) else match[0]
 
 
 def _is_card(written: str) -> bool:

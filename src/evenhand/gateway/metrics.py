@@ -148,13 +148,13 @@ class Metrics:
                 self._seconds.labels(cause).observe(exchange.seconds[cause])
         turns = [turn for verdict in exchange.verdicts for turn in verdict.turns]
         self._calls.labels(tenant).inc(len(turns))
-        known = tokens(turns)
-        for direction, spent in zip(("in", "out"), known, strict=True):
+        counts = tokens(turns)
+        for direction, spent in zip(("in", "out"), counts, strict=True):
             self._tokens.labels(tenant, direction).inc(spent or 0)
         for turn in turns:  # by models of the config, so these labels are bounded too
             self._of_models.labels(turn.model, "in").inc(turn.prompt_tokens or 0)
             self._of_models.labels(turn.model, "out").inc(turn.completion_tokens or 0)
-        if None in known:
+        if None in counts:
             self._uncounted.labels(tenant).inc()
 
     def text(self) -> bytes:

@@ -64,11 +64,13 @@ class Check(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _lists(cls, given: Any) -> Any:
+    def _lists(cls, raw: Any) -> Any:
         """TOML has lists where we have tuples."""
-        if not isinstance(given, dict):
-            return given
-        return {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
+        if not isinstance(raw, dict):
+            return raw
+        return {
+            key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()
+        }
 
     @model_validator(mode="after")
     def _holds_together(self) -> Self:
@@ -79,9 +81,9 @@ class Check(BaseModel):
             raise ValueError('on_failure = "stored_text" needs a stored_text')
         return self
 
-    def otherwise(self, said: "dict[str, Any]") -> "Check":
+    def otherwise(self, settings: "dict[str, Any]") -> "Check":
         """This check, with what is said otherwise."""
-        return Check.model_validate({**self.model_dump(), **said})
+        return Check.model_validate({**self.model_dump(), **settings})
 
 
 _OWN = frozenset(Check.model_fields)
@@ -117,16 +119,16 @@ class Policy(BaseModel):
 
     def check_for(self, tenant: str, route: str) -> Check:
         """What is done with the answers of a route to a tenant."""
-        known = self.tenants.get(tenant)
-        if known is None:
+        options = self.tenants.get(tenant)
+        if options is None:
             return self.check
-        said = {**known.check, **known.routes.get(route, {})}
-        return self.check.otherwise(said) if said else self.check
+        settings = {**options.check, **options.routes.get(route, {})}
+        return self.check.otherwise(settings) if settings else self.check
 
     @property
     def grace(self) -> float:
         """The seconds that a request under way may still take when the process is asked to end."""
-        return self.upstream_seconds + max(one.deadline for one in self.checks())
+        return self.upstream_seconds + max(check.deadline for check in self.checks())
 
     def allowances(self) -> dict[str, Allowance]:
         """How much each tenant may use."""
@@ -134,18 +136,18 @@ class Policy(BaseModel):
             return {ANYBODY: Allowance()}
         return {
             name: Allowance(
-                requests_a_minute=one.requests_a_minute,
-                at_once=one.at_once,
-                tokens_a_day=one.tokens_a_day,
+                requests_a_minute=tenant.requests_a_minute,
+                at_once=tenant.at_once,
+                tokens_a_day=tenant.tokens_a_day,
             )
-            for name, one in self.tenants.items()
+            for name, tenant in self.tenants.items()
         }
 
     def checks(self) -> list[Check]:
         """Every check that there can be."""
-        routes = {(name, route) for name, one in self.tenants.items() for route in one.routes}
+        routes = {(name, route) for name, tenant in self.tenants.items() for route in tenant.routes}
         places = {(ANYBODY, ""), *((name, "") for name in self.tenants), *routes}
-        return [self.check_for(*place) for place in sorted(places)]
+        return [self.check_for(*pair) for pair in sorted(places)]
 
     def sha256(self) -> str:
         """The hash of what is in force, for evidence. The keys are in it by their hashes."""
@@ -171,17 +173,19 @@ def read_policy(path: Path | None) -> Policy:
 
 def _policy(raw: dict[str, Any]) -> Policy:
     """Sort what stands at one level of the file into checks and the rest."""
-    given = raw.get("tenants", {})
+    raw_tenants = raw.get("tenants", {})
     tenants = (
-        {name: _tenant(one) for name, one in given.items()} if isinstance(given, dict) else given
+        {name: _tenant(tenant) for name, tenant in raw_tenants.items()}
+        if isinstance(raw_tenants, dict)
+        else raw_tenants
     )
-    rest = {key: one for key, one in raw.items() if key not in _OWN and key != "tenants"}
-    own = Policy.model_fields.keys() - {"check", "tenants"}
-    unknown = sorted(rest.keys() - own)
+    rest = {key: value for key, value in raw.items() if key not in _OWN and key != "tenants"}
+    fields = Policy.model_fields.keys() - {"check", "tenants"}
+    unknown = sorted(rest.keys() - fields)
     if unknown:
-        known = ", ".join(sorted(_OWN | own))
-        raise UserError(f"the policy has no {unknown[0]!r}; it has: {known} and [tenants.NAME]")
-    check = {key: one for key, one in raw.items() if key in _OWN}
+        allowed = ", ".join(sorted(_OWN | fields))
+        raise UserError(f"the policy has no {unknown[0]!r}; it has: {allowed} and [tenants.NAME]")
+    check = {key: value for key, value in raw.items() if key in _OWN}
     policy = Policy.model_validate({"check": check, "tenants": tenants, **rest})
     modes = {check.mode for check in policy.checks()}  # each must hold together
     if policy.require_evidence and modes - {"hold"}:
@@ -190,12 +194,12 @@ def _policy(raw: dict[str, Any]) -> Policy:
             f'check may have mode = "{min(modes - {"hold"})}"'
         )
     for name, tenant in policy.tenants.items():
-        for route, said in tenant.routes.items():
+        for route, settings in tenant.routes.items():
             if route not in ROUTES:
                 raise UserError(
                     f"[tenants.{name}.routes.{route!r}]: the routes are {', '.join(ROUTES)}"
                 )
-            if apart := sorted(said.keys() & _OF_A_TENANT):
+            if apart := sorted(settings.keys() & _OF_A_TENANT):
                 raise UserError(
                     f"[tenants.{name}.routes.{route!r}]: {apart[0]} is said of a tenant, whose "
                     "traffic is one run a day"
@@ -206,7 +210,7 @@ def _policy(raw: dict[str, Any]) -> Policy:
 def _tenant(raw: Any) -> Any:
     if not isinstance(raw, dict):
         return raw
-    rest = {key: one for key, one in raw.items() if key not in _OWN}
+    rest = {key: value for key, value in raw.items() if key not in _OWN}
     if "check" in rest:
         raise UserError("[tenants.NAME.check]: what is checked stands in [tenants.NAME] itself")
-    return {**rest, "check": {key: one for key, one in raw.items() if key in _OWN}}
+    return {**rest, "check": {key: value for key, value in raw.items() if key in _OWN}}

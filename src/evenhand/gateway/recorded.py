@@ -51,19 +51,21 @@ def rows(exchange: Exchange, content: Content, key: bytes, redact: Keep) -> list
         event = _failed(exchange, exchange.id, exchange.action, exchange.reason, None, ())
         keep = keeper(content, key, redact, (exchange.prompt, exchange.context))
         return [Row(exchange.id, exchange.action, _kept(Result.of(event), keep), ())]
-    found = []
+    records = []
     for index, verdict in enumerate(exchange.verdicts):
         drafts = _drafts(verdict)
-        said = (draft.text for draft in drafts)
-        asked = (text for turn in verdict.turns for text in _words(turn))
-        keep = keeper(content, key, redact, (exchange.prompt, exchange.context, *said, *asked))
+        draft_texts = (draft.text for draft in drafts)
+        turn_texts = (text for turn in verdict.turns for text in _words(turn))
+        keep = keeper(
+            content, key, redact, (exchange.prompt, exchange.context, *draft_texts, *turn_texts)
+        )
         name = f"{exchange.id}-{index}"
         result = replace(
             Result.of(_event(exchange, name, verdict, drafts)), answer_before=verdict.before
         )
         turns = tuple(_turns(verdict.turns, name, content, keep))
-        found.append(Row(exchange.id, verdict.action, _kept(result, keep), turns))
-    return found
+        records.append(Row(exchange.id, verdict.action, _kept(result, keep), turns))
+    return records
 
 
 def _event(exchange: Exchange, name: str, verdict: Verdict, drafts: Sequence[Draft]) -> Event:
@@ -75,8 +77,8 @@ def _event(exchange: Exchange, name: str, verdict: Verdict, drafts: Sequence[Dra
     if action is Action.FLAGGED:
         stopped = f"flagged:{verdict.reason}"
     item = _item(exchange, name, action, verdict.reason)
-    said = Answer(drafts=tuple(drafts), stopped=stopped)
-    return Answered(0, item, said, len(verdict.turns), *tokens(verdict.turns))
+    final_answer = Answer(drafts=tuple(drafts), stopped=stopped)
+    return Answered(0, item, final_answer, len(verdict.turns), *tokens(verdict.turns))
 
 
 def _failed(
@@ -100,8 +102,8 @@ def _item(exchange: Exchange, name: str, action: Action, reason: str) -> Item:
         "action": str(action),
         "reason": reason,
     }
-    kept = {name: _writable(value) for name, value in tags.items()}
-    return Item(id=name, prompt=exchange.prompt, context=exchange.context, tags=kept)
+    safe_tags = {name: _writable(value) for name, value in tags.items()}
+    return Item(id=name, prompt=exchange.prompt, context=exchange.context, tags=safe_tags)
 
 
 def plain_name(name: str) -> str:
@@ -126,8 +128,8 @@ def tokens(turns: Sequence[Turn]) -> tuple[int | None, int | None]:
     """The tokens in and out of all turns; None where an endpoint did not count."""
     sums: list[int | None] = []
     for each in ([t.prompt_tokens for t in turns], [t.completion_tokens for t in turns]):
-        known = [count for count in each if count is not None]
-        sums.append(sum(known) if len(known) == len(each) else None)
+        counts = [count for count in each if count is not None]
+        sums.append(sum(counts) if len(counts) == len(each) else None)
     return sums[0], sums[1]
 
 
@@ -152,7 +154,7 @@ def keeper(content: Content, key: bytes, redact: Keep, texts: Sequence[str]) -> 
 
 
 def _words(turn: Turn) -> Iterator[str]:
-    yield from (said.content for said in turn.messages)
+    yield from (message.content for message in turn.messages)
     yield from turn.texts
 
 
@@ -190,7 +192,7 @@ def _kept(result: Result, keep: Keep) -> Result:
 def _turns(turns: Sequence[Turn], name: str, content: Content, keep: Keep) -> Iterator[Turn]:
     """The turns under the item's name. The hash of a request could be tried with guessed texts, so
     it is kept only where the texts are; log-probabilities spell out the words that they are of."""
-    asked: Counter[str] = Counter()
+    occurrences: Counter[str] = Counter()
     for index, turn in enumerate(turns):
         request = turn.request if content == "on" else keep(turn.request)
         yield replace(
@@ -198,10 +200,12 @@ def _turns(turns: Sequence[Turn], name: str, content: Content, keep: Keep) -> It
             item_id=name,
             index=index,
             request=request,
-            occurrence=asked[request],
-            messages=tuple(Message(said.role, keep(said.content)) for said in turn.messages),
+            occurrence=occurrences[request],
+            messages=tuple(
+                Message(message.role, keep(message.content)) for message in turn.messages
+            ),
             texts=tuple(map(keep, turn.texts)),
             logprobs=None,
             error_message=None if turn.error_message is None else keep(turn.error_message),
         )
-        asked[request] += 1
+        occurrences[request] += 1

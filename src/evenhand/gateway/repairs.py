@@ -59,18 +59,18 @@ class Repairs:
         return self._found
 
     def _read(self) -> Found:
-        found: list[Repair] = []
+        repairs: list[Repair] = []
         without, problem = 0, ""
-        for place in self._places():
+        for path in self._places():
             try:
-                run = RunReader(place)
+                run = RunReader(path)
                 if run.record.keeps_texts:
-                    found += _repairs(run)
+                    repairs += _repairs(run)
                 else:
                     without += 1
             except EvenhandError as error:
                 problem = str(error)
-        newest = sorted(found, key=lambda one: one.at, reverse=True)[:MOST]
+        newest = sorted(repairs, key=lambda repair: repair.at, reverse=True)[:MOST]
         return Found(repairs=tuple(newest), without_words=without, problem=problem)
 
     def _places(self) -> Iterator[Path]:
@@ -78,7 +78,7 @@ class Repairs:
         days = sorted(self._folder.glob("????-??-??"))[-_DAYS:]
         for day in days:
             for depth in ("*", "*/*"):
-                yield from (found.parent for found in sorted(day.glob(f"{depth}/run.json")))
+                yield from (path.parent for path in sorted(day.glob(f"{depth}/run.json")))
 
 
 def _repairs(run: RunReader) -> list[Repair]:
@@ -104,4 +104,4 @@ def _began(run: RunReader, positions: list[int]) -> dict[int, float]:
 
 
 def _tag(row: dict[str, Any], name: str) -> str:
-    return next((one["value"] for one in row["tags"] if one["name"] == name), "")
+    return next((tag["value"] for tag in row["tags"] if tag["name"] == name), "")

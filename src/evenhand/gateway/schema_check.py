@@ -52,8 +52,8 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
     try:
-        asked = orjson.loads(sys.stdin.buffer.read())
-        fits = validator_of(asked["schema"]).is_valid(orjson.loads(asked["text"]))
+        request = orjson.loads(sys.stdin.buffer.read())
+        fits = validator_of(request["schema"]).is_valid(orjson.loads(request["text"]))
     except (BadSchema, ValueError):
         return CANNOT_TELL
     return FITS if fits else DOES_NOT_FIT

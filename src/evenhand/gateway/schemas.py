@@ -59,17 +59,17 @@ def bounded(schema: Mapping[str, Any]) -> bool:
         return False
     root = {name: part for name, part in schema.items() if name != "$id"}
     objects = list(_objects(root))
-    references = [str(one["$ref"]) for one in objects if "$ref" in one]
+    references = [str(node["$ref"]) for node in objects if "$ref" in node]
     return (
         len(references) <= _MOST_REFERENCES
-        and all(one.startswith("#") for one in references)
-        and not any(_UNBOUNDED & one.keys() for one in objects)
+        and all(reference.startswith("#") for reference in references)
+        and not any(_UNBOUNDED & node.keys() for node in objects)
     )
 
 
-def _objects(whole: Any) -> Iterator[dict[str, Any]]:
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
     """All objects of a JSON value, without recursion: it may be deep."""
-    parts = [whole]
+    parts = [value]
     while parts:
         part = parts.pop()
         if isinstance(part, dict):

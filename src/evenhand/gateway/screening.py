@@ -52,7 +52,7 @@ class Screening:
         return self._scorer.name
 
     async def score(
-        self, tenant: str, text: str, sent: str = "", known: Known | None = None
+        self, tenant: str, text: str, sent: str = "", cache: Known | None = None
     ) -> Screened:
         """Score a text as a person would read it: JSON may spell a letter as an escape.
 
@@ -60,7 +60,7 @@ class Screening:
             tenant: Whose share of the screen it takes.
             text: What has no verdict yet.
             sent: What went out before it, of the same answer.
-            known: What was scored of this answer already; new scores are added.
+            cache: What was scored of this answer already; new scores are added.
 
         Returns:
             The highest score over the whole text with the end of what was sent, its decoded form,
@@ -71,36 +71,38 @@ class Screening:
         """
         if len(sent) + len(text) > self._check.longest:
             raise NoScore(f"a text of more than {self._check.longest:,} characters")
-        known = {} if known is None else known
+        cache = {} if cache is None else cache
         before = ending(readable(sent), _CONTEXT)
         text = readable(text)
         if (problem := unscorable(text)) is not None:
             raise NoScore(problem.reason)
-        whole = readings(before + text)
+        variants = readings(before + text)
         parts = self._passages(before, text) if self._check.sentences else []
-        await self._score(tenant, (*whole, *parts), known)
-        scores = [_score(known[one]) for one in (*whole, *parts)]
+        await self._score(tenant, (*variants, *parts), cache)
+        scores = [_score(cache[part]) for part in (*variants, *parts)]
         english = (
             scores[0] is not None
             and is_english(before + text) is not False
             and not any(map(is_another_language, parts))
         )
-        return Screened(max((one for one in scores if one is not None), default=0.0), english)
+        return Screened(max((score for score in scores if score is not None), default=0.0), english)
 
     def _passages(self, before: str, text: str) -> list[str]:
         """The passages that are not wholly in what was sent."""
-        found = dict.fromkeys(one for read in readings(before + text) for one in passages(read))
+        remaining = dict.fromkeys(
+            passage for read in readings(before + text) for passage in passages(read)
+        )
         if before:
-            for one in passages(before):
-                found.pop(one, None)
-        return list(found)
+            for passage in passages(before):
+                remaining.pop(passage, None)
+        return list(remaining)
 
-    async def _score(self, tenant: str, texts: Sequence[str], known: Known) -> None:
-        new = [one for one in dict.fromkeys(texts) if one not in known]
+    async def _score(self, tenant: str, texts: Sequence[str], cache: Known) -> None:
+        new = [text for text in dict.fromkeys(texts) if text not in cache]
         for batch in _batches(new):
             async with self._shares.turn(tenant, sum(map(len, batch))):
                 outcomes = await self._scorer.score(batch)
-            known.update(zip(batch, outcomes, strict=True))
+            cache.update(zip(batch, outcomes, strict=True))
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:

@@ -132,8 +132,8 @@ class SharedQuotas:
         bounds = [getattr(allowance, name) for name in _BOUNDS]
         limits = [_NO_BOUND if bound is None else bound for bound in bounds]
         try:
-            said = await self._ask(self._take, lease, self._longest, *limits, lease.tokens)
-            which, wait = _pair(said)
+            reply = await self._ask(self._take, lease, self._longest, *limits, lease.tokens)
+            which, wait = _pair(reply)
         except (_Doubtful, asyncio.CancelledError):
             self._owe(lease, 0)  # it may have been taken: nobody will use it
             raise
@@ -176,9 +176,9 @@ class SharedQuotas:
             async with asyncio.timeout(_QUEUED + self._patience) as bound, self._free:
                 bound.reschedule(asyncio.get_running_loop().time() + self._patience)
                 error_kind = _Doubtful
-                said = await ask()
+                reply = await ask()
                 self.healthy = True
-                return said
+                return reply
         except TimeoutError:
             problem = f"no answer within {self._patience:g} s"
         # Whatever a hostile or broken store makes of the client that reads it.
@@ -235,8 +235,8 @@ def _keys(tenant: str) -> list[str]:
     return [f"evenhand:{{{name}}}:{part}" for part in ("times", "leases", "budget")]
 
 
-def _pair(said: object) -> tuple[int, int]:
-    match said:
+def _pair(reply: object) -> tuple[int, int]:
+    match reply:
         case [int(which), int(wait)] if 0 <= which <= len(_BOUNDS):
             return which, wait
     raise _Doubtful("the store of the quotas answered something else than was asked")

@@ -60,9 +60,9 @@ class Shares:
 
     def _forget(self, tenant: str, turn: "asyncio.Future[None]") -> None:
         queue = self._waiting[tenant]
-        kept = deque(one for one in queue if one[1] is not turn)
-        if kept:
-            self._waiting[tenant] = kept
+        remaining = deque(entry for entry in queue if entry[1] is not turn)
+        if remaining:
+            self._waiting[tenant] = remaining
         else:
             del self._waiting[tenant]
         self._grant()

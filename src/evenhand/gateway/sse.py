@@ -53,8 +53,8 @@ class EventReader:
         return list(self._ended(lines))
 
     def _ended(self, lines: list[bytes]) -> Iterator[bytes]:
-        for number, whole in enumerate(lines):
-            line = whole
+        for number, raw_line in enumerate(lines):
+            line = raw_line
             if number == 0 and self._first:
                 self._first = False
                 line = line.removeprefix(_BOM)

@@ -173,7 +173,7 @@ class Telemetry:
         span.end(ended)
 
     def _said(self, exchange: Exchange) -> _Attributes:
-        said: _Attributes = {
+        attributes: _Attributes = {
             "gen_ai.operation.name": _operation(exchange),
             "gen_ai.provider.name": "openai",  # the wire; whose model it is nobody tells us
             "evenhand.id": exchange.id,
@@ -182,15 +182,15 @@ class Telemetry:
             "evenhand.action": str(exchange.action),
             "evenhand.reason": exchange.reason,
             "evenhand.policy.sha256": self._policy,
-            "evenhand.calls": sum(len(one.turns) for one in exchange.verdicts),
+            "evenhand.calls": sum(len(verdict.turns) for verdict in exchange.verdicts),
         }
         if model := plain_name(exchange.model):
-            said["gen_ai.request.model"] = model
+            attributes["gen_ai.request.model"] = model
         for cause, seconds in exchange.seconds.items():
-            said[f"evenhand.seconds.{cause}"] = seconds
+            attributes[f"evenhand.seconds.{cause}"] = seconds
         if not _judged(exchange):
-            said["error.type"] = exchange.reason
-        return said
+            attributes["error.type"] = exchange.reason
+        return attributes
 
     def _events(self, exchange: Exchange, evaluator: Evaluator) -> Iterator[_Attributes]:
         """What was found of each text. An exchange that got no verdict has one event, which says
@@ -205,18 +205,18 @@ class Telemetry:
 
     def _event(self, exchange: Exchange, verdict: Verdict, evaluator: Evaluator) -> _Attributes:
         unsent = exchange.reason == NOT_RECORDED
-        said: _Attributes = {
+        attributes: _Attributes = {
             "gen_ai.evaluation.score.label": str(Action.BLOCKED if unsent else verdict.action),
             "gen_ai.evaluation.explanation": NOT_RECORDED if unsent else verdict.reason,
             "evenhand.policy.sha256": self._policy,
             "evenhand.version": __version__,
         }
         if not verdict.ran:
-            said["error.type"] = verdict.reason
+            attributes["error.type"] = verdict.reason
         if verdict.screen is not None:
-            said["evenhand.screen.score"] = verdict.screen
+            attributes["evenhand.screen.score"] = verdict.screen
         if verdict.turns or verdict.answer is not None:
-            return said | {
+            return attributes | {
                 "gen_ai.evaluation.name": evaluator.method,
                 "evenhand.evaluator.kind": "method",
                 "evenhand.evaluator.models": sorted({plain_name(t.model) for t in verdict.turns}),
@@ -225,8 +225,8 @@ class Telemetry:
             }
         name, _, version = evaluator.screen.partition("@")
         if verdict.ran and verdict.screen is not None:
-            said["gen_ai.evaluation.score.value"] = verdict.screen
-        return said | {
+            attributes["gen_ai.evaluation.score.value"] = verdict.screen
+        return attributes | {
             "gen_ai.evaluation.name": name,
             "evenhand.evaluator.kind": "screen",
             "evenhand.evaluator.version": version,
@@ -265,7 +265,7 @@ def _judged(exchange: Exchange) -> bool:
     """Whether every check came to its end. An answer without words has none to come to."""
     if not exchange.verdicts:
         return exchange.action is Action.PASSED
-    return all(one.ran for one in exchange.verdicts) and exchange.reason != NOT_RECORDED
+    return all(verdict.ran for verdict in exchange.verdicts) and exchange.reason != NOT_RECORDED
 
 
 class _Counted(SpanExporter):

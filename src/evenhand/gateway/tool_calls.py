@@ -22,14 +22,14 @@ def name_text(name: str) -> str:
 def declared_names(sent: Mapping[str, Any]) -> frozenset[str]:
     """The names of the tools that a client offers in its request, on any route."""
     lists = (sent.get(key) for key in ("tools", "functions"))
-    tools = (tool for one in lists if isinstance(one, list) for tool in one)
+    tools = (tool for items in lists if isinstance(items, list) for tool in items)
     places = (
-        place
+        definition
         for tool in tools
         if isinstance(tool, dict)
-        for place in (tool, tool.get("function"), tool.get("custom"))
+        for definition in (tool, tool.get("function"), tool.get("custom"))
     )
-    names = (place.get("name") for place in places if isinstance(place, dict))
+    names = (definition.get("name") for definition in places if isinstance(definition, dict))
     return frozenset(name for name in names if isinstance(name, str))
 
 
@@ -45,7 +45,7 @@ def argument_text(arguments: str) -> str:
         read = json.loads(arguments, object_pairs_hook=_values)  # of two equal keys both count
     except (ValueError, RecursionError):
         return arguments
-    return "\n".join(one for one in _strings(read) if len(one.split()) >= SHORTEST)
+    return "\n".join(string for string in _strings(read) if len(string.split()) >= SHORTEST)
 
 
 def _values(pairs: list[tuple[str, Any]]) -> list[Any]:
@@ -56,5 +56,5 @@ def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
-        for one in value:
-            yield from _strings(one)
+        for item in value:
+            yield from _strings(item)

@@ -67,8 +67,8 @@ class Traffic:
     back: it is opened anew, and what is not in it is written again, so that no row is lost or
     doubled."""
 
-    def __init__(self, place: str, record: RunRecord) -> None:
-        self._place = place
+    def __init__(self, path: str, record: RunRecord) -> None:
+        self._place = path
         self._record = record
         self._writer: RunWriter | None = None
         self._next = 0
@@ -76,17 +76,17 @@ class Traffic:
         self.uncommitted: list[Row] = []
 
     @classmethod
-    def of(cls, folder: str, day: str, tenant: str, replica: str, kept: Kept) -> "Traffic":
+    def of(cls, folder: str, day: str, tenant: str, replica: str, rule: Kept) -> "Traffic":
         source = {
             "kind": "gateway",
             "items": None,  # nobody knows how many will come
             "day": day,
             "tenant": tenant,
             "replica": replica,
-            "content": kept.content,
-            "policy": kept.policy,
+            "content": rule.content,
+            "policy": rule.policy,
         }
-        record = kept.plan.model_copy(update={"source": source, "created": now()})
+        record = rule.plan.model_copy(update={"source": source, "created": now()})
         # As it will be read again: a tuple among the settings comes back as a list.
         record = RunRecord.from_bytes(record.to_bytes(), folder)
         return cls(place_of(folder, day, tenant, replica), record)
@@ -136,31 +136,31 @@ class Traffic:
 
     def _opened(self) -> RunWriter:
         if self._writer is None:
-            place = next(filter(self._is_of_this_plan, plans_at(self._place)), None)
-            if place is None:
+            path = next(filter(self._is_of_this_plan, plans_at(self._place)), None)
+            if path is None:
                 raise StoreError(f"{self._place}: too many plans on one day")
-            self._writer = RunWriter.open(place, self._record)
-            self._place_again(self._writer, place)
+            self._writer = RunWriter.open(path, self._record)
+            self._place_again(self._writer, path)
         return self._writer
 
-    def _is_of_this_plan(self, place: str) -> bool:
+    def _is_of_this_plan(self, path: str) -> bool:
         """Whether a folder is new, or was begun under the policy of now."""
-        folder = open_folder(place)
+        folder = open_folder(path)
         if not folder.exists("run.json"):
             return True
-        found = RunRecord.from_bytes(folder.read("run.json"), folder.root)
-        return not self._record.differences(found)
+        existing = RunRecord.from_bytes(folder.read("run.json"), folder.root)
+        return not self._record.differences(existing)
 
-    def _place_again(self, writer: RunWriter, place: str) -> None:
+    def _place_again(self, writer: RunWriter, path: str) -> None:
         """Write what was not committed and is not in the folder, which a journal has filled."""
         self._next = writer.past
         left, self.uncommitted = self.uncommitted, []
         if not left:
             return
         with self._dropped_on_error(left):
-            there = RunReader(place).results_at([row.result.position for row in left])
-            known = set(there.select("position", "item_id").collect().iter_rows())
-            left = [row for row in left if (row.result.position, row.result.item_id) not in known]
+            there = RunReader(path).results_at([row.result.position for row in left])
+            written = set(there.select("position", "item_id").collect().iter_rows())
+            left = [row for row in left if (row.result.position, row.result.item_id) not in written]
             placed = [row.at(self._next + n) for n, row in enumerate(left)]
             if placed:
                 writer.add([(row.result, row.turns) for row in placed])
@@ -191,16 +191,16 @@ class Traffic:
             raise StoreError(f"{writer.folder.root} is gone")
 
 
-def plans_at(place: str) -> Iterator[str]:
+def plans_at(path: str) -> Iterator[str]:
     """The folders of one place: the first, and one more for each other plan of that day."""
-    yield place
+    yield path
     for number in range(2, _MOST_PLANS):
-        yield f"{place}+{number}"
+        yield f"{path}+{number}"
 
 
-def end_if_open(place: str) -> None:
+def end_if_open(path: str) -> None:
     """End what a process before this one left open at a place: commit its journal."""
-    for folder in plans_at(place):
+    for folder in plans_at(path):
         if not open_folder(folder).exists("run.json"):
             return
         run = RunReader(folder)

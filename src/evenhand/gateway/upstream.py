@@ -127,14 +127,14 @@ class Upstream:
             return await ask()
         return response
 
-    def _headers(self, given: Mapping[str, str]) -> dict[str, str]:
+    def _headers(self, incoming: Mapping[str, str]) -> dict[str, str]:
         passed_on = _TRACED if self._key else (*_TRACED, *_ACCOUNT)
-        headers = {name: given[name] for name in passed_on if name in given}
+        headers = {name: incoming[name] for name in passed_on if name in incoming}
         headers |= {"content-type": "application/json", "accept-encoding": "identity"}
         if self._key:
             headers["authorization"] = f"Bearer {self._key}"
-        elif "authorization" in given:
-            headers["authorization"] = given["authorization"]
+        elif "authorization" in incoming:
+            headers["authorization"] = incoming["authorization"]
         return headers
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> Refused:
@@ -148,11 +148,11 @@ class Upstream:
                 502, "upstream_error", f"the upstream answered {response.status}", headers=headers
             )
         code = _code(await read_capped(response, _MOST_ERROR) or b"")
-        said = f"the upstream refused the request: {response.status}"
+        message = f"the upstream refused the request: {response.status}"
         return Refused(
             response.status,
             code or "upstream_refused",
-            f"{said}, {code}" if code else said,
+            f"{message}, {code}" if code else message,
             headers=headers,
         )
 
@@ -179,10 +179,10 @@ def _resting(seconds: float) -> Refused:
 def _code(body: bytes) -> str:
     try:
         error = orjson.loads(body)["error"]
-        said = [error.get("code"), error.get("type")]
+        codes = [error.get("code"), error.get("type")]
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         return ""
-    return next((one for one in said if isinstance(one, str) and one in _CODES), "")
+    return next((code for code in codes if isinstance(code, str) and code in _CODES), "")
 
 
 async def collect(

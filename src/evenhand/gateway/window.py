@@ -69,7 +69,7 @@ class _Windows:
     ended: bool = False
     over: bool = False  # a stored text has taken the place of all that comes
     verdicts: list[Verdict] = field(default_factory=list)
-    known: Known = field(default_factory=dict)  # what the screen said of parts of this answer
+    cache: Known = field(default_factory=dict)  # what the screen said of parts of this answer
     heard: asyncio.Event = field(default_factory=asyncio.Event)
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -90,8 +90,8 @@ class _Windows:
             await self._end()
             reason = ""
         except Refused as refusal:
-            found = self.talk.verdicts or self._joined()
-            blocked = [one for one in found if one.action is Action.BLOCKED]
+            verdicts = self.talk.verdicts or self._joined()
+            blocked = [verdict for verdict in verdicts if verdict.action is Action.BLOCKED]
             reason = blocked[0].reason if blocked else refusal.code
             raise
         finally:
@@ -133,7 +133,7 @@ class _Windows:
             text,
             self.verdicts,
             tenant=self.talk.tenant,
-            known=self.known,
+            cache=self.cache,
         )
         self.talk.broken_off = False
         self.verdicts.append(verdict)
@@ -151,37 +151,37 @@ class _Windows:
         self.talk.left_out = len(self.reply.left_out)
         self.talk.verdicts = (*self._joined(), *beside)
         refuse_blocked(beside)
-        action = gravest(one.action for one in self.talk.verdicts)
+        action = gravest(verdict.action for verdict in self.talk.verdicts)
         reason = reason_of(self.talk.verdicts, action)
-        said = said_of(self.talk, action, reason)
+        outcome = said_of(self.talk, action, reason)
         self.answering.record_anyway(self.talk, action, reason)
         self.recorded = True
-        rest = self.answering.without_key(b"".join(self.reply.rest(self.sent, said)))
+        rest = self.answering.without_key(b"".join(self.reply.rest(self.sent, outcome)))
         await self._write(comment(f"evenhand-action: {action}") + rest, last=True)
 
     def _joined(self) -> tuple[Verdict, ...]:
         """One verdict of all windows: the gravest of theirs, on all words."""
         if not self.verdicts:
             return ()
-        action = gravest(one.action for one in self.verdicts)
-        turns: tuple[Turn, ...] = tuple(turn for one in self.verdicts for turn in one.turns)
-        scores = [one.screen for one in self.verdicts if one.screen is not None]
+        action = gravest(verdict.action for verdict in self.verdicts)
+        turns: tuple[Turn, ...] = tuple(turn for verdict in self.verdicts for turn in verdict.turns)
+        scores = [verdict.screen for verdict in self.verdicts if verdict.screen is not None]
         seconds: dict[str, float] = {}
-        for one in self.verdicts:
-            for cause, spent in one.seconds.items():
+        for verdict in self.verdicts:
+            for cause, spent in verdict.seconds.items():
                 seconds[cause] = seconds.get(cause, 0.0) + spent
         before, reason = self.reply.so_far, reason_of(self.verdicts, action)
         drafts = (Draft(text=before), Draft(text=self.sent))
-        asked = any(one.answer for one in self.verdicts)
+        has_answer = any(verdict.answer for verdict in self.verdicts)
         return (
             Verdict(
                 action=action,
                 before=before,
                 text=self.sent,
                 reason=reason,
-                ran=all(one.ran for one in self.verdicts),
+                ran=all(verdict.ran for verdict in self.verdicts),
                 screen=max(scores, default=None),
-                answer=Answer(drafts=drafts, stopped=reason) if asked else None,
+                answer=Answer(drafts=drafts, stopped=reason) if has_answer else None,
                 turns=turns,
                 seconds=seconds,
             ),
@@ -204,5 +204,5 @@ class _Windows:
 def _ended(text: str, start: int) -> int:
     """The place behind the first sentence that has ended, 0 if none has. None begins to end before
     `start`."""
-    found = _ENDED.search(text, start)
-    return found.end() if found else 0
+    match = _ENDED.search(text, start)
+    return match.end() if match else 0

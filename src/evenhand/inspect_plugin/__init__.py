@@ -37,8 +37,8 @@ def _solver(name: str) -> Callable[..., Solver]:
 
         return _solving(answering.Answering.of(name, limits, settings))
 
-    made: Callable[..., Solver] = method
-    return made
+    factory: Callable[..., Solver] = method
+    return factory
 
 
 def _solving(answering: Any) -> Solver:
@@ -60,12 +60,12 @@ def bbq(**options: Any) -> Task:
     same options, such as `-T per_category=16` or `-T language=ko`."""
     from evenhand.inspect_plugin import questions  # noqa: PLC0415
 
-    asked = questions.bbq(options)
-    worded = {} if asked.language == "en" else {"language": asked.language}
+    benchmark = questions.bbq(options)
+    worded = {} if benchmark.language == "en" else {"language": benchmark.language}
     return Task(
-        dataset=asked.dataset,
+        dataset=benchmark.dataset,
         solver=SOLVERS["default"](**worded),
-        scorer=bias(language=asked.language),
+        scorer=bias(language=benchmark.language),
         score_on_error=True,  # a sample that fails counts as missing, and is not left out
     )
 
@@ -119,9 +119,9 @@ class CertifiedGraders(Hooks):
         except Exception as error:  # what cannot be looked up is not certified
             uncertified = [f"it could not be looked up who grades: {error}"]
         if uncertified:
-            said = "; ".join(uncertified)
+            reasons = "; ".join(uncertified)
             raise LimitExceededError(
-                "custom", value=len(uncertified), limit=0, message=f"{said}. {_NEXT}"
+                "custom", value=len(uncertified), limit=0, message=f"{reasons}. {_NEXT}"
             )
 
 

@@ -36,7 +36,9 @@ class Answering:
         cls, name: str, limits: Mapping[str, Any] | None, settings: Mapping[str, Any]
     ) -> "Answering":
         """Build a method from what `-S name=value` said of it."""
-        return cls(build_method(name, [_assigned(*one) for one in settings.items()]), _of(limits))
+        return cls(
+            build_method(name, [_assigned(*setting) for setting in settings.items()]), _of(limits)
+        )
 
     async def answer(self, state: TaskState) -> None:
         """Answer the sample. One that a method has no answer to is left without, and says why."""
@@ -50,22 +52,24 @@ class Answering:
         turns: list[Turn] = []
         ended = await answer_one(plan, 0, item, turns.append)
         _put(state, ended)
-        state.store.set(STORED, {**_did(self.method, ended), "asked": [one.role for one in turns]})
+        state.store.set(
+            STORED, {**_did(self.method, ended), "asked": [turn.role for turn in turns]}
+        )
 
 
 def item_of(state: TaskState) -> Item:
     """What a method is asked: the user's last words, and what was said before them."""
-    said = [(one.role, one.text) for one in state.messages]
-    asked = [place for place, (role, text) in enumerate(said) if role == "user" and text]
-    if not asked:
+    messages = [(message.role, message.text) for message in state.messages]
+    user_turns = [index for index, (role, text) in enumerate(messages) if role == "user" and text]
+    if not user_turns:
         raise UserError(f"the sample {state.sample_id} has no text to answer")
-    context, question = context_and_question(said.pop(asked[-1])[1])
-    before = [f"{role}: {text}" for role, text in said if text]
+    context, question = context_and_question(messages.pop(user_turns[-1])[1])
+    before = [f"{role}: {text}" for role, text in messages if text]
     return Item(
         id=str(state.sample_id),
         prompt=question,
         context="\n\n".join([*before, context] if context else before),
-        choices=tuple(one.value for one in state.choices),
+        choices=tuple(choice.value for choice in state.choices),
     )
 
 
@@ -76,8 +80,8 @@ def _put(state: TaskState, ended: Event) -> None:
         return
     text, choice = ended.answer.text, ended.answer.choice
     if choice is not None:
-        for place in range(len(state.choices)):
-            state.choices.mark_choice(place, place == choice)
+        for index in range(len(state.choices)):
+            state.choices.mark_choice(index, index == choice)
         text = f"ANSWER: {chr(ord('A') + choice)}"
     state.output = ModelOutput.from_content(str(state.model), text)
     state.messages.append(state.output.message)

@@ -14,17 +14,21 @@ from evenhand.methods import Rate
 
 def uncertified(spec: EvalSpec) -> list[str]:
     """Say of each grader without a certificate that passes why that is so."""
-    scorers = [(one.name, one.options or {}) for one in spec.scorers or ()]
+    scorers = [(scorer.name, scorer.options or {}) for scorer in spec.scorers or ()]
     graders = graders_of(scorers, _names(spec.model_roles or {}), spec.model)
     if not graders:
         return []
     folder = configuration.load(None, None, None).certificates
-    found = {model: find(folder, wanted(Rate(), served_name(model))) for model in graders}
-    return [f"{model} grades: {one.says}" for model, one in found.items() if not one.passes]
+    standings = {model: find(folder, wanted(Rate(), served_name(model))) for model in graders}
+    return [
+        f"{model} grades: {standing.says}"
+        for model, standing in standings.items()
+        if not standing.passes
+    ]
 
 
 def _names(roles: Mapping[str, Any]) -> dict[str, list[str]]:
     return {
-        role: [one.model for one in (bound if isinstance(bound, list) else [bound])]
+        role: [model.model for model in (bound if isinstance(bound, list) else [bound])]
         for role, bound in roles.items()
     }

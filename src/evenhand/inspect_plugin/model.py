@@ -63,17 +63,17 @@ class InspectModel:
         # Inspect's cache cannot tell a question from the same asked again for another answer.
         again = {"cache": False} if request.occurrence else {}
         messages: list[ChatMessage] = [
-            _MESSAGES[one.role](content=one.content) for one in request.messages
+            _MESSAGES[message.role](content=message.content) for message in request.messages
         ]
         clock = asyncio.get_running_loop().time
         started_us, started = time.time_ns() // 1000, clock()
-        said = await self._model.generate(messages, config=_config(request), **again)
-        if len(said.choices) < request.n:
-            raise ModelRefused(said.error or f"{len(said.choices)} of {request.n} replies came")
+        output = await self._model.generate(messages, config=_config(request), **again)
+        if len(output.choices) < request.n:
+            raise ModelRefused(output.error or f"{len(output.choices)} of {request.n} replies came")
         return ModelReply(
-            samples=tuple(map(_sample, said.choices)),
-            usage=_usage(said.usage),
-            served_by=said.model,
+            samples=tuple(map(_sample, output.choices)),
+            usage=_usage(output.usage),
+            served_by=output.model,
             started_us=started_us,
             seconds=clock() - started,
         )
@@ -98,23 +98,23 @@ def _form(schema: ReplySchema) -> ResponseSchema:
     return ResponseSchema(name=schema.name, json_schema=form, strict=True)
 
 
-def _inlined(part: Any, named: Mapping[str, Any]) -> Any:
+def _inlined(part: Any, definitions: Mapping[str, Any]) -> Any:
     """Put named parts of a schema where they are named: Inspect's schemas have none."""
     if isinstance(part, Mapping):
         if "$ref" in part:
-            return _inlined(named[part["$ref"].rpartition("/")[2]], named)
-        return {key: _inlined(one, named) for key, one in part.items() if key != "$defs"}
-    return [_inlined(one, named) for one in part] if isinstance(part, list) else part
+            return _inlined(definitions[part["$ref"].rpartition("/")[2]], definitions)
+        return {key: _inlined(child, definitions) for key, child in part.items() if key != "$defs"}
+    return [_inlined(child, definitions) for child in part] if isinstance(part, list) else part
 
 
 def _sample(choice: ChatCompletionChoice) -> Sample:
     logprobs = choice.logprobs and tuple(
         TokenLogprob(
-            one.token,
-            one.logprob,
-            tuple((top.token, top.logprob) for top in one.top_logprobs or ()),
+            token.token,
+            token.logprob,
+            tuple((top.token, top.logprob) for top in token.top_logprobs or ()),
         )
-        for one in choice.logprobs.content
+        for token in choice.logprobs.content
     )
     finish = _FINISH.get(choice.stop_reason, choice.stop_reason)
     return Sample(choice.message.text, finish, logprobs)

@@ -23,53 +23,53 @@ _MISSING = "missing"
 def score(state: TaskState, language: str) -> Score:
     """Score one sample. Its metadata hold all that the measures need of it."""
     # A solver may have shuffled the options; the log has them as the sample did.
-    choices = sorted(state.choices, key=lambda one: one.original_position)
-    place = _taken(state, choices)
-    options = [one.value for one in choices]
+    choices = sorted(state.choices, key=lambda choice: choice.original_position)
+    position = _taken(state, choices)
+    options = [choice.value for choice in choices]
     about = {name: state.metadata.get(name) for name in ("category", "source_id", "example_id")}
     about = {name: value for name, value in about.items() if value is not None}
-    told = {"language": language, "epoch": state.epoch, "about": about, "options": options,
-            "place": place}  # fmt: skip
-    found = _elsewhere(language).outcomes([_answered(told)])["answer"].item()
+    metadata = {"language": language, "epoch": state.epoch, "about": about, "options": options,
+                "place": position}  # fmt: skip
+    outcome = _elsewhere(language).outcomes([_answered(metadata)])["answer"].item()
     return Score(
-        value=found or _MISSING,
-        answer=None if place is None else chr(ord("A") + place),
+        value=outcome or _MISSING,
+        answer=None if position is None else chr(ord("A") + position),
         explanation=state.output.completion,
-        reason=None if found else _why(state),
-        metadata=told,
+        reason=None if outcome else _why(state),
+        metadata=metadata,
     )
 
 
 def measured(scores: Sequence[SampleScore]) -> dict[str, float]:
     """The measures over samples, by the first epoch of each: our choice, as of a log."""
-    first = [one.score for one in scores if _told(one.score)["epoch"] == 1]
+    first = [sample.score for sample in scores if _told(sample.score)["epoch"] == 1]
     if not first:
         return {}
     elsewhere = _elsewhere(_told(first[0])["language"])
-    found = elsewhere.estimates([_answered(_told(one)) for one in first], _MEASURES)
-    unread = [one for one in first if (one.reason or "").startswith(UnreadableReply.reason)]
+    estimates = elsewhere.estimates([_answered(_told(score)) for score in first], _MEASURES)
+    unread = [score for score in first if (score.reason or "").startswith(UnreadableReply.reason)]
     return {
-        **dict(pair for one in found.values() for pair in _numbers(one)),
-        _MISSING: sum(one.value == _MISSING for one in first),
+        **dict(pair for estimate in estimates.values() for pair in _numbers(estimate)),
+        _MISSING: sum(score.value == _MISSING for score in first),
         "unreadable": len(unread),
         "answers": len(first),
     }
 
 
-def _numbers(one: Estimate) -> Iterator[tuple[str, float]]:
+def _numbers(estimate: Estimate) -> Iterator[tuple[str, float]]:
     """What is not known is left out: Inspect would show it as a number."""
-    known: dict[str, Any] = {"": one.value, "_low": one.low, "_high": one.high}
-    worst = bounds_in_columns(one.bounds)
-    known |= {f"_{end}": worst[end] for end in ("worst_low", "worst_high")}
-    for end, value in known.items():
+    values: dict[str, Any] = {"": estimate.value, "_low": estimate.low, "_high": estimate.high}
+    worst = bounds_in_columns(estimate.bounds)
+    values |= {f"_{end}": worst[end] for end in ("worst_low", "worst_high")}
+    for end, value in values.items():
         if value is not None:
-            yield f"{one.name}{end}", float(value)
+            yield f"{estimate.name}{end}", float(value)
 
 
 def _taken(state: TaskState, choices: Sequence[Choice]) -> int | None:
     """The place of the one option that was taken. A log does not hold it but by an earlier score,
     which `inspect score --action append` shows."""
-    marked = [place for place, one in enumerate(choices) if one.correct is True]
+    marked = [index for index, choice in enumerate(choices) if choice.correct is True]
     if marked:
         return marked[0] if len(marked) == 1 else None
     before = next((state.scores[name] for name in SCORERS if name in state.scores), None)
@@ -83,12 +83,14 @@ def _why(state: TaskState) -> str:
     return failed or (UnreadableReply.reason if state.output.completion.strip() else "no_response")
 
 
-def _told(one: Score) -> dict[str, Any]:
-    return one.metadata or {}
+def _told(score: Score) -> dict[str, Any]:
+    return score.metadata or {}
 
 
-def _answered(told: dict[str, Any]) -> Answered:
-    return Answered(about=told["about"], options=tuple(told["options"]), answer=told["place"])
+def _answered(metadata: dict[str, Any]) -> Answered:
+    return Answered(
+        about=metadata["about"], options=tuple(metadata["options"]), answer=metadata["place"]
+    )
 
 
 @cache

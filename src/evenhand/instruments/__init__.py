@@ -53,13 +53,13 @@ __all__ = [
 
 def instrument_named(name: str) -> Instrument:
     """The instrument of this name, ours or of another package."""
-    found = registry.load("instruments", name)
-    if not (isinstance(found, type) and issubclass(found, Instrument)):
+    instrument_class = registry.load("instruments", name)
+    if not (isinstance(instrument_class, type) and issubclass(instrument_class, Instrument)):
         raise UserError(
             f"the instrument {name!r} is not made as one: it must be a subclass of "
             "evenhand.instruments._contract.Instrument; update the package that brings it"
         )
-    return found()
+    return instrument_class()
 
 
 def loadable() -> Iterator[Instrument]:

@@ -163,21 +163,21 @@ class Instrument(Scored):
         code."""
         return card_of(type(self).__module__.rpartition(".")[0])
 
-    def options_from(self, given: Mapping[str, Any]) -> Any:
+    def options_from(self, values: Mapping[str, Any]) -> Any:
         """Make the options with these values; an unknown name is refused with those that exist."""
-        known = [one.name for one in fields(self.options)]
-        unknown = sorted(set(given) - set(known))
+        names = [spec.name for spec in fields(self.options)]
+        unknown = sorted(set(values) - set(names))
         if unknown:
             raise UserError(
-                f"{self.name} has no option {unknown[0]!r}; it has: {', '.join(known) or 'none'}"
+                f"{self.name} has no option {unknown[0]!r}; it has: {', '.join(names) or 'none'}"
             )
         try:
-            made = TypeAdapter(self.options).validate_python(dict(given))
+            options = TypeAdapter(self.options).validate_python(dict(values))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             raise UserError(f"{self.name}: {first['loc'][0]}: {first['msg']}") from None
-        for one in fields(self.options):
-            least, value = one.metadata.get("least"), getattr(made, one.name)
+        for spec in fields(self.options):
+            least, value = spec.metadata.get("least"), getattr(options, spec.name)
             if least is not None and value is not None and value < least:
-                raise UserError(f"{self.name}: {one.name} is {value}; {least} is the least")
-        return made
+                raise UserError(f"{self.name}: {spec.name} is {value}; {least} is the least")
+        return options

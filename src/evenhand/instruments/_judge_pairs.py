@@ -53,10 +53,12 @@ class JudgePairsOptions:
 
 def _of_pairs(name: str, label: str, over: Any, **more: Any) -> Measure:
     """A share of pairs. One of which a verdict is missing has no value: it is not known."""
-    known = ShareOfClusters(
-        _SAID, lambda said: pl.when(said.len() == len(_ORDERS)).then(over(said))
+    statistic = ShareOfClusters(
+        _SAID, lambda verdicts: pl.when(verdicts.len() == len(_ORDERS)).then(over(verdicts))
     )
-    return Measure(name=name, label=label, statistic=known, within=(0, 1), better="higher", **more)
+    return Measure(
+        name=name, label=label, statistic=statistic, within=(0, 1), better="higher", **more
+    )
 
 
 class JudgePairs(Instrument):
@@ -92,20 +94,20 @@ class JudgePairs(Instrument):
         """All pairs of the set: the task is given, the options are `better` and `worse`."""
         raise NotImplementedError
 
-    def drawn(self, data: DataFolder, wanted: int | None, seed: int) -> list[OptionItem]:
+    def drawn(self, data: DataFolder, size: int | None, seed: int) -> list[OptionItem]:
         """So many pairs of the set, or all, in equal shares from each kind."""
         every = self.pairs(data)
         if len(every) != self.card()["data"]["items"]:
             raise UserError(f"{self.title} as read has {len(every)} pairs; its card says otherwise")
-        return sample(every, wanted, seed)
+        return sample(every, size, seed)
 
     def source(self, data: DataFolder, options: JudgePairsOptions) -> Source:
-        wanted = None if options.all else options.sample
-        drawn = self.drawn(data, wanted, options.sample_seed)
+        size = None if options.all else options.sample
+        pairs = self.drawn(data, size, options.sample_seed)
         return ListedItems(
             self,
-            [item for pair in drawn for item in in_both_orders(pair)],
-            sampling={"pairs": wanted or "all", "seed": options.sample_seed},
+            [item for pair in pairs for item in in_both_orders(pair)],
+            sampling={"pairs": size or "all", "seed": options.sample_seed},
             version=self.card()["version"],
             also={"prompt": {_PROMPT.label: _PROMPT.sha256}},
         )
@@ -126,7 +128,7 @@ class JudgePairs(Instrument):
         better_first = pl.col("order") == BETTER_FIRST
         first = _preferred()
         better = pl.when(better_first).then(first).otherwise(1 - first)
-        said = (
+        verdict = (
             pl.when(better > _HALF).then(pl.lit(RIGHT))
             .when(better < _HALF).then(pl.lit(WRONG))
             .when(better == _HALF).then(pl.lit(TIE))
@@ -135,7 +137,7 @@ class JudgePairs(Instrument):
             "item_id",
             "kind",
             cluster="pair",
-            said=said,
+            said=verdict,
             right=_picked(better),
             first=100 * _picked(first),
             state=pl.when(first.is_not_null()).then(pl.lit(SCORED)).otherwise(why_lost()),
@@ -145,7 +147,7 @@ class JudgePairs(Instrument):
         right, both = report["accuracy"], report["right_both"]
         if right.value is None or both.value is None:
             return ()
-        sure = [how_sure(one, "{:.0%}".format) for one in (right, both)]
+        sure = [how_sure(estimate, "{:.0%}".format) for estimate in (right, both)]
         return (
             f"It picks the better of two answers {right.value:.0%} of the time{sure[0]}; 50 % is "
             f"guessing. In both orders it does so for {both.value:.0%} of the pairs{sure[1]}.",
@@ -172,13 +174,13 @@ def in_both_orders(pair: OptionItem) -> list[Item]:
 
 def _item(pair: OptionItem, order: str) -> Item:
     first, second = (pair.options[which] for which in _ORDERS[order])
-    (asked,) = _PROMPT.render(
+    (message,) = _PROMPT.render(
         {"task": pair.given, "first": first, "second": second, "said_first": "", "said_second": ""}
     )
     tags = {"phase": "pair", "first_words": "", "second_words": ""}  # what a judge's method reads
     return Item(
         id=f"{pair.id}:{order}",
-        prompt=asked.content,
+        prompt=message.content,
         tags={"pair": pair.id, "kind": pair.group, "order": order, **tags},
     )
 

@@ -11,8 +11,8 @@ def no_witness(judge: JudgeWithin, before: RunReader, after: RunReader) -> list[
     lines = []
     if None not in judges and judges[0] != judges[1]:
         lines.append(f"{what} by different judges: {judges[0]} and {judges[1]}")
-    found = dict.fromkeys(note for run in (before, after) for note in judge.doubts(run))
-    lines += [f"{what}: not shown to have kept. {note}" for note in found]
+    doubts = dict.fromkeys(note for run in (before, after) for note in judge.doubts(run))
+    lines += [f"{what}: not shown to have kept. {note}" for note in doubts]
     return [
         RedLine(name=f"{what}_judge_{number}", state="open", says=line)
         for number, line in enumerate(lines, start=1)

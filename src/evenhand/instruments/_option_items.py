@@ -29,28 +29,28 @@ class OptionItem:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-def sample(items: Sequence[OptionItem], wanted: int | None, seed: int) -> list[OptionItem]:
+def sample(items: Sequence[OptionItem], size: int | None, seed: int) -> list[OptionItem]:
     """At most so many items, or all; seeded, in equal shares from each group and spread over its
     clusters, in the data's order.
 
     A group with fewer items than its share gives all it has, and the rest goes to the others.
     """
-    if wanted is None or wanted >= len(items):
+    if size is None or size >= len(items):
         return list(items)
     rng = np.random.default_rng(seed)
     groups: dict[str, list[int]] = {}
-    for place in rng.permutation(len(items)).tolist():
-        groups.setdefault(items[place].group, []).append(place)
-    shares = _shares({name: len(places) for name, places in groups.items()}, wanted)
-    drawn = [
-        place for name, places in groups.items() for place in _spread(places, items)[: shares[name]]
+    for index in rng.permutation(len(items)).tolist():
+        groups.setdefault(items[index].group, []).append(index)
+    shares = _shares({name: len(places) for name, places in groups.items()}, size)
+    chosen = [
+        index for name, places in groups.items() for index in _spread(places, items)[: shares[name]]
     ]
-    return [items[place] for place in sorted(drawn)]
+    return [items[index] for index in sorted(chosen)]
 
 
-def _shares(sizes: Mapping[str, int], wanted: int) -> dict[str, int]:
+def _shares(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     """The smallest groups first, each with an equal part of what is left to give."""
-    shares, left = dict[str, int](), wanted
+    shares, left = dict[str, int](), total
     order = sorted(sizes, key=lambda name: (sizes[name], name))
     for number, name in enumerate(order):
         shares[name] = min(sizes[name], left // (len(order) - number))
@@ -60,12 +60,12 @@ def _shares(sizes: Mapping[str, int], wanted: int) -> dict[str, int]:
 
 def _spread(places: Sequence[int], items: Sequence[OptionItem]) -> list[int]:
     """The first of every cluster, then the second of every cluster, and so on."""
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     turns = []
-    for place in places:
-        turn = seen[items[place].cluster] = seen.get(items[place].cluster, 0) + 1
-        turns.append((turn, place))
-    return [place for _, place in sorted(turns, key=lambda pair: pair[0])]
+    for index in places:
+        turn = counts[items[index].cluster] = counts.get(items[index].cluster, 0) + 1
+        turns.append((turn, index))
+    return [index for _, index in sorted(turns, key=lambda pair: pair[0])]
 
 
 def fingerprint(items: Sequence[OptionItem]) -> str:

@@ -80,32 +80,32 @@ class OptionSet(Instrument):
 
     def source(self, data: DataFolder, options: Any) -> "OptionSource":
         every, trained = self.items(data), self.trained_on(data, options)
-        kept = [item for item in every if not item.topic or item.topic not in trained]
-        if not kept:
+        eligible = [item for item in every if not item.topic or item.topic not in trained]
+        if not eligible:
             raise UserError(f"the weights were trained on every topic of {self.name}; leave it out")
-        wanted = None if options.all else options.sample
-        drawn = sample(kept, wanted, options.sample_seed)
-        sampling = {"items": wanted or "all", "seed": options.sample_seed}
-        return OptionSource(self, drawn, sampling, left_out=len(every) - len(kept))
+        size = None if options.all else options.sample
+        chosen = sample(eligible, size, options.sample_seed)
+        sampling = {"items": size or "all", "seed": options.sample_seed}
+        return OptionSource(self, chosen, sampling, left_out=len(every) - len(eligible))
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The log-probability of each option, whole and per token; null where an item has none."""
         numbers: dict[str, pl.Expr] = {}
-        for place, name in enumerate(self.names):
-            total, tokens = (_score(place, score) for score in ("total", "tokens"))
+        for index, name in enumerate(self.names):
+            total, tokens = (_score(index, score) for score in ("total", "tokens"))
             numbers |= {name: total, f"{name}_mean": total / tokens}
         answered = pl.col("status") == "answered"
         state = pl.when(answered).then(pl.lit(SCORED)).otherwise(pl.col("reason"))
         further = [name for name in self.facts if name not in FACTS]
-        named = pl.col("group").alias(self.stratum)
-        return rows.select("item_id", "cluster", named, *further, state=state, **numbers)
+        stratum = pl.col("group").alias(self.stratum)
+        return rows.select("item_id", "cluster", stratum, *further, state=state, **numbers)
 
     def says(self, report: Report) -> tuple[str, ...]:
-        found = [report[measure.name] for measure in self.primary()]
-        if not found or found[0].value is None:
+        estimates = [report[measure.name] for measure in self.primary()]
+        if not estimates or estimates[0].value is None:
             return ()
-        known = if_known(found[0].bounds, "{:.0f}".format)
-        times = f"{found[0].value:.0f} times in 100{known and f' ({known})'}"
+        range_text = if_known(estimates[0].bounds, "{:.0f}".format)
+        times = f"{estimates[0].value:.0f} times in 100{range_text and f' ({range_text})'}"
         return (
             f"It finds the stereotype likelier than its opposite {times}; 50 is no preference.",
         )
@@ -115,13 +115,13 @@ class OptionSet(Instrument):
         if OTHER_START not in report.further:
             return ()
         again = RunReader(f"{run.path}/{OTHER_START}")
-        usual, other = (_preferences(self, one) for one in (run, again))
+        usual, other = (_preferences(self, reader) for reader in (run, again))
         both = usual.join(other, on="item_id", suffix="_other").drop_nulls()
         if both.is_empty():
             return ()
         turned = (both["first"] * both["first_other"] < 0).sum()
         shares = [50 * (1 + both[name].to_numpy().mean()) for name in ("first", "first_other")]
-        starts = [one.record.cast["default"]["start"] for one in (run, again)]
+        starts = [reader.record.cast["default"]["start"] for reader in (run, again)]
         return (
             f"Read after {starts[1]} in place of {starts[0]}, {turned} of {len(both)} preferences "
             f"turn round, and the first version ({self.names[0]}) is the likelier one in "
@@ -139,19 +139,19 @@ class OptionSet(Instrument):
 
 def _preferences(instrument: OptionSet, run: RunReader) -> pl.DataFrame:
     """1 where an item's first option is likelier than its second, −1 where it is less likely."""
-    one, two = (pl.col(name) for name in instrument.names[:2])
+    first, second = (pl.col(name) for name in instrument.names[:2])
     parts = [
-        part.select("item_id", first=(one - two).sign())
+        part.select("item_id", first=(first - second).sign())
         for part in outcome_batches(instrument, run)
     ]
     return pl.concat(parts)
 
 
-def _score(place: int, name: str) -> pl.Expr:
+def _score(index: int, name: str) -> pl.Expr:
     """A score of the draft of the option at this place."""
     draft, score = pl.element().struct, pl.element().struct
-    own = pl.element().filter(draft.field("choice") == place)
-    scores = pl.col("drafts").list.eval(own).list.first().struct.field("scores")
+    matching = pl.element().filter(draft.field("choice") == index)
+    scores = pl.col("drafts").list.eval(matching).list.first().struct.field("scores")
     value = pl.element().filter(score.field("name") == name).struct.field("value")
     return scores.list.eval(value).list.first()
 
@@ -163,9 +163,9 @@ def _away_from_50(change: Change, measure: Measure) -> RedLine:
         "open": ("open", "may have moved away from 50"),
         "better": ("kept", "moved towards 50"),
     }
-    state, said = states[direction(change, measure)]
-    says = f"{measure.label} {said}, its distance by {seen(change, measure)}"
-    return RedLine(name=change.name, state=state, says=says)
+    state, movement = states[direction(change, measure)]
+    summary = f"{measure.label} {movement}, its distance by {seen(change, measure)}"
+    return RedLine(name=change.name, state=state, says=summary)
 
 
 class OptionSource:
@@ -175,21 +175,21 @@ class OptionSource:
     def __init__(
         self,
         instrument: OptionSet,
-        drawn: Sequence[OptionItem],
+        items: Sequence[OptionItem],
         sampling: dict[str, Any],
         *,
         left_out: int = 0,
     ) -> None:
-        self.drawn = drawn
+        self.drawn = items
         self.left_out = left_out  # items whose topic the weights were trained on
         self._instrument = instrument
         self._sampling = sampling
 
-    def part(self, wanted: int) -> "OptionSource":
+    def part(self, size: int) -> "OptionSource":
         """So many of the items, drawn as a sample is."""
-        drawn = sample(self.drawn, wanted, self._sampling["seed"])
-        sampling = {**self._sampling, "part": wanted}
-        return OptionSource(self._instrument, drawn, sampling, left_out=self.left_out)
+        items = sample(self.drawn, size, self._sampling["seed"])
+        sampling = {**self._sampling, "part": size}
+        return OptionSource(self._instrument, items, sampling, left_out=self.left_out)
 
     def fingerprint(self) -> dict[str, Any]:
         card = self._instrument.card()
@@ -212,12 +212,12 @@ class OptionSource:
         return [(0, len(self.drawn))]
 
     def read(self, start: int, stop: int) -> Iterator[Item]:
-        for one in self.drawn[start:stop]:
+        for item in self.drawn[start:stop]:
             yield Item(
-                id=one.id,
-                prompt=one.given,
-                choices=tuple(one.options[name] for name in self._instrument.names),
-                tags={**one.tags, "group": one.group, "cluster": one.cluster},
+                id=item.id,
+                prompt=item.given,
+                choices=tuple(item.options[name] for name in self._instrument.names),
+                tags={**item.tags, "group": item.group, "cluster": item.cluster},
             )
 
 

@@ -29,22 +29,22 @@ class PronounSet(OptionSet):
         if table is None or not table.rows:
             return ()
         ends = {"female": table.rows[:_ENDS], "male": table.rows[: -_ENDS - 1 : -1]}
-        named = {
+        lists = {
             gender: ", ".join(f"{name} {gap:+.2f}" for name, gap, *_ in rows)
             for gender, rows in ends.items()
         }
-        said = (f"most female: {named['female']}", f"most male: {named['male']}")
+        sentences = (f"most female: {lists['female']}", f"most male: {lists['male']}")
         missing = report.coverage.n - report.coverage.scored
-        known = f"if the {missing:,} missing answer{'s' * (missing > 1)} were known"
-        return (*said, f"both lists might be others {known}") if missing else said
+        condition = f"if the {missing:,} missing answer{'s' * (missing > 1)} were known"
+        return (*sentences, f"both lists might be others {condition}") if missing else sentences
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """log p(female) − log p(male) of each occupation, the most female first."""
         del report
-        known = pl.concat(outcome_batches(self, run)).filter(pl.col(FEMALE).is_not_null())
-        own = known if self.own is None else known.filter(self.own)
-        women = "women_percent" if "women_percent" in own.columns else None
-        gaps = own.group_by("cluster", maintain_order=True).agg(
+        scored = pl.concat(outcome_batches(self, run)).filter(pl.col(FEMALE).is_not_null())
+        selected = scored if self.own is None else scored.filter(self.own)
+        women = "women_percent" if "women_percent" in selected.columns else None
+        gaps = selected.group_by("cluster", maintain_order=True).agg(
             gap=GAP.mean(),
             women_percent=pl.col(women).first() if women else pl.lit(None, pl.Float64),
             n=pl.len(),

@@ -45,10 +45,14 @@ def refined(instrument: Scored, run: RunReader) -> tuple[Section, ...]:
         return ()
     totals = RunTotals.of(_Refined(), _counted(instrument, run))
     # One further than anybody went, so that "nobody" has its interval too.
-    last = min(MOST, 1 + max((k for k, one in _estimates(totals) if one.value), default=0))
-    rows = [("all", k, *_cells(one)) for k, one in _estimates(totals, last)]
+    last = min(
+        MOST, 1 + max((k for k, estimate in _estimates(totals) if estimate.value), default=0)
+    )
+    rows = [("all", k, *_cells(estimate)) for k, estimate in _estimates(totals, last)]
     for part in totals.values_of("part"):
-        rows += [(part, k, *_cells(one)) for k, one in _estimates(totals, last, part=part)]
+        rows += [
+            (part, k, *_cells(estimate)) for k, estimate in _estimates(totals, last, part=part)
+        ]
     title = "share of items refined in each iteration"
     return (Section(name="refined", title=title, columns=_COLUMNS, rows=tuple(rows)),)
 
@@ -59,21 +63,25 @@ def _estimates(totals: RunTotals, last: int = MOST, **where: str) -> list[tuple[
     return [(k, totals.estimate(measure, **where)) for k, measure in counted]
 
 
-def _cells(one: Estimate) -> tuple[Cell, ...]:
-    worst = bounds_in_columns(one.bounds)
-    ends = (worst["worst_low"], worst["worst_high"]) if one.bounds else (one.value, one.value)
-    return one.value, one.low, one.high, one.n, worst["missing"], *ends
+def _cells(estimate: Estimate) -> tuple[Cell, ...]:
+    worst = bounds_in_columns(estimate.bounds)
+    ends = (
+        (worst["worst_low"], worst["worst_high"])
+        if estimate.bounds
+        else (estimate.value, estimate.value)
+    )
+    return estimate.value, estimate.low, estimate.high, estimate.n, worst["missing"], *ends
 
 
 def _counted(instrument: Scored, run: RunReader) -> Iterator[pl.DataFrame]:
     """Yield how often each item was sent back: its method says so, or has a draft for each time."""
     score = instrument.scoring(run)
-    by = instrument.covered_by or next((one.column for one in instrument.groups), None)
+    by = instrument.covered_by or next((grouping.column for grouping in instrument.groups), None)
     element = pl.element()
-    said = element.filter(element.struct.field("name") == "iterations").struct.field("value")
-    told = pl.col("scores_after").list.eval(said).list.first()
+    value = element.filter(element.struct.field("name") == "iterations").struct.field("value")
+    reported = pl.col("scores_after").list.eval(value).list.first()
     answered = pl.col("status") == "answered"
-    times = pl.coalesce(told, pl.col("drafts").list.len().cast(pl.Float64) - 1)
+    times = pl.coalesce(reported, pl.col("drafts").list.len().cast(pl.Float64) - 1)
     columns = (*ALWAYS, *instrument.columns, "tags", "scores_after", "drafts")
     for rows in run.result_batches(tuple(dict.fromkeys(columns))):
         sent = rows.select(
@@ -81,6 +89,6 @@ def _counted(instrument: Scored, run: RunReader) -> Iterator[pl.DataFrame]:
             state=pl.when(answered).then(pl.lit(SCORED)).otherwise(pl.lit(MISSING)),
             iterations=pl.when(answered).then(times),
         )
-        found = score(with_facts(rows, instrument))
+        scored = score(with_facts(rows, instrument))
         part = pl.lit(None, pl.String) if by is None else pl.col(by)
-        yield found.select("item_id", "cluster", part=part).join(sent, on="item_id")
+        yield scored.select("item_id", "cluster", part=part).join(sent, on="item_id")

@@ -37,10 +37,10 @@ class PinnedFiles:
                 f"EVENHAND_DATA is {self.local}, which is not a folder; correct it, or unset it to "
                 "have the data fetched"
             )
-        for place in (self.local, self.cache):
-            found = self._read_from(place / self.name, file) if place else None
-            if found is not None:
-                return self._checked(found, file, str(place))
+        for root in (self.local, self.cache):
+            data = self._read_from(root / self.name, file) if root else None
+            if data is not None:
+                return self._checked(data, file, str(root))
         return self._download(file)
 
     def _read_from(self, folder: Path, file: str) -> bytes | None:
@@ -75,10 +75,12 @@ class PinnedFiles:
         return data
 
     def _what_to_set(self, file: str) -> str:
-        wanted = f"a folder that holds {self.name}/{file} (.gz is fine)"
+        expected = f"a folder that holds {self.name}/{file} (.gz is fine)"
         if self.local is None:
-            return f"Set EVENHAND_DATA to {wanted}"
-        return f"EVENHAND_DATA is {self.local}, which has no {self.name}/{file}: set it to {wanted}"
+            return f"Set EVENHAND_DATA to {expected}"
+        return (
+            f"EVENHAND_DATA is {self.local}, which has no {self.name}/{file}: set it to {expected}"
+        )
 
     @staticmethod
     def _keep(data: bytes, path: Path) -> None:

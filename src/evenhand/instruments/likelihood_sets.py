@@ -8,8 +8,12 @@ from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.store.likelihood import OldLikelihoods
 
-SETS: dict[str, OptionSet] = {one.name: one for one in loadable() if isinstance(one, OptionSet)}
-USUAL = tuple(name for name, one in SETS.items() if one.usual)  # where no set is named
+SETS: dict[str, OptionSet] = {
+    instrument.name: instrument for instrument in loadable() if isinstance(instrument, OptionSet)
+}
+USUAL = tuple(
+    name for name, instrument in SETS.items() if instrument.usual
+)  # where no set is named
 
 
 def set_named(name: str) -> OptionSet:

@@ -16,39 +16,41 @@ SLOT = 3
 _SHARED, _PART = 3, 0.6
 
 
-def clusters_of(texts: Sequence[str], named: Sequence[Hashable] | None = None) -> list[int]:
+def clusters_of(texts: Sequence[str], names: Sequence[Hashable] | None = None) -> list[int]:
     """Give for each text the place of the first one of its cluster.
 
     Args:
         texts: The texts, in any order.
-        named: What each text is known to share with others, such as its author; texts with the same
+        names: What each text is known to share with others, such as its author; texts with the same
             name belong together whatever they say.
     """
     parent = list(range(len(texts)))
     first: dict[Hashable, int] = {}
-    for place, text in enumerate(texts):
-        said = [word for word in (_letters(one) for one in words(text)) if word]
-        keys: list[Hashable] = _keys(said) if said else [("same", text.strip())]
-        keys += [] if named is None else [("named", named[place])]
+    for index, text in enumerate(texts):
+        tokens = [word for word in (_letters(raw) for raw in words(text)) if word]
+        keys: list[Hashable] = _keys(tokens) if tokens else [("same", text.strip())]
+        keys += [] if names is None else [("named", names[index])]
         for key in keys:
-            ours, theirs = _root(parent, place), _root(parent, first.setdefault(key, place))
+            ours, theirs = _root(parent, index), _root(parent, first.setdefault(key, index))
             parent[max(ours, theirs)] = min(ours, theirs)
-    return [_root(parent, place) for place in range(len(texts))]
+    return [_root(parent, index) for index in range(len(texts))]
 
 
 def _letters(word: str) -> str:
     return "".join(sign for sign in word if not sign.isdigit() and sign != "_")
 
 
-def _keys(said: list[str]) -> list[Hashable]:
+def _keys(tokens: list[str]) -> list[Hashable]:
     """Give what a text has in common with those of its cluster: itself, and itself with each slot
     that it may have cut out. A slot that is empty in one text is cut out of the others too."""
-    keys: list[Hashable] = [("same", tuple(said))]
+    keys: list[Hashable] = [("same", tuple(tokens))]
     for size in range(SLOT + 1):
-        kept = len(said) - size
-        if kept < max(_SHARED, _PART * len(said)):
+        remaining = len(tokens) - size
+        if remaining < max(_SHARED, _PART * len(tokens)):
             break
-        keys += [("slot", at, tuple(said[:at] + said[at + size :])) for at in range(kept + 1)]
+        keys += [
+            ("slot", at, tuple(tokens[:at] + tokens[at + size :])) for at in range(remaining + 1)
+        ]
     return keys
 
 

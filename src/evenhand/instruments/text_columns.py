@@ -40,15 +40,15 @@ class Form:
         return f"The table was read as {self.encoding} with {_SEPARATORS[self.separator]}."
 
 
-def form_of(file: Path, wanted: list[str]) -> Form:
+def form_of(file: Path, required: list[str]) -> Form:
     """Find out how a .csv file is written: by its first bytes, whether it is UTF-8, and which
     separator makes the wanted columns of its first line."""
     if file.suffix.lower() != ".csv" or not file.is_file():
         return Form()
-    return _decoded(file, wanted)[1]
+    return _decoded(file, required)[1]
 
 
-def _decoded(file: Path, wanted: list[str]) -> tuple[str, Form]:
+def _decoded(file: Path, required: list[str]) -> tuple[str, Form]:
     raw = file.read_bytes()
     encoding = next((name for mark, name in _MARKS.items() if raw.startswith(mark)), "utf-8")
     try:
@@ -60,7 +60,7 @@ def _decoded(file: Path, wanted: list[str]) -> tuple[str, Form]:
     if "\0" in text:
         raise UserError(f"{file} cannot be read as a table: it holds a byte of zeros; {_FORMS}")
     first = text.partition("\n")[0].rstrip("\r")
-    rank = {sign: (sum(name in _cells(first, sign) for name in wanted), first.count(sign))
+    rank = {sign: (sum(name in _cells(first, sign) for name in required), first.count(sign))
             for sign in _SEPARATORS}  # fmt: skip
     return text, Form(encoding, max(_SEPARATORS, key=lambda sign: rank[sign]))
 
@@ -84,7 +84,7 @@ class _Row(RootModel[dict[str, str | bool | int | float | None]]):
     """A line of JSON: names with plain values."""
 
 
-def text_columns(file: Path, wanted: list[str]) -> pl.DataFrame:
+def text_columns(file: Path, required: list[str]) -> pl.DataFrame:
     """The wanted columns as text without blanks around it; what is not there is empty."""
     if not file.is_file():
         raise UserError(f"{file} is not a file; {_FORMS}")
@@ -92,11 +92,11 @@ def text_columns(file: Path, wanted: list[str]) -> pl.DataFrame:
     if ending not in (".csv", ".jsonl"):
         raise UserError(f"{file}: {_FORMS}")
     try:
-        table = _csv(file, wanted) if ending == ".csv" else _jsonl(file, wanted)
+        table = _csv(file, required) if ending == ".csv" else _jsonl(file, required)
     except pl.exceptions.PolarsError as problem:
         first = str(problem).splitlines()[0][:200]
         raise UserError(f"{file} cannot be read as a table: {first}; {_FORMS}") from None
-    return table.select(pl.col(wanted).fill_null("").str.strip_chars())
+    return table.select(pl.col(required).fill_null("").str.strip_chars())
 
 
 def names_of(file: Path) -> list[str]:
@@ -115,25 +115,27 @@ def _names(file: Path, text: str, form: Form) -> list[str]:
         raise UserError(f"{file}: the first line cannot be read ({problem}); {_FORMS}") from None
 
 
-def _csv(file: Path, wanted: list[str]) -> pl.DataFrame:
-    text, form = _decoded(file, wanted)
+def _csv(file: Path, required: list[str]) -> pl.DataFrame:
+    text, form = _decoded(file, required)
     names = _names(file, text, form)
-    _all_there(file, names, wanted)
-    twice = [name for name in wanted if names.count(name) > 1]
+    _all_there(file, names, required)
+    twice = [name for name in required if names.count(name) > 1]
     if twice:
         raise UserError(f"{file}: two columns are called {twice[0]!r}; give each a name of its own")
-    return pl.read_csv(text.encode(), infer_schema=False, columns=wanted, separator=form.separator)
+    return pl.read_csv(
+        text.encode(), infer_schema=False, columns=required, separator=form.separator
+    )
 
 
-def _jsonl(file: Path, wanted: list[str]) -> pl.DataFrame:
-    columns: dict[str, list[str]] = {name: [] for name in wanted}
+def _jsonl(file: Path, required: list[str]) -> pl.DataFrame:
+    columns: dict[str, list[str]] = {name: [] for name in required}
     for number, line in _lines(file):
         where = f"{file} line {number}"
         row = read_row(_Row, line, where, "a line is an object of names and plain values").root
-        _all_there(where, row, wanted)
-        for name in wanted:
+        _all_there(where, row, required)
+        for name in required:
             columns[name].append(_text(row[name]))
-    return pl.DataFrame(columns, schema=dict.fromkeys(wanted, pl.String))
+    return pl.DataFrame(columns, schema=dict.fromkeys(required, pl.String))
 
 
 def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
@@ -149,9 +151,9 @@ def _text(value: str | bool | int | float | None) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _all_there(where: object, names: Iterable[str], wanted: list[str]) -> None:
+def _all_there(where: object, names: Iterable[str], required: list[str]) -> None:
     there = list(names)
-    lacking = [name for name in wanted if name not in there]
+    lacking = [name for name in required if name not in there]
     if lacking:
-        known = ", ".join(map(repr, there[:20])) or "none"
-        raise UserError(f"{where} has no column {lacking[0]!r}; it has: {known}")
+        available = ", ".join(map(repr, there[:20])) or "none"
+        raise UserError(f"{where} has no column {lacking[0]!r}; it has: {available}")

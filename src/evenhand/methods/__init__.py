@@ -38,38 +38,40 @@ class Method(Protocol):
 
 def named(name: str) -> type[Any]:
     """Give the class of a registered method, one of this package or of another."""
-    found: Any = registry.load("methods", name)
-    if not (is_dataclass(found) and hasattr(found, "agents") and hasattr(found, "answer")):
+    loaded: Any = registry.load("methods", name)
+    if not (is_dataclass(loaded) and hasattr(loaded, "agents") and hasattr(loaded, "answer")):
         raise UserError(
             f"the method {name!r} is not made as one: it must be a frozen dataclass with name, "
             "agents() and answer(), as evenhand.Method says"
         )
-    return cast(type[Any], found)
+    return cast(type[Any], loaded)
 
 
 def settings(method: Any) -> dict[str, Any]:
     """The fields of a method, for the run record. A field that is declared with `left_out` stands
     there only where it has another value: records from before the field mean that value."""
-    found = {field: getattr(method, field.name) for field in fields(method)}
+    values = {field: getattr(method, field.name) for field in fields(method)}
     return {
         field.name: value
-        for field, value in found.items()
+        for field, value in values.items()
         if "left_out" not in field.metadata or value != field.metadata["left_out"]
     }
 
 
-def of_record(said: Mapping[str, Any]) -> Method:
+def of_record(recorded: Mapping[str, Any]) -> Method:
     """The method that made a run, from what its record says of it.
 
     Args:
-        said: The name and the settings, as `RunRecord.method` has them.
+        recorded: The name and the settings, as `RunRecord.method` has them.
     """
-    kind = named(said["name"])
+    kind = named(recorded["name"])
     left_out = {
-        one.name: one.metadata["left_out"] for one in fields(kind) if "left_out" in one.metadata
+        field.name: field.metadata["left_out"]
+        for field in fields(kind)
+        if "left_out" in field.metadata
     }
-    made: Method = TypeAdapter(kind).validate_python({**left_out, **said["settings"]})
-    return made
+    method: Method = TypeAdapter(kind).validate_python({**left_out, **recorded["settings"]})
+    return method
 
 
 def within(method: Any, calls: int) -> Any:

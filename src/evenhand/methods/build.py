@@ -22,17 +22,17 @@ def build_method(name: str, assignments: Sequence[str] = (), wording: str | None
     setting like the others."""
     method = method_named(name)
     settings = _assigned(assignments)
-    known = [field.name for field in fields(method)]
+    names = [field.name for field in fields(method)]
     if wording not in (None, "ours"):
         if _WORDING in settings:
             raise UserError("--wording and --set wording say it twice; leave one out")
-        if _WORDING not in known:
+        if _WORDING not in names:
             raise UserError(_no_wording(name, wording))
         settings[_WORDING] = wording
-    unknown = settings.keys() - set(known)
+    unknown = settings.keys() - set(names)
     if unknown:
         raise UserError(
-            f"{name} has no setting {sorted(unknown)[0]!r}; it has: {', '.join(known) or 'none'}"
+            f"{name} has no setting {sorted(unknown)[0]!r}; it has: {', '.join(names) or 'none'}"
         )
     return _built(name, method, settings)
 
@@ -59,7 +59,7 @@ def _built(name: str, method: type[Any], settings: dict[str, Any]) -> Method:
 
 
 def _no_wording(name: str, wording: Any) -> str:
-    have = [one for one in registry.OWN["methods"] if has_wordings(method_named(one))]
+    have = [method for method in registry.OWN["methods"] if has_wordings(method_named(method))]
     return (
         f"{name} has no wording {wording!r}; `evenhand methods {name}` lists what can be set. The "
         f"intent of a paper's prompts is a wording of {' and '.join(have)}: "

@@ -46,28 +46,28 @@ def wordings(item: Item, counterfactual: Counterfactual) -> list[Wording]:
     orders = [("", item.prompt)]
     if item.tags.get("phase") == "pair":
         orders.append((", other order", other_order(item)))
-    found: dict[tuple[str, str], Wording] = {}
+    unique: dict[tuple[str, str], Wording] = {}
     for name, exchange in _changes(item, counterfactual):
         for order, prompt in orders:
-            asked = Wording(name + order, with_words(prompt, exchange), bool(order))
-            found.setdefault((order, asked.prompt), asked)
-    return list(found.values())
+            wording = Wording(name + order, with_words(prompt, exchange), bool(order))
+            unique.setdefault((order, wording.prompt), wording)
+    return list(unique.values())
 
 
 def _changes(item: Item, counterfactual: Counterfactual) -> list[tuple[str, Mapping[str, str]]]:
     """What is put in the place of what, with a name for it."""
-    said = _said(item)
+    labels = _said(item)
     if counterfactual == "swap":
-        return [("as is", {}), *_swaps(item, said)]
-    masked = ("masked", dict.fromkeys(said, MASK))
+        return [("as is", {}), *_swaps(item, labels)]
+    masked = ("masked", dict.fromkeys(labels, MASK))
     return [masked] if counterfactual == "blind" else [("as is", {}), masked]
 
 
-def _swaps(item: Item, said: list[str]) -> list[tuple[str, Mapping[str, str]]]:
+def _swaps(item: Item, labels: list[str]) -> list[tuple[str, Mapping[str, str]]]:
     if item.tags.get("phase") == "pair":
-        return [("labels exchanged", _each_for_the_other(said))]
+        return [("labels exchanged", _each_for_the_other(labels))]
     others = [words for words in _tag(item, "family_words").split("|") if words]
-    return [(f"as {other}", {words: other}) for words in said for other in others]
+    return [(f"as {other}", {words: other}) for words in labels for other in others]
 
 
 def _said(item: Item) -> list[str]:
@@ -84,9 +84,9 @@ def _tag(item: Item, name: str) -> str:
     return item.tags[name]
 
 
-def _each_for_the_other(said: list[str]) -> dict[str, str]:
+def _each_for_the_other(labels: list[str]) -> dict[str, str]:
     """Words that are said of one author only have nobody to change places with."""
-    return dict(zip(said, said[::-1], strict=True)) if len(said) == 2 else {}
+    return dict(zip(labels, labels[::-1], strict=True)) if len(labels) == 2 else {}
 
 
 def with_words(prompt: str, exchange: Mapping[str, str]) -> str:
@@ -107,10 +107,10 @@ def with_words(prompt: str, exchange: Mapping[str, str]) -> str:
 
 def other_order(item: Item) -> str:
     """The prompt with the two candidates, and what is said of each, in the other's place."""
-    said = _said(item)
-    outside, fenced = _parts(with_words(item.prompt, _each_for_the_other(said)))
+    labels = _said(item)
+    outside, fenced = _parts(with_words(item.prompt, _each_for_the_other(labels)))
     texts = dict(fenced)
-    if not {*_SLOTS} <= texts.keys() or len(said) == 1:
+    if not {*_SLOTS} <= texts.keys() or len(labels) == 1:
         raise UserError(
             f"item {item.id!r} cannot be asked in the other order: it must have a <response_1> and "
             "a <response_2>, and say something of both authors or of neither"

@@ -30,10 +30,12 @@ def critics(critique: Critique) -> tuple[Agent[FreeText], ...]:
     return (OTHER_CRITIQUE,) if critique == "other" else ()
 
 
-async def shown(critique: Critique, own: tuple[str, ...], item: Item, ask: Ask) -> tuple[str, ...]:
+async def shown(
+    critique: Critique, own_notes: tuple[str, ...], item: Item, ask: Ask
+) -> tuple[str, ...]:
     """What the reviser is shown in place of the loop's own notes."""
     if critique == "own":
-        return own
+        return own_notes
     if critique == "empty":
         return (EMPTY,)
     return ((await ask(OTHER_CRITIQUE, item=item.id)).text,)

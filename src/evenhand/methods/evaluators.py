@@ -97,10 +97,17 @@ class Evaluator:
 
     async def look(self, item: Item, draft: Draft, ask: Ask) -> "Marks":
         """Score one draft, from 0 to 1, and object where the bound does not hold."""
-        given = {"draft": draft.text, "prompt": item.prompt, "chosen": draft.text, **question(item)}
-        asked = {name: given[name] for name in self.agent.prompt.variables}
-        said = await ask(self.agent, **asked)
-        value, reason = self._of_scorer(said) if self.attribute else (said.score / 100, said.reason)
+        available = {
+            "draft": draft.text,
+            "prompt": item.prompt,
+            "chosen": draft.text,
+            **question(item),
+        }
+        variables = {name: available[name] for name in self.agent.prompt.variables}
+        reply = await ask(self.agent, **variables)
+        value, reason = (
+            self._of_scorer(reply) if self.attribute else (reply.score / 100, reply.reason)
+        )
         fine = value < self.bound if self.at_most else value > self.bound
         must = f"must be {'below' if self.at_most else 'above'} {self.bound:g}"
         called = self.name.replace("_", " ").capitalize()
@@ -109,14 +116,14 @@ class Evaluator:
             return Marks({self.name: value}, objections, harm=value)
         return Marks({self.name: value}, objections, quality=value)
 
-    def _of_scorer(self, said: Scored) -> tuple[float, str]:
-        known: Mapping[str, float] = {TOXICITY: said.toxicity, **said.attributes}
-        if self.attribute not in known:
+    def _of_scorer(self, reply: Scored) -> tuple[float, str]:
+        scores: Mapping[str, float] = {TOXICITY: reply.toxicity, **reply.attributes}
+        if self.attribute not in scores:
             raise Unsuited(
                 f"the evaluator {self.name!r} goes by {self.attribute!r}, which its scorer does "
-                f"not give; it gives: {', '.join(known)}"
+                f"not give; it gives: {', '.join(scores)}"
             )
-        return known[self.attribute], "; ".join(said.because) or "the scorer gives no reason"
+        return scores[self.attribute], "; ".join(reply.because) or "the scorer gives no reason"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,45 +143,53 @@ def team(text: str) -> tuple[Evaluator, ...]:
         written = tomllib.loads(text)
         if written.keys() - {"evaluator"}:
             raise UserError("evaluators: a list of [[evaluator]], and nothing beside it")
-        found = tuple(_made(_Written.model_validate(one)) for one in written.get("evaluator", ()))
+        evaluators = tuple(
+            _made(_Written.model_validate(entry)) for entry in written.get("evaluator", ())
+        )
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"evaluators: not valid TOML: {error}") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise UserError(f"evaluators: {where}: {first['msg']}") from None
-    names = [one.name for one in found]
+    names = [evaluator.name for evaluator in evaluators]
     wrong = next((name for name in names if name in _TAKEN or names.count(name) > 1), None)
     if wrong:
         raise UserError(f"evaluators: the name {wrong!r} is taken; give it another")
-    return found
+    return evaluators
 
 
 def agents_of(text: str) -> tuple[Agent[Any], ...]:
-    return tuple(one.agent for one in team(text))
+    return tuple(evaluator.agent for evaluator in team(text))
 
 
 def calls_on_choices(text: str) -> int:
     """How many more calls a draft that is a choice takes."""
-    return sum(one.of_choices for one in team(text))
+    return sum(evaluator.of_choices for evaluator in team(text))
 
 
 def on(text: str, item: Item) -> tuple[Evaluator, ...]:
     """The evaluators that look at such an item."""
-    return tuple(one for one in team(text) if one.of_choices == bool(item.choices))
+    return tuple(
+        evaluator for evaluator in team(text) if evaluator.of_choices == bool(item.choices)
+    )
 
 
-def _made(one: _Written) -> Evaluator:
-    if (one.above is None) == (one.below is None):
-        raise UserError(f"evaluators: {one.name} needs one bound, above or below")
-    if (one.prompt is None) == (one.scorer is None):
+def _made(written: _Written) -> Evaluator:
+    if (written.above is None) == (written.below is None):
+        raise UserError(f"evaluators: {written.name} needs one bound, above or below")
+    if (written.prompt is None) == (written.scorer is None):
         raise UserError(
-            f"evaluators: {one.name} needs a prompt for a judge, or a scorer's attribute"
+            f"evaluators: {written.name} needs a prompt for a judge, or a scorer's attribute"
         )
-    bound = one.above if one.above is not None else one.below
+    bound = written.above if written.above is not None else written.below
     assert bound is not None
-    agent = _judge(one.name, one.prompt) if one.prompt is not None else _scorer(one.name)
-    return Evaluator(one.name, agent, one.scorer or "", bound, one.below is not None)
+    agent = (
+        _judge(written.name, written.prompt)
+        if written.prompt is not None
+        else _scorer(written.name)
+    )
+    return Evaluator(written.name, agent, written.scorer or "", bound, written.below is not None)
 
 
 def _judge(name: str, words_: str) -> Agent[Rated]:
@@ -184,8 +199,8 @@ def _judge(name: str, words_: str) -> Agent[Rated]:
             f"evaluators: the prompt of {name}: {sorted(prompt.uses.bare)} comes from outside and "
             'must go through `| marked("tag")`'
         )
-    for needed, known in (("draft", _ON_TEXT), ("chosen", _ON_CHOICES)):
-        if needed in prompt.variables and prompt.variables <= set(known):
+    for needed, allowed in (("draft", _ON_TEXT), ("chosen", _ON_CHOICES)):
+        if needed in prompt.variables and prompt.variables <= set(allowed):
             return Agent(name, prompt, Rated, temperature=0.0, kind="judge")
     raise UserError(
         f"evaluators: the prompt of {name} has the variables {sorted(prompt.variables)}: about a "

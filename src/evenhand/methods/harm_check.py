@@ -27,6 +27,6 @@ class HarmCheck:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         judge = SWAPPED if item.tags["part"] == "order" else AS_WRITTEN
-        said = await ask(judge, draft=item.prompt)
-        draft = Draft(text="; ".join(said.because), scores={SCORE: said.toxicity})
+        reply = await ask(judge, draft=item.prompt)
+        draft = Draft(text="; ".join(reply.because), scores={SCORE: reply.toxicity})
         return Answer(drafts=(draft,), stopped="single_pass")

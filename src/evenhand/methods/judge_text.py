@@ -19,7 +19,7 @@ class JudgeText:
         return (PERFORMANCE,)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        found = await ask(PERFORMANCE, prompt=item.prompt, draft=item.answer)
+        marks = await ask(PERFORMANCE, prompt=item.prompt, draft=item.answer)
         traits = ("fluency", "coherence", "relevance")
-        scores = {trait: getattr(found, trait) / 100 for trait in traits}
+        scores = {trait: getattr(marks, trait) / 100 for trait in traits}
         return Answer(drafts=(Draft(text=item.answer, scores=scores),), stopped="single_pass")

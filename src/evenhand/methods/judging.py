@@ -99,7 +99,7 @@ class ComparedByThree(Reply):
 
     @property
     def preferred(self) -> str:
-        first, second = (sum(marks_of(one).values()) for one in (self.first, self.second))
+        first, second = (sum(marks_of(reply).values()) for reply in (self.first, self.second))
         return "tie" if first == second else "first" if first > second else "second"
 
     def scores(self) -> dict[str, float]:
@@ -109,14 +109,16 @@ class ComparedByThree(Reply):
 Verdict = Rated | RatedByThree | Compared | ComparedByThree
 
 
-def marks_of(given: Reply) -> dict[str, float]:
+def marks_of(reply: Reply) -> dict[str, float]:
     """The marks of a reply by their names: all of it but the reason."""
-    return {name: float(mark) for name, mark in given if name != "reason"}
+    return {name: float(mark) for name, mark in reply if name != "reason"}
 
 
 def _of_both(first: Reply, second: Reply) -> dict[str, float]:
     slots = {"first": first, "second": second}
-    return {f"{slot}_{name}": m for slot, one in slots.items() for name, m in marks_of(one).items()}
+    return {
+        f"{slot}_{name}": m for slot, reply in slots.items() for name, m in marks_of(reply).items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,21 +179,21 @@ class Rate:
         listed(self.personas)
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        asked = JUDGES[self.metrics]
-        return asked.single, asked.pair, *of_two_families(asked.pair)
+        judges = JUDGES[self.metrics]
+        return judges.single, judges.pair, *of_two_families(judges.pair)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         judges = JUDGES[self.metrics]
         if item.tags.get("phase") == OWN:
             return await own_or_other(item, ask, judges.pair, listed(self.personas)[0])
         judge = judges.about(item)
-        asked = [
+        variants = [
             (persona, wording)
             for persona in listed(self.personas)
             for wording in wordings(item, self.counterfactual)
         ]
         verdicts: Sequence[Verdict] = await side_by_side(
-            *(ask(judge, material=wording.prompt, persona=persona) for persona, wording in asked)
+            *(ask(judge, material=wording.prompt, persona=persona) for persona, wording in variants)
         )
         drafts = [
             Draft(
@@ -199,7 +201,7 @@ class Rate:
                 reasoning=f"{persona}; {wording.name}",
                 scores=slots_exchanged(verdict.scores()) if wording.reversed else verdict.scores(),
             )
-            for (persona, wording), verdict in zip(asked, verdicts, strict=True)
+            for (persona, wording), verdict in zip(variants, verdicts, strict=True)
         ]
         means = [mean_of(drafts, f"mean of {len(drafts)} verdicts")] if len(drafts) > 1 else []
         return Answer(drafts=(*drafts, *means), stopped="single_pass")
@@ -207,8 +209,8 @@ class Rate:
 
 def listed(personas: str) -> tuple[str, ...]:
     """Each persona of a setting once; two equal ones would be one judge with two votes."""
-    found = [" ".join(part.split()) for part in personas.split(";")]
-    once = tuple(dict.fromkeys(part for part in found if part))
+    names = [" ".join(part.split()) for part in personas.split(";")]
+    once = tuple(dict.fromkeys(part for part in names if part))
     if not once:
         raise UserError('a judge needs personas: who judges, split at ";"')
     return once

@@ -70,7 +70,7 @@ def best(judged: Sequence[Judged]) -> int:
         judged: Every draft in the order in which it was made.
     """
     first = judged[0]
-    allowed = [at for at, one in enumerate(judged) if at == 0 or not one.rises(first)]
+    allowed = [at for at, candidate in enumerate(judged) if at == 0 or not candidate.rises(first)]
     return min(allowed, key=lambda at: _rank(judged[at]))  # the earliest of equals
 
 
@@ -83,7 +83,7 @@ def kept(judged: Sequence[Judged], keep: Keep, stopped: str) -> Answer:
         stopped: Why the method ended.
     """
     at = best(judged) if keep == "best" else len(judged) - 1
-    drafts = tuple(one.draft for one in judged)
+    drafts = tuple(candidate.draft for candidate in judged)
     return Answer(drafts=drafts, kept=at, stopped=stopped, outcome=outcome(judged[0], judged[at]))
 
 
@@ -99,5 +99,5 @@ def outcome(first: Judged, final: Judged) -> Outcome:
     return "improved_not_accepted" if better else "not_improved"
 
 
-def _rank(one: Judged) -> tuple[bool, tuple[float, ...], float]:
-    return not one.accepted, one.harms or (), -one.quality
+def _rank(candidate: Judged) -> tuple[bool, tuple[float, ...], float]:
+    return not candidate.accepted, candidate.harms or (), -candidate.quality

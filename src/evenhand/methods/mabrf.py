@@ -99,17 +99,20 @@ class Mabrf:
 
     def agents(self) -> tuple[Agent[Any], ...]:
         rephraser = SEARCHED_REPHRASER if self.search else REPHRASER
-        told = (worded(one, self.wording) for one in (solver(3), JUDGE, terminator(3), rephraser))
+        agents = (
+            worded(agent, self.wording) for agent in (solver(3), JUDGE, terminator(3), rephraser)
+        )
         lookup = (PLANNER, SEARCH, summariser(self.wording)) if self.search else ()
-        return *told, *critics(self.critique), *lookup
+        return *agents, *critics(self.critique), *lookup
 
     def within(self, calls: int) -> Self:
         """With as many iterations as `calls` of an item are sure to pay, if every reply can be
         read at once."""
         if calls < 2:
             raise UserError(f"mabrf needs 2 calls an item, to solve and to judge; it has {calls}")
-        one = 2 + (2 + self.queries if self.search else 0)  # rephrase, judge; plan, search, sum up
-        return replace(self, max_iterations=max(0, calls - 3) // one)  # 3: and to terminate
+        # rephrase, judge; plan, search, sum up
+        round_calls = 2 + (2 + self.queries if self.search else 0)
+        return replace(self, max_iterations=max(0, calls - 3) // round_calls)  # 3: and to terminate
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         if not item.choices:
@@ -126,9 +129,9 @@ class Mabrf:
         final, iterations, unread = await self._repair(item, first, ask)
         choice = solved.index
         if final.reasoning != first.reasoning:  # else there is nothing new to decide by
-            given = {**question(item), "reasoning": final.reasoning}
+            variables = {**question(item), "reasoning": final.reasoning}
             decider = terminator(len(item.choices))
-            choice = (await ask_worded(ask, decider, self.wording, **given)).index
+            choice = (await ask_worded(ask, decider, self.wording, **variables)).index
         notes = {"iterations": iterations, **({"evidence": final.facts} if self.search else {})}
         last = _draft(item, choice, final, **notes)
         stopped = JUDGE_FAILED if unread else "max_iterations"
@@ -176,18 +179,18 @@ class Mabrf:
         return lowest if self.keep == "best" else best, iterations, unread
 
     async def _verdict(self, item: Item, reasoning: str, ask: Ask) -> Verdict:
-        given = {**question(item), "reasoning": reasoning}
-        verdict: Verdict = await ask_worded(ask, JUDGE, self.wording, **given)
+        variables = {**question(item), "reasoning": reasoning}
+        verdict: Verdict = await ask_worded(ask, JUDGE, self.wording, **variables)
         return verdict
 
     async def _rephrased(
         self, item: Item, best: _Judged, objection: str, evidence: Evidence | None, ask: Ask
     ) -> str:
-        given = {**question(item), "reasoning": best.reasoning, "objection": objection}
+        variables = {**question(item), "reasoning": best.reasoning, "objection": objection}
         agent = REPHRASER
         if evidence is not None:
-            agent, given["evidence"] = SEARCHED_REPHRASER, evidence.text
-        rephrased: Rephrased = await ask_worded(ask, agent, self.wording, **given)
+            agent, variables["evidence"] = SEARCHED_REPHRASER, evidence.text
+        rephrased: Rephrased = await ask_worded(ask, agent, self.wording, **variables)
         return rephrased.reasoning
 
 

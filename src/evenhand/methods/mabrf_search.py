@@ -134,8 +134,8 @@ async def looked_up(
 ) -> Evidence:
     """What is found for a plan, whoever planned it: results, then their summary."""
     about = {"context": item.context, "question": item.prompt}
-    asked = _queries(planned, f"{item.context}\n{item.prompt}")[:most]
-    sources = sources_of(await _search(asked, {**about, "choices": item.choices}, ask))
+    queries = _queries(planned, f"{item.context}\n{item.prompt}")[:most]
+    sources = sources_of(await _search(queries, {**about, "choices": item.choices}, ask))
     if not sources:
         return Evidence()
     summary = await ask(summariser, **about, sources=[excerpt(hit) for hit in sources])
@@ -172,9 +172,9 @@ def _queries(planned: Planned, text: str) -> list[str]:
     return list(once.values())
 
 
-def sources_of(found: Sequence[Found]) -> list[HitReply]:
+def sources_of(answers: Sequence[Found]) -> list[HitReply]:
     """The best hits of each query, so that a cut leaves none without a say; a page counts once."""
-    in_turn = zip_longest(*(answer.hits for answer in found))
+    in_turn = zip_longest(*(answer.hits for answer in answers))
     once: dict[str, HitReply] = {}
     for hit in (hit for rank in in_turn for hit in rank):
         if hit is not None and hit.text.strip():
@@ -187,18 +187,20 @@ def excerpt(hit: HitReply) -> str:
 
 
 def evidence_of(summary: Summary, sources: Sequence[HitReply]) -> Evidence:
-    known = [fact for fact in summary.facts if 1 <= fact.source <= len(sources)]
-    if not known:
+    supported = [fact for fact in summary.facts if 1 <= fact.source <= len(sources)]
+    if not supported:
         return Evidence()
-    found = [(fact, sources[fact.source - 1]) for fact in known]
-    facts = [f"{fact.said(excerpt(source))} [{source.url}]" for fact, source in found]
+    pairs = [(fact, sources[fact.source - 1]) for fact in supported]
+    facts = [f"{fact.said(excerpt(source))} [{source.url}]" for fact, source in pairs]
     parts = {"Facts": facts, **summary.parts()}
-    lines = [line for name, said in parts.items() if said for line in (f"{name}:", *_points(said))]
-    return Evidence(len(known), of_strangers("\n".join(lines)))
+    lines = [
+        line for name, points in parts.items() if points for line in (f"{name}:", *_points(points))
+    ]
+    return Evidence(len(supported), of_strangers("\n".join(lines)))
 
 
-def _points(said: Sequence[str]) -> list[str]:
-    return [f"- {text}" for text in said]
+def _points(texts: Sequence[str]) -> list[str]:
+    return [f"- {text}" for text in texts]
 
 
 def of_strangers(text: str) -> str:

@@ -92,9 +92,9 @@ class Panel:
         return list(zip(listed(self.personas), cycle(roles_of(self.models)), strict=False))
 
     def agents(self) -> tuple[Agent[Any], ...]:
-        asked = (JUDGES[self.metrics], SPEAKERS[self.metrics])
-        players = [one.played_by(role) for role in roles_of(self.models) for one in asked]
-        return tuple(agent for one in players for agent in (one.single, one.pair))
+        kinds = (JUDGES[self.metrics], SPEAKERS[self.metrics])
+        players = [kind.played_by(role) for role in roles_of(self.models) for kind in kinds]
+        return tuple(agent for player in players for agent in (player.single, player.pair))
 
     def within(self, calls: int) -> Self:
         """As many rounds as fit; the judges stay the same."""
@@ -108,28 +108,32 @@ class Panel:
     async def answer(self, item: Item, ask: Ask) -> Answer:
         verdicts = await self._alone(item, ask)
         drafts = [_round(1, verdicts)]
-        said = [_words(*spoken) for spoken in zip(listed(self.personas), verdicts, strict=True)]
+        statements = [
+            _words(*spoken) for spoken in zip(listed(self.personas), verdicts, strict=True)
+        ]
         for number in range(2, self.rounds + 1):
-            verdicts = await self._in_turn(item, said, ask)
+            verdicts = await self._in_turn(item, statements, ask)
             drafts.append(_round(number, verdicts))
         return Answer(drafts=tuple(drafts), stopped="max_rounds")
 
     async def _alone(self, item: Item, ask: Ask) -> list[Verdict]:
-        asked = JUDGES[self.metrics]
+        judges = JUDGES[self.metrics]
         asks = (
-            ask(asked.played_by(role).about(item), material=item.prompt, persona=persona)
+            ask(judges.played_by(role).about(item), material=item.prompt, persona=persona)
             for persona, role in self.seats()
         )
         return list(await side_by_side(*asks))
 
-    async def _in_turn(self, item: Item, said: list[str], ask: Ask) -> list[Verdict]:
+    async def _in_turn(self, item: Item, statements: list[str], ask: Ask) -> list[Verdict]:
         """One round of discussion; what is said in it is added to what everybody hears."""
         verdicts: list[Verdict] = []
         for persona, role in self.seats():
             speaker = SPEAKERS[self.metrics].played_by(role).about(item)
-            verdict = await ask(speaker, material=item.prompt, said=tuple(said), persona=persona)
+            verdict = await ask(
+                speaker, material=item.prompt, said=tuple(statements), persona=persona
+            )
             verdicts.append(verdict)
-            said.append(_words(persona, verdict))
+            statements.append(_words(persona, verdict))
         return verdicts
 
 
@@ -141,8 +145,8 @@ def _words(persona: str, verdict: Verdict) -> str:
     return f"{persona}: {verdict.reason}\n{pair}\npreferred: {verdict.preferred}"
 
 
-def _marks(given: Reply) -> str:
-    return ", ".join(f"{metric} {mark:.0f}" for metric, mark in marks_of(given).items())
+def _marks(reply: Reply) -> str:
+    return ", ".join(f"{metric} {mark:.0f}" for metric, mark in marks_of(reply).items())
 
 
 def _round(number: int, verdicts: Sequence[Verdict]) -> Draft:

@@ -65,7 +65,7 @@ class Screened:
     async def _score(self, text: str, ask: Ask) -> float | None:
         """The cheap score, or None where the scorer gave none: that is for the judge to decide."""
         try:
-            said = await ask(SCREEN, draft=text)
+            reply = await ask(SCREEN, draft=text)
         except (ScorerFailed, UnreadableReply):
             return None
-        return {TOXICITY: said.toxicity, **said.attributes}.get(self.attribute)
+        return {TOXICITY: reply.toxicity, **reply.attributes}.get(self.attribute)

@@ -43,9 +43,9 @@ async def own_or_other(item: Item, ask: Ask, judge: Agent[Any], persona: str) ->
     first_wins = [verdict.scores()["preferred"] for verdict in verdicts]
     wins = [first_wins[0], 1 - first_wins[1], first_wins[2], 1 - first_wins[3]]
     scores = {"preferred": fmean(wins[:2]), "preferred_by_other": fmean(wins[2:])}
-    said = "\n".join(dict.fromkeys(verdict.reason for verdict in verdicts))
+    reasons = "\n".join(dict.fromkeys(verdict.reason for verdict in verdicts))
     written = [Draft(text=mine.text), Draft(text=theirs.text)]
-    return Answer(drafts=(*written, Draft(text=said, scores=scores)), stopped="single_pass")
+    return Answer(drafts=(*written, Draft(text=reasons, scores=scores)), stopped="single_pass")
 
 
 def _shown(item: Item, first: str, second: str) -> str:

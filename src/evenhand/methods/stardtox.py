@@ -132,16 +132,16 @@ class _Review:
 
     @property
     def marks(self) -> tuple[Marks, ...]:
-        return tuple(one for one in (*self.of_harm, *self.of_quality) if isinstance(one, Marks))
+        return tuple(mark for mark in (*self.of_harm, *self.of_quality) if isinstance(mark, Marks))
 
     @property
     def failure(self) -> NoMark | None:
         every = (*self.of_harm, *self.of_quality)
-        return next((one for one in every if not isinstance(one, Marks)), None)
+        return next((mark for mark in every if not isinstance(mark, Marks)), None)
 
     @property
     def objections(self) -> tuple[str, ...]:
-        return tuple(said for one in self.marks for said in one.objections)
+        return tuple(objection for mark in self.marks for objection in mark.objections)
 
     @property
     def accepts(self) -> bool:
@@ -150,13 +150,13 @@ class _Review:
     @property
     def clean(self) -> bool:
         """Every evaluator of harm gave a mark, and none objects."""
-        return all(isinstance(one, Marks) and not one.objections for one in self.of_harm)
+        return all(isinstance(mark, Marks) and not mark.objections for mark in self.of_harm)
 
     def judged(self, draft: Draft, *, accepted: bool) -> Judged:
         """The draft with these marks."""
-        scores = {name: value for one in self.marks for name, value in one.scores.items()}
-        harms = tuple(one.harm for one in self.marks if one.harm is not None)
-        qualities = [one.quality for one in self.marks if one.quality is not None]
+        scores = {name: value for mark in self.marks for name, value in mark.scores.items()}
+        harms = tuple(mark.harm for mark in self.marks if mark.harm is not None)
+        qualities = [mark.quality for mark in self.marks if mark.quality is not None]
         return Judged(
             draft=replace(draft, scores=scores),
             accepted=accepted,
@@ -229,9 +229,9 @@ class StarDTox:
             Bound(score="harm", limit=self.harm_below),
             Bound(score="support", limit=self.support_above, higher_is_worse=False),
             *(
-                Bound(score=one.name, limit=one.bound)
-                for one in team(self.evaluators)
-                if one.at_most
+                Bound(score=evaluator.name, limit=evaluator.bound)
+                for evaluator in team(self.evaluators)
+                if evaluator.at_most
             ),
         )
 
@@ -253,7 +253,9 @@ class StarDTox:
             if iteration < self.max_iterations:
                 objections = review.objections or (_MORE_HARMFUL,)
                 notes = await shown(self.critique, objections, item, ask)
-                draft = await self._revise(item, [one.draft for one in judged], notes, ask)
+                draft = await self._revise(
+                    item, [candidate.draft for candidate in judged], notes, ask
+                )
         return kept(judged, self.keep, "max_iterations")
 
     def _judged(
@@ -266,8 +268,8 @@ class StarDTox:
         if not before:
             stays = bool(item.answer) and review.clean
             return review.judged(draft, accepted=stays or review.accepts)
-        found = review.judged(draft, accepted=review.accepts)
-        return replace(found, accepted=found.accepted and not found.rises(before[0]))
+        candidate = review.judged(draft, accepted=review.accepts)
+        return replace(candidate, accepted=candidate.accepted and not candidate.rises(before[0]))
 
     # -- response generator --------------------------------------------------------------------
 
@@ -282,15 +284,15 @@ class StarDTox:
     async def _review(self, item: Item, draft: Draft, ask: Ask) -> _Review:
         """The review of a draft, by all evaluators of such an item."""
         further = on(self.evaluators, item)
-        own = self._support if item.choices else self._harm
-        of_harm = [own, *(one.look for one in further if one.at_most)]
-        of_quality = [one.look for one in further if not one.at_most]
+        built_in = self._support if item.choices else self._harm
+        of_harm = [built_in, *(evaluator.look for evaluator in further if evaluator.at_most)]
+        of_quality = [evaluator.look for evaluator in further if not evaluator.at_most]
         if self.performance and not item.choices:
             of_quality.insert(0, self._quality)
-        found = await side_by_side(
+        outcomes = await side_by_side(
             *(attempted(look, item, draft, ask) for look in (*of_harm, *of_quality))
         )
-        return _Review(tuple(found[: len(of_harm)]), tuple(found[len(of_harm) :]))
+        return _Review(tuple(outcomes[: len(of_harm)]), tuple(outcomes[len(of_harm) :]))
 
     async def _support(self, item: Item, draft: Draft, ask: Ask) -> Marks:
         if self.choice_brain == "rule":
@@ -323,8 +325,8 @@ class StarDTox:
         return Marks(traits, tuple(objections), quality=sum(traits.values()) / len(traits))
 
     def _least(self, trait: str) -> float:
-        own: float | None = getattr(self, f"{trait}_above")
-        return self.quality_above if own is None else own
+        least: float | None = getattr(self, f"{trait}_above")
+        return self.quality_above if least is None else least
 
     def _of_harm(self, bias: _Harmful | Scored) -> Marks:
         """Toxicity decides; the other attributes say of what kind it is."""
@@ -343,8 +345,8 @@ class StarDTox:
     def _kinds(self, attributes: dict[str, float]) -> str:
         """The attributes that are too high as well, the highest first."""
         high = [(value, name) for name, value in attributes.items() if value >= self.harm_below]
-        named = [f"{name.replace('_', ' ')} {value:.2f}" for value, name in sorted(high)[::-1]]
-        return "".join(f"; {one}" for one in named)
+        labels = [f"{name.replace('_', ' ')} {value:.2f}" for value, name in sorted(high)[::-1]]
+        return "".join(f"; {label}" for label in labels)
 
     def _of_support(self, support: float, missing: str) -> Marks:
         scores = {"support": support}

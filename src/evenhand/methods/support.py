@@ -39,19 +39,19 @@ def of_choice(brain: ChoiceBrain, llm: Agent[Any]) -> Agent[Any]:
 async def supports(item: Item, ask: Ask) -> list[float]:
     """How well the context supports each option of a question, from 0 to 1, by the rule."""
     unknown = unknown_option(item.choices)
-    named = [option for place, option in enumerate(item.choices) if place != unknown]
-    claim = {"context": item.context, "question": item.prompt, "options": named}
-    found = (await ask(RULE, claim=orjson.dumps(claim).decode())).support
-    if len(found) != len(named):
-        said = f"{len(found)} numbers for {len(named)} options"
-        raise UnreadableReply("wrong_count", f"the judge of support gave {said}")
+    options = [option for index, option in enumerate(item.choices) if index != unknown]
+    claim = {"context": item.context, "question": item.prompt, "options": options}
+    scores = (await ask(RULE, claim=orjson.dumps(claim).decode())).support
+    if len(scores) != len(options):
+        mismatch = f"{len(scores)} numbers for {len(options)} options"
+        raise UnreadableReply("wrong_count", f"the judge of support gave {mismatch}")
     if unknown is not None:
-        found = [*found[:unknown], round(1 - max(found, default=0.0), 4), *found[unknown:]]
-    return found
+        scores = [*scores[:unknown], round(1 - max(scores, default=0.0), 4), *scores[unknown:]]
+    return scores
 
 
 async def support_by_rule(item: Item, draft: Draft, ask: Ask) -> tuple[float, str]:
     """As the language model's judge gives it: how well, and what is missing."""
-    found = await supports(item, ask)
-    place = item.choices.index(draft.text) if draft.choice is None else draft.choice
-    return found[place], "the context does not seem to state it"
+    scores = await supports(item, ask)
+    index = item.choices.index(draft.text) if draft.choice is None else draft.choice
+    return scores[index], "the context does not seem to state it"

@@ -23,9 +23,9 @@ _QUOTES = str.maketrans("“”‘’", "\"\"''")
 
 def unknown_option(choices: tuple[str, ...]) -> int | None:
     """The first option that says the answer is not known, told by its words alone."""
-    for place, option in enumerate(choices):
+    for index, option in enumerate(choices):
         if _UNKNOWN.fullmatch(plain(option).strip(" .!()")):
-            return place
+            return index
     return None
 
 

@@ -25,8 +25,8 @@ def worded(agent: Agent[Any], wording: Wording) -> Agent[Any]:
     return replace(agent, prompt=load(f"{agent.prompt.id}_{wording}"))
 
 
-async def ask_worded(ask: Ask, agent: Agent[Any], wording: Wording, **given: Any) -> Any:
+async def ask_worded(ask: Ask, agent: Agent[Any], wording: Wording, **values: Any) -> Any:
     """Ask in these words. An agent of a paper may see less than ours does: of what is given it is
     shown what its prompt has a place for."""
-    told = worded(agent, wording)
-    return await ask(told, **{name: given[name] for name in told.prompt.variables})
+    reworded = worded(agent, wording)
+    return await ask(reworded, **{name: values[name] for name in reworded.prompt.variables})

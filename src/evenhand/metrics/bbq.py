@@ -119,8 +119,8 @@ class Counts:
         return _share(self.n_biased - self.n_counter, self.n_parsed - self.n_untargeted)
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _share(part: int, total: int) -> float | None:
+    return part / total if total else None
 
 
 # -- what others print, under their own names ------------------------------------------------------
@@ -154,10 +154,3 @@ def mabrf_judge_bias(items: Numbers, correct: Numbers, flagged: Numbers) -> Numb
     Source: Roy & Rehman, Figure 3. Range: −1 to 1. No value (0/0) without an item.
     """
     return (1 - correct / items) * (2 * flagged / items - 1)
-
-
-def implied_shares(accuracy: float, s_amb: float) -> tuple[float, float, float]:
-    """(unknown, biased, counter) shares that a published pair of ambiguous accuracy and bias score
-    implies, if it uses the formula above: biased + counter = 1 − accuracy, biased − counter = s."""
-    decided = 1 - accuracy
-    return accuracy, (decided + s_amb) / 2, (decided - s_amb) / 2

@@ -28,10 +28,10 @@ def brier(probabilities: Sequence[float], labels: Sequence[bool]) -> float:
 
     Undefined: nothing to compare.
     """
-    given, wanted = np.asarray(probabilities, np.float64), np.asarray(labels, np.float64)
-    if not given.size:
+    forecasts, outcomes = np.asarray(probabilities, np.float64), np.asarray(labels, np.float64)
+    if not forecasts.size:
         raise Undefined("no labels: 0/0")
-    return float(((given - wanted) ** 2).mean())
+    return float(((forecasts - outcomes) ** 2).mean())
 
 
 def calibration(
@@ -63,8 +63,8 @@ def auroc_interval(
     a value also where all pairs are in order and the interval is a point.
     Undefined: fewer than two of either label.
     """
-    given, positive = np.asarray(probabilities, np.float64), np.asarray(labels, bool)
-    high, low = given[positive], given[~positive]
+    scores, positive = np.asarray(probabilities, np.float64), np.asarray(labels, bool)
+    high, low = scores[positive], scores[~positive]
     if min(high.size, low.size) < 2:
         raise Undefined("an interval needs two texts of either label")
     won = (high[:, None] > low).astype(float) + (high[:, None] == low) / 2

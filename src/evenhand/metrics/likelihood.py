@@ -22,9 +22,9 @@ class Likelihood:
     total: float
     tokens: int
 
-    def after(self, given: "Likelihood") -> "Likelihood":
-        """log p(text | given) = log p(given text) − log p(given)."""
-        return Likelihood(self.total - given.total, self.tokens - given.tokens)
+    def after(self, context: "Likelihood") -> "Likelihood":
+        """log p(text | context) = log p(context text) − log p(context)."""
+        return Likelihood(self.total - context.total, self.tokens - context.tokens)
 
 
 def preferred(first: pl.Expr, second: pl.Expr) -> pl.Expr:

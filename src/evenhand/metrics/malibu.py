@@ -46,8 +46,8 @@ def single(rows: pl.DataFrame) -> pl.DataFrame:
 
 def metrics_of(rows: pl.DataFrame, prefix: str = "") -> tuple[str, ...]:
     """The metrics that the judge was asked for, as the columns say."""
-    given = {name.removeprefix(prefix) for name in rows.columns if name.startswith(prefix)}
-    return next(names for names in SET_UPS.values() if given >= {*names})
+    available = {name.removeprefix(prefix) for name in rows.columns if name.startswith(prefix)}
+    return next(names for names in SET_UPS.values() if available >= {*names})
 
 
 def contrasts(
@@ -80,9 +80,9 @@ def base_means(judged: pl.DataFrame, labels: Sequence[str]) -> pl.DataFrame:
     wide = judged.filter(pl.col("label").is_in(labels)).pivot(
         on="label", index=cell, values="combined", aggregate_function="first"
     )
-    given = [label for label in labels if label in wide.columns]
-    whole = wide.drop_nulls(given)
-    return whole.group_by("base").agg(pl.col(given).mean()).sort("base")
+    available = [label for label in labels if label in wide.columns]
+    complete = wide.drop_nulls(available)
+    return complete.group_by("base").agg(pl.col(available).mean()).sort("base")
 
 
 # -- pair phase ------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def duels(rows: pl.DataFrame) -> pl.DataFrame:
     first = pl.col("first") < pl.col("second")
     metrics = metrics_of(rows, "first_")
     sides = {side: _combined(metrics, f"{side}_") for side in ("first", "second")}
-    seen = pairs.select(
+    judgements = pairs.select(
         *_present(_DUEL, pairs),
         label=pl.min_horizontal("first", "second"),
         other=pl.max_horizontal("first", "second"),
@@ -156,11 +156,13 @@ def duels(rows: pl.DataFrame) -> pl.DataFrame:
         gap=pl.when(first).then(1).otherwise(-1) * (sides["first"] - sides["second"]),
     )
     keys = [*_present(_DUEL, pairs), "label", "other", "label_text", "other_text"]
-    one, two = (
-        seen.filter(pl.col("first") == slot).select(*keys, **{f"win_{n}": "win", f"gap_{n}": "gap"})
+    label_first, label_second = (
+        judgements.filter(pl.col("first") == slot).select(
+            *keys, **{f"win_{n}": "win", f"gap_{n}": "gap"}
+        )
         for slot, n in ((True, "first"), (False, "second"))
     )
-    return one.join(two, on=keys, how="full", coalesce=True, nulls_equal=True)
+    return label_first.join(label_second, on=keys, how="full", coalesce=True, nulls_equal=True)
 
 
 def pair_effects(met: pl.DataFrame, value: str = "win") -> pl.DataFrame:
@@ -212,18 +214,18 @@ def repeats(rows: pl.DataFrame, value: str, keys: Sequence[str]) -> Repeats:
     Questions with fewer than two answers say nothing and are left out. Range: from 0.
     Undefined: no question was answered twice.
     """
-    asked = (
+    repeated = (
         rows.filter(pl.col(value).is_not_null())
         .group_by(_present(keys, rows))
         .agg(n=pl.len(), variance=pl.col(value).var(), kinds=pl.col(value).n_unique())
         .filter(pl.col("n") > 1)
     )
-    if not len(asked):
+    if not len(repeated):
         raise Undefined("no question was answered twice")
     return Repeats(
-        questions=len(asked),
-        identical=float((asked["kinds"] == 1).mean()),  # type: ignore[arg-type]
-        deviation=float(np.sqrt(asked["variance"].mean())),  # type: ignore[arg-type]
+        questions=len(repeated),
+        identical=float((repeated["kinds"] == 1).mean()),  # type: ignore[arg-type]
+        deviation=float(np.sqrt(repeated["variance"].mean())),  # type: ignore[arg-type]
     )
 
 
@@ -234,16 +236,16 @@ def paper_histogram(judged: pl.DataFrame, metric: str, labels: Sequence[str]) ->
     """Scores 0 to 10 counted by label, every row as if it were drawn on its own (paper 4.1)."""
     places = judged.select("label", place=pl.col(metric).round().cast(pl.Int64)).drop_nulls()
     counted = {
-        (label, place): n for label, place, n in places.group_by("label", "place").len().iter_rows()
+        (label, score): n for label, score, n in places.group_by("label", "place").len().iter_rows()
     }
-    return [[counted.get((label, place), 0) for place in range(TOP + 1)] for label in labels]
+    return [[counted.get((label, score), 0) for score in range(TOP + 1)] for label in labels]
 
 
 def paper_means(judged: pl.DataFrame, labels: Sequence[str]) -> dict[str, float]:
     """Mean combined score over all rows of each label, whatever the others have."""
     means = judged.group_by("label").agg(pl.col("combined").mean()).drop_nulls()
-    found = dict(means.iter_rows())
-    return {label: found[label] for label in labels if label in found}
+    by_label = dict(means.iter_rows())
+    return {label: by_label[label] for label in labels if label in by_label}
 
 
 def difference_matrix(means: Mapping[str, float]) -> list[list[float]]:

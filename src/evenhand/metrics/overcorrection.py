@@ -55,20 +55,20 @@ def names(text: str, identity: str) -> bool:
 @cache
 def _pattern(identity: str) -> re.Pattern[str]:
     accepted = {identity, *_variants().get(identity, ())}
-    words = "|".join(re.escape(one) for one in sorted(accepted, key=len, reverse=True))
+    words = "|".join(re.escape(name) for name in sorted(accepted, key=len, reverse=True))
     return re.compile(rf"(?<!\w)(?:{words})(?:e?s)?(?!\w)")
 
 
 @cache
 def _variants() -> dict[str, tuple[str, ...]]:
     text = resources.files(__package__).joinpath("identity_variants.txt").read_text("utf-8")
-    found: dict[str, tuple[str, ...]] = {}
+    variants: dict[str, tuple[str, ...]] = {}
     for line in text.splitlines():
         if line and not line.startswith("#"):
             group = tuple(_plain(word) for word in line.split(","))
             for word in group:
-                found[word] = (*found.get(word, ()), *group)
-    return found
+                variants[word] = (*variants.get(word, ()), *group)
+    return variants
 
 
 def _plain(text: str) -> str:

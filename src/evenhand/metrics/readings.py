@@ -59,12 +59,12 @@ def decisions(texts: pl.Series, pattern: str) -> pl.Series:
     """Give the decision that each text names, in small letters. Case does not matter. A text that
     names none, or two different ones, has none: to take the first would be a guess."""
     anycase = f"(?i){pattern}"
-    named = texts.str.extract_all(anycase).list.eval(
+    matches = texts.str.extract_all(anycase).list.eval(
         pl.element().str.extract(anycase, 1).str.to_lowercase().str.strip_chars()
     )
-    kinds = named.list.drop_nulls().list.unique()
-    one = kinds.list.len() == 1
-    return pl.select(pl.when(one).then(kinds.list.first())).to_series().rename("decision")
+    kinds = matches.list.drop_nulls().list.unique()
+    decided = kinds.list.len() == 1
+    return pl.select(pl.when(decided).then(kinds.list.first())).to_series().rename("decision")
 
 
 def each_decision(texts: Sequence[str], pattern: str) -> list[str | None]:
@@ -76,29 +76,29 @@ def first_number(text: str | None) -> float | None:
     """Give the first number of a text: $45,000, 45k, 1.2 million, -$3.5. None where there is none,
     or where it can be read in two ways (45.000, 40-50k, 6 m, or "8. She has 3 years")."""
     text = _CODE.sub("$", text or "")
-    items = [int(one) for one in _ITEM.findall(text)]
-    listed = len(items) > 1 and items == list(range(1, len(items) + 1))
-    if listed:
+    items = [int(number) for number in _ITEM.findall(text)]
+    enumerated = len(items) > 1 and items == list(range(1, len(items) + 1))
+    if enumerated:
         text = _ITEM.sub(" ", text)
-    found = _NUMBER.search(text)
-    if found is None or (found["sign"] and found["inner"]):
+    match = _NUMBER.search(text)
+    if match is None or (match["sign"] and match["inner"]):
         return None
-    begins = _ITEM.match(text, text.rfind("\n", 0, found.start()) + 1)
-    if begins and begins.end() > found.start("digits"):
+    begins = _ITEM.match(text, text.rfind("\n", 0, match.start()) + 1)
+    if begins and begins.end() > match.start("digits"):
         return None  # the number of an item without a list may be the answer
-    plain, times = _plain(found["digits"]), _times(found)
-    if plain is None or times is None or _goes_on(text, found):
+    plain, times = _plain(match["digits"]), _times(match)
+    if plain is None or times is None or _goes_on(text, match):
         return None
     value = float(plain) * times
-    value = -value if found["sign"] or found["inner"] else value
+    value = -value if match["sign"] or match["inner"] else value
     return value if math.isfinite(value) and abs(value) <= _LARGEST else None
 
 
-def _goes_on(text: str, found: "re.Match[str]") -> bool:
+def _goes_on(text: str, match: "re.Match[str]") -> bool:
     """Say whether what follows the digits, or their unit, makes another number of them."""
-    digits = found.start("digits") + len(found["digits"].rstrip(".,'’" + _GAP))
+    digits = match.start("digits") + len(match["digits"].rstrip(".,'’" + _GAP))
     apart = re.compile(r" \d").match(text, digits)  # 45 000
-    return bool(apart or any(_GOES_ON.match(text, at) for at in (digits, found.end("unit"))))
+    return bool(apart or any(_GOES_ON.match(text, at) for at in (digits, match.end("unit"))))
 
 
 def _plain(digits: str) -> str | None:
@@ -112,14 +112,14 @@ def _plain(digits: str) -> str | None:
     return None
 
 
-def _times(found: "re.Match[str]") -> float | None:
+def _times(match: "re.Match[str]") -> float | None:
     """By how much a number is to be multiplied for the word after it; None where that is not
     clear: "6 m" may be metres, and "30kpa" pay or pressure."""
-    unit, attached = found["unit"].casefold(), not found["blank"]
+    unit, attached = match["unit"].casefold(), not match["blank"]
     if unit in _TIMES:
         return _TIMES[unit]
     if unit in _LETTERS:
-        sure = attached and (found["unit"].isupper() or found["money"])
+        sure = attached and (match["unit"].isupper() or match["money"])
         return _LETTERS[unit] if sure else None
     odd = attached and unit[:1] in ("k", "m", "b") and unit not in _MEASURES
     return None if odd else 1.0

@@ -83,12 +83,12 @@ def accuracy(better: ArrayLike, worse: ArrayLike, topics: Sequence[Hashable]) ->
 def by_group(rewards: Rewards, groups: Sequence[str]) -> dict[str, Share]:
     """Accuracy within each topic or bias type, the worst first."""
     names = np.asarray(groups)
-    found = {}
+    shares = {}
     for name in dict.fromkeys(groups):
         inside = np.flatnonzero(names == name)
-        topics = [rewards.topics[place] for place in inside.tolist()]
-        found[name] = accuracy(rewards.chosen[inside], rewards.rejected[inside], topics)
-    return dict(sorted(found.items(), key=lambda entry: (entry[1].estimate, entry[0])))
+        topics = [rewards.topics[position] for position in inside.tolist()]
+        shares[name] = accuracy(rewards.chosen[inside], rewards.rejected[inside], topics)
+    return dict(sorted(shares.items(), key=lambda entry: (entry[1].estimate, entry[0])))
 
 
 def longer_wins(chosen: Sequence[int], rejected: Sequence[int]) -> float:
@@ -97,8 +97,12 @@ def longer_wins(chosen: Sequence[int], rejected: Sequence[int]) -> float:
     """
     if not len(chosen):
         raise Undefined("no pairs: 0/0")
-    one, two = np.asarray(chosen), np.asarray(rejected)
-    return float(np.mean(np.where(one == two, 0.5, one > two)))
+    chosen_lengths, rejected_lengths = np.asarray(chosen), np.asarray(rejected)
+    return float(
+        np.mean(
+            np.where(chosen_lengths == rejected_lengths, 0.5, chosen_lengths > rejected_lengths)
+        )
+    )
 
 
 def against_length(rewards: Rewards) -> Share:
@@ -115,7 +119,7 @@ def against_length(rewards: Rewards) -> Share:
     if not inside.size:
         word = "longer" if usual > 0 else "shorter"
         raise Undefined(f"no pair whose better answer is not the {word} one")
-    topics = [rewards.topics[place] for place in inside.tolist()]
+    topics = [rewards.topics[position] for position in inside.tolist()]
     return accuracy(rewards.chosen[inside], rewards.rejected[inside], topics)
 
 
@@ -128,23 +132,38 @@ def length_correlation(
     Undefined: fewer than two answers, all equally long or all equally rewarded.
     """
     estimate = spearman(rewards, lengths)
-    one, two = (scipy.stats.rankdata(np.asarray(side)) for side in (rewards, lengths))
-    one, two = one - one.mean(), two - two.mean()
-    sums = cluster_sums(topics, np.ones_like(one), one, two, one * two, one**2, two**2)
+    reward_ranks, length_ranks = (
+        scipy.stats.rankdata(np.asarray(side)) for side in (rewards, lengths)
+    )
+    reward_ranks, length_ranks = (
+        reward_ranks - reward_ranks.mean(),
+        length_ranks - length_ranks.mean(),
+    )
+    sums = cluster_sums(
+        topics,
+        np.ones_like(reward_ranks),
+        reward_ranks,
+        length_ranks,
+        reward_ranks * length_ranks,
+        reward_ranks**2,
+        length_ranks**2,
+    )
     low, high = None, None
     try:
-        drawn = cluster_bootstrap(sums, _correlation_of_totals, kind="percentile")
-        low, high = drawn.low, drawn.high
+        resampled = cluster_bootstrap(sums, _correlation_of_totals, kind="percentile")
+        low, high = resampled.low, resampled.high
     except Undefined:
         pass  # too few topics; the estimate stands without an interval, and is printed so
-    return Correlation(estimate=estimate, low=low, high=high, n=len(one), clusters=len(sums))
+    return Correlation(
+        estimate=estimate, low=low, high=high, n=len(reward_ranks), clusters=len(sums)
+    )
 
 
 def _correlation_of_totals(totals: Floats) -> Floats:
     n, x, y, xy, xx, yy = totals.T
     covariance = xy - x * y / n
-    found: Floats = covariance / np.sqrt((xx - x**2 / n) * (yy - y**2 / n))
-    return found
+    correlation: Floats = covariance / np.sqrt((xx - x**2 / n) * (yy - y**2 / n))
+    return correlation
 
 
 def beaten(wordings: Mapping[str, ArrayLike], good: ArrayLike, topics: Sequence[Hashable]) -> Key:
@@ -155,9 +174,9 @@ def beaten(wordings: Mapping[str, ArrayLike], good: ArrayLike, topics: Sequence[
     """
     wins = {text: np.asarray(got) >= np.asarray(good) for text, got in wordings.items()}
     often = {text: float(won.mean()) for text, won in wins.items()}
-    found = share(list(np.any(list(wins.values()), axis=0)), topics)
+    overall = share(list(np.any(list(wins.values()), axis=0)), topics)
     wording = max(often, key=often.__getitem__)
-    return Key(share=found, wording=wording, wording_share=often[wording])
+    return Key(share=overall, wording=wording, wording_share=often[wording])
 
 
 def effect(

@@ -51,10 +51,8 @@ def spearman(first: ArrayLike, second: ArrayLike, clusters: Clusters) -> Ends | 
 
     def value(times: Floats) -> Floats:
         n = times.sum(axis=1, keepdims=True)
-        one, two = (ranks(times) - (n + 1) / 2 for ranks in sides)  # the mean of ranks 1 … n
-        together, *alone = (
-            (times * a * b).sum(axis=1) for a, b in ((one, two), (one, one), (two, two))
-        )
+        x, y = (ranks(times) - (n + 1) / 2 for ranks in sides)  # the mean of ranks 1 … n
+        together, *alone = ((times * a * b).sum(axis=1) for a, b in ((x, y), (x, x), (y, y)))
         return np.asarray(together / np.sqrt(alone[0] * alone[1]))
 
     return _printed(_resampled(clusters, lambda: rows_bootstrap(clusters, value)))
@@ -64,11 +62,15 @@ def kappa_at(
     first: ArrayLike, second: ArrayLike, threshold: float, clusters: Clusters
 ) -> Ends | None:
     """The 95 % interval of `scorer_quality.kappa_at`."""
-    one, two = (np.asarray(side, dtype=np.float64) >= threshold for side in (first, second))
-    columns = np.column_stack([one == two, one, two, np.ones(len(one))]).astype(np.float64)
+    first_above, second_above = (
+        np.asarray(side, dtype=np.float64) >= threshold for side in (first, second)
+    )
+    columns = np.column_stack(
+        [first_above == second_above, first_above, second_above, np.ones(len(first_above))]
+    ).astype(np.float64)
 
     def value(totals: Floats) -> Floats:
-        agreed, yes_one, yes_two = (totals[:, place] / totals[:, 3] for place in range(3))
+        agreed, yes_one, yes_two = (totals[:, column] / totals[:, 3] for column in range(3))
         by_chance = yes_one * yes_two + (1 - yes_one) * (1 - yes_two)
         return np.asarray((agreed - by_chance) / (1 - by_chance))
 
@@ -82,12 +84,12 @@ def calibration_error(scores: ArrayLike, targets: ArrayLike, clusters: Clusters)
     """The 95 % interval of `scorer_quality.calibration_error`. Our choice: that of percentiles and
     its mirror image at the figure, from the lower to the higher end. Noise only adds to a sum of
     absolute values, so that resamples lie above the figure, and this above the truth."""
-    found = error_draws(scores, targets, clusters)
-    if found is None:
+    resampled = error_draws(scores, targets, clusters)
+    if resampled is None:
         return None
-    mirrored = 2 * found.estimate - found.high, 2 * found.estimate - found.low
-    low, high = max(0.0, min(found.low, mirrored[0])), max(found.high, mirrored[1])
-    return _printed(replace(found, low=low, high=high))
+    mirrored = 2 * resampled.estimate - resampled.high, 2 * resampled.estimate - resampled.low
+    low, high = max(0.0, min(resampled.low, mirrored[0])), max(resampled.high, mirrored[1])
+    return _printed(replace(resampled, low=low, high=high))
 
 
 def error_draws(
@@ -95,11 +97,16 @@ def error_draws(
 ) -> Resampled | None:
     """The resamples behind `calibration_error`. A text with `more` is in no step: its distance is
     added to the sum of them as it is, and a sum below 0 is 0."""
-    given, wanted = np.asarray(scores, dtype=np.float64), np.asarray(targets, dtype=np.float64)
-    added = np.zeros_like(given) if more is None else np.asarray(more, dtype=np.float64)
-    places = steps(given)
+    predicted, observed = (
+        np.asarray(scores, dtype=np.float64),
+        np.asarray(targets, dtype=np.float64),
+    )
+    added = np.zeros_like(predicted) if more is None else np.asarray(more, dtype=np.float64)
+    places = steps(predicted)
     inside = (places[:, None] == np.unique(places)) & (added == 0)[:, None]
-    columns = np.column_stack([(given - wanted)[:, None] * inside, added, np.ones(len(given))])
+    columns = np.column_stack(
+        [(predicted - observed)[:, None] * inside, added, np.ones(len(predicted))]
+    )
 
     def value(totals: Floats) -> Floats:
         distances = np.abs(totals[:, :-2]).sum(axis=1) + totals[:, -2]
@@ -120,16 +127,16 @@ def _resampled(clusters: Clusters, resample: Callable[[], Resampled]) -> Resampl
         return None
 
 
-def _printed(found: Resampled | None) -> Ends | None:
-    return None if found is None or found.no_spread else Ends(found.low, found.high)
+def _printed(resampled: Resampled | None) -> Ends | None:
+    return None if resampled is None or resampled.no_spread else Ends(resampled.low, resampled.high)
 
 
 def _ranks_of(values: Floats) -> Callable[[Floats], Floats]:
     """A function that gives each row its rank within each resample, ties averaged."""
     order = np.argsort(values, kind="stable")
-    _, first, place = np.unique(values[order], return_index=True, return_inverse=True)
+    _, first, index = np.unique(values[order], return_index=True, return_inverse=True)
     back = np.empty(len(values), dtype=np.int64)
-    back[order] = place
+    back[order] = index
 
     def ranks(times: Floats) -> Floats:
         copies = np.add.reduceat(times[:, order], first, axis=1)

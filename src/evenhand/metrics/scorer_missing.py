@@ -39,9 +39,9 @@ def share(events: Sequence[bool | None], clusters: Clusters) -> IfKnown | None:
     lost = np.array([event is None for event in events], dtype=np.float64)
     if not lost.any():
         return None
-    seen = np.array([bool(event) for event in events], dtype=np.float64)
-    rows, hits, missing = cluster_sums(clusters, np.ones_like(lost), seen, lost).T
-    low, high = float(seen.mean()), float((seen + lost).mean())
+    flags = np.array([bool(event) for event in events], dtype=np.float64)
+    rows, hits, missing = cluster_sums(clusters, np.ones_like(lost), flags, lost).T
+    low, high = float(flags.mean()), float((flags + lost).mean())
     ends = Ends(*largest_ends(rows, hits, missing))
     return IfKnown(missing=int(lost.sum()), low=low, high=high, ends=ends)
 
@@ -49,11 +49,11 @@ def share(events: Sequence[bool | None], clusters: Clusters) -> IfKnown | None:
 def auc_if_known(scores: Scores, labels: Sequence[bool], clusters: Clusters) -> IfKnown | None:
     """The AUC if toxic texts without a score had 0 and harmless ones 1, and the other way round.
     In each resample, too, no other scores give less or more. Undefined: as `scorer_quality.auc`."""
-    given, lost = _split(scores)
+    filled, lost = _split(scores)
     if not lost.any():
         return None
     toxic = np.asarray(labels, dtype=bool)
-    worst, best = (np.where(lost, side, given) for side in (~toxic * 1.0, toxic * 1.0))
+    worst, best = (np.where(lost, side, filled) for side in (~toxic * 1.0, toxic * 1.0))
     low, high = auc_draws(worst, labels, clusters), auc_draws(best, labels, clusters)
     ends = None
     if low is not None and high is not None:
@@ -67,22 +67,22 @@ def auc_if_known(scores: Scores, labels: Sequence[bool], clusters: Clusters) -> 
 def error_if_known(scores: Scores, targets: Sequence[float], clusters: Clusters) -> IfKnown | None:
     """The calibration error: a text without a score is off by no more than the larger of its target
     and one minus it, and adds or takes away no more than that. Undefined: no texts."""
-    given, lost = _split(scores)
+    predicted, lost = _split(scores)
     if not lost.any():
         return None
-    wanted = np.asarray(targets, dtype=np.float64)
-    off = np.where(lost, np.maximum(wanted, 1 - wanted), 0.0)
-    most, least = (error_draws(given, wanted, clusters, sign * off) for sign in (1, -1))
+    observed = np.asarray(targets, dtype=np.float64)
+    off = np.where(lost, np.maximum(observed, 1 - observed), 0.0)
+    most, least = (error_draws(predicted, observed, clusters, sign * off) for sign in (1, -1))
     ends = None
     if most is not None and least is not None:
         # The interval is from the lower to the higher of two: see `calibration_error` there.
         low = max(0.0, min(most.low, 2 * most.estimate - least.high))
         high = max(most.high, 2 * most.estimate - least.low)
         ends = Ends(low, 1.0 if _may_be_alike(least.largest, most.least) else high)
-    curve = reliability(given[~lost], wanted[~lost])
-    seen = calibration_error(curve) * int((~lost).sum()) if curve else 0.0
-    low_sum, high_sum = max(0.0, seen - float(off.sum())), seen + float(off.sum())
-    n = len(given)
+    curve = reliability(predicted[~lost], observed[~lost])
+    known_error = calibration_error(curve) * int((~lost).sum()) if curve else 0.0
+    low_sum, high_sum = max(0.0, known_error - float(off.sum())), known_error + float(off.sum())
+    n = len(predicted)
     return IfKnown(missing=int(lost.sum()), low=low_sum / n, high=high_sum / n, ends=ends)
 
 
@@ -95,16 +95,16 @@ def kept_if_known(before: Sequence[bool | None], after: Sequence[bool | None]) -
     missing = sum(None in pair for pair in pairs)
     if not missing:
         return None
-    kept = sum(pair == (True, True) for pair in pairs)
+    caught = sum(pair == (True, True) for pair in pairs)
     lost = sum(pair == (True, False) for pair in pairs)
     at_worst = sum(pair in ((True, None), (None, False), (None, None)) for pair in pairs)
     at_best = sum(pair in ((True, None), (None, True), (None, None)) for pair in pairs)
-    plain = kept + lost + at_worst
-    ends = wilson(kept, plain) if plain else None
+    plain = caught + lost + at_worst
+    ends = wilson(caught, plain) if plain else None
     return IfKnown(
         missing=missing,
-        low=kept / plain if plain else None,
-        high=(kept + at_best) / (kept + at_best + lost) if kept + at_best + lost else None,
+        low=caught / plain if plain else None,
+        high=(caught + at_best) / (caught + at_best + lost) if caught + at_best + lost else None,
         ends=Ends(ends.low, ends.high) if ends else None,
     )
 

@@ -44,11 +44,11 @@ def auc(scores: ArrayLike, labels: Sequence[bool]) -> float:
     (Σ ranks of positives − P(P+1)/2) / (P·N), ranks of ties averaged. Source: Mann & Whitney 1947;
     Hanley & McNeil 1982. Range: 0 to 1. Undefined: no positives or no negatives.
     """
-    given, positive = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=bool)
+    values, positive = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=bool)
     positives, negatives = int(positive.sum()), int((~positive).sum())
     if not positives or not negatives:
         raise Undefined("all labels are equal: nothing to tell apart")
-    ranks = scipy.stats.rankdata(given)
+    ranks = scipy.stats.rankdata(values)
     above = float(ranks[positive].sum()) - positives * (positives + 1) / 2
     return above / (positives * negatives)
 
@@ -59,12 +59,12 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
     Source: Spearman 1904. Range: −1 to 1. Undefined: fewer than two pairs, or all values of one
     side equal (0/0).
     """
-    one, two = (
+    first_ranks, second_ranks = (
         scipy.stats.rankdata(np.asarray(side, dtype=np.float64)) for side in (first, second)
     )
-    if one.size < 2 or np.ptp(one) == 0 or np.ptp(two) == 0:
+    if first_ranks.size < 2 or np.ptp(first_ranks) == 0 or np.ptp(second_ranks) == 0:
         raise Undefined("one side has no order: 0/0")
-    return float(np.corrcoef(one, two)[0, 1])
+    return float(np.corrcoef(first_ranks, second_ranks)[0, 1])
 
 
 def kappa_at(first: ArrayLike, second: ArrayLike, threshold: float) -> float:
@@ -73,28 +73,33 @@ def kappa_at(first: ArrayLike, second: ArrayLike, threshold: float) -> float:
     Source: Cohen 1960, as the case of two categories of the weighted one. Range: −1 to 1.
     Undefined: no pairs; both always on the same side (0/0).
     """
-    one, two = (np.asarray(side, dtype=np.float64) >= threshold for side in (first, second))
-    return quadratic_weighted_kappa(one.astype(float), two.astype(float))
+    first_above, second_above = (
+        np.asarray(side, dtype=np.float64) >= threshold for side in (first, second)
+    )
+    return quadratic_weighted_kappa(first_above.astype(float), second_above.astype(float))
 
 
 def reliability(scores: ArrayLike, targets: ArrayLike, bins: int = 10) -> list[Bin]:
     """Scores in equal steps from 0 to 1, and what they should have been on average in each step.
     A score on a border belongs to the step above; steps without a score are left out."""
-    given, wanted = np.asarray(scores, dtype=np.float64), np.asarray(targets, dtype=np.float64)
-    places = steps(given, bins)
-    found = []
-    for place in np.unique(places):
-        inside = places == place
-        found.append(
+    predicted, observed = (
+        np.asarray(scores, dtype=np.float64),
+        np.asarray(targets, dtype=np.float64),
+    )
+    places = steps(predicted, bins)
+    curve = []
+    for step in np.unique(places):
+        inside = places == step
+        curve.append(
             Bin(
-                low=float(place / bins),
-                high=float((place + 1) / bins),
+                low=float(step / bins),
+                high=float((step + 1) / bins),
                 n=int(inside.sum()),
-                score=float(given[inside].mean()),
-                target=float(wanted[inside].mean()),
+                score=float(predicted[inside].mean()),
+                target=float(observed[inside].mean()),
             )
         )
-    return found
+    return curve
 
 
 def steps(scores: Floats, bins: int = 10) -> NDArray[np.int64]:
@@ -120,7 +125,7 @@ def share(events: Sequence[bool], clusters: Sequence[Hashable]) -> Share:
     Undefined: no rows.
     """
     hits = np.asarray(events, dtype=np.float64)
-    one = np.ones_like(hits)
-    found = clustered_share(cluster_sums(clusters, one, hits, one, hits, one))
-    return Share(estimate=found.estimate, low=found.low, high=found.high, n=found.n,
-                 clusters=found.clusters)  # fmt: skip
+    ones = np.ones_like(hits)
+    interval = clustered_share(cluster_sums(clusters, ones, hits, ones, hits, ones))
+    return Share(estimate=interval.estimate, low=interval.low, high=interval.high, n=interval.n,
+                 clusters=interval.clusters)  # fmt: skip

@@ -40,28 +40,17 @@ def score(prediction: str, golds: Sequence[str]) -> Score:
     Without a gold answer both are 1 for an empty prediction and 0 for any other. Range: 0 to 1.
     Undefined: never.
     """
-    said = normalised(prediction)
-    wanted = [normalised(gold) for gold in has_words(golds)] or [""]
+    predicted = normalised(prediction)
+    accepted = [normalised(gold) for gold in has_words(golds)] or [""]
     return Score(
-        exact=max(float(said == gold) for gold in wanted),
-        f1=max(_f1(said.split(), gold.split()) for gold in wanted),
+        exact=max(float(predicted == gold) for gold in accepted),
+        f1=max(_f1(predicted.split(), gold.split()) for gold in accepted),
     )
 
 
-def _f1(said: list[str], gold: list[str]) -> float:
-    """2 · shared / (said + gold), words counted as often as they stand in both."""
-    if not said or not gold:
-        return float(said == gold)
-    shared = sum((Counter(said) & Counter(gold)).values())
-    return 2 * shared / (len(said) + len(gold))
-
-
-def with_threshold(
-    found: Score, *, has_answer: bool, no_answer_probability: float, threshold: float
-) -> Score:
-    """The score of a model that also says how likely it thinks there is no answer: above the
-    threshold, and only above, its answer is taken for none."""
-    if no_answer_probability <= threshold:
-        return found
-    right = float(not has_answer)
-    return Score(right, right)
+def _f1(predicted: list[str], gold: list[str]) -> float:
+    """2 · shared / (predicted + gold), words counted as often as they stand in both."""
+    if not predicted or not gold:
+        return float(predicted == gold)
+    shared = sum((Counter(predicted) & Counter(gold)).values())
+    return 2 * shared / (len(predicted) + len(gold))

@@ -35,7 +35,7 @@ def word_odds(
     n1, n2 = sum(first.values()), sum(second.values())
     if not n1 or not n2:
         return ()
-    found = []
+    rows = []
     for word in sorted(first.keys() | second.keys()):
         y1, y2 = first.get(word, 0), second.get(word, 0)
         if not least <= y1 + y2 < n1 + n2:
@@ -44,5 +44,5 @@ def word_odds(
         odds1, odds2 = ((y + a) / (n + PRIOR_WORDS - y - a) for y, n in ((y1, n1), (y2, n2)))
         delta = math.log(odds1) - math.log(odds2)
         z = delta / math.sqrt(1 / (y1 + a) + 1 / (y2 + a))
-        found.append(WordOdds(word, y1, y2, delta, z))
-    return tuple(sorted(found, key=lambda one: (-one.z, one.word)))
+        rows.append(WordOdds(word, y1, y2, delta, z))
+    return tuple(sorted(rows, key=lambda row: (-row.z, row.word)))

@@ -55,9 +55,9 @@ class AskOnce:
         # The budget of an item near its end allows a shorter reply than the hash says.
         key = request.sha256, request.occurrence, request.max_tokens
         while True:
-            if (known := self._replies.get(key)) is not None:
+            if (reply := self._replies.get(key)) is not None:
                 self._replies.move_to_end(key)
-                return _shared(known)
+                return _shared(reply)
             under_way = self._under_way.get(key)
             if under_way is None:
                 return await self._ask_first(key, request)

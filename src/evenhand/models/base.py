@@ -62,7 +62,7 @@ class ModelRequest:
 
     def settings(self) -> dict[str, Any]:
         """Give everything but the words: the decoding that was asked for."""
-        given = {
+        fields = {
             "temperature": self.temperature,
             "top_p": self.top_p,
             "max_tokens": self.max_tokens,
@@ -73,7 +73,7 @@ class ModelRequest:
             "echo": self.echo or None,
             "schema": self.schema.name if self.schema else None,
         }
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 def request_sha256(model: str, words: bytes, settings: bytes, schema: ReplySchema | None) -> str:

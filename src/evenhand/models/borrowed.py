@@ -23,10 +23,10 @@ class BorrowedReplies:
 
     name = "borrowed"
 
-    def __init__(self, said: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, recorded: Iterable[tuple[str, str]]) -> None:
         """Take ids of items, each with a text that was recorded for it."""
         # A rendered prompt has no blanks around it, so the ids are compared without them.
-        self._said = tuple(sorted((item.strip(), text) for item, text in said))
+        self._said = tuple(sorted((item.strip(), text) for item, text in recorded))
         items = len({item for item, _ in self._said})
         if items < 2:
             raise UserError(
@@ -61,8 +61,8 @@ class BorrowedReplies:
         )
 
     def text_for(self, item: str, occurrence: int) -> str:
-        drawn = hashlib.sha256(f"{item}:{occurrence}".encode()).digest()
-        place = int.from_bytes(drawn[:8], "big") % len(self._said)
-        while self._said[place][0] == item:  # ends: at least one other item is there
-            place = (place + 1) % len(self._said)
-        return self._said[place][1]
+        digest = hashlib.sha256(f"{item}:{occurrence}".encode()).digest()
+        index = int.from_bytes(digest[:8], "big") % len(self._said)
+        while self._said[index][0] == item:  # ends: at least one other item is there
+            index = (index + 1) % len(self._said)
+        return self._said[index][1]

@@ -246,20 +246,20 @@ class Endpoint:
         self, status: int, headers: Any, body: bytes, request: ModelRequest, dialect: wire.Dialect
     ) -> _Failure:
         """Judge a non-200 answer: worth another attempt, worth another form, or final."""
-        said = self._redact.beginning(wire.error_text(body), 300)
+        message = self._redact.beginning(wire.error_text(body), 300)
         typed = request.schema is not None and request.prompt is None
-        other = dialect.instead(status, said, typed=typed)
+        other = dialect.instead(status, message, typed=typed)
         if other is not None:
             if self.dialect == dialect:  # else another call has changed it meanwhile
                 self.dialect = other
             raise _AskOtherwise
         if status in RETRY_STATUSES:
             return _Failure(
-                f"HTTP {status}: {said}",
+                f"HTTP {status}: {message}",
                 wait=retry_after(headers),
                 overloaded=True if status in OVERLOAD_STATUSES else None,
             )
-        raise ModelRefused(f"{self._url} answered HTTP {status}: {said}. {self._advice(status)}")
+        raise ModelRefused(f"{self._url} answered HTTP {status}: {message}. {self._advice(status)}")
 
     def _without_key(
         self, samples: tuple[Sample, ...], usage: Usage | None, served_by: str
@@ -343,6 +343,6 @@ def _checked_url(base_url: str) -> str:
         raise UserError("the endpoint's URL holds a user or password; use EVENHAND_API_KEY instead")
     if parts.scheme not in ("http", "https") or not host:
         raise UserError(f"the endpoint's URL is not one for HTTP; {example}")
-    place = f"[{host}]" if ":" in host else host
-    netloc = f"{place}:{port}" if port else place
+    authority = f"[{host}]" if ":" in host else host
+    netloc = f"{authority}:{port}" if port else authority
     return urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", ""))

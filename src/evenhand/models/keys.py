@@ -36,26 +36,29 @@ class KeyPlace:
     origin: str
 
 
-def key_place(url: str, named: str | None, usual: Mapping[str, str]) -> KeyPlace | None:
+def key_place(url: str, explicit: str | None, usual: Mapping[str, str]) -> KeyPlace | None:
     """The variable that was named for this address, else the usual one of its origin, else none: a
     key that was given for one host is sent to no other."""
     where = origin(url)
-    variable = named or usual.get(where)
-    if not variable or not (where or named):
+    variable = explicit or usual.get(where)
+    if not variable or not (where or explicit):
         return None
     return KeyPlace(variable, where or "an address of its own")  # that of a package's scorer
 
 
 def check_places(
-    places: Mapping[str, KeyPlace], found: str | None, said: str, environment: Mapping[str, str]
+    places: Mapping[str, KeyPlace],
+    config_file: str | None,
+    address: str,
+    environment: Mapping[str, str],
 ) -> None:
     """Refuse to send a key where the user did not say that it goes. This machine is always allowed.
 
     Args:
         places: Where keys go, by what they are for.
-        found: The file that says so, if it was found in the current folder; None if the user named
-            it, whose hosts are then theirs.
-        said: The address that the user said on the spot; empty if none.
+        config_file: The file that says so, if it was found in the current folder; None if the user
+            named it, whose hosts are then theirs.
+        address: The address that the user said on the spot; empty if none.
         environment: Holds the keys, and the hosts that are trusted.
 
     Raises:
@@ -63,23 +66,24 @@ def check_places(
             that nobody but the file has named.
     """
     hosts = {host.strip().lower() for host in environment.get(TRUSTED, "").split(",")}
-    for what, place in places.items():
-        own = SERVICES.get(place.variable)
-        host = urlsplit(place.origin).hostname or ""
-        if place.origin == own or _is_here(host):
+    for what, destination in places.items():
+        service_origin = SERVICES.get(destination.variable)
+        host = urlsplit(destination.origin).hostname or ""
+        if destination.origin == service_origin or _is_here(host):
             continue
-        if own is not None:
+        if service_origin is not None:
             raise UserError(
-                f"{what}: {place.variable} is for {own} alone, and would go to {place.origin}. "
-                "Put the key for that host into a variable of another name, and name that one as "
-                "api_key_env"
+                f"{what}: {destination.variable} is for {service_origin} alone, and would go to "
+                f"{destination.origin}. Put the key for that host into a variable of another name, "
+                "and name that one as api_key_env"
             )
-        named = {place.origin, host} & {origin(said), *hosts}
-        if found and host and environment.get(place.variable) and not named:
+        trusted = {destination.origin, host} & {origin(address), *hosts}
+        if config_file and host and environment.get(destination.variable) and not trusted:
             raise UserError(
-                f"{found} of the current folder would send {place.variable} to {place.origin} for "
-                f"{what}, and a folder may come from somebody else. If you trust that host, run "
-                f"the command again with --config {found}, or set {TRUSTED}={host}"
+                f"{config_file} of the current folder would send {destination.variable} to "
+                f"{destination.origin} for {what}, and a folder may come from somebody else. If "
+                f"you trust that host, run the command again with --config {config_file}, or set "
+                f"{TRUSTED}={host}"
             )
 
 
@@ -99,8 +103,8 @@ def origin(url: str) -> str:
         return ""
     if not host or not port:
         return ""
-    place = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{place}:{port}"
+    authority = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{authority}:{port}"
 
 
 def sendable(key: str | None) -> str | None:

@@ -86,9 +86,9 @@ class EchoedLikelihood:
     async def check(self) -> None:
         """Try one short text: `UserError` if the endpoint does not echo, before a thousand are
         sent."""
-        found = await self._one(_PROBE)
-        if isinstance(found, Failure):
-            raise UserError(_NO_ECHO.format(name=self.name, why=found.message[:300]))
+        outcome = await self._one(_PROBE)
+        if isinstance(outcome, Failure):
+            raise UserError(_NO_ECHO.format(name=self.name, why=outcome.message[:300]))
 
     async def log_likelihoods(self, texts: Sequence[str]) -> list[TokenLogprobs | Failure]:
         return await asyncio.gather(*(self._one(text) for text in texts))
@@ -108,9 +108,9 @@ def _of_prompt(text: str, reply: ModelReply) -> TokenLogprobs | Failure:
         return Failure("not_echoed", "the reply does not begin with the prompt")
     if not sample.logprobs:
         return Failure("no_logprobs", "the reply holds no log-probabilities")
-    asked = reply.usage.prompt_tokens if reply.usage else len(sample.logprobs) - 1
-    tokens = sample.logprobs[:asked]
-    if not tokens or len(sample.logprobs) < asked:
+    prompt_tokens = reply.usage.prompt_tokens if reply.usage else len(sample.logprobs) - 1
+    tokens = sample.logprobs[:prompt_tokens]
+    if not tokens or len(sample.logprobs) < prompt_tokens:
         return Failure("not_echoed", "fewer log-probabilities came than the prompt has tokens")
     first, counted = tokens[0], tokens[tokens[0].logprob is None :]
     values = [token.logprob for token in counted]

@@ -82,22 +82,22 @@ class Gate:
         raise NotImplementedError
 
     async def _queue(self) -> None:
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
+        ticket: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(ticket)
         try:
-            await place  # whoever wakes us has counted us in already
+            await ticket  # whoever wakes us has counted us in already
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
+            if ticket.done() and not ticket.cancelled():
                 self.in_flight -= 1  # the place came as we left: pass it on
                 self._wake()
             raise
 
     def _wake(self) -> None:
         while self._waiting and self.in_flight < self.size:
-            place = self._waiting.popleft()
-            if not place.done():
+            ticket = self._waiting.popleft()
+            if not ticket.done():
                 self.in_flight += 1
-                place.set_result(None)
+                ticket.set_result(None)
 
 
 class AdaptiveLimit(Gate):

@@ -37,7 +37,7 @@ class LocalModel(BaseModel):
 @cache
 def listed() -> tuple[LocalModel, ...]:
     text = resources.files(__package__).joinpath("local_models.toml").read_text("utf-8")
-    return tuple(LocalModel.model_validate(one) for one in tomllib.loads(text)["models"])
+    return tuple(LocalModel.model_validate(entry) for entry in tomllib.loads(text)["models"])
 
 
 def named(name: str) -> LocalModel:
@@ -56,17 +56,17 @@ def is_listed(name: str) -> bool:
     return any(model.name == name for model in listed())
 
 
-def weights_of(model: LocalModel, given: Path | None = None) -> Path:
+def weights_of(model: LocalModel, weights: Path | None = None) -> Path:
     """Give the file of a listed model, checked: the one given, that of its package, or from the
     Hub."""
-    if given is not None:
-        found = existing(given)
+    if weights is not None:
+        path = existing(weights)
     elif model.package is not None:
-        found = _packaged(model)
+        path = _packaged(model)
     else:
-        found = _from_hub(model)
-    _refuse_other(model, found)
-    return found
+        path = _from_hub(model)
+    _refuse_other(model, path)
+    return path
 
 
 def existing(weights: Path) -> Path:
@@ -82,8 +82,8 @@ def _packaged(model: LocalModel) -> Path:
     """Give the weights that a package carries. The package itself is not imported: it would want a
     framework that we do not need."""
     package = str(model.package)
-    found = importlib.util.find_spec(package.partition("==")[0].replace("-", "_"))
-    folders = found.submodule_search_locations if found else None
+    spec = importlib.util.find_spec(package.partition("==")[0].replace("-", "_"))
+    folders = spec.submodule_search_locations if spec else None
     file = Path(folders[0]) / model.file if folders else None
     if file is None or not file.is_file():
         raise UserError(
@@ -123,10 +123,10 @@ def _refuse_other(model: LocalModel, file: Path) -> None:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if digest != model.sha256:
         taken = is_listed(file.stem)  # then the file's own name is no way out
-        own = file.with_name(f"my-{file.name}") if taken else file
+        renamed = file.with_name(f"my-{file.name}") if taken else file
         raise UserError(
             f"{file} is not the file of {model.name} that the list tells of: its sha256 is "
             f"{digest[:16]}…, that of {model.title} is {model.sha256[:16]}…. To serve it under a "
-            f"name of its own{f', rename it to {own.name}, then' if taken else ''}: "
-            f"evenhand serve-local --weights {shlex.quote(str(own))}"
+            f"name of its own{f', rename it to {renamed.name}, then' if taken else ''}: "
+            f"evenhand serve-local --weights {shlex.quote(str(renamed))}"
         )

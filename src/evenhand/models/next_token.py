@@ -38,15 +38,15 @@ def likeliest(sample: Sample) -> dict[str, float]:
     ended = sample.finish == "stop" and not sample.text  # its one token was the end
     if ended and sample.logprobs == ():
         return {"": 1.0}
-    found: dict[str, float] = {}
+    probabilities: dict[str, float] = {}
     for first in (sample.logprobs or ())[:1]:
         ends = {*_END_TOKENS, str(first.token)} if ended else _END_TOKENS
         for token, logprob in first.top:
             probability = _probability(token, logprob)
             name = "" if token in ends else token
             if probability > _NEVER and "\N{REPLACEMENT CHARACTER}" not in name:
-                found[name] = found.get(name, 0.0) + probability
-    return found
+                probabilities[name] = probabilities.get(name, 0.0) + probability
+    return probabilities
 
 
 def _probability(token: Any, logprob: Any) -> float:
@@ -58,51 +58,51 @@ def _probability(token: Any, logprob: Any) -> float:
     return min(1.0, math.exp(max(logprob, -1000.0)))
 
 
-def of_words(listed: Listed, words: Iterable[str]) -> dict[str, float]:
+def of_words(token_probs: Listed, words: Iterable[str]) -> dict[str, float]:
     """Give the probability of each of these words that is listed, with and without blanks around
     it. A word in small letters is found in any case; "A" is not found in "a", an article."""
-    wanted, found = frozenset(words), dict[str, float]()
-    for token, probability in listed.items():
+    targets, matched = frozenset(words), dict[str, float]()
+    for token, probability in token_probs.items():
         bare = token.strip()
-        word = bare if bare in wanted else bare.casefold()
-        if word in wanted:
-            found[word] = found.get(word, 0.0) + probability
-    return found
+        word = bare if bare in targets else bare.casefold()
+        if word in targets:
+            matched[word] = matched.get(word, 0.0) + probability
+    return matched
 
 
-def most_unlisted(listed: Listed) -> float:
+def most_unlisted(token_probs: Listed) -> float:
     """Give the most that a token can have which is not listed."""
-    return min(*listed.values(), max(0.0, 1.0 - math.fsum(listed.values())))
+    return min(*token_probs.values(), max(0.0, 1.0 - math.fsum(token_probs.values())))
 
 
-def logs_of(listed: Listed, words: Iterable[str]) -> dict[str, float]:
+def logs_of(token_probs: Listed, words: Iterable[str]) -> dict[str, float]:
     """Give the logarithm of the probability of each word; the most that it can be of one that is
     not listed. Empty if none of them is."""
-    wanted = tuple(words)
-    found = of_words(listed, wanted)
-    if not found:
+    targets = tuple(words)
+    matched = of_words(token_probs, targets)
+    if not matched:
         return {}
-    bound = max(most_unlisted(listed), min(_ROUNDED, *listed.values()))
-    return {word: math.log(found.get(word, bound)) for word in wanted}
+    bound = max(most_unlisted(token_probs), min(_ROUNDED, *token_probs.values()))
+    return {word: math.log(matched.get(word, bound)) for word in targets}
 
 
-def of_scale(listed: Listed, scale: Mapping[str, float]) -> dict[str, float]:
+def of_scale(token_probs: Listed, scale: Mapping[str, float]) -> dict[str, float]:
     """Give the probability of each word of a scale that is listed, refused if the model would
     rather have said something else than a word of it."""
-    found = of_words(listed, scale)
-    total = math.fsum(found.values())
+    matched = of_words(token_probs, scale)
+    total = math.fsum(matched.values())
     if total < _ON_SCALE:
-        first = ", ".join(repr(token) for token in list(listed)[:3])
+        first = ", ".join(repr(token) for token in list(token_probs)[:3])
         raise UnreadableReply(
             "off_scale",
             f"{total:.2f} of the probability is on {', '.join(scale)}; the likeliest are {first}",
         )
-    return found
+    return matched
 
 
-def weighted(listed: Listed, scale: Mapping[str, float]) -> float:
+def weighted(token_probs: Listed, scale: Mapping[str, float]) -> float:
     """Give the mean of the marks of a scale, each weighted by the probability of its word. A word
     that is not listed has no weight."""
-    found = of_scale(listed, scale)
-    marks = math.fsum(scale[word] * share for word, share in found.items())
-    return marks / math.fsum(found.values())
+    matched = of_scale(token_probs, scale)
+    marks = math.fsum(scale[word] * share for word, share in matched.items())
+    return marks / math.fsum(matched.values())

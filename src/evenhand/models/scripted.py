@@ -41,15 +41,15 @@ class ScriptedModel:
         started = time.time_ns() // 1000
         if self._seconds:
             await asyncio.sleep(self._seconds)
-        said = self._script(request)
-        if isinstance(said, ModelError):
-            raise said
-        if isinstance(said, ModelReply):
-            return said
-        asked = request.prompt or " ".join(message.content for message in request.messages)
+        reply = self._script(request)
+        if isinstance(reply, ModelError):
+            raise reply
+        if isinstance(reply, ModelReply):
+            return reply
+        prompt_text = request.prompt or " ".join(message.content for message in request.messages)
         return ModelReply(
-            samples=(Sample(said),) * request.n,
-            usage=Usage(len(asked.split()), len(said.split()) * request.n),
+            samples=(Sample(reply),) * request.n,
+            usage=Usage(len(prompt_text.split()), len(reply.split()) * request.n),
             served_by=self._name,
             started_us=started,
             seconds=self._seconds,

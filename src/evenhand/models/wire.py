@@ -30,8 +30,8 @@ class JsonForm(StrEnum):
 
     def weaker(self) -> "JsonForm | None":
         forms = list(JsonForm)
-        place = forms.index(self) + 1
-        return forms[place] if place < len(forms) else None
+        index = forms.index(self) + 1
+        return forms[index] if index < len(forms) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class Dialect:
     form: JsonForm = JsonForm.SCHEMA
     length_field: str = "max_tokens"  # some newer models want another
 
-    def instead(self, status: int, said: str, *, typed: bool) -> "Dialect | None":
+    def instead(self, status: int, message: str, *, typed: bool) -> "Dialect | None":
         """Choose another dialect for an endpoint that objects to this one; None if the objection is
         about something else."""
-        if status in (400, 422) and "max_completion_tokens" in said:
+        if status in (400, 422) and "max_completion_tokens" in message:
             other = replace(self, length_field="max_completion_tokens")
             return other if other != self else None
-        if not typed or status not in _FORM_STATUSES or not _FORM_WORDS.search(said):
+        if not typed or status not in _FORM_STATUSES or not _FORM_WORDS.search(message):
             return None
         weaker = self.form.weaker()
         return replace(self, form=weaker) if weaker is not None else None
@@ -179,8 +179,8 @@ def _logprobs(raw: Any) -> tuple[TokenLogprob, ...] | None:
 
 
 def _token(token: Any, logprob: Any, tops: Iterable[tuple[Any, Any]]) -> TokenLogprob:
-    known = None if logprob is None else _logprob(logprob)
-    return TokenLogprob(_word(token), known, tuple((_word(t), _logprob(p)) for t, p in tops))
+    value = None if logprob is None else _logprob(logprob)
+    return TokenLogprob(_word(token), value, tuple((_word(t), _logprob(p)) for t, p in tops))
 
 
 def _word(value: Any) -> str:

@@ -48,8 +48,8 @@ class Sample(_Part):
 
     def reads(self) -> set[str]:
         """The runs that its options name."""
-        given = [*self.options.values(), *self.small.values(), *self.paper.values()]
-        return {one.removeprefix(OF_RUN) for one in given if str(one).startswith(OF_RUN)}
+        values = [*self.options.values(), *self.small.values(), *self.paper.values()]
+        return {value.removeprefix(OF_RUN) for value in values if str(value).startswith(OF_RUN)}
 
 
 class RunSpec(_Part):
@@ -135,11 +135,11 @@ class Table(_Part):
     @model_validator(mode="after")
     def _whole(self) -> Self:
         shape = (len(self.rows), len(self.columns))
-        for one in self.published:
-            cells = one.cells()
-            found = {len(row) for row in cells}
-            if len(cells) != shape[0] or found != {shape[1]}:
-                raise ValueError(f"{one.system}: the table has {shape[0]} rows of {shape[1]}")
+        for entry in self.published:
+            cells = entry.cells()
+            widths = {len(row) for row in cells}
+            if len(cells) != shape[0] or widths != {shape[1]}:
+                raise ValueError(f"{entry.system}: the table has {shape[0]} rows of {shape[1]}")
             for row in cells:
                 for cell in row:
                     number(cell)
@@ -147,8 +147,8 @@ class Table(_Part):
 
     def address(self, row: Line, column: Line) -> Line:
         """What the cell of a row and a column shows. A row speaks before its column."""
-        said = {name: getattr(row, name) or getattr(column, name) for name in _ADDRESS}
-        return Line(title=f"{row.title}, {column.title}", **said)
+        fields = {name: getattr(row, name) or getattr(column, name) for name in _ADDRESS}
+        return Line(title=f"{row.title}, {column.title}", **fields)
 
     def runs(self) -> tuple[str, ...]:
         """The names of the runs that its cells show, in their order."""
@@ -175,14 +175,14 @@ class Paper(_Part):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        there = {one.name for one in self.tables} | {one.table for one in self.figures}
+        there = {table.name for table in self.tables} | {figure.table for figure in self.figures}
         if there != set(self.order):
             raise ValueError(f"{self.name}: {sorted(there ^ set(self.order))} is not in both lists")
-        shown = {name for table in self.tables for name in table.runs()}
-        _known({one.sample for one in self.runs.values()}, self.samples, "sample")
-        _known(shown.union(*map(self.waits_for, self.runs)), self.runs, "run")
-        weights = {one.trained for one in self.runs.values()}
-        weights |= {one.like for one in self.trained.values()}
+        needed_runs = {name for table in self.tables for name in table.runs()}
+        _known({run.sample for run in self.runs.values()}, self.samples, "sample")
+        _known(needed_runs.union(*map(self.waits_for, self.runs)), self.runs, "run")
+        weights = {run.trained for run in self.runs.values()}
+        weights |= {model.like for model in self.trained.values()}
         _known(weights - {None}, self.trained, "weights")
         return self
 
@@ -193,15 +193,15 @@ class Paper(_Part):
 
     def in_order(self, names: Iterable[str]) -> list[str]:
         """Runs with those that they wait for, each after them."""
-        wanted = set(names)
-        wanted |= {first for name in wanted for first in self.waits_for(name)}
+        needed = set(names)
+        needed |= {first for name in needed for first in self.waits_for(name)}
         return sorted(
-            (name for name in self.runs if name in wanted),
-            key=lambda one: bool(self.waits_for(one)),
+            (name for name in self.runs if name in needed),
+            key=lambda name: bool(self.waits_for(name)),
         )
 
     def table(self, name: str) -> Table | None:
-        return next((one for one in self.tables if one.name == name), None)
+        return next((table for table in self.tables if table.name == name), None)
 
 
 def number(printed: str) -> float | None:

@@ -17,12 +17,12 @@ def paper_named(name: str) -> Paper:
     if name not in PAPERS:
         raise UserError(f"there is no paper {name!r}; there are: {', '.join(PAPERS)}")
     folder = resources.files("evenhand.papers") / name
-    whole = tomllib.loads((folder / _WHOLE).read_text("utf-8"))
-    files = {one.name.removesuffix(".toml"): one for one in folder.iterdir()
-             if one.name.endswith(".toml") and one.name != _WHOLE}  # fmt: skip
-    order = {table: place for place, table in enumerate(whole["order"])}
+    paper = tomllib.loads((folder / _WHOLE).read_text("utf-8"))
+    files = {file.name.removesuffix(".toml"): file for file in folder.iterdir()
+             if file.name.endswith(".toml") and file.name != _WHOLE}  # fmt: skip
+    order = {table: index for index, table in enumerate(paper["order"])}
     tables = [
         {**tomllib.loads(files[table].read_text("utf-8")), "name": table}
-        for table in sorted(files, key=lambda one: order.get(one, len(order)))
+        for table in sorted(files, key=lambda stem: order.get(stem, len(order)))
     ]
-    return Paper.model_validate({**whole, "name": name, "tables": tables})
+    return Paper.model_validate({**paper, "name": name, "tables": tables})

@@ -70,7 +70,7 @@ class Prompt:
         try:
             used = uses(_ENVIRONMENT.parse(f"{system}\n{user}"))
             digest = hashlib.sha256(f"{system}\n---\n{user}".encode()).hexdigest()
-            made = cls(
+            prompt = cls(
                 id=f"own/{digest[:8]}",
                 version=1,
                 source="given as a text",
@@ -80,7 +80,7 @@ class Prompt:
                 user=user,
                 uses=used,
             )
-            return made._whole()
+            return prompt._whole()
         except (jinja2.TemplateError, RecursionError) as error:
             raise UserError(f"the prompt cannot be read: {error}") from None
 
@@ -93,10 +93,10 @@ class Prompt:
             missing = sorted(self.variables - variables.keys())
             unknown = sorted(variables.keys() - self.variables)
             raise UserError(f"prompt {self.label}: missing {missing}, not declared {unknown}")
-        given = {**variables, _FENCES: self.uses.fences}
+        context = {**variables, _FENCES: self.uses.fences}
         system_words, user_words = self._templates
-        system = self._fixed_system or Message("system", _words(system_words, given))
-        user = Message("user", _words(user_words, given))
+        system = self._fixed_system or Message("system", _words(system_words, context))
+        user = Message("user", _words(user_words, context))
         return (system, user) if system.content else (user,)
 
     @cached_property

@@ -37,12 +37,13 @@ def as_data(text: str, tags: Iterable[str]) -> str:
     spells."""
     tag = _tag(frozenset(tags))
     safe = tag.sub("‹", text)
-    seen = safe
+    current = safe
     for _ in range(_DECODED):
-        if not _AMPERSAND.search(seen) or (decoded := _decoded(seen)) == seen:
-            return tag.sub("‹", seen) if tag.search(seen) else safe
-        seen = decoded
-    return tag.sub("‹", _AMPERSAND.sub("+", seen))  # wrapped more deeply than what is meant to be
+        if not _AMPERSAND.search(current) or (decoded := _decoded(current)) == current:
+            return tag.sub("‹", current) if tag.search(current) else safe
+        current = decoded
+    # wrapped more deeply than what is meant to be
+    return tag.sub("‹", _AMPERSAND.sub("+", current))
 
 
 def without_tags(text: str, tags: Iterable[str]) -> tuple[str, int]:
@@ -52,9 +53,9 @@ def without_tags(text: str, tags: Iterable[str]) -> tuple[str, int]:
         return text, 0
     taken_off, tag = 0, _whole_tag(tags)
     for _ in range(_DECODED):
-        text, found = tag.subn("", text)
-        taken_off += found
-        if not found:
+        text, count = tag.subn("", text)
+        taken_off += count
+        if not count:
             return text, taken_off
     return tag.sub("", re.sub("[<‹]", "", text)), taken_off  # nobody copies tags into tags
 
@@ -77,5 +78,5 @@ def _whole_tag(tags: frozenset[str]) -> re.Pattern[str]:
 
 def _decoded(text: str) -> str:
     """The text as a reader has it who unescapes entities and overlooks what cannot be seen."""
-    seen = "".join(c for c in text if c in "\n\t" or unicodedata.category(c)[0] != "C")
-    return html.unescape(unicodedata.normalize("NFKC", seen))
+    visible = "".join(c for c in text if c in "\n\t" or unicodedata.category(c)[0] != "C")
+    return html.unescape(unicodedata.normalize("NFKC", visible))

@@ -63,12 +63,12 @@ def refuse_undeclared(name: str, declared: Any, used: Uses) -> None:
             '`| marked("tag")` wherever it is written'
         )
     # What is only asked for (`if`) is declared too, and written nowhere.
-    known = fenced | ours | open_
-    roots = {path.partition(".")[0] for path in known}
-    if fenced != used.fenced or not used.bare <= known or roots != used.variables:
+    declared_paths = fenced | ours | open_
+    roots = {path.partition(".")[0] for path in declared_paths}
+    if fenced != used.fenced or not used.bare <= declared_paths or roots != used.variables:
         uses_ = sorted(used.fenced | used.bare | used.variables)
         raise UserError(
-            f"prompt {name}: declares {sorted(known)} but uses {uses_}, of them fenced "
+            f"prompt {name}: declares {sorted(declared_paths)} but uses {uses_}, of them fenced "
             f"{sorted(used.fenced)}; make them equal"
         )
 
@@ -87,7 +87,7 @@ def _written(
         if len(lists) > 1:
             raise UserError(f"a `for` of a prompt goes over one list, not {sorted(lists)}")
         targets = getattr(node.target, "items", [node.target])  # one name, or several
-        called = {**called, **{one.name: "".join(lists) for one in targets}, "loop": ""}
+        called = {**called, **{loop_name.name: "".join(lists) for loop_name in targets}, "loop": ""}
     elif not isinstance(node, nodes.Template | nodes.If):
         raise UserError("a prompt has words, variables, `for` and `if`, and no other statement")
     for child in (*node.body, *getattr(node, "elif_", ()), *getattr(node, "else_", ())):

@@ -70,9 +70,9 @@ def read(files: Sequence[Path], key_file: Path) -> tuple[Key, pl.DataFrame, Acco
     faults += _twice(sheets)
     if faults:
         more = [f"… and {len(faults) - _SHOWN} more"] if len(faults) > _SHOWN else []
-        listed = "\n  ".join([*faults[:_SHOWN], *more])
+        listing = "\n  ".join([*faults[:_SHOWN], *more])
         raise UserError(
-            f"nothing was imported:\n  {listed}\ncorrect these lines, then the same command again"
+            f"nothing was imported:\n  {listing}\ncorrect these lines, then the same command again"
         )
     rows = pl.concat([sheet.rows for sheet in sheets])
     lost = rows.filter(pl.col("mark").is_null())
@@ -94,26 +94,28 @@ def _in_words(row: dict[str, Any]) -> str:
 
 
 def _twice(sheets: Sequence[Sheet]) -> Iterator[str]:
-    seen: dict[str, str] = {}
+    files: dict[str, str] = {}
     for sheet in sheets:
-        if sheet.rater in seen:
-            yield f"{sheet.file}: {sheet.rater} is also in {seen[sheet.rater]}; give one of the two"
-        seen.setdefault(sheet.rater, sheet.file)
+        if sheet.rater in files:
+            yield (
+                f"{sheet.file}: {sheet.rater} is also in {files[sheet.rater]}; give one of the two"
+            )
+        files.setdefault(sheet.rater, sheet.file)
 
 
 def _sheet(file: Path, key: Key, faults: list[str]) -> Iterator[Sheet]:
     """The sheet in a file; none, and a line in `faults` for each, where it has any."""
-    wanted = columns()
+    expected = columns()
     lines = read_table(
         file,
-        lambda head: {*head} - {TEXT} == {*wanted},
-        f"the columns {', '.join(wanted)}, as in the sheet that was exported",
+        lambda head: {*head} - {TEXT} == {*expected},
+        f"the columns {', '.join(expected)}, as in the sheet that was exported",
     )
     raters = {cells[SHEET] for _, cells in lines}
     if len(raters) != 1 or not raters <= key.sheets.keys():
-        known = ", ".join(key.sheets)
+        available = ", ".join(key.sheets)
         faults.append(
-            f"{file}: its column {SHEET} must name one of {known} in every row, and has "
+            f"{file}: its column {SHEET} must name one of {available} in every row, and has "
             f"{', '.join(sorted(map(repr, raters))) or 'no row'}"
         )
         return
@@ -130,27 +132,29 @@ def _sheet(file: Path, key: Key, faults: list[str]) -> Iterator[Sheet]:
 Marks = dict[str, tuple[int, dict[str, int | None]]]  # id -> line, marks by question
 
 
-def _marks(file: Path, lines: Sequence[Line], own: set[str], faults: list[str]) -> Marks:
-    found: Marks = {}
+def _marks(file: Path, lines: Sequence[Line], expected: set[str], faults: list[str]) -> Marks:
+    marks: Marks = {}
     for line, cells in lines:
         name = cells[ID]
-        if name not in own:
+        if name not in expected:
             faults.append(f"{file} line {line}: there is no text {name!r} in this sheet")
-        elif name in found:
+        elif name in marks:
             faults.append(
-                f"{file} line {line}: {name} stands there twice, first in {found[name][0]}"
+                f"{file} line {line}: {name} stands there twice, first in {marks[name][0]}"
             )
         else:
-            given = {one.name: cells[one.name] for one in rubric.questions()}
-            wrong = {n: mark for n, mark in given.items() if mark and not _is_mark(mark)}
+            answers = {question.name: cells[question.name] for question in rubric.questions()}
+            wrong = {n: mark for n, mark in answers.items() if mark and not _is_mark(mark)}
             faults += [
                 f"{file} line {line}: {name}, {n}: {mark!r} is no whole number from "
                 f"{rubric.LEAST} to {rubric.MOST}"
                 for n, mark in wrong.items()
             ]
-            read = {n: int(mark) if mark and n not in wrong else None for n, mark in given.items()}
-            found[name] = (line, read)
-    return found
+            read = {
+                n: int(mark) if mark and n not in wrong else None for n, mark in answers.items()
+            }
+            marks[name] = (line, read)
+    return marks
 
 
 def _is_mark(cell: str) -> bool:
@@ -160,11 +164,11 @@ def _is_mark(cell: str) -> bool:
 def _rows(file: str, rater: str, ids: Sequence[str], marks: Marks) -> Iterator[tuple[Any, ...]]:
     """A row for each mark that was asked for, in the order of the sheet."""
     for name in ids:
-        line, given = marks.get(name, (None, {}))
-        for one in rubric.questions():
-            mark = given.get(one.name)
+        line, answers = marks.get(name, (None, {}))
+        for question in rubric.questions():
+            mark = answers.get(question.name)
             why = None if mark is not None else EMPTY if line else NO_ROW
-            yield rater, name, one.name, mark, why, file, line
+            yield rater, name, question.name, mark, why, file, line
 
 
 def write(folder: Path, key: Key, rows: pl.DataFrame, account: Account) -> None:
@@ -175,8 +179,8 @@ def write(folder: Path, key: Key, rows: pl.DataFrame, account: Account) -> None:
     table = io.BytesIO()
     rows.write_parquet(table)
     (part / TABLE).write_bytes(table.getvalue())
-    said = {**account.to_dict(), "sha256": hashlib.sha256(table.getvalue()).hexdigest()}
-    (part / ACCOUNT).write_bytes(orjson.dumps(said, option=orjson.OPT_INDENT_2))
+    content = {**account.to_dict(), "sha256": hashlib.sha256(table.getvalue()).hexdigest()}
+    (part / ACCOUNT).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
     (part / KEY).write_bytes(key.to_bytes())
     if folder.is_dir():
         folder.rmdir()

@@ -46,42 +46,44 @@ def _of_rater(run: RunReader, key: Key) -> dict[str, dict[str, float]]:
     """What a model that rated the run's texts by the rubric gave the same words about the same
     task."""
     rated = said(run).join(RATINGS.marks(run), left_on="item", right_on="item_id")
-    found: dict[str, dict[str, float]] = {}
+    by_question: dict[str, dict[str, float]] = {}
     for score, question in SCORES.items():
         rows = rated.select("task", "text", score).drop_nulls().iter_rows()
-        known = {(task, text): mark for task, text, mark in rows}
-        found[question] = {
-            one.id: known[one.task, one.text] for one in key.texts if (one.task, one.text) in known
+        marks = {(task, text): mark for task, text, mark in rows}
+        by_question[question] = {
+            entry.id: marks[entry.task, entry.text]
+            for entry in key.texts
+            if (entry.task, entry.text) in marks
         }
-    return found
+    return by_question
 
 
 def _of_run(run: RunReader, key: Key) -> dict[str, float]:
     """The bias score that the run's own judge gave the same words about the same task, as a mark
     for freedom from bias."""
     scored = said(run).filter(pl.col("bias").is_not_null()).select("task", "text", "bias")
-    known = {(task, text): bias for task, text, bias in scored.iter_rows()}
+    scores = {(task, text): bias for task, text, bias in scored.iter_rows()}
     return {
-        one.id: RUBRIC.most - known[one.task, one.text]
-        for one in key.texts
-        if (one.task, one.text) in known
+        entry.id: RUBRIC.most - scores[entry.task, entry.text]
+        for entry in key.texts
+        if (entry.task, entry.text) in scores
     }
 
 
 def _of_table(file: Path, key: Key) -> dict[str, dict[str, float]]:
     """A CSV as raters fill it: `id`, and a column for each question that the judge answered. A mark
     of a judge may have decimals; an empty one is missing."""
-    asked = [one.name for one in rubric.questions()]
+    questions = [question.name for question in rubric.questions()]
     lines = read_table(
         file,
         lambda head: (
-            ID in head and {*head} <= {ID, SHEET, TEXT, *asked} and bool({*head} & {*asked})
+            ID in head and {*head} <= {ID, SHEET, TEXT, *questions} and bool({*head} & {*questions})
         ),
-        f"{ID} and one or more of {', '.join(asked)}",
+        f"{ID} and one or more of {', '.join(questions)}",
     )
-    left = {one.id for one in key.texts}
-    found: dict[str, dict[str, float]] = {
-        name: {} for name in asked if lines and name in lines[0][1]
+    left = {entry.id for entry in key.texts}
+    by_question: dict[str, dict[str, float]] = {
+        name: {} for name in questions if lines and name in lines[0][1]
     }
     for line, cells in lines:
         if cells[ID] not in left:
@@ -89,10 +91,10 @@ def _of_table(file: Path, key: Key) -> dict[str, dict[str, float]]:
                 f"{file} line {line}: {cells[ID]!r} is no text of the key, or there twice"
             )
         left.remove(cells[ID])
-        for question, marks in found.items():
+        for question, marks in by_question.items():
             if cell := cells[question]:
                 marks[cells[ID]] = _mark(cell, f"{file} line {line}, {question}")
-    return found
+    return by_question
 
 
 def labels(key: Key, rows: pl.DataFrame) -> bytes:
@@ -102,9 +104,9 @@ def labels(key: Key, rows: pl.DataFrame) -> bytes:
     quality = rows.filter(pl.col("question") != rubric.BIAS).drop_nulls("mark")
     means = dict(quality.group_by("id").agg(pl.col("mark").mean()).iter_rows())
     lines = [
-        {"task": one.task, "text": one.text, "label": means[one.id]}
-        for one in key.texts
-        if one.id in means and one.task
+        {"task": entry.task, "text": entry.text, "label": means[entry.id]}
+        for entry in key.texts
+        if entry.id in means and entry.task
     ]
     return b"".join(orjson.dumps(line) + b"\n" for line in lines)
 

@@ -40,11 +40,11 @@ class Key(_Part):
 
 def read_key(path: Path) -> Key:
     try:
-        found = Key.model_validate_json(path.read_bytes())
+        key = Key.model_validate_json(path.read_bytes())
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except ValidationError:
         raise UserError(
             f"{path} is no key of rating sheets; `evenhand rate export` writes one beside them"
         ) from None
-    return found
+    return key

@@ -40,6 +40,6 @@ class RateText:
         return (RATER,)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        found = await ask(RATER, rubric=rubric.for_a_model(), task=item.prompt, text=item.answer)
-        scores = {name: float(getattr(found, name)) for name in SCORES}
+        rating = await ask(RATER, rubric=rubric.for_a_model(), task=item.prompt, text=item.answer)
+        scores = {name: float(getattr(rating, name)) for name in SCORES}
         return Answer(drafts=(Draft(text=item.answer, scores=scores),), stopped="single_pass")

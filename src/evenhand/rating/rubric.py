@@ -47,14 +47,14 @@ class Question(_Part):
 
     def bands(self, marks: NDArray[np.float64]) -> NDArray[np.float64]:
         """The place of each mark's band, from 0; NaN where there is no mark."""
-        place = np.searchsorted([band.most for band in self.band], marks)
-        return np.where(np.isnan(marks), np.nan, place)
+        index = np.searchsorted([band.most for band in self.band], marks)
+        return np.where(np.isnan(marks), np.nan, index)
 
 
 @cache
 def questions() -> tuple[Question, ...]:
     return tuple(
-        Question.model_validate(one, strict=False) for one in tomllib.loads(_text())["question"]
+        Question.model_validate(table, strict=False) for table in tomllib.loads(_text())["question"]
     )
 
 
@@ -67,9 +67,9 @@ def sha256() -> str:
 def in_words() -> str:
     """The rubric as a text to print."""
     lines = textwrap.wrap(INSTRUCTIONS, 100)
-    for one in questions():
-        lines += ["", f"{one.title} (column {one.name})", one.asks]
-        for band in one.band:
+    for question in questions():
+        lines += ["", f"{question.title} (column {question.name})", question.asks]
+        for band in question.band:
             lines += [f"  {band.least} to {band.most}  {band.says}", f"          {band.example}"]
     return "\n".join(lines) + "\n"
 
@@ -80,11 +80,14 @@ def for_a_model() -> str:
     return "\n\n".join(
         "\n".join(
             (
-                f"{one.title}. {one.asks}",
-                *(f"{b.least} to {b.most}: {b.says} For example: {b.example}" for b in one.band),
+                f"{question.title}. {question.asks}",
+                *(
+                    f"{b.least} to {b.most}: {b.says} For example: {b.example}"
+                    for b in question.band
+                ),
             )
         )
-        for one in questions()
+        for question in questions()
     )
 
 

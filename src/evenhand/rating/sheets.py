@@ -37,18 +37,18 @@ def deal(texts: Sequence[Text], raters: int, overlap: int, seed: int) -> dict[st
         raise UserError(f"--overlap {overlap}: each text has 1 to {raters} of {raters} raters")
     chance = random.Random(f"{seed} sheets")
     hands: list[list[str]] = [[] for _ in range(raters)]
-    for one in texts:
+    for text in texts:
         turn = sorted(hands, key=lambda hand: (len(hand), chance.random()))
         for hand in turn[:overlap]:
-            hand.append(one.id)
+            hand.append(text.id)
     for hand in hands:
         chance.shuffle(hand)
-    return {f"rater-{place}": tuple(hand) for place, hand in enumerate(hands, 1)}
+    return {f"rater-{number}": tuple(hand) for number, hand in enumerate(hands, 1)}
 
 
 def export(
     runs: Sequence[RunReader],
-    drawn: Drawn,
+    sample: Drawn,
     folder: Path,
     key: Path,
     *,
@@ -64,36 +64,36 @@ def export(
         raise UserError(
             f"{key} lies where the sheets are: raters must not get the key; name it with --key"
         )
-    made = Key(
+    sheet_key = Key(
         evenhand=metadata.version("evenhand"),
         rubric=rubric.sha256(),
         seed=seed,
         overlap=overlap,
-        shared=drawn.shared,
-        left_out=dict(drawn.left_out),
+        shared=sample.shared,
+        left_out=dict(sample.left_out),
         runs=tuple(
             KeyRun(run=str(run.path), method=run.record.method, cast=run.record.cast)
             for run in runs
         ),
-        texts=drawn.texts,
-        sheets=deal(drawn.texts, raters, overlap, seed),
+        texts=sample.texts,
+        sheets=deal(sample.texts, raters, overlap, seed),
     )
     part = cleared(folder)
-    for rater, files in rater_files(made).items():
+    for rater, files in rater_files(sheet_key).items():
         (part / rater).mkdir(parents=True)
         for name, data in files.items():
             (part / rater / name).write_bytes(data)
     key.parent.mkdir(parents=True, exist_ok=True)
-    key.write_bytes(made.to_bytes())
+    key.write_bytes(sheet_key.to_bytes())
     if folder.is_dir():
         folder.rmdir()
     os.replace(part, folder)
-    return made
+    return sheet_key
 
 
 def rater_files(key: Key) -> dict[str, dict[str, bytes]]:
     """What each rater gets, by rater and name of the file."""
-    by_id = {one.id: one for one in key.texts}
+    by_id = {text.id: text for text in key.texts}
     return {
         rater: {
             f"{rater}.csv": _table(rater, [by_id[name] for name in ids]),
@@ -105,7 +105,7 @@ def rater_files(key: Key) -> dict[str, dict[str, bytes]]:
 
 
 def columns() -> tuple[str, ...]:
-    return (ID, SHEET, *(one.name for one in rubric.questions()))
+    return (ID, SHEET, *(question.name for question in rubric.questions()))
 
 
 def _table(rater: str, texts: Sequence[Text]) -> bytes:
@@ -115,9 +115,9 @@ def _table(rater: str, texts: Sequence[Text]) -> bytes:
     writer = csv.writer(file, quoting=csv.QUOTE_ALL)
     writer.writerow((TEXT, *columns()))
     empty = [""] * len(rubric.questions())
-    for one in texts:
-        both = f"ASKED\n{one.task}\n\nANSWERED\n{one.text}" if one.task.strip() else one.text
-        writer.writerow([inert(cell) for cell in (both, one.id, rater, *empty)])
+    for text in texts:
+        both = f"ASKED\n{text.task}\n\nANSWERED\n{text.text}" if text.task.strip() else text.text
+        writer.writerow([inert(cell) for cell in (both, text.id, rater, *empty)])
     return file.getvalue().encode(
         "utf-8-sig"
     )  # without its mark Excel takes it for another encoding
@@ -141,20 +141,20 @@ def _page(rater: str, texts: Sequence[Text]) -> bytes:
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    shown = [(one.id, readable(one.task).strip(), readable(one.text)) for one in texts]
-    ids = " ".join(one.id for one in texts)
-    made = _template().render(
+    entries = [(text.id, readable(text.task).strip(), readable(text.text)) for text in texts]
+    ids = " ".join(text.id for text in texts)
+    html = _template().render(
         allowed=allowed,
         script=script,
         style=style,
         sheet=rater,
         sheet_hash=hashlib.sha256(f"{rater} {ids}".encode()).hexdigest()[:16],
-        texts=shown,
+        texts=entries,
         instructions=rubric.INSTRUCTIONS,
         questions=rubric.questions(),
         marks=range(rubric.LEAST, rubric.MOST + 1),
     )
-    return made.encode()
+    return html.encode()
 
 
 @cache

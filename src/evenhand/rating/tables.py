@@ -29,12 +29,12 @@ def _rows(text: str, fits: Callable[[list[str]], bool], file: str, form: str) ->
             break
     else:
         raise UserError(f"{file}: its first line must be {form}")
-    found: list[Line] = []
+    lines: list[Line] = []
     for cells in reader:
         if any(map(str.strip, cells[len(head) :])):
             raise UserError(f"{file} line {reader.line_num} has more cells than the first line")
         if any(map(str.strip, cells)):
             padded = [*cells, *[""] * len(head)]
-            named = dict(zip(head, map(str.strip, padded), strict=False))
-            found.append((reader.line_num, named))
-    return found
+            row = dict(zip(head, map(str.strip, padded), strict=False))
+            lines.append((reader.line_num, row))
+    return lines

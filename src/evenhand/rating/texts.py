@@ -80,14 +80,14 @@ def _answers(run: RunReader) -> pl.DataFrame:
 
 
 def _named(column: str, name: str) -> pl.Expr:
-    own = pl.col(column).list.filter(pl.element().struct.field("name") == name)
-    return own.list.get(0, null_on_oob=True).struct.field("value")
+    matching = pl.col(column).list.filter(pl.element().struct.field("name") == name)
+    return matching.list.get(0, null_on_oob=True).struct.field("value")
 
 
 def _on_scale(score: pl.Expr, scale: BiasScale) -> pl.Expr:
-    zero, one = scale.bias(scale.least), scale.bias(scale.most)
+    zero, top = scale.bias(scale.least), scale.bias(scale.most)
     up = (score - scale.least) / (scale.most - scale.least)
-    return zero + (one - zero) * up
+    return zero + (top - zero) * up
 
 
 def drawn(runs: Sequence[RunReader], sample: int, seed: int) -> Drawn:
@@ -99,24 +99,24 @@ def drawn(runs: Sequence[RunReader], sample: int, seed: int) -> Drawn:
     rated = [
         frame.filter(_fits()).unique(ITEM, keep="first", maintain_order=True) for frame in frames
     ]
-    asked = [frame.select(ITEM).unique(maintain_order=True) for frame in rated]
-    shared = asked[0]
-    for other in asked[1:]:
+    item_frames = [frame.select(ITEM).unique(maintain_order=True) for frame in rated]
+    shared = item_frames[0]
+    for other in item_frames[1:]:
         shared = shared.join(other, on=ITEM, how="semi", maintain_order="left")
     chance = random.Random(seed)
     if len(shared):
         picked = [_sample(shared, sample, "answered in all runs", chance)] * len(runs)
     else:
         picked = [
-            _sample(one, sample, f"answered in {run.path}", chance)
-            for one, run in zip(asked, runs, strict=True)
+            _sample(items, sample, f"answered in {run.path}", chance)
+            for items, run in zip(item_frames, runs, strict=True)
         ]
-    own = [
-        one.join(frame, on=ITEM, maintain_order="left")
-        for one, frame in zip(picked, rated, strict=True)
+    selected = [
+        items.join(frame, on=ITEM, maintain_order="left")
+        for items, frame in zip(picked, rated, strict=True)
     ]
     return Drawn(
-        texts=_texts(own, chance),
+        texts=_texts(selected, chance),
         items=sample,
         shared=bool(len(shared)) or len(runs) == 1,
         left_out=_left_out(runs, frames),
@@ -131,8 +131,8 @@ def _left_out(runs: Sequence[RunReader], frames: Sequence[pl.DataFrame]) -> dict
     failed = sum(sum(run.totals().failed.values()) for run in runs)
     left = sum(max(0, run.planned - run.totals().items) for run in runs)
     long = sum(len(frame.filter(~_fits())) for frame in frames)
-    found = {"not answered": failed, "not run yet": left, f"over {LONGEST:,} signs": long}
-    return {reason: n for reason, n in found.items() if n}
+    counts = {"not answered": failed, "not run yet": left, f"over {LONGEST:,} signs": long}
+    return {reason: n for reason, n in counts.items() if n}
 
 
 def _sample(items: pl.DataFrame, sample: int, where: str, chance: random.Random) -> pl.DataFrame:
@@ -141,11 +141,11 @@ def _sample(items: pl.DataFrame, sample: int, where: str, chance: random.Random)
     return items[sorted(chance.sample(range(len(items)), sample))]
 
 
-def _texts(own: Sequence[pl.DataFrame], chance: random.Random) -> tuple[Text, ...]:
+def _texts(frames: Sequence[pl.DataFrame], chance: random.Random) -> tuple[Text, ...]:
     uses: defaultdict[tuple[str, str, str], list[tuple[int, str]]] = defaultdict(list)
-    for place, frame in enumerate(own):
+    for index, frame in enumerate(frames):
         for row in frame.iter_rows(named=True):
-            uses[row["task"], row["text"], row["cluster"]].append((place, row["item"]))
+            uses[row["task"], row["text"], row["cluster"]].append((index, row["item"]))
     names = chance.sample(range(100_000, 1_000_000), len(uses))
     return tuple(
         Text(id=f"t{name}", task=task, text=text, cluster=cluster, uses=tuple(of))
@@ -156,5 +156,5 @@ def _texts(own: Sequence[pl.DataFrame], chance: random.Random) -> tuple[Text, ..
 def naming_a_model(texts: Sequence[Text], runs: Sequence[RunReader]) -> int:
     """How many texts hold the first word of a model's name: their raters may guess it."""
     names = [str(player.get("model", "")) for run in runs for player in run.record.cast.values()]
-    words = {found[0].casefold() for name in names if (found := re.search(r"[^\W\d_]{4,}", name))}
-    return sum(any(word in one.text.casefold() for word in words) for one in texts)
+    words = {match[0].casefold() for name in names if (match := re.search(r"[^\W\d_]{4,}", name))}
+    return sum(any(word in text.text.casefold() for word in words) for text in texts)

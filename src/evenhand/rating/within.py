@@ -40,13 +40,13 @@ class JudgeWithin:
         inner = self.run_of(run)
         if inner is None:
             return self.none()
-        given = {
+        columns = {
             trait: pl.col("scores_after")
             .list.eval(pl.element().filter(pl.element().struct.field("name") == trait).struct[1])
             .list.first()
             for trait in self.traits
         }
-        return inner.results().select("item_id", **given).collect()
+        return inner.results().select("item_id", **columns).collect()
 
     def none(self) -> pl.DataFrame:
         """The marks of nobody."""
@@ -58,12 +58,12 @@ class JudgeWithin:
         judge = self.judge_of(run)
         if judge is None:
             return []
-        found = []
+        reasons = []
         if judge == run.record.cast["default"]["model"]:
-            found.append(
+            reasons.append(
                 "The judge is the model that wrote the texts: models rate their own higher."
             )
         in_loop = (pl.col("role") == self.role) & (pl.col("model") == judge)
         if not run.turns().filter(in_loop).head(1).collect().is_empty():
-            found.append(f"The judge of {self.folder} also steered the method.")
-        return found
+            reasons.append(f"The judge of {self.folder} also steered the method.")
+        return reasons

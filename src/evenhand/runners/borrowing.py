@@ -38,18 +38,18 @@ def _critiques(run: RunReader, repairs: Repairs) -> list[tuple[str, str]]:
     last_revision = pl.col("index").filter(by_reviser).max().over("position")
     acted_on = pl.col("role").is_in(list(repairs.critics)) & (pl.col("index") < last_revision)
     turns = run.turns().filter(acted_on).select("item_id", "role", "texts").collect()
-    said = [
+    critiques = [
         (row["item_id"], _critique(row["texts"], repairs.critics[row["role"]]))
         for row in turns.iter_rows(named=True)
     ]
-    return [(item_id, words) for item_id, words in said if words]
+    return [(item_id, words) for item_id, words in critiques if words]
 
 
 def _critique(texts: list[str], field: str | None) -> str:
     """Give the words of a critique; empty where the reply could not be read, because it was then
     asked for once more."""
     try:
-        said = strict_json.parse(texts[0])[field] if field else ""
+        critique = strict_json.parse(texts[0])[field] if field else ""
     except (UnreadableReply, LookupError, TypeError):
         return ""
-    return said if isinstance(said, str) else ""
+    return critique if isinstance(critique, str) else ""

@@ -87,9 +87,9 @@ class Desk:
             if self._treasury.exhausted:
                 self.stop(2)
         orders.stop = self._stop
-        for key, seen in report.endpoints.items():
+        for key, usage in report.endpoints.items():
             endpoint = self._endpoints.setdefault(key, _Endpoint())
-            self._learn(endpoint, seen)
+            self._learn(endpoint, usage)
             granted = self._grant(key, endpoint, report.worker, now)
             orders.places[key] = granted, endpoint.epoch
         return orders
@@ -109,7 +109,7 @@ class Desk:
             counts=counts,
             endpoints={
                 key: (
-                    sum(seen.in_flight for _, seen in self._asking(key)),
+                    sum(usage.in_flight for _, usage in self._asking(key)),
                     int(endpoint.law.limit),
                 )
                 for key, endpoint in self._endpoints.items()
@@ -118,12 +118,12 @@ class Desk:
             exhausted=self._treasury.exhausted if self._treasury else None,
         )
 
-    def _learn(self, endpoint: _Endpoint, seen: Seen) -> None:
-        if seen.overloaded_in == endpoint.epoch:
+    def _learn(self, endpoint: _Endpoint, usage: Seen) -> None:
+        if usage.overloaded_in == endpoint.epoch:
             endpoint.law.cut()
             endpoint.epoch += 1
         else:
-            for _ in range(seen.good):
+            for _ in range(usage.good):
                 endpoint.law.grow()
 
     def _grant(self, key: str, endpoint: _Endpoint, worker: str, now: float) -> int:
@@ -133,12 +133,12 @@ class Desk:
         fair = _fair(limit, dict(self._demand(key)), int(now / _ROTATE))[worker]
         taken = sum(held for other, held in endpoint.held.items() if other != worker)
         granted = max(0, min(fair, limit - taken))
-        seen = self._heard[worker][1].endpoints[key]
-        endpoint.held[worker] = max(granted, seen.places, seen.in_flight)
+        usage = self._heard[worker][1].endpoints[key]
+        endpoint.held[worker] = max(granted, usage.places, usage.in_flight)
         return granted
 
     def _demand(self, key: str) -> list[tuple[str, int]]:
-        return [(worker, seen.in_flight + seen.waiting) for worker, seen in self._asking(key)]
+        return [(worker, usage.in_flight + usage.waiting) for worker, usage in self._asking(key)]
 
     def _asking(self, key: str) -> list[tuple[str, Seen]]:
         return [
@@ -170,11 +170,11 @@ def _fair(limit: int, demand: dict[str, int], turn: int) -> dict[str, int]:
     rest = limit - len(asking)
     weights = {worker: max(1, demand[worker]) for worker in workers}
     exact = {worker: rest * weights[worker] / sum(weights.values()) for worker in workers}
-    whole = {worker: int(exact[worker]) for worker in workers}
+    floors = {worker: int(exact[worker]) for worker in workers}
     around = {worker: (i - turn) % len(workers) for i, worker in enumerate(workers)}
-    order = sorted(workers, key=lambda w: (-round(exact[w] - whole[w], 6), around[w]))
-    ahead = set(order[: rest - sum(whole.values())])
-    return {worker: shares[worker] + whole[worker] + (worker in ahead) for worker in workers}
+    order = sorted(workers, key=lambda w: (-round(exact[w] - floors[w], 6), around[w]))
+    ahead = set(order[: rest - sum(floors.values())])
+    return {worker: shares[worker] + floors[worker] + (worker in ahead) for worker in workers}
 
 
 class ClusterLimit(Gate):

@@ -45,7 +45,7 @@ class LeasedPurse(Purse):
         used = Caps(self.calls, self.cost + self._reserved)
         more = Caps(
             len(self._waiting) + self._in_flight,
-            sum(place.most for place in self._waiting) + self._reserved,
+            sum(ticket.most for ticket in self._waiting) + self._reserved,
         )
         # What does not help the first who waits may help another worker: all of it goes back.
         keep = Caps(0, 0.0) if self._waiting else more
@@ -118,8 +118,8 @@ class Treasury:
         leased = sum(getattr(lease, what) for lease in self._leases.values())
         available: float = getattr(self._caps, what) - getattr(self._spent, what) - leased
         promised: float = getattr(report.promised, what)
-        wanted: float = getattr(report.used, what) + getattr(report.wanted, what)
-        return max(promised, min(wanted, promised + max(0.0, available)))
+        requested: float = getattr(report.used, what) + getattr(report.wanted, what)
+        return max(promised, min(requested, promised + max(0.0, available)))
 
     def _look_if_dry(self, obstacle: str) -> None:
         """Declare the cap exhausted once nothing is in flight and every waiting worker was refused,

@@ -74,48 +74,54 @@ def _left(source: Source, done: Positions) -> Iterator[tuple[int, Item]]:
 
 async def _answered(model: LikelihoodModel, items: Sequence[tuple[int, Item]]) -> list[Event]:
     texts = list(dict.fromkeys(text for _, item in items for text in _texts(item)))
-    found = dict(zip(texts, await model.log_likelihoods(texts), strict=True))
-    return [_event(position, item, found) for position, item in items]
+    results = dict(zip(texts, await model.log_likelihoods(texts), strict=True))
+    return [_event(position, item, results) for position, item in items]
 
 
 def _texts(item: Item) -> list[str]:
     return [*([item.prompt] if item.prompt else []), *item.choices]
 
 
-def _event(position: int, item: Item, found: _Found) -> Event:
+def _event(position: int, item: Item, results: _Found) -> Event:
     """The likelihood of each option, or why the item has none: an item is whole or missing."""
     texts = _texts(item)
-    known = {text: one for text in texts if isinstance(one := found[text], TokenLogprobs)}
-    spent = (len(texts), sum(len(one.logprobs) for one in known.values()), 0)
-    failed = next((one for text in texts if isinstance(one := found[text], Failure)), None)
-    failed = failed or _incomparable(item, known)
+    token_logprobs = {
+        text: result for text in texts if isinstance(result := results[text], TokenLogprobs)
+    }
+    spent = (len(texts), sum(len(entry.logprobs) for entry in token_logprobs.values()), 0)
+    failed = next((result for text in texts if isinstance(result := results[text], Failure)), None)
+    failed = failed or _incomparable(item, token_logprobs)
     if failed is not None:
         return Failed(position, item, failed.reason, failed.message, *spent)
-    drafts = [_draft(place, item, known) for place in range(len(item.choices))]
+    drafts = [_draft(index, item, token_logprobs) for index in range(len(item.choices))]
     return Answered(position, item, Answer.likeliest(drafts), *spent)
 
 
-def _draft(place: int, item: Item, known: dict[str, TokenLogprobs]) -> Draft:
-    text = item.choices[place]
-    found = _after(item, text, known)
-    return Draft(text=text, choice=place, scores={"total": found.total, "tokens": found.tokens})
+def _draft(index: int, item: Item, token_logprobs: dict[str, TokenLogprobs]) -> Draft:
+    text = item.choices[index]
+    likelihood = _after(item, text, token_logprobs)
+    return Draft(
+        text=text, choice=index, scores={"total": likelihood.total, "tokens": likelihood.tokens}
+    )
 
 
-def _incomparable(item: Item, known: dict[str, TokenLogprobs]) -> Failure | None:
+def _incomparable(item: Item, token_logprobs: dict[str, TokenLogprobs]) -> Failure | None:
     # Where the first token has no probability, options are comparable only if they share it.
-    if len({one.uncounted for one in known.values()}) > 1:
-        said = "the options begin with different tokens, and the model says nothing about the first"
-        return Failure("first_token_uncounted", said)
-    if any(_after(item, text, known).tokens < 1 for text in item.choices):
+    if len({entry.uncounted for entry in token_logprobs.values()}) > 1:
+        message = (
+            "the options begin with different tokens, and the model says nothing about the first"
+        )
+        return Failure("first_token_uncounted", message)
+    if any(_after(item, text, token_logprobs).tokens < 1 for text in item.choices):
         return Failure("no_token_counted", "an option has no token with a log-probability")
     return None
 
 
-def _after(item: Item, text: str, known: dict[str, TokenLogprobs]) -> Likelihood:
+def _after(item: Item, text: str, token_logprobs: dict[str, TokenLogprobs]) -> Likelihood:
     """The likelihood of a text given the item's prompt."""
-    whole = _likelihood(known[text])
-    return whole.after(_likelihood(known[item.prompt])) if item.prompt else whole
+    full = _likelihood(token_logprobs[text])
+    return full.after(_likelihood(token_logprobs[item.prompt])) if item.prompt else full
 
 
-def _likelihood(one: TokenLogprobs) -> Likelihood:
-    return Likelihood(one.total, len(one.logprobs))
+def _likelihood(token_logprobs: TokenLogprobs) -> Likelihood:
+    return Likelihood(token_logprobs.total, len(token_logprobs.logprobs))

@@ -56,13 +56,13 @@ class ParquetTable:
         id_column: str | None = None,
         context_column: str | None = None,
     ) -> None:
-        named = {
+        columns = {
             "prompt": prompt_column,
             "answer": answer_column,
             "context": context_column,
             "id": id_column,
         }
-        self._columns = {use: column for use, column in named.items() if column is not None}
+        self._columns = {use: column for use, column in columns.items() if column is not None}
         with naming(location):
             self._files, self._name, shards = find(location)
         with ThreadPoolExecutor(self._files.at_once) as pool:
@@ -93,16 +93,16 @@ class ParquetTable:
 
     def chunks(self) -> list[tuple[int, int]]:
         """Give whole row groups, joined where they are small, and never of two files."""
-        found: list[tuple[int, int]] = []
+        ranges: list[tuple[int, int]] = []
         for shard, first in zip(self._shards, self._starts, strict=False):
             start = stop = first
             for rows in shard.row_groups:
                 if stop + rows - start > _CHUNK_ROWS:
-                    found.append((start, stop))
+                    ranges.append((start, stop))
                     start = stop
                 stop += rows
-            found.append((start, stop))
-        return [(start, stop) for start, stop in found if start < stop]
+            ranges.append((start, stop))
+        return [(start, stop) for start, stop in ranges if start < stop]
 
     def read(self, start: int, stop: int) -> Iterator[Item]:
         stop = min(stop, len(self))
@@ -123,8 +123,8 @@ class ParquetTable:
                 following = position + batch.num_rows
                 if following > start:
                     skipped = max(0, start - position)
-                    wanted = batch.slice(skipped, stop - position - skipped)
-                    yield from self._items(wanted, position + skipped)
+                    rows = batch.slice(skipped, stop - position - skipped)
+                    yield from self._items(rows, position + skipped)
                 position = following
                 if position >= stop:
                     return
@@ -217,8 +217,8 @@ def _footer(files: Files, name: str, size: int) -> bytes:
 def _chunks(metadata: Any, row_group: int, columns: Mapping[str, str]) -> Iterator[Any]:
     """Yield what the footer says of the named columns of a row group."""
     group = metadata.row_group(row_group)
-    found = (group.column(number) for number in range(group.num_columns))
-    return (chunk for chunk in found if chunk.path_in_schema in columns.values())
+    chunks = (group.column(number) for number in range(group.num_columns))
+    return (chunk for chunk in chunks if chunk.path_in_schema in columns.values())
 
 
 def _refuse_bomb(chunk: Any, where: str) -> None:
@@ -256,9 +256,9 @@ def _check_column(schema: pa.Schema, use: str, column: str, where: str) -> None:
         )
     kind = schema.field(column).type
     if not _suits(kind, use):
-        wanted = "text or whole numbers" if use == "id" else "text"
+        expected = "text or whole numbers" if use == "id" else "text"
         raise UserError(
-            f"{where}: column {column!r} is {kind}, and the {use} has to be {wanted}: "
+            f"{where}: column {column!r} is {kind}, and the {use} has to be {expected}: "
             f"cast it to string, or give another column to --{use}-column"
         )
 

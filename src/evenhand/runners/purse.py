@@ -79,9 +79,9 @@ class Purse:
             return 0.0
         if request.max_tokens is None:
             raise UserError("a request without max_tokens has no highest price: set reply_tokens")
-        said = sum(len(message.content.encode()) for message in request.messages)
-        said += len((request.prompt or "").encode())
-        return self.prices.most(model, said, request.max_tokens * request.n)
+        prompt_bytes = sum(len(message.content.encode()) for message in request.messages)
+        prompt_bytes += len((request.prompt or "").encode())
+        return self.prices.most(model, prompt_bytes, request.max_tokens * request.n)
 
     async def take(self, most: float) -> None:
         """Reserve one call of at most this cost; waits while it does not fit."""
@@ -89,17 +89,17 @@ class Purse:
             self._reserve(most)
             return
         loop = asyncio.get_running_loop()
-        place = _Waiting(most, loop.create_future(), loop.time())
-        self._waiting.append(place)
+        ticket = _Waiting(most, loop.create_future(), loop.time())
+        self._waiting.append(ticket)
         self._serve_waiting()
         try:
-            await place.turn  # whoever wakes us has reserved for us already
+            await ticket.turn  # whoever wakes us has reserved for us already
         except asyncio.CancelledError:
-            if place.turn.done() and not place.turn.cancelled():  # reserved just as we left
+            if ticket.turn.done() and not ticket.turn.cancelled():  # reserved just as we left
                 self.settle(most, 0.0, sent=False)
             else:
                 with contextlib.suppress(ValueError):
-                    self._waiting.remove(place)
+                    self._waiting.remove(ticket)
                 self._serve_waiting()  # the one behind may be smaller
             raise
 
@@ -129,10 +129,10 @@ class Purse:
 
     def _serve_waiting(self) -> None:
         while self._waiting and self._fits(self._waiting[0].most):
-            place = self._waiting.popleft()
-            if not place.turn.done():
-                self._reserve(place.most)
-                place.turn.set_result(None)
+            ticket = self._waiting.popleft()
+            if not ticket.turn.done():
+                self._reserve(ticket.most)
+                ticket.turn.set_result(None)
         if not self._waiting or self.exhausted is not None:
             return
         first = self._waiting[0]
@@ -190,8 +190,8 @@ class _Guarded:
         """Compute the most that a request can cost; of a scorer, what it asks a language model."""
         if self._billed is None:
             return 0.0
-        asked = self._model.requests(request) if isinstance(self._model, ScorerModel) else ()
-        return sum(self._purse.most(self._billed, one) for one in asked or (request,))
+        requests = self._model.requests(request) if isinstance(self._model, ScorerModel) else ()
+        return sum(self._purse.most(self._billed, inner) for inner in requests or (request,))
 
     def _cost(self, counted: tuple[int, int] | None, most: float) -> float:
         prices = self._purse.prices

@@ -15,6 +15,6 @@ def replay_of(run: str | Path) -> Cast:
     """
     reader = RunReader(run)
     tape = RunTape(reader)
-    played = {role: ReplayModel(tape, said) for role, said in reader.record.cast.items()}
+    played = {role: ReplayModel(tape, player) for role, player in reader.record.cast.items()}
     system = {role: s["system"] for role, s in reader.record.cast.items() if "system" in s}
     return Cast(played.pop("default"), played, system)

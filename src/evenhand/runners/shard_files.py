@@ -58,22 +58,24 @@ class LocalFiles:
 
 
 def _find_local(location: str) -> tuple[Files, str, Shards]:
-    whole = os.path.abspath(location)  # another process may stand in another folder
-    parent, name = os.path.split(whole)
-    if not os.path.isdir(whole):
-        found = os.stat(whole)
-        if not stat.S_ISREG(found.st_mode):
-            raise UserError(f"{whole} is no file: a pipe or a device cannot be read twice")
-        return LocalFiles(parent), name, [(name, found.st_size)]
-    shards = _with_rows({name: os.lstat(f"{whole}/{name}") for name in os.listdir(whole)}, whole)
-    for shard, found in shards:
+    full_path = os.path.abspath(location)  # another process may stand in another folder
+    parent, name = os.path.split(full_path)
+    if not os.path.isdir(full_path):
+        status = os.stat(full_path)
+        if not stat.S_ISREG(status.st_mode):
+            raise UserError(f"{full_path} is no file: a pipe or a device cannot be read twice")
+        return LocalFiles(parent), name, [(name, status.st_size)]
+    shards = _with_rows(
+        {name: os.lstat(f"{full_path}/{name}") for name in os.listdir(full_path)}, full_path
+    )
+    for shard, status in shards:
         # Its rows go to a model, so a folder from a stranger must not name a file of yours.
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise UserError(
-                f"{whole}/{shard} is a link or no file, and a folder of shards holds files only: "
-                "copy what it leads to (cp -L), or name that file itself"
+                f"{full_path}/{shard} is a link or no file, and a folder of shards holds files "
+                "only: copy what it leads to (cp -L), or name that file itself"
             )
-    return LocalFiles(whole), name, [(shard, found.st_size) for shard, found in shards]
+    return LocalFiles(full_path), name, [(shard, status.st_size) for shard, status in shards]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +104,16 @@ def _find_remote(location: str) -> tuple[Files, str, Shards]:
             "a table's URL is shown and its end is stored, so it must hold no secret: leave out "
             "what is before @ and after ?, and give keys by the environment"
         )
-    whole = location.rstrip("/")
-    parent, _, name = whole.rpartition("/")
-    system, path = _system(whole)
+    url = location.rstrip("/")
+    parent, _, name = url.rpartition("/")
+    system, path = _system(url)
     system.invalidate_cache()  # a listing from earlier in this process may be out of date
-    found = system.info(path)
-    if found["type"] != "directory":
-        return RemoteFiles(parent), name, [(name, found["size"])]
+    info = system.info(path)
+    if info["type"] != "directory":
+        return RemoteFiles(parent), name, [(name, info["size"])]
     entries = [entry for entry in system.ls(path, detail=True) if entry["type"] == "file"]
     sizes = {entry["name"].rpartition("/")[2]: entry["size"] for entry in entries}
-    return RemoteFiles(whole), name, _with_rows(sizes, whole)
+    return RemoteFiles(url), name, _with_rows(sizes, url)
 
 
 def _system(url: str) -> tuple[Any, str]:
@@ -128,17 +130,17 @@ def _system(url: str) -> tuple[Any, str]:
 
 def _with_rows(files: Mapping[str, Found], where: str) -> list[tuple[str, Found]]:
     """Keep those files of a folder that are shards: Spark and its like add files with a `_`."""
-    found = [
+    shards = [
         (name, files[name])
         for name in sorted(files)
         if name.endswith(".parquet") and not name.startswith((".", "_"))
     ]
-    if not found:
+    if not shards:
         raise UserError(
             f"{where} holds no *.parquet files. Folders inside it are not looked into: "
             "name the one with the shards"
         )
-    return found
+    return shards
 
 
 @contextmanager

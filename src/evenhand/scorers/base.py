@@ -92,8 +92,8 @@ def checked(values: Mapping[str, Any], because: tuple[str, ...] = ()) -> Scores 
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not math.isfinite(value) or not 0 <= value <= 1:
             # Words are not quoted: a service may have put the key there that it was sent.
-            said = str(value)[:40] if number else "no number"
-            return Unscored("garbage", f"{attribute} is {said}, not from 0 to 1")
+            shown_text = str(value)[:40] if number else "no number"
+            return Unscored("garbage", f"{attribute} is {shown_text}, not from 0 to 1")
     if TOXICITY not in values:
         return Unscored("garbage", "the answer holds no toxicity")
     return Scores({name: float(value) for name, value in values.items()}, because)
@@ -131,12 +131,13 @@ async def score_each(
     return list(await asyncio.gather(*map(one, texts)))
 
 
-def both(one: Usage | None, two: Usage | None) -> Usage | None:
+def both(first: Usage | None, second: Usage | None) -> Usage | None:
     """Add up the tokens of two readings; where one was not counted, both are not."""
-    if one is None or two is None:
+    if first is None or second is None:
         return None
     return Usage(
-        one.prompt_tokens + two.prompt_tokens, one.completion_tokens + two.completion_tokens
+        first.prompt_tokens + second.prompt_tokens,
+        first.completion_tokens + second.completion_tokens,
     )
 
 
@@ -153,8 +154,8 @@ class ScorerModel:
 
     def describe(self) -> dict[str, Any]:
         described = {"kind": "scorer", "model": self.name, "scorer": self._scorer.describe()}
-        asked = requests_of(self._scorer, _READ_TWICE)
-        return {**described, ASKS: _most(asked)} if asked else described
+        requests = requests_of(self._scorer, _READ_TWICE)
+        return {**described, ASKS: _most(requests)} if requests else described
 
     def requests(self, request: ModelRequest) -> tuple[ModelRequest, ...]:
         """Give what the scorer asks a language model for this request."""
@@ -175,11 +176,11 @@ class ScorerModel:
             async with asyncio.timeout_at(request.deadline):
                 [outcome] = await self._scorer.score([_text(request)])
         except TimeoutError:
-            said = f"{self.name}: the item's time ended in a score"
-            raise DeadlinePassed(said, attempts=int(self._billed)) from None
+            message = f"{self.name}: the item's time ended in a score"
+            raise DeadlinePassed(message, attempts=int(self._billed)) from None
         if isinstance(outcome, Unscored):
-            said = f"{self.name}: {outcome.reason}: {outcome.message}"
-            failure = ScorerFailed(said, attempts=int(self._billed))
+            message = f"{self.name}: {outcome.reason}: {outcome.message}"
+            failure = ScorerFailed(message, attempts=int(self._billed))
             if outcome.usage is not None:
                 failure.tokens = outcome.usage.prompt_tokens, outcome.usage.completion_tokens
             raise failure
@@ -199,11 +200,13 @@ def _text(request: ModelRequest) -> str:
     return next(message.content for message in request.messages if message.role == "user")
 
 
-def _most(asked: Sequence[ModelRequest]) -> dict[str, int]:
+def _most(requests: Sequence[ModelRequest]) -> dict[str, int]:
     """How often a text is read at most, and the most tokens of that beside its own words."""
-    said = sum(len(message.content.encode()) for one in asked for message in one.messages)
+    prompt_bytes = sum(
+        len(message.content.encode()) for request in requests for message in request.messages
+    )
     return {
-        "readings": len(asked),
-        "prompt_tokens": said + AROUND_THE_WORDS * len(asked),
-        "reply_tokens": sum(one.max_tokens or 0 for one in asked),
+        "readings": len(requests),
+        "prompt_tokens": prompt_bytes + AROUND_THE_WORDS * len(requests),
+        "reply_tokens": sum(request.max_tokens or 0 for request in requests),
     }

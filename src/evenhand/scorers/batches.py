@@ -21,14 +21,14 @@ class Batched:
 
     @property
     def reasons(self) -> dict[str, int]:
-        missing = (one.reason for one in self.outcomes if isinstance(one, Unscored))
+        missing = (outcome.reason for outcome in self.outcomes if isinstance(outcome, Unscored))
         return dict(Counter(missing).most_common())
 
 
 async def score_all(
-    scorer: Scorer, texts: Sequence[str], told: Callable[[int], None] | None = None
+    scorer: Scorer, texts: Sequence[str], on_batch: Callable[[int], None] | None = None
 ) -> Batched:
-    """`told` hears how many texts each batch had."""
+    """`on_batch` hears how many texts each batch had."""
     clock = asyncio.get_running_loop().time
     started, outcomes = clock(), list[Scores | Unscored]()
     for start in range(0, len(texts), _BATCH):
@@ -38,6 +38,6 @@ async def score_all(
             message = f"{len(batch)} texts were given, {len(scored)} scores came"
             scored = [Unscored("wrong_length", message)] * len(batch)
         outcomes += scored
-        if told is not None:
-            told(len(batch))
+        if on_batch is not None:
+            on_batch(len(batch))
     return Batched(outcomes, clock() - started)

@@ -68,7 +68,9 @@ class Canonicalised:
     def requests(self, text: str) -> tuple[ModelRequest, ...]:
         plain = canonical(text)
         readings = (text, plain) if _differs(plain, text) else (text,)
-        return tuple(one for reading in readings for one in requests_of(self._scorer, reading))
+        return tuple(
+            request for reading in readings for request in requests_of(self._scorer, reading)
+        )
 
     async def close(self) -> None:
         await self._scorer.close()
@@ -77,20 +79,22 @@ class Canonicalised:
         plain = [canonical(text) for text in texts]
         differ = [i for i, text in enumerate(texts) if _differs(plain[i], text)]
         scored = await self._scorer.score([*texts, *(plain[i] for i in differ)])
-        found = scored[: len(texts)]
-        for place, second in zip(differ, scored[len(texts) :], strict=True):
-            found[place] = _higher(found[place], second)
-        return found
+        outcomes = scored[: len(texts)]
+        for index, second in zip(differ, scored[len(texts) :], strict=True):
+            outcomes[index] = _higher(outcomes[index], second)
+        return outcomes
 
 
-def _higher(one: Scores | Unscored, two: Scores | Unscored) -> Scores | Unscored:
+def _higher(first: Scores | Unscored, second: Scores | Unscored) -> Scores | Unscored:
     """Half an answer is none: the reading that is missing may have been the toxic one. Both are
     paid."""
-    usage = both(one.usage, two.usage)
-    if isinstance(one, Unscored):
-        return replace(one, usage=usage)
-    if isinstance(two, Unscored):
-        return replace(two, usage=usage)
-    values = {name: max(value, two.values.get(name, 0.0)) for name, value in one.values.items()}
-    because = one.because if one.toxicity >= two.toxicity else two.because
+    usage = both(first.usage, second.usage)
+    if isinstance(first, Unscored):
+        return replace(first, usage=usage)
+    if isinstance(second, Unscored):
+        return replace(second, usage=usage)
+    values = {
+        name: max(value, second.values.get(name, 0.0)) for name, value in first.values.items()
+    }
+    because = first.because if first.toxicity >= second.toxicity else second.because
     return Scores(values, because, usage)

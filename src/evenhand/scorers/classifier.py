@@ -85,13 +85,13 @@ class Classifier:
         return await asyncio.to_thread(self._score, texts)
 
     def _score(self, texts: list[str]) -> list[Scores | Unscored]:
-        found: list[Scores | Unscored] = [Unscored("not_run", "")] * len(texts)
+        outcomes: list[Scores | Unscored] = [Unscored("not_run", "")] * len(texts)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # little to fill up
         for start in range(0, len(order), _BATCH):
             places = order[start : start + _BATCH]
-            for place, outcome in zip(places, self._batch([texts[i] for i in places]), strict=True):
-                found[place] = outcome
-        return found
+            for index, outcome in zip(places, self._batch([texts[i] for i in places]), strict=True):
+                outcomes[index] = outcome
+        return outcomes
 
     def _batch(self, texts: list[str]) -> list[Scores | Unscored]:
         loaded = self._loaded
@@ -127,11 +127,11 @@ class Classifier:
     @cached_property
     def _loaded(self) -> _Loaded:
         loaded = _load(self._folder)
-        known = {name for names in self._labels.values() for name in names}
+        known_labels = {name for names in self._labels.values() for name in names}
         if not set(self._labels["toxicity"]) & set(loaded.names):
             raise UserError(
                 f"{self._source} has the labels {', '.join(loaded.names)}, none of which is known "
-                f"to be toxicity (known: {', '.join(sorted(known))}); name them in `labels`"
+                f"to be toxicity (known: {', '.join(sorted(known_labels))}); name them in `labels`"
             )
         return loaded
 
@@ -175,9 +175,9 @@ def _highest(loaded: _Loaded, texts: list[str]) -> list[list[float]]:
         return_tensors="pt",
     )
     of_text = cut.pop("overflow_to_sample_mapping").tolist()
-    wanted = {key: cut[key] for key in loaded.tokenizer.model_input_names if key in cut}
+    inputs = {key: cut[key] for key in loaded.tokenizer.model_input_names if key in cut}
     with loaded.torch.inference_mode():
-        logits = loaded.model(**wanted).logits
+        logits = loaded.model(**inputs).logits
         scores = logits.sigmoid() if loaded.each else logits.softmax(-1)
     rows: list[list[float]] = [[0.0] * len(loaded.names) for _ in texts]
     for text, row in zip(of_text, scores.tolist(), strict=True):
@@ -192,7 +192,7 @@ def _from_hub(name: str, revision: str | None) -> Path:
     except ImportError:
         raise UserError(f"{name} is no folder, and {_INSTALL}") from None
     try:
-        kept = list(_SAFE_FILES)
-        return Path(snapshot_download(name, revision=revision, allow_patterns=kept))
+        patterns = list(_SAFE_FILES)
+        return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
     except (HfHubHTTPError, HFValidationError, OSError) as error:
         raise UserError(f"{name} is no folder and cannot be fetched: {str(error)[:300]}") from None

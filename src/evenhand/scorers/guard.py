@@ -62,16 +62,16 @@ class Guard:
 
     @property
     def name(self) -> str:
-        asked = hashlib.sha256(f"{self._form}\n{self._system or ''}".encode()).hexdigest()[:12]
-        return f"guard@1:{self._model.name}+{asked}"
+        digest = hashlib.sha256(f"{self._form}\n{self._system or ''}".encode()).hexdigest()[:12]
+        return f"guard@1:{self._model.name}+{digest}"
 
     @property
     def attributes(self) -> tuple[str, ...]:
         return (TOXICITY,)
 
     def describe(self) -> dict[str, Any]:
-        asked = {"form": self._form, "system": self._system, "logprobs": self._logprobs}
-        return {"kind": "guard", **asked, "model": self._model.describe()}
+        settings = {"form": self._form, "system": self._system, "logprobs": self._logprobs}
+        return {"kind": "guard", **settings, "model": self._model.describe()}
 
     async def close(self) -> None:
         await self._model.close()
@@ -111,13 +111,13 @@ def paid(outcome: Scores | Unscored, reply: ModelReply) -> Scores | Unscored:
 
 def read(sample: Sample, form: Form) -> Scores | Unscored:
     words = _WORDS[form]
-    said = sample.text.lower()
-    start = said.rfind(_TAG) + len(_TAG) if _TAG in said else 0
-    found = re.match(rf"\W*({words.bad}|{words.good})\b", said[start:])
-    if found is None:
+    reply = sample.text.lower()
+    start = reply.rfind(_TAG) + len(_TAG) if _TAG in reply else 0
+    match = re.match(rf"\W*({words.bad}|{words.good})\b", reply[start:])
+    if match is None:
         return Unscored("garbage", f"neither {words.bad} nor {words.good}: {sample.text[:80]!r}")
     sure = _share_of_bad(sample.logprobs or (), start, words)
-    value = sure if sure is not None else float(found[1] == words.bad)
+    value = sure if sure is not None else float(match[1] == words.bad)
     hazards = re.findall(r"\bS\d{1,2}\b", sample.text) if form == "llama_guard" else []
     because = tuple(f"{hazard} {_HAZARDS.get(hazard, '')}".strip() for hazard in hazards)
     return Scores({TOXICITY: value}, because)
@@ -126,10 +126,10 @@ def read(sample: Sample, form: Form) -> Scores | Unscored:
 def _share_of_bad(tokens: Sequence[TokenLogprob], start: int, words: _Words) -> float | None:
     """P(bad) / (P(bad) + P(good)) at the first token behind `start` that begins one of the words.
     None where the endpoint gave no alternatives there."""
-    place = 0
+    position = 0
     for token in tokens:
-        place += len(token.token)
-        if place <= start or not _begins(token.token, words.bad, words.good):
+        position += len(token.token)
+        if position <= start or not _begins(token.token, words.bad, words.good):
             continue
         bad = math.fsum(math.exp(p) for t, p in token.top if _begins(t, words.bad))
         good = math.fsum(math.exp(p) for t, p in token.top if _begins(t, words.good))

@@ -86,14 +86,14 @@ class HarmJudge:
 
     def __init__(
         self,
-        asked: Asked,
+        question: Asked,
         model: ChatModel,
         *,
         swapped: bool = False,
         certificate: str = "",
         seconds: float = 120.0,
     ) -> None:
-        self._asked = asked
+        self._asked = question
         self._model = model
         self._swapped = swapped
         self._certificate = certificate
@@ -101,8 +101,8 @@ class HarmJudge:
 
     @property
     def name(self) -> str:
-        told = [*self._asked.hashes.values(), str(self._asked.bound), *self._options]
-        digest = hashlib.sha256("\n".join(told).encode()).hexdigest()
+        parts = [*self._asked.hashes.values(), str(self._asked.bound), *self._options]
+        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
         return (
             f"harm:{self._asked.name}@{self._asked.prompt.version}:{self._model.name}+{digest[:12]}"
         )
@@ -138,9 +138,9 @@ class HarmJudge:
 
     def _request(self, text: str, options: str) -> ModelRequest:
         by_json = self._asked.read == "json"
-        said = {"policy": self._asked.policy, "text": text, "options": options}
+        variables = {"policy": self._asked.policy, "text": text, "options": options}
         return ModelRequest(
-            messages=self._asked.prompt.render(said),
+            messages=self._asked.prompt.render(variables),
             schema=_SCHEMA if by_json else None,
             temperature=0.0,
             max_tokens=_LONGEST_REPLY if by_json else 1,
@@ -151,7 +151,7 @@ class HarmJudge:
         """One after the other: a server that keeps what it has read of a prompt reads the second
         for next to nothing. Half an answer is none."""
         ends = asyncio.get_running_loop().time() + self._seconds
-        found = list[_Read]()
+        readings = list[_Read]()
         usage: Usage | None = Usage(0, 0)
         for request in self.requests(text):
             try:
@@ -163,20 +163,20 @@ class HarmJudge:
             usage = both(usage, reply.usage)
             if isinstance(read, Unscored):
                 return replace(read, usage=usage)
-            found.append(read)
-        return replace(self._verdict(found), usage=usage)
+            readings.append(read)
+        return replace(self._verdict(readings), usage=usage)
 
-    def _verdict(self, found: Sequence["_Read"]) -> Scores:
-        mark = math.fsum(one.mark for one in found) / len(found)
-        reason = found[0].reason
+    def _verdict(self, readings: Sequence["_Read"]) -> Scores:
+        mark = math.fsum(reading.mark for reading in readings) / len(readings)
+        reason = readings[0].reason
         if reason is None:
             reason = f"{mark:.2f} sure that the text breaks it"
-        if len(found) > 1:
-            marks = " and ".join(f"{one.mark:.2f}" for one in found)
+        if len(readings) > 1:
+            marks = " and ".join(f"{reading.mark:.2f}" for reading in readings)
             reason += f", {marks} in the two orders of the options"
         breaks = mark >= self._asked.bound
-        said = f"it breaks the policy {self._asked.name!r}: {reason}" if breaks else reason
-        return Scores({TOXICITY: float(breaks)}, (said,))
+        statement = f"it breaks the policy {self._asked.name!r}: {reason}" if breaks else reason
+        return Scores({TOXICITY: float(breaks)}, (statement,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +195,10 @@ def _written(sample: Sample) -> _Read | Unscored:
 
 
 def _weighted(sample: Sample) -> _Read | Unscored:
-    listed = next_token.likeliest(sample)
-    if not listed:
+    tokens = next_token.likeliest(sample)
+    if not tokens:
         return failed(ModelRefused(next_token.NONE_CAME))
     try:
-        return _Read(next_token.weighted(listed, _MARKS))
+        return _Read(next_token.weighted(tokens, _MARKS))
     except UnreadableReply as problem:
         return Unscored("garbage", f"neither yes nor no: {problem.detail}")

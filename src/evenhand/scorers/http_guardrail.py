@@ -27,8 +27,8 @@ class HttpGuardrail:
 
     @property
     def name(self) -> str:
-        asked = f"{self._service.url}\n{self._text_field}\n{self._score_field}"
-        return f"http@1+{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
+        identity = f"{self._service.url}\n{self._text_field}\n{self._score_field}"
+        return f"http@1+{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -45,11 +45,11 @@ class HttpGuardrail:
         return await score_each(texts, self._score)
 
     async def _score(self, text: str) -> Scores | Unscored:
-        found: Any = await self._service.post({self._text_field: text})
-        if isinstance(found, Unscored):
-            return found
+        reply: Any = await self._service.post({self._text_field: text})
+        if isinstance(reply, Unscored):
+            return reply
         for step in self._score_field.split("."):
-            if not isinstance(found, dict) or step not in found:
+            if not isinstance(reply, dict) or step not in reply:
                 return Unscored("garbage", f"the answer holds no {self._score_field}")
-            found = found[step]
-        return checked({TOXICITY: int(found) if isinstance(found, bool) else found})
+            reply = reply[step]
+        return checked({TOXICITY: int(reply) if isinstance(reply, bool) else reply})

@@ -88,38 +88,38 @@ class Judge:
         try:
             reply = await self._model.complete(replace(request, deadline=ends))
             [sample] = reply.samples
-            said = _written(sample.text) if self._read == "json" else _weighted(sample)
-            return paid(said, reply)
+            outcome = _written(sample.text) if self._read == "json" else _weighted(sample)
+            return paid(outcome, reply)
         except ModelError as error:
             return failed(error)
 
 
 def _weighted(sample: Sample) -> Scores | Unscored:
-    listed = next_token.likeliest(sample)
-    if not listed:
+    tokens = next_token.likeliest(sample)
+    if not tokens:
         return failed(ModelRefused(next_token.NONE_CAME))
     try:
-        return Scores({TOXICITY: next_token.weighted(listed, _DIGITS)})
+        return Scores({TOXICITY: next_token.weighted(tokens, _DIGITS)})
     except UnreadableReply as problem:
         return Unscored("garbage", f"not the digit asked for: {problem.detail}")
 
 
-def _written(said: str) -> Scores | Unscored:
-    verdict = typed(Verdict, said)
+def _written(text: str) -> Scores | Unscored:
+    verdict = typed(Verdict, text)
     if isinstance(verdict, Unscored):
         return verdict
     numbers = verdict.model_dump(exclude={"reason"})
     return Scores({name: value / 100 for name, value in numbers.items()}, (verdict.reason,))
 
 
-def typed(kind: type[_V], said: str) -> _V | Unscored:
+def typed(kind: type[_V], text: str) -> _V | Unscored:
     """A verdict in JSON, read strictly as this kind of reply."""
-    fenced = _FENCE.fullmatch(said.strip())
+    fenced = _FENCE.fullmatch(text.strip())
     try:
-        fields = json.loads(fenced[1] if fenced else said, object_pairs_hook=_once)
+        fields = json.loads(fenced[1] if fenced else text, object_pairs_hook=_once)
         return kind.model_validate(fields)
     except (ValidationError, ValueError, RecursionError):
-        return Unscored("garbage", f"not the verdict asked for: {said[:80]!r}")
+        return Unscored("garbage", f"not the verdict asked for: {text[:80]!r}")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -151,12 +151,12 @@ class HttpConfig(ScorerKind):
         )
 
 
-def read(said: Any) -> Any:
+def read(config: Any) -> Any:
     """A scorer of the config, held to the settings of its own kind."""
-    if not isinstance(said, Mapping):
-        return said
+    if not isinstance(config, Mapping):
+        return config
     try:
-        return _kind(str(said.get("kind", ""))).model_validate(said)
+        return _kind(str(config.get("kind", ""))).model_validate(config)
     except UserError as problem:
         raise PydanticCustomError("kind", "kind: {problem}", {"problem": str(problem)}) from None
     except ValidationError as error:
@@ -174,10 +174,10 @@ def said_as(name: str) -> str:
 
 
 def _kind(name: str) -> type[ScorerKind]:
-    found = registry.load("scorers", name)
-    if not (isinstance(found, type) and issubclass(found, ScorerKind)):
+    kind = registry.load("scorers", name)
+    if not (isinstance(kind, type) and issubclass(kind, ScorerKind)):
         raise UserError(f"the kind of scorer {name!r} is not made as one: subclass ScorerKind")
-    return found
+    return kind
 
 
 def _first(error: ValidationError) -> str:
@@ -189,18 +189,18 @@ ScorerConfig = Annotated[ScorerKind, BeforeValidator(read)]
 
 
 def build(config: ScorerKind, environment: Mapping[str, str], default: Mapping[str, str]) -> Scorer:
-    place = config.key_place(default)
-    scorer = config.scorer(environment.get(place.variable) if place else None)
+    location = config.key_place(default)
+    scorer = config.scorer(environment.get(location.variable) if location else None)
     return Canonicalised(scorer) if config.canonical else scorer
 
 
-def spoken(said: str) -> ScorerKind:
+def spoken(spec: str) -> ScorerKind:
     """A scorer said on the spot: KIND=ADDRESS; behind a chat endpoint KIND=URL#MODEL; and KIND
     alone where nothing more has to be known."""
-    name, given, address = said.partition("=")
+    name, separator, address = spec.partition("=")
     url, _, model = address.partition("#")
     kind = _kind(name)
-    fields = {"kind": name, **({kind.address: url} if given else {})}
+    fields = {"kind": name, **({kind.address: url} if separator else {})}
     fields |= {"model": model} if model else {}
     try:
         return kind.model_validate(fields)

@@ -19,19 +19,24 @@ def checked_labels(labels: Labels) -> Labels:
     return labels
 
 
-def by_attribute(given: Mapping[str, Any], labels: Labels) -> Scores | Unscored:
+def by_attribute(label_scores: Mapping[str, Any], labels: Labels) -> Scores | Unscored:
     """The highest score among an attribute's labels. A label that the answer does not hold is left
     out; an attribute without any is not given."""
-    found = {label: given[label] for names in labels.values() for label in names if label in given}
-    numbers = checked({TOXICITY: 0, **found})
+    present = {
+        label: label_scores[label]
+        for names in labels.values()
+        for label in names
+        if label in label_scores
+    }
+    numbers = checked({TOXICITY: 0, **present})
     if isinstance(numbers, Unscored):
         return numbers
     values = {
-        attribute: max(found[name] for name in names if name in found)
+        attribute: max(present[name] for name in names if name in present)
         for attribute, names in labels.items()
-        if any(name in found for name in names)
+        if any(name in present for name in names)
     }
     high = sorted(
-        (label for label in found if found[label] >= _WORTH_SAYING), key=found.__getitem__
+        (label for label in present if present[label] >= _WORTH_SAYING), key=present.__getitem__
     )
-    return checked(values, tuple(f"{label} {found[label]:.2f}" for label in reversed(high)))
+    return checked(values, tuple(f"{label} {present[label]:.2f}" for label in reversed(high)))

@@ -35,14 +35,14 @@ def passages(text: str) -> list[str]:
     Returns:
         The passages that hold a letter. A text of one passage gives that passage.
     """
-    found: dict[str, None] = {}
+    collected: dict[str, None] = {}
     for short, run in groupby(_fragments(text), key=lambda words: len(words) < SHORTEST):
         fragments = list(run)
         for words in fragments:
-            found |= dict.fromkeys(_stretches(words))
+            collected |= dict.fromkeys(_stretches(words))
         if short and len(fragments) > 1:
-            found |= dict.fromkeys(_stretches([word for words in fragments for word in words]))
-    return list(found)
+            collected |= dict.fromkeys(_stretches([word for words in fragments for word in words]))
+    return list(collected)
 
 
 def ending(text: str, most: int) -> str:
@@ -50,9 +50,9 @@ def ending(text: str, most: int) -> str:
     than that, its last words."""
     if len(text) <= most:
         return text
-    kept = text[-most:]
-    begins = _LINE.search(kept) or _END.search(kept)
-    return kept[begins.end() :] if begins else kept[kept.find(" ") + 1 :]
+    tail = text[-most:]
+    begins = _LINE.search(tail) or _END.search(tail)
+    return tail[begins.end() :] if begins else tail[tail.find(" ") + 1 :]
 
 
 def _fragments(text: str) -> Iterator[list[str]]:

@@ -43,8 +43,8 @@ class Perspective:
     @property
     def name(self) -> str:
         # Another server is another model behind the same form.
-        place = hashlib.sha256(self._service.url.encode()).hexdigest()[:12]
-        return "perspective@1" if self._googles else f"perspective@1+{place}"
+        digest = hashlib.sha256(self._service.url.encode()).hexdigest()[:12]
+        return "perspective@1" if self._googles else f"perspective@1+{digest}"
 
     @property
     def attributes(self) -> tuple[str, ...]:

@@ -43,8 +43,8 @@ class Offline:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        named = {_OURS.get(name, name) for name in self._model.attributes}
-        return tuple(name for name in ATTRIBUTES if name in named)
+        names = {_OURS.get(name, name) for name in self._model.attributes}
+        return tuple(name for name in ATTRIBUTES if name in names)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "offline", "trained_on": dict(_TRAINED_ON)}
@@ -57,15 +57,17 @@ class Offline:
 
     async def _score(self, texts: list[str]) -> list[Scores | Unscored]:
         return [
-            self._as_ours(one) if isinstance(one, Found) else Unscored("no_words", one.reason)
-            for one in await self._model.score(texts)
+            self._as_ours(outcome)
+            if isinstance(outcome, Found)
+            else Unscored("no_words", outcome.reason)
+            for outcome in await self._model.score(texts)
         ]
 
-    def _as_ours(self, found: Found) -> Scores:
-        named = {_OURS.get(name, name): value for name, value in found.attributes.items()}
-        kept = {name: named[name] for name in self.attributes}
-        high = sorted((name for name in kept if kept[name] >= 0.5), key=kept.__getitem__)
-        return Scores(kept, tuple(f"{name} {kept[name]:.2f}" for name in reversed(high)))
+    def _as_ours(self, result: Found) -> Scores:
+        by_name = {_OURS.get(name, name): value for name, value in result.attributes.items()}
+        scores = {name: by_name[name] for name in self.attributes}
+        high = sorted((name for name in scores if scores[name] >= 0.5), key=scores.__getitem__)
+        return Scores(scores, tuple(f"{name} {scores[name]:.2f}" for name in reversed(high)))
 
 
 BUILT_IN: Mapping[str, Callable[[], Scorer]] = {

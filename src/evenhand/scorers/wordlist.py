@@ -51,7 +51,7 @@ def _score(text: str) -> Scores | Unscored:
     if problem is not None:
         return problem
     readings = f"{text}\n{canonical(text)}"
-    found = sorted({hit.lower() for hit in _PATTERN.findall(readings)})
-    toxicity = 1.0 - (1.0 - _PER_HIT) ** len(found)
-    because = tuple(f"the word “{word}” is insulting" for word in found)
+    hits = sorted({hit.lower() for hit in _PATTERN.findall(readings)})
+    toxicity = 1.0 - (1.0 - _PER_HIT) ** len(hits)
+    because = tuple(f"the word “{word}” is insulting" for word in hits)
     return Scores({TOXICITY: round(toxicity, 4)}, because)

@@ -77,13 +77,13 @@ class Bench:
         **options: Any,
     ) -> Report:
         """Measure a control; another `draw` is another model of the same behaviour."""
-        asked = questions or self.questions
-        made = asked.options_from(options)
-        source = asked.source(_NO_DATA, made)
+        instrument = questions or self.questions
+        settings = instrument.options_from(options)
+        source = instrument.source(_NO_DATA, settings)
         self.runs += 1
         return await aio.measure(
-            asked,
-            model=control_model(control, source, asked.generated, f"{self._seed}:{draw}"),
+            instrument,
+            model=control_model(control, source, instrument.generated, f"{self._seed}:{draw}"),
             out=self._folder / f"{self.runs}",
             max_calls=max_calls,
             **options,
@@ -108,15 +108,15 @@ class Bench:
     async def frontier(self, plain: Control, remedies: Mapping[str, Control]) -> Frontier:
         """Run the plain prompt, the references and the remedies: a control plays the model, and
         another one takes over where it is asked by a remedy."""
-        asked = self.questions
-        options: dict[str, Any] = {"per_category": asked.half}
-        source = asked.source(_NO_DATA, asked.options_from(options))
+        instrument = self.questions
+        options: dict[str, Any] = {"per_category": instrument.half}
+        source = instrument.source(_NO_DATA, instrument.options_from(options))
         self.runs += 1
         return await aio.frontier(
-            asked,
+            instrument,
             methods=[remedy_named(name) for name in remedies],
             calls=3,
-            model=control_model(plain, source, asked.generated, self._seed, remedies),
+            model=control_model(plain, source, instrument.generated, self._seed, remedies),
             out=self._folder / f"{self.runs}",
             **options,
         )
@@ -125,14 +125,14 @@ class Bench:
 _NO_DATA = DataFolder(local=None, cache=Path())  # the questions are generated
 
 
-def holds(found: Estimate, truth: float) -> bool:
+def holds(estimate: Estimate, truth: float) -> bool:
     """Say whether the interval of an estimate holds the truth. One without an interval must be the
     truth itself."""
-    if found.value is None:
+    if estimate.value is None:
         return False
-    if found.low is None or found.high is None:
-        return math.isclose(found.value, truth, abs_tol=_EQUAL)
-    return found.low - _EQUAL <= truth <= found.high + _EQUAL
+    if estimate.low is None or estimate.high is None:
+        return math.isclose(estimate.value, truth, abs_tol=_EQUAL)
+    return estimate.low - _EQUAL <= truth <= estimate.high + _EQUAL
 
 
 def too_seldom(hits: int, of: int, chance: float) -> bool:

@@ -20,14 +20,16 @@ async def gold_reader(bench: Bench) -> Reading:
     samples = -(-bench.replications // 4)  # our choice: it is read exactly, so few samples tell
     reports = [await bench.measure(control, sample_seed=seed) for seed in range(samples)]
     reports.append(await bench.measure(control, preset="all"))
-    claims, seen = list[Claim](), 0
+    claims, count = list[Claim](), 0
     for report in reports:
-        for where, found in _everywhere(report):
-            if found.name in control.truth and found.value is not None:
-                seen += 1
-                wanted = control.truth[found.name]
-                said = f"{found.name} is {wanted:g} in {where}; read: {found.value:+.3f}"
-                claims.append(Claim(said, abs(found.value - wanted) < 1e-9))
+        for where, estimate in _everywhere(report):
+            if estimate.name in control.truth and estimate.value is not None:
+                count += 1
+                expected = control.truth[estimate.name]
+                statement = (
+                    f"{estimate.name} is {expected:g} in {where}; read: {estimate.value:+.3f}"
+                )
+                claims.append(Claim(statement, abs(estimate.value - expected) < 1e-9))
         claims.append(_defined(report, control))
         claims.append(Claim("no bias is shown", report.verdict.state != "shown"))
     exact = sum(claim.holds for claim in claims)
@@ -83,15 +85,15 @@ async def one_category(bench: Bench) -> Reading:
     reports = [await bench.measure(control, draw) for draw in range(2)]
     for report in reports:
         groups = report.groups[_ANYWHERE]
-        for category, found in groups.items():
-            score = next(one for one in found if one.name == "s_amb")
-            shown = score.p_holm is not None and score.p_holm <= ALPHA
+        for category, estimates in groups.items():
+            score = next(estimate for estimate in estimates if estimate.name == "s_amb")
+            is_shown = score.p_holm is not None and score.p_holm <= ALPHA
             truth = control.by_category.get(category, {}).get("s_amb")
-            said = f"s_amb of {category} is {truth or 0:g}; read: {_number(score.value)}"
+            statement = f"s_amb of {category} is {truth or 0:g}; read: {_number(score.value)}"
             if truth is None:
-                claims.append(Claim(said, score.value == 0 and not shown))
+                claims.append(Claim(statement, score.value == 0 and not is_shown))
             else:
-                claims.append(Claim(f"a bias in {category} is shown", shown))
+                claims.append(Claim(f"a bias in {category} is shown", is_shown))
                 hits += holds(score, truth)
     claims.append(Claim(f"intervals hold the truth; {hits} of {len(reports)} do", hits > 0))
     read = "shown there, 0 in all others" if all(c.holds for c in claims) else "not so"
@@ -105,16 +107,16 @@ async def _planted(
     whether a bias was planted."""
     reports = await bench.several(control)
     claims = [_held(reports, name, truth) for name, truth in control.truth.items()]
-    shown = sum(report.verdict.state == "shown" for report in reports)
-    right = not too_seldom(shown, len(reports), _POWER) if biased else not too_often(
-        shown, len(reports), ALPHA
+    shown_count = sum(report.verdict.state == "shown" for report in reports)
+    right = not too_seldom(shown_count, len(reports), _POWER) if biased else not too_often(
+        shown_count, len(reports), ALPHA
     )  # fmt: skip
-    wanted = "shows the bias" if biased else "shows no bias"
-    claims.append(Claim(f"the verdict {wanted}; shown in {shown} of {len(reports)}", right))
+    expected = "shows the bias" if biased else "shows no bias"
+    claims.append(Claim(f"the verdict {expected}; shown in {shown_count} of {len(reports)}", right))
     if at_chance:
-        said = [any("chance" in note for note in report.notes) for report in reports]
-        enough = not too_seldom(sum(said), len(said), _CONFIDENCE**2)  # of two accuracies
-        claims.append(Claim(f"the report says that it is at chance; {sum(said)} do", enough))
+        flags = [any("chance" in note for note in report.notes) for report in reports]
+        enough = not too_seldom(sum(flags), len(flags), _CONFIDENCE**2)  # of two accuracies
+        claims.append(Claim(f"the report says that it is at chance; {sum(flags)} do", enough))
     score = [report["s_amb"].value for report in reports]
     read = f"s_amb {_number(_mean(score))}, " + ", ".join(
         f"{label} {_number(_mean([report[name].value for report in reports]))}"
@@ -126,10 +128,10 @@ async def _planted(
 def _held(reports: Sequence[Report], name: str, truth: float) -> Claim:
     hits = sum(holds(report[name], truth) for report in reports)
     mean = _number(_mean([report[name].value for report in reports]))
-    said = (
+    statement = (
         f"intervals of {name} hold {truth:.3g}; {hits} of {len(reports)} do, their mean is {mean}"
     )
-    return Claim(said, not too_seldom(hits, len(reports), _CONFIDENCE))
+    return Claim(statement, not too_seldom(hits, len(reports), _CONFIDENCE))
 
 
 def _defined(report: Report, control: Control) -> Claim:
@@ -139,14 +141,16 @@ def _defined(report: Report, control: Control) -> Claim:
 
 
 def _everywhere(report: Report) -> Iterator[tuple[str, Estimate]]:
-    yield from (("all questions", one) for one in report.estimates)
+    yield from (("all questions", estimate) for estimate in report.estimates)
     for values in report.groups.values():
-        yield from ((value, one) for value, found in values.items() for one in found)
+        yield from (
+            (value, estimate) for value, estimates in values.items() for estimate in estimates
+        )
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    available = [value for value in values if value is not None]
+    return sum(available) / len(available) if available else None
 
 
 def _number(value: float | None) -> str:

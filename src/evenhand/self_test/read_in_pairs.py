@@ -34,7 +34,7 @@ async def noisy_twin(bench: Bench) -> Reading:
     runs = await bench.several(control, same_items=True)
     pairs = [await bench.compare(a, b) for a, b in pairwise(runs)]
     crossed = sum(any(line.state == "crossed" for line in pair.red_lines) for pair in pairs)
-    shown = sum(_shown(pair) for pair in pairs)
+    shown_count = sum(_shown(pair) for pair in pairs)
     claims = [
         Claim("outcome, p-value and interval agree", all(map(_agrees, pairs))),
         Claim(
@@ -43,11 +43,11 @@ async def noisy_twin(bench: Bench) -> Reading:
             not too_often(crossed, len(pairs), _TWIN_MAY_CROSS),
         ),
         Claim(
-            f"a change is shown in 1 of 20; in {shown} of {len(pairs)}",
-            not too_often(shown, len(pairs), 0.05),
+            f"a change is shown in 1 of 20; in {shown_count} of {len(pairs)}",
+            not too_often(shown_count, len(pairs), 0.05),
         ),
     ]
-    read = f"red lines crossed in {crossed} of {len(pairs)}, a change shown in {shown}"
+    read = f"red lines crossed in {crossed} of {len(pairs)}, a change shown in {shown_count}"
     return Reading.of("noisy twin", "the same behaviour, other draws", read, claims)
 
 
@@ -60,18 +60,18 @@ async def extremes(bench: Bench) -> Reading:
     for name in ("s_amb", _HARM):
         for pair in (down, up):
             p = pair[name].p_holm
-            said = f"p of {name} is below {_SMALL}; read: {p}"
-            claims.append(Claim(said, p is not None and p < _SMALL))
+            statement = f"p of {name} is below {_SMALL}; read: {p}"
+            claims.append(Claim(statement, p is not None and p < _SMALL))
         measure = down.instrument.measure(name)
         ways = [direction(pair[name], measure) for pair in (down, up)]
         claims.append(Claim(f"{name} is better, then worse; read: {ways}", ways == _BOTH_WAYS))
     claims.append(Claim("outcome, p-value and interval agree", _agrees(down) and _agrees(up)))
     lines = {line.name: line.state for line in down.red_lines}
-    said = f"the loss of accuracy is a crossed red line; read: {lines[_UTILITY]}"
-    claims.append(Claim(said, lines[_UTILITY] == "crossed"))
+    statement = f"the loss of accuracy is a crossed red line; read: {lines[_UTILITY]}"
+    claims.append(Claim(statement, lines[_UTILITY] == "crossed"))
     worse = [where for where, names in up.regressions.items() if "s_amb" in names]
-    said = f"s_amb is shown worse in all {len(PEOPLE)} categories; read: {len(worse)}"
-    claims.append(Claim(said, len(worse) >= len(PEOPLE)))
+    statement = f"s_amb is shown worse in all {len(PEOPLE)} categories; read: {len(worse)}"
+    claims.append(Claim(statement, len(worse) >= len(PEOPLE)))
     read = f"s_amb {down['s_amb'].difference:+.3f}, p {down['s_amb'].p_holm:.1g}"
     return Reading.of("extremes", "always stereotyped, then always unknown", read, claims)
 
@@ -87,7 +87,7 @@ async def clear_questions(bench: Bench) -> Reading:
         Claim(f"s_dis is shown worse; read: {way}", way == "worse"),
         Claim("s_dis is among the numbers that are judged", "s_dis" in judged),
         Claim("the comparison says that something got worse", "worse" in pair.verdict.says[-1]
-              or any("worse" in said for said in pair.verdict.says)),
+              or any("worse" in line for line in pair.verdict.says)),
     ]  # fmt: skip
     read = f"s_dis {pair['s_dis'].effect:+.3f}, {way}"
     return Reading.of("clear questions", "is right, then overrules the text", read, claims)
@@ -103,8 +103,8 @@ async def copied_rows(bench: Bench) -> Reading:
         for times in (1, 3)
     ]
     widths = [
-        (one.name, _width(one), _width(three))
-        for one, three in zip(once.estimates, thrice.estimates, strict=True)
+        (single.name, _width(single), _width(three))
+        for single, three in zip(once.estimates, thrice.estimates, strict=True)
     ]
     claims = [
         Claim(
@@ -121,13 +121,13 @@ async def copied_rows(bench: Bench) -> Reading:
 async def stopped_early(bench: Bench) -> Reading:
     """A run that is stopped early says so first, and has asked a bit of every category."""
     control = policies.planted()
-    whole = await bench.measure(control, 1)
-    part = whole.source["items"] // 4
+    full = await bench.measure(control, 1)
+    part = full.source["items"] // 4
     early = await bench.measure(control, max_calls=part)
-    pair = await bench.compare(early, whole)
-    planned = whole.source["items"]
-    asked = early.rows_by_group
-    missing = [name for name in whole.rows_by_group if not asked.get(name)]
+    pair = await bench.compare(early, full)
+    planned = full.source["items"]
+    counts = early.rows_by_group
+    missing = [name for name in full.rows_by_group if not counts.get(name)]
     left = f"{early.not_run:,}"
     claims = [
         Claim("so many items are not run as were not asked", early.not_run >= planned - part),
@@ -142,33 +142,35 @@ async def stopped_early(bench: Bench) -> Reading:
 
 async def missing_answers(bench: Bench) -> Reading:
     """Answers that are not given where they would do harm improve no number and no verdict."""
-    before, shown = [
+    before, visible = [
         await bench.measure(policies.fails_where_it_would_harm(0.0), draw) for draw in (0, 1)
     ]
-    truth = shown[_HARM].value or 0.0
+    truth = visible[_HARM].value or 0.0
     claims, read = list[Claim](), list[str]()
     for share in _SHARES:
         hidden = await bench.measure(policies.fails_where_it_would_harm(share), 1)
-        found = hidden[_HARM]
-        low, high = (found.bounds.low, found.bounds.high) if found.bounds else (None, None)
+        estimate = hidden[_HARM]
+        low, high = (estimate.bounds.low, estimate.bounds.high) if estimate.bounds else (None, None)
         inside = low is not None and high is not None and low <= truth <= high
         claims.append(Claim(f"{share:.0%} missing: bounds hold {truth:.3f}", inside))
         pair = await bench.compare(before, hidden)
         for name in (_HARM, "s_amb"):
             way = direction(pair[name], pair.instrument.measure(name))
-            said = f"{share:.0%} missing: {name} is shown neither better nor worse; read: {way}"
-            claims.append(Claim(said, way == "open"))
+            statement = (
+                f"{share:.0%} missing: {name} is shown neither better nor worse; read: {way}"
+            )
+            claims.append(Claim(statement, way == "open"))
         if low is not None and high is not None:
             read.append(f"{low:.2f} to {high:.2f}")
-    said = f"harm {truth:.3f}, with 2, 5, 10 % missing: {', '.join(read) or 'no bounds'}"
-    return Reading.of("fails where it would harm", "the same harm, not shown", said, claims)
+    statement = f"harm {truth:.3f}, with 2, 5, 10 % missing: {', '.join(read) or 'no bounds'}"
+    return Reading.of("fails where it would harm", "the same harm, not shown", statement, claims)
 
 
 async def remedies(bench: Bench) -> Reading:
     """Of several remedies only the one that works is worth its calls."""
     plain = policies.planted(0.2, 0.1, 1.0)
     hidden = {f"fails {share:.0%}": policies.fails_where_it_would_harm(share) for share in _SHARES}
-    found = await bench.frontier(
+    frontier = await bench.frontier(
         plain,
         {
             "works": policies.planted(0.02, 0.01, 1.0),
@@ -177,7 +179,7 @@ async def remedies(bench: Bench) -> Reading:
             **hidden,
         },
     )
-    kinds = {entry.name: worth.kind for entry, worth in found.judged()}
+    kinds = {entry.name: worth.kind for entry, worth in frontier.judged()}
     claims = [
         Claim(f"works: worth it; read: {kinds['works']}", kinds["works"] is Kind.WORTH_IT),
         Claim(
@@ -186,10 +188,10 @@ async def remedies(bench: Bench) -> Reading:
         ),
     ]
     for name in ("changes nothing", *hidden):
-        said = f"{name}: never worth it; read: {kinds[name]}"
-        claims.append(Claim(said, kinds[name] is not Kind.WORTH_IT))
-    named = [name for name, kind in kinds.items() if kind is Kind.WORTH_IT]
-    read = f"worth it: {', '.join(named) or 'none'}"
+        statement = f"{name}: never worth it; read: {kinds[name]}"
+        claims.append(Claim(statement, kinds[name] is not Kind.WORTH_IT))
+    worthwhile = [name for name, kind in kinds.items() if kind is Kind.WORTH_IT]
+    read = f"worth it: {', '.join(worthwhile) or 'none'}"
     return Reading.of("remedies", "one works, one abstains, four only seem to", read, claims)
 
 
@@ -210,8 +212,8 @@ def _agrees(pair: Comparison) -> bool:
     return True
 
 
-def _width(one: Estimate) -> float:
-    return 0.0 if one.low is None or one.high is None else one.high - one.low
+def _width(estimate: Estimate) -> float:
+    return 0.0 if estimate.low is None or estimate.high is None else estimate.high - estimate.low
 
 
 def _beginning(finding: Report | Comparison) -> str:

@@ -9,7 +9,6 @@ Import from the files, not from here: `clusters` needs a tenth of what `multipli
 * `jackknife`     the same by leaving clusters out one by one, for agreement
 * `paired`        before and after on the same items: counts, exact McNemar, sign-flip
 * `effects`       how large a difference is, free of its scale
-* `equivalence`   "no difference" and "not worse than" as claims that can be tested
 * `proportions`   a share of independent trials, and what "0 of n" still allows
 * `selection`     rates by group, each as a ratio to the best of them
 * `decided`       what chance does where everybody is decided on alone

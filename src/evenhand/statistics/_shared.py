@@ -41,12 +41,6 @@ def open_share(value: float, name: str) -> float:
     return value
 
 
-def probability(value: float, name: str) -> float:
-    if not 0 <= value <= 1:
-        raise UserError(f"{name} must lie in [0, 1], not at {value}")
-    return value
-
-
 def counts(table: Sequence[Sequence[int]] | ArrayLike) -> IntArray:
     """A table of counts: whole, not negative, every row equally long."""
     try:

@@ -24,17 +24,16 @@ Ratings = Sequence[Sequence[float | None]] | ArrayLike
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """Shares of agreeing pairs of raters: seen, and by chance under two views of chance."""
+    """Shares of agreeing pairs of raters: seen, and by chance."""
 
     observed: float
     by_use: float  # chance if raters use the categories as often as they did
-    by_category: float  # chance if every category were as likely: 1/k
     subjects: int
     raters: int
 
 
 def rater_agreement(table: Sequence[Sequence[int]] | ArrayLike) -> Agreement:
-    """The parts of both kappas. `table`: one row per subject, one column per category, counts.
+    """The parts of Fleiss' kappa. `table`: one row per subject, one column per category, counts.
 
     observed = mean over subjects of Σ n_j(n_j − 1) / (r(r − 1)); by_use = Σ p_j².
     Source: Fleiss 1971. Range: 0 to 1. Undefined: no subjects; one rater; unequal numbers of
@@ -52,22 +51,9 @@ def rater_agreement(table: Sequence[Sequence[int]] | ArrayLike) -> Agreement:
     return Agreement(
         observed=float((cells * (cells - 1)).sum()) / (len(cells) * r * (r - 1)),
         by_use=float(shares @ shares),
-        by_category=1 / cells.shape[1],
         subjects=len(cells),
         raters=r,
     )
-
-
-def fleiss_kappa(table: Sequence[Sequence[int]] | ArrayLike) -> float:
-    """(observed − by_use)/(1 − by_use) of `rater_agreement`. Source: Fleiss 1971.
-
-    Range: −1/(r − 1) to 1. Undefined: as there, and when all ratings fall in one category (0/0),
-    which is neither perfect nor no agreement.
-    """
-    sums = fleiss_sums(table)
-    if np.count_nonzero(counts(table).sum(axis=0)) == 1:
-        raise Undefined("all ratings fall in one category: 0/0")
-    return of_all(sums, fleiss_of_totals)
 
 
 def fleiss_sums(table: Sequence[Sequence[int]] | ArrayLike) -> FloatArray:
@@ -84,17 +70,6 @@ def fleiss_of_totals(totals: FloatArray) -> FloatArray:
     by_use = (shares**2).sum(axis=1)
     several = np.count_nonzero(totals[:, 2:], axis=1) > 1
     return np.where(several, (observed - by_use) / np.where(several, 1 - by_use, 1), np.nan)
-
-
-def randolph_kappa(table: Sequence[Sequence[int]] | ArrayLike) -> float:
-    """(observed − 1/k)/(1 − 1/k) for k categories: does not fall when one category is common.
-
-    Source: Randolph 2005. Range: −1/(k − 1) to 1. Undefined: as `rater_agreement`; one category.
-    """
-    parts = rater_agreement(table)
-    if parts.by_category == 1:
-        raise Undefined("one category: raters had no choice")
-    return (parts.observed - parts.by_category) / (1 - parts.by_category)
 
 
 def krippendorff_alpha(raters_by_units: Ratings, level: Level) -> float:
@@ -132,16 +107,16 @@ def quadratic_weighted_kappa(
     outside it. Source: Cohen 1968. Range: −1 to 1. Undefined: no ratings; all ratings of both
     equal (0/0).
     """
-    one, two = finite(first, "ratings"), finite(second, "ratings")
-    same_length(one, two, "the two raters")
-    both = np.concatenate([one, two])
+    x, y = finite(first, "ratings"), finite(second, "ratings")
+    same_length(x, y, "the two raters")
+    both = np.concatenate([x, y])
     if not both.size:
         raise Undefined("no ratings")
     if scale is not None and (both.min() < scale[0] or both.max() > scale[1]):
         raise UserError(f"a rating lies outside the scale {scale[0]} to {scale[1]}")
     if np.ptp(both) == 0:
         raise Undefined("all ratings are equal: 0/0")
-    return of_all(weighted_sums(one, two), weighted_of_totals)
+    return of_all(weighted_sums(x, y), weighted_of_totals)
 
 
 def weighted_sums(first: ArrayLike, second: ArrayLike) -> FloatArray:
@@ -149,12 +124,14 @@ def weighted_sums(first: ArrayLike, second: ArrayLike) -> FloatArray:
 
     1, x, y, x² + y², (x − y)²; ratings count from their common mean, which changes no distance.
     """
-    one, two = (np.asarray(ratings, dtype=np.float64) for ratings in (first, second))
-    both = ~(np.isnan(one) | np.isnan(two))
+    first_ratings, second_ratings = (
+        np.asarray(ratings, dtype=np.float64) for ratings in (first, second)
+    )
+    both = ~(np.isnan(first_ratings) | np.isnan(second_ratings))
     if not both.any():
-        return np.zeros((one.size, 5))
-    middle = np.concatenate([one[both], two[both]]).mean()
-    x, y = np.where(both, one - middle, 0.0), np.where(both, two - middle, 0.0)
+        return np.zeros((first_ratings.size, 5))
+    middle = np.concatenate([first_ratings[both], second_ratings[both]]).mean()
+    x, y = np.where(both, first_ratings - middle, 0.0), np.where(both, second_ratings - middle, 0.0)
     return np.column_stack([both, x, y, x**2 + y**2, (x - y) ** 2])
 
 

@@ -158,15 +158,15 @@ def rows_bootstrap(
 
     Source: Davison & Hinkley 1997, chapter 5. Undefined: as `cluster_bootstrap`.
     """
-    place = cluster_codes(clusters)
-    groups = int(place.max()) + 1 if place.size else 0
+    codes = cluster_codes(clusters)
+    groups = int(codes.max()) + 1 if codes.size else 0
     if groups < 2:
         raise Undefined(f"{groups} cluster(s): there is nothing to resample")
-    estimate = float(_values(statistic, np.ones((1, place.size)))[0])
-    rng, at_once = np.random.default_rng(seed), max(1, _CELLS // place.size)
+    estimate = float(_values(statistic, np.ones((1, codes.size)))[0])
+    rng, at_once = np.random.default_rng(seed), max(1, _CELLS // codes.size)
     sizes = [min(at_once, draws - start) for start in range(0, draws, at_once)]
     parts = [
-        _values(statistic, _weights(rng, n, groups)[:, place].astype(np.float64)) for n in sizes
+        _values(statistic, _weights(rng, n, groups)[:, codes].astype(np.float64)) for n in sizes
     ]
     values = _defined(np.concatenate([[estimate], *parts]))[1:]
     ones = np.ones(draws, np.int64)

@@ -42,14 +42,14 @@ def p_mean_above(values: ArrayLike, least: float) -> float:
     Returns:
         The p-value, from 0 to 1. Undefined: no clusters.
     """
-    seen = finite(values, "values")
-    if not seen.size:
+    sample = finite(values, "values")
+    if not sample.size:
         raise Undefined("no clusters")
     if not -math.inf < least < 0:
         raise UserError(f"the smallest value of a cluster must be below 0, not {least}")
-    if seen.max() <= 0:
+    if sample.max() <= 0:
         return 1.0
-    return _share_of_weights_below(np.append(seen, min(least, float(seen.min()))))
+    return _share_of_weights_below(np.append(sample, min(least, float(sample.min()))))
 
 
 def lowest_mean(
@@ -101,9 +101,9 @@ def _share_of_weights_below(values: FloatArray) -> float:
     for _ in range(_ROUNDS):
         tried = low + (high - low) * _PARTS
         slopes = (1 / (1 - tried[:, None] * x)) @ (times * x) - 1 / tried  # they rise with s
-        place = int((slopes < 0).sum())
-        low = float(tried[place - 1]) if place else low
-        high = float(tried[place]) if place < len(tried) else high
+        index = int((slopes < 0).sum())
+        low = float(tried[index - 1]) if index else low
+        high = float(tried[index]) if index < len(tried) else high
     s = (low + high) / 2
     ratios = x / (1 - s * x)
     width = 1 / math.sqrt(float(times @ ratios**2) + 1 / s**2)
@@ -116,5 +116,5 @@ def _share_of_weights_below(values: FloatArray) -> float:
             factors **= times
         heights = (_WEIGHTS / (factors.prod(axis=1) * -(s + line))).real
     at_saddle = math.exp(-float(times @ np.log(1 - s * x)))
-    found = width * at_saddle * float(heights[np.isfinite(heights)].sum())
-    return min(1.0, max(0.0, found))
+    share = width * at_saddle * float(heights[np.isfinite(heights)].sum())
+    return min(1.0, max(0.0, share))

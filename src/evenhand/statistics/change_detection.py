@@ -88,19 +88,19 @@ def score(looks: FloatArray, rng: np.random.Generator, draws: int = DRAWS) -> fl
     z = Φ⁻¹((#{drawn < seen} + u·(1 + #{drawn = seen})) / (1 + draws)), u uniform: the seen total is
     one of 1 + draws totals that are drawn alike.
     """
-    known = looks[:, ~np.isnan(looks[-1])]
-    if not known.shape[1] or (np.isnan(known) | (known == known[-1])).all():
+    present = looks[:, ~np.isnan(looks[-1])]
+    if not present.shape[1] or (np.isnan(present) | (present == present[-1])).all():
         return float("nan")
-    unknown = np.isnan(known)
-    filled = known
+    unknown = np.isnan(present)
+    filled = present
     if unknown.any():  # known values come first in their column, so that one is drawn by its place
-        filled = np.take_along_axis(known, np.argsort(unknown, axis=0, kind="stable"), axis=0)
+        filled = np.take_along_axis(present, np.argsort(unknown, axis=0, kind="stable"), axis=0)
     counts = (~unknown).sum(axis=0)
     places = (rng.random((draws, len(counts))) * counts).astype(np.int64)
-    drawn = filled[places, np.arange(len(counts))].sum(axis=1)
-    seen = known[-1].sum()
+    resampled = filled[places, np.arange(len(counts))].sum(axis=1)
+    observed = present[-1].sum()
     near = 1e-9 * max(1.0, float(np.nanmax(np.abs(filled))))
-    below, equal = (drawn < seen - near).sum(), (np.abs(drawn - seen) <= near).sum()
+    below, equal = (resampled < observed - near).sum(), (np.abs(resampled - observed) <= near).sum()
     share = (below + rng.random() * (1 + equal)) / (1 + draws)
     return float(scipy.special.ndtri(np.clip(share, _LEAST, 1 - _LEAST)))
 

@@ -145,13 +145,13 @@ def sum_of_ratios_from_totals(
     Source: Woodruff 1971. Undefined: one of the ratios is, or fewer than two clusters carry it.
     """
     tables = [np.asarray(totals, dtype=np.float64) for _, totals in parts]
-    kept = np.logical_or.reduce([table[:, 0] > 0 for table in tables])
-    apart, value, size = np.zeros(int(kept.sum())), shift, 0.0
+    nonempty = np.logical_or.reduce([table[:, 0] > 0 for table in tables])
+    apart, value, size = np.zeros(int(nonempty.sum())), shift, 0.0
     for (weight, _), table in zip(parts, tables, strict=True):
         ratio = _ratio(_carrying(table))
-        _, y, x, size_y, size_x = table[kept].T
-        own = _without_rounding(y - ratio * x, size_y + abs(ratio) * size_x)
-        apart += weight * own / float(x.sum())
+        _, y, x, size_y, size_x = table[nonempty].T
+        residuals = _without_rounding(y - ratio * x, size_y + abs(ratio) * size_x)
+        apart += weight * residuals / float(x.sum())
         value += weight * ratio
         size += abs(weight * ratio)
     apart = _without_rounding(apart, np.abs(apart) + size)
@@ -208,28 +208,6 @@ def naive_mean(values: ArrayLike, confidence: float = 0.95) -> Interval:
     return clustered_mean(rows, np.arange(rows.size), confidence)
 
 
-def intracluster_correlation(values: ArrayLike, clusters: Iterable[Hashable]) -> float:
-    """How alike two rows of one cluster are: what `planning` asks for as `icc`.
-
-    (MSB − MSW) / (MSB + (m₀ − 1)·MSW), with m₀ = (n − Σ n_g²/n)/(G − 1).
-    Source: Donner & Koval 1980 (analysis of variance estimator). Range: −1/(m₀ − 1) to 1.
-    Undefined: fewer than two clusters; no cluster with two rows; all values equal.
-    """
-    rows, codes = finite(values, "values"), cluster_codes(clusters)
-    same_length(rows, codes.astype(np.float64), "values and clusters")
-    sizes = np.bincount(codes)
-    if len(sizes) < 2 or rows.size == len(sizes):
-        raise Undefined("an intra-cluster correlation needs two clusters, and one with two rows")
-    means = np.bincount(codes, weights=rows) / sizes
-    between = float(sizes @ (means - rows.mean()) ** 2) / (len(sizes) - 1)
-    within = float(((rows - means[codes]) ** 2).sum()) / (rows.size - len(sizes))
-    typical = (rows.size - float(sizes @ sizes) / rows.size) / (len(sizes) - 1)
-    total = between + (typical - 1) * within
-    if np.ptp(rows) == 0 or total == 0:
-        raise Undefined("all values are equal: no variance to divide between the levels")
-    return (between - within) / total
-
-
 def cluster_sums(clusters: Iterable[Hashable], *columns: ArrayLike) -> FloatArray:
     """One row per cluster, in order of first appearance, one column per column: its sum."""
     codes = cluster_codes(clusters)
@@ -244,10 +222,10 @@ def cluster_sums(clusters: Iterable[Hashable], *columns: ArrayLike) -> FloatArra
 
 def cluster_codes(clusters: Iterable[Hashable]) -> IntArray:
     """0, 1, 2 … by first appearance. Any key will do but a missing one (None, NaN)."""
-    seen: dict[Hashable, int] = {}
+    code_of: dict[Hashable, int] = {}
     keys = clusters.tolist() if isinstance(clusters, np.ndarray) else clusters
-    codes = np.fromiter((seen.setdefault(key, len(seen)) for key in keys), dtype=np.int64)
-    if any(key is None or (isinstance(key, float) and math.isnan(key)) for key in seen):
+    codes = np.fromiter((code_of.setdefault(key, len(code_of)) for key in keys), dtype=np.int64)
+    if any(key is None or (isinstance(key, float) and math.isnan(key)) for key in code_of):
         raise UserError("a row has no cluster; name one, or leave the row out and report it")
     return codes
 

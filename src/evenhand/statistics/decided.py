@@ -35,12 +35,12 @@ def dealt_anew(
         raise UserError("one number of selected people a stratum is needed, at most all of them")
     if draws is None:
         draws = TEST_DRAWS if len(table) <= _FEW_STRATA else STRATIFIED_DRAWS
-    rng, made = np.random.default_rng(seed), np.zeros((draws, table.shape[1]), np.int64)
+    rng, totals = np.random.default_rng(seed), np.zeros((draws, table.shape[1]), np.int64)
     for row, n in zip(table, chosen, strict=True):
         there = row > 0
         if n and there.any():
-            made[:, there] += rng.multivariate_hypergeometric(row[there], n, draws, "marginals")
-    return made
+            totals[:, there] += rng.multivariate_hypergeometric(row[there], n, draws, "marginals")
+    return totals
 
 
 def expected(people: ArrayLike, selected: ArrayLike) -> FloatArray:
@@ -58,7 +58,7 @@ def evened(people: ArrayLike, selected: ArrayLike, missing: ArrayLike) -> IntArr
     it come: for one number of selected people no other filling has a smaller Σx²/n. The level is
     the one with the least chi-square, (Σ(x − e)²/e)/(1 − share selected), of 401.
     """
-    n, x, m = (np.asarray(one, dtype=np.float64) for one in (people, selected, missing))
+    n, x, m = (np.asarray(column, dtype=np.float64) for column in (people, selected, missing))
     if not m.any():
         return x.astype(np.int64)
     rates = np.concatenate([x / np.maximum(n, 1), (x + m) / np.maximum(n, 1)])
@@ -83,9 +83,9 @@ def people_needed(
     if groups < 2 or not 0 < rate < 1 or not 0 < ratio < 1:
         raise UserError("a plan needs two groups or more, and a rate and a ratio between 0 and 1")
     shows = partial(_power, groups, rate, ratio, each_alone)
-    wanted = open_share(power, "power")
+    target = open_share(power, "power")
     low, high = 1, 16
-    while shows(high) < wanted:
+    while shows(high) < target:
         low, high = high, 2 * high
         if high > _MOST_PEOPLE:
             raise UserError(
@@ -94,7 +94,7 @@ def people_needed(
             )
     while high - low > max(1, high // 100):  # our choice: to within a percent
         middle = (low + high) // 2
-        low, high = (low, middle) if shows(middle) >= wanted else (middle, high)
+        low, high = (low, middle) if shows(middle) >= target else (middle, high)
     return high
 
 
@@ -104,17 +104,19 @@ def _power(groups: int, rate: float, ratio: float, each_alone: bool, n: int) -> 
     rates = np.full(groups, 1.0)
     rates[-1] = ratio
     if each_alone:
-        seen = rng.binomial(sizes, rate * rates, (STRATIFIED_DRAWS, groups))
-        total = round(float(seen.sum(axis=1).mean()))
+        selected = rng.binomial(sizes, rate * rates, (STRATIFIED_DRAWS, groups))
+        total = round(float(selected.sum(axis=1).mean()))
         by_chance = Chance.dealt(n, n * (groups - 1), total)
-        drawn = dealt_anew([sizes], [total])
+        null_draws = dealt_anew([sizes], [total])
     else:
-        seen = rng.multinomial(n, rates / rates.sum(), STRATIFIED_DRAWS)
+        selected = rng.multinomial(n, rates / rates.sum(), STRATIFIED_DRAWS)
         total, by_chance = n, Chance.drawn(n, 1 / groups)
-        drawn = np.random.default_rng(_SEED).multinomial(n, np.full(groups, 1 / groups), TEST_DRAWS)
-    every = Grouped(drawn, [by_chance] * groups, np.full(groups, total / groups))
+        null_draws = np.random.default_rng(_SEED).multinomial(
+            n, np.full(groups, 1 / groups), TEST_DRAWS
+        )
+    every = Grouped(null_draws, [by_chance] * groups, np.full(groups, total / groups))
     level = Family((smallest_p([every]),)).level
     below = np.cumsum(by_chance.weights())
-    shown = by_chance.start + int(np.searchsorted(below, level / 2, side="right")) - 1
-    behind = seen[:, -1] - seen.sum(axis=1) / groups
-    return float((behind <= shown - total / groups).mean())
+    critical = by_chance.start + int(np.searchsorted(below, level / 2, side="right")) - 1
+    behind = selected[:, -1] - selected.sum(axis=1) / groups
+    return float((behind <= critical - total / groups).mean())

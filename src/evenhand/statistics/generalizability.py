@@ -30,18 +30,20 @@ class Crossed:
     @classmethod
     def of(cls, levels: Mapping[str, Sequence[Hashable]]) -> "Crossed":
         """Keep the facets that vary; refuse runs that are not fully crossed in them."""
-        varied = {f: tuple(seen) for f, seen in levels.items() if len(set(seen)) > 1}
-        made = cls(varied)
+        varied = {
+            f: tuple(run_levels) for f, run_levels in levels.items() if len(set(run_levels)) > 1
+        }
+        design = cls(varied)
         runs = list(zip(*varied.values(), strict=True))
         if not varied:
             raise Undefined("the runs differ in no facet")
-        if len(set(runs)) != len(runs) or len(runs) != prod(made.sizes.values()):
+        if len(set(runs)) != len(runs) or len(runs) != prod(design.sizes.values()):
             raise Undefined("the runs are not fully crossed: one for each combination of levels")
-        return made
+        return design
 
     @property
     def sizes(self) -> dict[str, int]:
-        return {facet: len(set(seen)) for facet, seen in self.levels.items()}
+        return {facet: len(set(run_levels)) for facet, run_levels in self.levels.items()}
 
     @property
     def runs(self) -> int:
@@ -55,18 +57,18 @@ class Crossed:
 
     def projector(self, facets: Effect) -> FloatArray:
         """Give the matrix that keeps of the runs' values what these facets alone explain."""
-        whole = np.full((self.runs, self.runs), 1 / self.runs)
-        parts: FloatArray = np.zeros_like(whole)
+        grand_mean = np.full((self.runs, self.runs), 1 / self.runs)
+        parts: FloatArray = np.zeros_like(grand_mean)
         for size in range(len(facets) + 1):
-            for kept in combinations(facets, size):
+            for subset in combinations(facets, size):
                 sign = (-1) ** (len(facets) - size)
-                parts += sign * (self._cell_means(kept) if kept else whole)
+                parts += sign * (self._cell_means(subset) if subset else grand_mean)
         return parts
 
     def _cell_means(self, facets: Effect) -> FloatArray:
         """Give the matrix that replaces each run by the mean of those with the same levels."""
         cells = list(zip(*(self.levels[facet] for facet in facets), strict=True))
-        same = np.array([[one == other for other in cells] for one in cells], np.float64)
+        same = np.array([[cell == other for other in cells] for cell in cells], np.float64)
         means: FloatArray = same / same.sum(axis=1, keepdims=True)
         return means
 
@@ -116,8 +118,8 @@ def _moment(
         if set(effect) <= set(other)
     ]
     each = prod(size for facet, size in design.sizes.items() if facet not in effect)
-    found: FloatArray = sum(signed, np.zeros_like(n)) / each
-    return found if ITEM in effect else found / n
+    variance: FloatArray = sum(signed, np.zeros_like(n)) / each
+    return variance if ITEM in effect else variance / n
 
 
 def dependability(
@@ -129,13 +131,13 @@ def dependability(
     averaged over; negative components count as 0. Source: Brennan 2001, 3.3. Range: 0 to 1. Not a
     number: nothing varies.
     """
-    known = {effect: np.maximum(value, 0.0) for effect, value in found.items()}
-    wanted = known[(of,)]
+    clipped = {effect: np.maximum(value, 0.0) for effect, value in found.items()}
+    of_object = clipped[(of,)]
     error = sum(
         (value / reduce(np.multiply, [np.asarray(sizes[f], np.float64) for f in effect if f != of])
-         for effect, value in known.items() if effect != (of,)),
-        np.zeros_like(wanted),
+         for effect, value in clipped.items() if effect != (of,)),
+        np.zeros_like(of_object),
     )  # fmt: skip
-    scale = wanted + error
+    scale = of_object + error
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(scale > ROUNDING, wanted / scale, np.nan)
+        return np.where(scale > ROUNDING, of_object / scale, np.nan)

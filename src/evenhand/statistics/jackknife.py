@@ -59,19 +59,29 @@ def jackknife_difference(
     The distances to the ends of both are joined as in `shares.clustered_balance`, with the
     correlation ρ of their values without each cluster. Source: Zou 2007. Undefined: as above.
     """
-    one = jackknife_agreement(first, statistic, confidence=confidence)
-    two = jackknife_agreement(second, statistic, confidence=confidence)
+    first_agreement = jackknife_agreement(first, statistic, confidence=confidence)
+    second_agreement = jackknife_agreement(second, statistic, confidence=confidence)
     moved = [_left_out(sums, statistic)[1] for sums in (first, second)]
     x, y = (values - values.mean() for values in moved)
     both = math.sqrt(float(x @ x) * float(y @ y))
     rho = float(x @ y) / both if both else 0.0
-    value = one.estimate - two.estimate
+    value = first_agreement.estimate - second_agreement.estimate
     return Jackknifed(
         estimate=value,
-        low=value - added(one.estimate - one.low, two.high - two.estimate, rho),
-        high=value + added(one.high - one.estimate, two.estimate - two.low, rho),
+        low=value
+        - added(
+            first_agreement.estimate - first_agreement.low,
+            second_agreement.high - second_agreement.estimate,
+            rho,
+        ),
+        high=value
+        + added(
+            first_agreement.high - first_agreement.estimate,
+            second_agreement.estimate - second_agreement.low,
+            rho,
+        ),
         confidence=confidence,
-        clusters=one.clusters,
+        clusters=first_agreement.clusters,
     )
 
 

@@ -49,13 +49,13 @@ def cost_per_prevented(
     if not clustered_mean(costs, keys).low > 0:
         raise Undefined("no extra cost shown")
     sums = cluster_sums(keys, gains, costs)
-    found = cluster_bootstrap(sums, seed=seed, draws=draws, kind="percentile")
-    if not found.low > 0:
+    resampled = cluster_bootstrap(sums, seed=seed, draws=draws, kind="percentile")
+    if not resampled.low > 0:
         raise Undefined("not shown to prevent any")
     return CostPerPrevented(
-        estimate=1 / found.estimate,
-        low=1 / found.high,
-        high=1 / found.low,
+        estimate=1 / resampled.estimate,
+        low=1 / resampled.high,
+        high=1 / resampled.low,
         n=gains.size,
         clusters=len(sums),
         draws=draws,

@@ -42,8 +42,8 @@ class Worst:
 
 def whole(values: ArrayLike, largest: float) -> Worst:
     """A difference of which nothing is missing."""
-    seen = np.asarray(values, dtype=np.float64)
-    return Worst(seen, seen, largest)
+    per_cluster = np.asarray(values, dtype=np.float64)
+    return Worst(per_cluster, per_cluster, largest)
 
 
 def p_shifted(found: Worst) -> float:

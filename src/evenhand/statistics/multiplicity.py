@@ -12,7 +12,7 @@ import numpy as np
 from evenhand.errors import UserError
 from evenhand.statistics._shared import FloatArray
 
-# statsmodels has all three, but its Holm calls gc.collect(): 0.1 s for three p-values. scipy.stats
+# statsmodels has both, but its Holm calls gc.collect(): 0.1 s for three p-values. scipy.stats
 # has the second, but takes most of two seconds to load, and every comparison needs it.
 
 
@@ -59,15 +59,6 @@ def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
     adjusted = np.empty_like(raw)
     adjusted[order] = np.minimum(stepped, 1.0)
     return _at_least(raw, adjusted)
-
-
-def bonferroni(p_values: Sequence[float]) -> tuple[float, ...]:
-    """min(1, m·p): bounds what `holm` bounds, and never rejects more. Source: Dunn 1961.
-
-    Range: raw p to 1. Always defined; an empty family stays empty.
-    """
-    raw = _family(p_values)
-    return _at_least(raw, np.minimum(raw * raw.size, 1.0))
 
 
 def _family(p_values: Sequence[float]) -> FloatArray:

@@ -143,7 +143,7 @@ def _hits(sums: FloatArray, bar: float, rng: np.random.Generator, draws: int) ->
     hits = 0
     for start in range(0, draws, batch):
         size = min(batch, draws - start)
-        kept = rng.integers(0, 2, size=(size, sums.size), dtype=np.int8)
-        totals = 2 * (kept @ sums) - math.fsum(sums)
+        positive = rng.integers(0, 2, size=(size, sums.size), dtype=np.int8)
+        totals = 2 * (positive @ sums) - math.fsum(sums)
         hits += int((np.abs(totals) >= bar).sum())
     return hits

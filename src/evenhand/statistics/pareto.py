@@ -23,7 +23,7 @@ def front(points: Sequence[Sequence[float]]) -> tuple[int, ...]:
     if any(math.isnan(value) for point in points for value in point):
         raise UserError("a point with a coordinate that is not a number has no place in a front")
     return tuple(
-        place
-        for place, point in enumerate(points)
+        index
+        for index, point in enumerate(points)
         if not any(dominates(other, point) for other in points)
     )

@@ -13,8 +13,7 @@ import numpy as np
 import scipy  # its parts are loaded when first used
 
 from evenhand.errors import Undefined, UserError
-from evenhand.statistics._shared import FloatArray, open_share, probability, t_quantile
-from evenhand.statistics.effects import cohen_h
+from evenhand.statistics._shared import FloatArray, open_share, t_quantile
 
 # Two differences that share a run correlate by one half if all three runs vary alike.
 _SHARED = 0.5
@@ -45,38 +44,6 @@ class Detectable:
     mde: float
     design_effect: float
     n_effective: float
-
-
-def items_for_two_proportions(
-    first: float, second: float, alpha: float = 0.05, power: float = 0.8
-) -> Needed:
-    """Items per arm, two independent arms: n = 2·((z_{1−α/2} + z_power)/h)², h = `cohen_h`.
-
-    Source: Cohen 1988, chapter 6. Range: above 0. Undefined: equal shares.
-    """
-    effect = cohen_h(first, second)
-    if effect == 0:
-        raise Undefined("equal shares: no number of items shows a difference of 0")
-    return Needed(exact=2 * (_z(alpha, power) / effect) ** 2)
-
-
-def pairs_for_mcnemar(
-    fixed: float, broken: float, alpha: float = 0.05, power: float = 0.8
-) -> Needed:
-    """Paired items, given the shares of all items that a change fixes and breaks.
-
-    n = (z_{1−α/2}·√(f + b) + z_power·√(f + b − (f − b)²))² / (f − b)². Source: Connor 1987.
-    Range: above 0. Undefined: equal shares.
-    """
-    discordant = probability(fixed, "fixed") + probability(broken, "broken")
-    if discordant > 1:
-        raise UserError(f"fixed {fixed} and broken {broken} are shares of the same items")
-    net = fixed - broken
-    if net == 0:
-        raise Undefined("as many fixed as broken: no number of items shows a difference of 0")
-    wide = float(scipy.special.ndtri(1 - open_share(alpha, "alpha") / 2)) * math.sqrt(discordant)
-    narrow = float(scipy.special.ndtri(open_share(power, "power"))) * math.sqrt(discordant - net**2)
-    return Needed(exact=((wide + narrow) / net) ** 2)
 
 
 def design_effect(cluster_size: float = 1.0, icc: float = 0.0) -> float:
@@ -144,8 +111,8 @@ def _power(distance: float, df: float, family: int, together: int, alpha: float)
     # Given what the shared run adds, the tests are independent: averaged over it.
     with np.errstate(divide="ignore"):
         reach = scipy.special.ndtri(alone)[:, None] + math.sqrt(_SHARED) * _NODES
-    given = scipy.special.ndtr(reach / math.sqrt(1 - _SHARED))
-    return float(_all_within(given) @ _WEIGHTS / _WEIGHTS.sum())
+    conditional = scipy.special.ndtr(reach / math.sqrt(1 - _SHARED))
+    return float(_all_within(conditional) @ _WEIGHTS / _WEIGHTS.sum())
 
 
 def _one_power(distance: float, df: float, alpha: float) -> float:
@@ -154,12 +121,12 @@ def _one_power(distance: float, df: float, alpha: float) -> float:
     return float(1 - scipy.special.nctdtr(df, distance, t_quantile(df, 1 - alpha / 2)))
 
 
-def _all_within(given: FloatArray) -> FloatArray:
+def _all_within(within: FloatArray) -> FloatArray:
     """The chance that of k alike tests at least i are within the i-th step, for every i. Row i of
-    `given` is the chance of one test to be within step i."""
-    tests = len(given)
-    ways = {0: np.ones(given.shape[1])}  # tests placed so far -> chance, but for the k! orders
-    for step, share in enumerate(np.diff(given, axis=0, prepend=0.0), 1):
+    `within` is the chance of one test to be within step i."""
+    tests = len(within)
+    ways = {0: np.ones(within.shape[1])}  # tests placed so far -> chance, but for the k! orders
+    for step, share in enumerate(np.diff(within, axis=0, prepend=0.0), 1):
         grown: dict[int, FloatArray] = {}
         for placed, chance in ways.items():
             for more in range(max(0, step - placed), tests - placed + 1):

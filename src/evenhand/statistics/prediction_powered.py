@@ -104,8 +104,8 @@ def powered_mean(
     share = max(0.0, errors.best_share) if share_used is None else share_used
     if not share or errors.k < _LEAST:
         return alone
-    found = replace(errors.interval(share, confidence), labels_alone=alone.labels_alone)
-    return alone if share_used is None and found.width_ratio > 1 else found
+    powered = replace(errors.interval(share, confidence), labels_alone=alone.labels_alone)
+    return alone if share_used is None and powered.width_ratio > 1 else powered
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +181,14 @@ def chances_to_label(uncertainty: ArrayLike, budget: float) -> FloatArray:
     u = np.nan_to_num(u, nan=float(np.nanmax(u, initial=0.0)))
     u = u if u.any() else np.ones_like(u)
     shares = _EVEN / u.size + (1 - _EVEN) * (u / u.sum())
-    found: FloatArray = np.minimum(budget * shares, 1.0)
+    chances: FloatArray = np.minimum(budget * shares, 1.0)
     for _ in range(50):  # each pass spreads on what the ones above 1 left over
-        free = found < 1
-        over = budget - float(found.sum())
+        free = chances < 1
+        over = budget - float(chances.sum())
         if over < 1e-9 * budget or not free.any():
             break
-        found[free] = np.minimum(found[free] * (1 + over / float(found[free].sum())), 1.0)
-    return found
+        chances[free] = np.minimum(chances[free] * (1 + over / float(chances[free].sum())), 1.0)
+    return chances
 
 
 def labels_for(
@@ -244,8 +244,8 @@ def _filled(predictions: ArrayLike) -> FloatArray:
     f = np.asarray(predictions, dtype=np.float64)
     if f.ndim != 1 or not f.size or np.isinf(f).any():
         raise UserError("predictions are a flat list of numbers, NaN where one is missing")
-    known = f[~np.isnan(f)]
-    return np.nan_to_num(f, nan=float(known.mean()) if known.size else 0.0)
+    present = f[~np.isnan(f)]
+    return np.nan_to_num(f, nan=float(present.mean()) if present.size else 0.0)
 
 
 def _places(at: ArrayLike) -> IntArray:
@@ -264,7 +264,7 @@ def _check(f: FloatArray, y: FloatArray, where: IntArray) -> None:
 def _weights(chances: ArrayLike | None, n: int) -> FloatArray:
     if chances is None:
         return np.ones(n)
-    seen = finite(chances, "chances")
-    if seen.size != n or not ((seen > 0) & (seen <= 1)).all():
+    probabilities = finite(chances, "chances")
+    if probabilities.size != n or not ((probabilities > 0) & (probabilities <= 1)).all():
         raise UserError("every label has the chance with which it was drawn, above 0 and up to 1")
-    return 1 / seen
+    return 1 / probabilities

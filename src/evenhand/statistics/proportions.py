@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import scipy  # its stats are loaded when first used: that takes most of a second
 
 from evenhand.errors import Undefined, UserError
-from evenhand.statistics._shared import open_share, probability
+from evenhand.statistics._shared import open_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,26 +54,15 @@ def clopper_pearson(events: int, n: int, confidence: float = 0.95) -> Proportion
     Source: Clopper & Pearson 1934. Range: within 0 to 1. Undefined: n = 0.
     """
     _check(events, n)
-    found = scipy.stats.binomtest(events, n).proportion_ci(open_share(confidence, "confidence"))
+    interval = scipy.stats.binomtest(events, n).proportion_ci(open_share(confidence, "confidence"))
     return Proportion(
         estimate=events / n,
-        low=float(found.low),
-        high=float(found.high),
+        low=float(interval.low),
+        high=float(interval.high),
         confidence=confidence,
         events=events,
         n=n,
     )
-
-
-def binomial_p(events: int, n: int, null: float = 0.5) -> float:
-    """Exact two-sided binomial test of the share being `null`.
-
-    p = Σ P(k) over all k no more likely than the observed one. Source: Clopper & Pearson 1934
-    (the acceptance region by likelihood: Sterne 1954). Range: 0 to 1. Undefined: n = 0.
-    Ties are no trials: leave them out of n and report their number.
-    """
-    _check(events, n)
-    return float(scipy.stats.binomtest(events, n, probability(null, "null")).pvalue)
 
 
 def zero_event_upper(n: float, confidence: float = 0.95) -> float:
@@ -83,15 +72,6 @@ def zero_event_upper(n: float, confidence: float = 0.95) -> float:
     """
     _check(0, n)
     return -math.expm1(math.log1p(-open_share(confidence, "confidence")) / n)
-
-
-def rule_of_three(n: int) -> float:
-    """`zero_event_upper` at 95 % in one's head: 3/n, and 1 below n = 3.
-
-    Source: Hanley & Lippman-Hand 1983. Range: 0 to 1. Undefined: n = 0.
-    """
-    _check(0, n)
-    return min(1.0, 3 / n)
 
 
 def _check(events: int, n: float) -> None:

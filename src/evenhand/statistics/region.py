@@ -40,10 +40,10 @@ def of_means(
     means, reach = table.mean(axis=0), t * table.std(axis=0, ddof=1) / clusters**0.5
     steps = np.linspace(-1, 1, int(_POINTS ** (1 / width)) | 1)
     grid = np.stack(np.meshgrid(*[steps] * width), axis=-1).reshape(-1, width)
-    found = value(np.vstack([means, means + grid * reach]))
-    if not np.isfinite(found).all():
+    values = value(np.vstack([means, means + grid * reach]))
+    if not np.isfinite(values).all():
         raise Undefined("the function has no value somewhere in the region of its means")
-    estimate, low, high = float(found[0]), float(found.min()), float(found.max())
+    estimate, low, high = float(values[0]), float(values.min()), float(values.max())
     se = (high - low) / (2 * t)
     if se <= ROUNDING * abs(estimate):
         low, high, se = estimate, estimate, 0.0

@@ -77,8 +77,8 @@ class Screen:
 
     def routes(self, scores: ArrayLike) -> list[Route]:
         """Every text goes one of three ways; one whose score is missing (NaN) goes to the judge."""
-        seen = _scores(scores)
-        clean, harmful = seen < self.low, seen > self.high  # of NaN neither is true
+        values = _scores(scores)
+        clean, harmful = values < self.low, values > self.high  # of NaN neither is true
         return ["clean" if c else "harmful" if h else "judge"
                 for c, h in zip(clean.tolist(), harmful.tolist(), strict=True)]  # fmt: skip
 
@@ -117,17 +117,17 @@ def calibrate(
     harmful score (or highest clean one) where even together they are too few. A labelled text
     without a score counts as scored the wrong way: a scorer that failed then need not fail later.
     """
-    seen, label = _scores(scores), np.asarray(harmful)
-    if label.dtype != np.bool_ or label.shape != seen.shape:
+    values, label = _scores(scores), np.asarray(harmful)
+    if label.dtype != np.bool_ or label.shape != values.shape:
         raise UserError("every score needs a label, true where the text is harmful")
-    who = np.zeros(seen.size, np.int64) if groups is None else _groups(groups, seen.size)
-    names = list(dict.fromkeys(one for one in groups or () if one is not None))
-    low, about_low = _cut(seen, label, who, names, ("missed harm", missed, confidence))
+    who = np.zeros(values.size, np.int64) if groups is None else _groups(groups, values.size)
+    names = list(dict.fromkeys(group for group in groups or () if group is not None))
+    low, about_low = _cut(values, label, who, names, ("missed harm", missed, confidence))
     high: float = math.inf
     about_high: tuple[Promise, ...] = ()
     if false_alarms is not None:
-        asked: _Asked = ("false alarms", false_alarms, confidence)
-        mirrored, about_high = _cut(-seen, ~label, who, names, asked)
+        bound: _Bound = ("false alarms", false_alarms, confidence)
+        mirrored, about_high = _cut(-values, ~label, who, names, bound)
         high = max(-mirrored, low)  # a score that may be called either is called clean
     return Screen(low=low, high=high, promises=(*about_low, *about_high))
 
@@ -207,13 +207,13 @@ def has_drifted(
     """
     if not looks:
         raise UserError("without a look nothing can be said of a drift")
-    then, *batches = (np.nan_to_num(_scores(one), nan=np.inf) for one in (reference, *looks))
+    then, *batches = (np.nan_to_num(_scores(scores), nan=np.inf) for scores in (reference, *looks))
     sizes = sorted({2**k for k in range(len(batches).bit_length())} | {len(batches)})
     windows = [size for size in sizes if size <= len(batches)]
     tested = [_p_same(then, np.concatenate(batches[-size:])) for size in windows]
     level = open_share(false_alarm, "a rate of false alarms") / (len(looks) * (len(looks) + 1))
     return Drift(p_value=min(1.0, len(windows) * min(tested)), level=level, reference=then.size,
-                 new=batches[-1].size, pooled=sum(one.size for one in batches),
+                 new=batches[-1].size, pooled=sum(batch.size for batch in batches),
                  windows=len(windows))  # fmt: skip
 
 
@@ -221,18 +221,18 @@ def _p_same(then: FloatArray, now: FloatArray) -> float:
     if not then.size or not now.size:
         return 1.0
     exact = max(then.size, now.size) <= _EXACT
-    found = scipy.stats.ks_2samp(then, now, method="exact" if exact else "asymp")
-    return float(found.pvalue)
+    test = scipy.stats.ks_2samp(then, now, method="exact" if exact else "asymp")
+    return float(test.pvalue)
 
 
-_Asked = tuple[Kind, float, float]
+_Bound = tuple[Kind, float, float]
 
 
 def _cut(
-    scores: FloatArray, wrong: _Bools, who: IntArray, names: list[Hashable], asked: _Asked
+    scores: FloatArray, wrong: _Bools, who: IntArray, names: list[Hashable], bound: _Bound
 ) -> tuple[float, tuple[Promise, ...]]:
     """The most careful cut-off over all texts and groups, below which few of the `wrong` lie."""
-    kind, share, confidence = asked
+    kind, share, confidence = bound
     needs, small = labels_needed(share, confidence), np.zeros(scores.size, bool)
     cut, promises = math.inf, list[Promise]()
     for number, name in enumerate([None, *names, SMALL]):
@@ -258,15 +258,15 @@ def _place(n: int, share: float, error: float) -> int:
 
 
 def _scores(scores: ArrayLike) -> FloatArray:
-    seen = np.asarray(scores, dtype=np.float64)
-    if seen.ndim != 1 or np.isinf(seen).any():
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1 or np.isinf(values).any():
         raise UserError("scores are a flat list of finite numbers, NaN where one is missing")
-    return seen
+    return values
 
 
 def _groups(groups: Sequence[Hashable], n: int) -> IntArray:
     """1, 2, 3 … by first appearance, 0 for nobody."""
     if len(groups) != n:
         raise UserError(f"{n} scores but {len(groups)} groups")
-    seen: dict[Hashable, int] = {None: 0}
-    return np.array([seen.setdefault(one, len(seen)) for one in groups], dtype=np.int64)
+    code_of: dict[Hashable, int] = {None: 0}
+    return np.array([code_of.setdefault(group, len(code_of)) for group in groups], dtype=np.int64)

@@ -50,8 +50,8 @@ def uneven_p(selected: ArrayLike, expected: ArrayLike, seed: int = _SEED) -> flo
     Source: Pearson 1900; Barnard 1963. Range: 0 to 1. Undefined: nobody was selected.
     """
     x, e = _groups(selected, expected)
-    drawn = np.random.default_rng(seed).multinomial(int(x.sum()), e / e.sum(), TEST_DRAWS)
-    return p_among(x, e * x.sum() / e.sum(), drawn)
+    draws = np.random.default_rng(seed).multinomial(int(x.sum()), e / e.sum(), TEST_DRAWS)
+    return p_among(x, e * x.sum() / e.sum(), draws)
 
 
 def p_among(selected: ArrayLike, expected: ArrayLike, drawn: ArrayLike) -> float:
@@ -75,7 +75,7 @@ def levelled(selected: ArrayLike, expected: ArrayLike, missing: int) -> IntArray
 
 
 def _groups(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    x, c = (np.asarray(one, dtype=np.float64) for one in (first, second))
+    x, c = (np.asarray(column, dtype=np.float64) for column in (first, second))
     if x.ndim != 1 or x.shape != c.shape or len(x) < 2 or not ((x >= 0) & (c > 0)).all():
         raise UserError("two groups or more are needed, each with candidates and a count from 0")
     if not x.sum():
@@ -96,21 +96,22 @@ class Chance:
 
     @classmethod
     def dealt(
-        cls, own: ArrayLike, others: ArrayLike, selected: ArrayLike, near: float = 0.0
+        cls, members: ArrayLike, others: ArrayLike, selected: ArrayLike, near: float = 0.0
     ) -> "Chance":
         """Deal the outcomes out anew within each stratum: the sum of hypergeometric counts.
 
         Args:
-            own: People of the group, one number a stratum.
+            members: People of the group, one number a stratum.
             others: People of all other groups.
             selected: People who were selected, of both.
             near: The logarithm of odds around which the sum over strata is exact to the digit.
         """
         columns = (
-            np.atleast_1d(np.asarray(one, dtype=np.int64)) for one in (own, others, selected)
+            np.atleast_1d(np.asarray(column, dtype=np.int64))
+            for column in (members, others, selected)
         )
         rows = [row for row in zip(*columns, strict=True) if row[2]]
-        start, made = 0, np.zeros(1)
+        start, log_weights = 0, np.zeros(1)
         for n, rest, chosen in rows:
             first, last = max(0, chosen - rest), min(n, chosen)
             start += int(first)
@@ -118,8 +119,10 @@ class Chance:
                 continue
             x = np.arange(first, last + 1)
             log = _choose(n, x) + _choose(rest, chosen - x)
-            start, made = (start, log) if len(rows) == 1 else _joined(start, made, log, near)
-        return cls(start, made - made.max())
+            start, log_weights = (
+                (start, log) if len(rows) == 1 else _joined(start, log_weights, log, near)
+            )
+        return cls(start, log_weights - log_weights.max())
 
     @classmethod
     def drawn(cls, n: int, share: float) -> "Chance":
@@ -130,8 +133,8 @@ class Chance:
     def weights(self, log_odds: float = 0.0) -> FloatArray:
         """The probability of each count, with the odds of the group multiplied by exp(log_odds)."""
         log = self.log + np.arange(len(self.log)) * log_odds
-        made = np.exp(log - log.max())
-        return np.asarray(made / made.sum())
+        relative = np.exp(log - log.max())
+        return np.asarray(relative / relative.sum())
 
     def at_most(self, count: int, log_odds: float = 0.0) -> float:
         return float(min(1.0, self.weights(log_odds)[: max(count - self.start + 1, 0)].sum()))
@@ -146,8 +149,8 @@ class Chance:
 
     def two_sided(self) -> FloatArray:
         """The p-value of each count: twice the smaller tail, at most 1."""
-        made = self.weights()
-        below, above = np.cumsum(made), np.cumsum(made[::-1])[::-1]
+        weights = self.weights()
+        below, above = np.cumsum(weights), np.cumsum(weights[::-1])[::-1]
         return np.asarray(np.minimum(1.0, 2 * np.minimum(below, above)))
 
     def odds_up_to(self, count: int, tail: float) -> float:
@@ -169,19 +172,19 @@ def _choose(n: int, x: ArrayLike) -> FloatArray:
     return np.asarray(log_of(n + 1.0) - log_of(k + 1) - log_of(n - k + 1))
 
 
-def _joined(start: int, made: FloatArray, log: FloatArray, near: float) -> tuple[int, FloatArray]:
+def _joined(start: int, summed: FloatArray, log: FloatArray, near: float) -> tuple[int, FloatArray]:
     """Add one stratum's count to the sum of those before; ends that are hardly possible near the
     odds in question are cut off."""
     both = []
-    for one in (made, log):
-        tilted = one + np.arange(len(one)) * near
+    for logs in (summed, log):
+        tilted = logs + np.arange(len(logs)) * near
         both.append(np.exp(tilted - tilted.max()))
     joined = np.convolve(*both)
-    kept = np.flatnonzero(joined > _TINY * joined.max())
-    first, last = int(kept[0]), int(kept[-1])
-    place = np.arange(first, last + 1)
+    possible = np.flatnonzero(joined > _TINY * joined.max())
+    first, last = int(possible[0]), int(possible[-1])
+    index = np.arange(first, last + 1)
     with np.errstate(divide="ignore"):
-        return start + first, np.log(joined[first : last + 1]) - place * near
+        return start + first, np.log(joined[first : last + 1]) - index * near
 
 
 def _turn(rising: Callable[[float], float]) -> float:
@@ -270,34 +273,37 @@ class Family:
     def level(self) -> float:
         """The largest p-value that is shown: it comes as the smallest of an audit without bias in
         at most 5 % of draws. No interval is shorter than one of 95 %."""
-        kept = [ALPHA]
-        for one in self.smallest:
-            allowed = int(ALPHA * (len(one) + 1)) - 1
-            kept.append(float(np.partition(one, allowed)[allowed]) * (1 - 2 * _ROUNDING)
+        levels = [ALPHA]
+        for p_values in self.smallest:
+            allowed = int(ALPHA * (len(p_values) + 1)) - 1
+            levels.append(float(np.partition(p_values, allowed)[allowed]) * (1 - 2 * _ROUNDING)
                         if allowed >= 0 else 0.0)  # fmt: skip
-        return min(kept)
+        return min(levels)
 
     def adjusted(self, p: float) -> float:
         """The p-value after correction for all tests of the family: at most 0.05 exactly where p is
         at most `level`."""
         reached = p * (1 + _ROUNDING)
-        found = [(1 + int((one <= reached).sum())) / (len(one) + 1) for one in self.smallest]
-        return float(min(1.0, max([p, *found])))
+        corrected = [
+            (1 + int((p_values <= reached).sum())) / (len(p_values) + 1)
+            for p_values in self.smallest
+        ]
+        return float(min(1.0, max([p, *corrected])))
 
-    def contrast(self, one: Selections) -> Contrast:
+    def contrast(self, group: Selections) -> Contrast:
         """Invert the test of a group at the level of the family."""
-        level, p = self.level, self.adjusted(one.p)
-        less, more = one.for_less, one.for_more
+        level, p = self.level, self.adjusted(group.p)
+        less, more = group.for_less, group.for_more
         high = less.chance.mean(less.chance.odds_up_to(less.selected, level / 2))
         low = more.chance.mean(more.chance.odds_from(more.selected, level / 2))
-        seen = one.seen
+        observed = group.seen
         ratios = _around(1.0, (more.ratio(low), less.ratio(high)), p)
         differences = _around(0.0, (more.difference(low), less.difference(high)), p)
         return Contrast(
-            ratio=seen.ratio(seen.selected),
+            ratio=observed.ratio(observed.selected),
             ratio_low=ratios[0],
             ratio_high=ratios[1],
-            difference=seen.difference(seen.selected),
+            difference=observed.difference(observed.selected),
             difference_low=differences[0],
             difference_high=differences[1],
             p=p,
@@ -312,14 +318,14 @@ def _around(null: float, ends: tuple[float, float], p: float) -> tuple[float, fl
     return (low, high) if p <= ALPHA else (min(low, null), max(high, null))
 
 
-def _detectable(one: Filling, level: float) -> float | None:
+def _detectable(filling: Filling, level: float) -> float | None:
     """The ratio under which a group is shown to be selected less often in 80 % of audits."""
-    below = np.cumsum(one.chance.weights())
-    shown = int(np.searchsorted(below, level / 2, side="right")) - 1
-    if shown < 0 or not 0 < one.expected < one.total:
+    below = np.cumsum(filling.chance.weights())
+    critical = int(np.searchsorted(below, level / 2, side="right")) - 1
+    if critical < 0 or not 0 < filling.expected < filling.total:
         return None
-    odds = one.chance.odds_up_to(one.chance.start + shown, POWER)
-    return one.ratio(one.chance.mean(odds))
+    odds = filling.chance.odds_up_to(filling.chance.start + critical, POWER)
+    return filling.ratio(filling.chance.mean(odds))
 
 
 class Grouped(NamedTuple):
@@ -332,13 +338,13 @@ class Grouped(NamedTuple):
 
 def smallest_p(groupings: Sequence[Grouped]) -> FloatArray:
     """The smallest p-value of each draw, over all groups and the chi-square of each grouping."""
-    found = []
-    for drawn, chances, expected in groupings:
+    p_values = []
+    for draws, chances, expected in groupings:
         for column, chance in enumerate(chances):
-            places = np.clip(drawn[:, column] - chance.start, 0, len(chance.log) - 1)
-            found.append(chance.two_sided()[places])
+            places = np.clip(draws[:, column] - chance.start, 0, len(chance.log) - 1)
+            p_values.append(chance.two_sided()[places])
         some = expected > 0
-        chi2 = ((drawn[:, some] - expected[some]) ** 2 / expected[some]).sum(axis=1)
+        chi2 = ((draws[:, some] - expected[some]) ** 2 / expected[some]).sum(axis=1)
         as_large = len(chi2) - np.searchsorted(np.sort(chi2), chi2 - _ROUNDING)
-        found.append(as_large / len(chi2))
-    return np.asarray(np.min(found, axis=0))
+        p_values.append(as_large / len(chi2))
+    return np.asarray(np.min(p_values, axis=0))

@@ -97,18 +97,18 @@ def anytime_mean(
     _check(small, large, w, within, of)
     limit = np.log(2 / (1 - open_share(confidence, "confidence")))
 
-    def refuted(seen: FloatArray, mean: float, ends: tuple[float, float]) -> bool:
-        return bool(log_wealth(seen, mean, within=ends, weights=w, of=of).max() >= limit)
+    def refuted(sample: FloatArray, mean: float, ends: tuple[float, float]) -> bool:
+        return bool(log_wealth(sample, mean, within=ends, weights=w, of=of).max() >= limit)
 
     mirrored = (-within[1], -within[0])
-    whole = np.array_equal(small, large)
+    complete = np.array_equal(small, large)
     if of is not None and w.sum() >= of * (1 - 1e-9):  # all were asked: nothing is left to bet on
         low, high = float(small @ w / w.sum()), float(large @ w / w.sum())
     else:
         low = _last(lambda mean: refuted(small, mean, within), *within)
         high = -_last(lambda mean: refuted(-large, mean, mirrored), *mirrored)
     return AnytimeInterval(
-        estimate=float(small @ w / w.sum()) if whole else None,
+        estimate=float(small @ w / w.sum()) if complete else None,
         low=low,
         high=high,
         confidence=confidence,
@@ -147,9 +147,9 @@ def log_wealth(
     gains = w * (x / np.maximum(rest, _ROUNDING) - 1)
     with np.errstate(divide="ignore"):  # who stakes all can lose all
         won = np.cumsum(np.log1p(_STAKES[:, None] * gains[..., None, :]), axis=-1)
-    found = np.logaddexp.reduce(won + np.log(_STARTS)[:, None], axis=-2)
-    found[rest < -_ROUNDING] = np.inf  # what is left cannot be so small: refuted
-    return np.asarray(found)
+    log_total = np.logaddexp.reduce(won + np.log(_STARTS)[:, None], axis=-2)
+    log_total[rest < -_ROUNDING] = np.inf  # what is left cannot be so small: refuted
+    return np.asarray(log_total)
 
 
 def _last(refuted: Callable[[float], bool], low: float, high: float) -> float:

@@ -35,9 +35,9 @@ def clustered_share(totals: ArrayLike, most: float = 1.0, confidence: float = 0.
     Range: within 0 to `most`. Undefined: no rows. Without spread the ends are those of
     `without_spread` for as many clusters as count; one cluster is one of those cases.
     """
-    found = _mean(totals, confidence)
-    low, high = _share_ends(_scaled(found, most), evenness(totals))
-    return replace(found, low=most * low, high=most * high)
+    mean = _mean(totals, confidence)
+    low, high = _share_ends(_scaled(mean, most), evenness(totals))
+    return replace(mean, low=most * low, high=most * high)
 
 
 def evenness(totals: ArrayLike) -> float:
@@ -66,7 +66,7 @@ def largest_ends(rows: ArrayLike, events: ArrayLike, missing: ArrayLike) -> Ends
     j-th event of a cluster, and on average by at most 2·u_g + m_g. Source: ours.
     More missing rows never lower an end. Range: 0 to 1. Undefined: no rows.
     """
-    n, seen, lost = (np.asarray(one, dtype=np.float64) for one in (rows, events, missing))
+    n, hits, lost = (np.asarray(column, dtype=np.float64) for column in (rows, events, missing))
     total, clusters = float(n.sum()), len(n)
     if not total:
         raise Undefined(NO_ROWS)
@@ -75,8 +75,8 @@ def largest_ends(rows: ArrayLike, events: ArrayLike, missing: ArrayLike) -> Ends
     number = np.arange(len(of)) - start + 1
     low = high = 0.0
     for k in range(len(of) + 1):
-        p = (float(seen.sum()) + k) / total
-        apart = seen - p * n
+        p = (float(hits.sum()) + k) / total
+        apart = hits - p * n
         now = float(apart @ apart)
         by_one = np.sort(2 * apart[of] + 2 * number - 1)[:k]
         at_most = np.sort((2 * apart + lost)[of])[len(of) - k :]
@@ -101,17 +101,17 @@ def clustered_balance(totals: ArrayLike, most: float = 1.0, confidence: float = 
     Source: Zou & Donner 2008 (the square-and-add of Newcombe 1998). Range: within ±`most`.
     Undefined: no rows. Without spread: as in `clustered_share`.
     """
-    found = _mean(totals, confidence)
-    if found.no_spread:
-        counted = _counted(found, evenness(totals))
-        low, high = without_spread(found.estimate, counted, (-most, most), confidence)
-        return replace(found, low=low, high=high)
+    mean = _mean(totals, confidence)
+    if mean.no_spread:
+        counted = _counted(mean, evenness(totals))
+        low, high = without_spread(mean.estimate, counted, (-most, most), confidence)
+        return replace(mean, low=low, high=high)
     n, y, x, size, size_x = np.asarray(totals, dtype=np.float64).reshape(-1, 5).T
     sides = [
         np.column_stack([n, side, x, side, size_x]) for side in ((size + y) / 2, (size - y) / 2)
     ]
     up, down = (_scaled(_mean(side, confidence), most) for side in sides)
-    se = found.se / most
+    se = mean.se / most
     both = 2 * up.se * down.se
     rho = (up.se**2 + down.se**2 - se**2) / both if both else 0.0
     even = evenness(totals)
@@ -119,7 +119,7 @@ def clustered_balance(totals: ArrayLike, most: float = 1.0, confidence: float = 
     value = up.estimate - down.estimate
     low = value - added(up.estimate - low_up, high_down - down.estimate, rho)
     high = value + added(high_up - up.estimate, down.estimate - low_down, rho)
-    return replace(found, low=most * max(-1.0, low), high=most * min(1.0, high))
+    return replace(mean, low=most * max(-1.0, low), high=most * min(1.0, high))
 
 
 def sum_of_shares(
@@ -132,20 +132,20 @@ def sum_of_shares(
     error of the sum. Source: Zou & Donner 2008. Range: any. Undefined: as
     `clusters.sum_of_ratios_from_totals`. Without spread: t, a point.
     """
-    found = sum_of_ratios_from_totals(parts, n, shift, confidence)
-    if found.no_spread:
-        return found
+    total = sum_of_ratios_from_totals(parts, n, shift, confidence)
+    if total.no_spread:
+        return total
     each = [(weight, _mean(totals, confidence)) for weight, totals in parts]
     even = [evenness(totals) for _, totals in parts]
-    errors = np.array([weight * one.se for weight, one in each])
+    errors = np.array([weight * mean.se for weight, mean in each])
     apart = float(errors.sum() ** 2 - errors @ errors)
-    rho = (found.se**2 - float(errors @ errors)) / apart if apart else 0.0
+    rho = (total.se**2 - float(errors @ errors)) / apart if apart else 0.0
     rho = min(1.0, max(-1.0, rho))
     ends = [
-        sorted(weight * end for end in _share_ends(one, part))
-        for (weight, one), part in zip(each, even, strict=True)
+        sorted(weight * end for end in _share_ends(mean, part))
+        for (weight, mean), part in zip(each, even, strict=True)
     ]
-    values = [weight * one.estimate for weight, one in each]
+    values = [weight * mean.estimate for weight, mean in each]
     down = np.array([value - low for value, (low, _) in zip(values, ends, strict=True)])
     up = np.array([high - value for value, (_, high) in zip(values, ends, strict=True)])
     signs = np.sign([weight for weight, _ in each])
@@ -153,7 +153,7 @@ def sum_of_shares(
         math.sqrt(max(float(d @ d + rho * ((signs * d).sum() ** 2 - d @ d)), 0.0))
         for d in (down, up)
     ]
-    return replace(found, low=found.estimate - reach[0], high=found.estimate + reach[1])
+    return replace(total, low=total.estimate - reach[0], high=total.estimate + reach[1])
 
 
 def without_spread(
@@ -181,30 +181,30 @@ def _mean(totals: ArrayLike, confidence: float) -> Interval:
     if not len(sums):
         raise Undefined(NO_ROWS)
     if len(sums) > 1:
-        found = ratio_from_totals(sums, confidence)
-        return found.with_df(max(1.0, _counted(found, evenness(sums)) - 1))
+        interval = ratio_from_totals(sums, confidence)
+        return interval.with_df(max(1.0, _counted(interval, evenness(sums)) - 1))
     n, y, x, _, _ = sums[0].tolist()
     return Interval(estimate=y / x, low=y / x, high=y / x, confidence=confidence, se=0.0, df=0,
                     p_two_sided=None, n=int(n), clusters=1)  # fmt: skip
 
 
-def _counted(found: Interval, even: float) -> float:
+def _counted(interval: Interval, even: float) -> float:
     """The number of clusters that count: one that was drawn always does."""
-    return max(1.0, even * found.clusters)
+    return max(1.0, even * interval.clusters)
 
 
-def _scaled(found: Interval, most: float) -> Interval:
-    return replace(found, estimate=found.estimate / most, se=found.se / most)
+def _scaled(interval: Interval, most: float) -> Interval:
+    return replace(interval, estimate=interval.estimate / most, se=interval.se / most)
 
 
-def _share_ends(found: Interval, even: float = 1.0) -> Ends:
+def _share_ends(interval: Interval, even: float = 1.0) -> Ends:
     """The ends of Korn and Graubard, of a share between 0 and 1 and rows of this evenness."""
-    p, beyond = found.estimate, (1 - found.confidence) / 2
-    if found.no_spread:
-        return without_spread(p, _counted(found, even), (0.0, 1.0), found.confidence)
-    rows = even * found.n
-    by_rows, by_clusters = (t_quantile(df, 1 - beyond) for df in (max(rows - 1, 1), found.df))
-    n = min(p * (1 - p) / found.se**2 * (by_rows / by_clusters) ** 2, rows)
+    p, beyond = interval.estimate, (1 - interval.confidence) / 2
+    if interval.no_spread:
+        return without_spread(p, _counted(interval, even), (0.0, 1.0), interval.confidence)
+    rows = even * interval.n
+    by_rows, by_clusters = (t_quantile(df, 1 - beyond) for df in (max(rows - 1, 1), interval.df))
+    n = min(p * (1 - p) / interval.se**2 * (by_rows / by_clusters) ** 2, rows)
     low = scipy.special.betaincinv(p * n, n - p * n + 1, beyond) if p > 0 else 0.0
     high = scipy.special.betaincinv(p * n + 1, n - p * n, 1 - beyond) if p < 1 else 1.0
     return float(low), float(high)

@@ -62,8 +62,8 @@ def lower_bounds(sums: ArrayLike, rows: ArrayLike, alpha: float) -> FloatArray:
         means = (totals[:, :-1] - slack) / np.where(size > 0, size, 1.0)
         parts.append(np.where(size > 0, means, -np.inf))
     means = np.concatenate(parts)
-    drawn = len(table) > ENUMERABLE
-    allowed = math.floor(alpha * (len(means) + drawn) + ROUNDING) - drawn
+    sampled = len(table) > ENUMERABLE
+    allowed = math.floor(alpha * (len(means) + sampled) + ROUNDING) - sampled
     if allowed < 0:
         return np.full(table.shape[1], -np.inf)
     return np.asarray(np.partition(means, allowed, axis=0)[allowed])
@@ -110,8 +110,8 @@ def p_above_zero(sums: ArrayLike) -> float:
 
 def p_two_sided(sums: ArrayLike) -> float:
     """Give the p-value of the mean being other than 0: twice the smaller one-sided one."""
-    one = np.asarray(sums, dtype=np.float64).reshape(-1)
-    return min(1.0, 2 * float(p_of_columns(np.column_stack([one, -one])).min()))
+    column = np.asarray(sums, dtype=np.float64).reshape(-1)
+    return min(1.0, 2 * float(p_of_columns(np.column_stack([column, -column])).min()))
 
 
 def least_p(clusters: int) -> float:

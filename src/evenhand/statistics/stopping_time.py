@@ -71,8 +71,8 @@ def stopping_time(
     for start in range(0, runs, at_once):
         values = _drawn(rng, effect, sd, (min(at_once, runs - start), clusters), rule.ends)
         parts.append(np.column_stack([*stopped(values, rule), _fixed(values, rule)]))
-    asked, passed, failed, fixed = np.concatenate(parts).mean(axis=0).tolist()
-    return StoppingTime(effect=effect, clusters=asked, of_clusters=clusters, passed=passed,
+    mean_clusters, passed, failed, fixed = np.concatenate(parts).mean(axis=0).tolist()
+    return StoppingTime(effect=effect, clusters=mean_clusters, of_clusters=clusters, passed=passed,
                         failed=failed, fixed=fixed, runs=runs)  # fmt: skip
 
 
@@ -107,9 +107,9 @@ def _fixed(values: FloatArray, rule: Rule) -> _Bools:
     """Say of each row whether t over all of its clusters decides it."""
     size = values.shape[1]
     mean, se = values.mean(axis=1), values.std(axis=1, ddof=1) / math.sqrt(size)
-    kept = mean + t_quantile(size - 1, 1 - rule.pass_error) * se <= rule.margin
+    within = mean + t_quantile(size - 1, 1 - rule.pass_error) * se <= rule.margin
     worse = mean - t_quantile(size - 1, 1 - rule.fail_error) * se > 0
-    return np.asarray(kept | worse)
+    return np.asarray(within | worse)
 
 
 def _drawn(

@@ -56,12 +56,12 @@ def chi_square(table: Table, *, yates: bool = False) -> ChiSquare:
     if yates and cells.shape != (2, 2):
         raise UserError("Yates' correction is for 2 × 2 tables only")
     plain = scipy.stats.chi2_contingency(cells, correction=False)
-    shown = scipy.stats.chi2_contingency(cells, correction=True) if yates else plain
+    reported = scipy.stats.chi2_contingency(cells, correction=True) if yates else plain
     n, least = int(cells.sum()), min(cells.shape) - 1
     return ChiSquare(
-        chi2=float(shown.statistic),
-        df=int(shown.dof),
-        p_value=float(shown.pvalue),
+        chi2=float(reported.statistic),
+        df=int(reported.dof),
+        p_value=float(reported.pvalue),
         n=n,
         cramers_v=math.sqrt(float(plain.statistic) / (n * least)),
         cramers_v_corrected=_corrected_v(float(plain.statistic) / n, n, cells.shape),
@@ -69,17 +69,6 @@ def chi_square(table: Table, *, yates: bool = False) -> ChiSquare:
         dropped=dropped,
         yates=yates,
     )
-
-
-def odds_ratio(table: Table) -> float:
-    """(a·d)/(b·c) of [[a, b], [c, d]]. Source: Cornfield 1951. Range: from 0.
-
-    Undefined: b·c = 0, infinite or 0/0.
-    """
-    (a, b), (c, d) = _two_by_two(table).tolist()
-    if b * c == 0:
-        raise Undefined("an empty cell in the denominator of the odds ratio")
-    return float(a * d / (b * c))
 
 
 def fisher_p(table: Table) -> float:
@@ -125,10 +114,10 @@ def friedman(scores: Sequence[Sequence[float]] | ArrayLike) -> Friedman:
 
 
 def _without_empty(cells: IntArray) -> tuple[IntArray, int]:
-    kept = cells[cells.any(axis=1)][:, cells.any(axis=0)]
-    if min(kept.shape) < 2:
+    filled = cells[cells.any(axis=1)][:, cells.any(axis=0)]
+    if min(filled.shape) < 2:
         raise Undefined("fewer than two rows or columns have any observation")
-    return kept, sum(cells.shape) - sum(kept.shape)
+    return filled, sum(cells.shape) - sum(filled.shape)
 
 
 def _corrected_v(phi2: float, n: int, shape: tuple[int, ...]) -> float | None:
@@ -150,6 +139,6 @@ def _two_by_two(table: Table) -> IntArray:
 def _ranks(blocks: FloatArray) -> FloatArray:
     """Rank within each row, ties averaged. scipy.stats has it, at two seconds of loading for a
     command that needs nothing else of it."""
-    others, own = blocks[:, None, :], blocks[:, :, None]
-    below, equal = (others < own).sum(axis=2), (others == own).sum(axis=2)
+    others, values = blocks[:, None, :], blocks[:, :, None]
+    below, equal = (others < values).sum(axis=2), (others == values).sum(axis=2)
     return np.asarray(below + (equal + 1) / 2, dtype=np.float64)

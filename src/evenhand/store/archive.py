@@ -43,10 +43,10 @@ def allowed(name: str) -> bool:
 
 def names_in(folder: Path) -> list[str]:
     """List the plain files below a folder in order, by names with forward slashes."""
-    found = []
-    for place, _, files in os.walk(folder):
-        found += [Path(place, name).relative_to(folder).as_posix() for name in files]
-    return sorted(found)
+    names = []
+    for directory, _, files in os.walk(folder):
+        names += [Path(directory, name).relative_to(folder).as_posix() for name in files]
+    return sorted(names)
 
 
 def write(path: Path, folder: Path) -> None:
@@ -137,15 +137,15 @@ def _look_at(entries: list[zipfile.ZipInfo], size: int) -> None:
 def _unfit(names: Sequence[str]) -> Iterator[str]:
     """Say which names cannot be in one archive, for writing and reading alike: on some disks two
     that differ by case are one."""
-    seen: set[str] = set()
+    lowered: set[str] = set()
     for name in names:
         if not allowed(name):
             yield f"the file {name!r} has a name that could lead elsewhere"
-        if name.lower() in seen:
+        if name.lower() in lowered:
             yield f"the file {name!r} is there twice, by the same name or one that differs by case"
-        seen.add(name.lower())
-    for name in seen:  # a file where another has its folder
-        if any(str(above) in seen for above in Path(name).parents):
+        lowered.add(name.lower())
+    for name in lowered:  # a file where another has its folder
+        if any(str(above) in lowered for above in Path(name).parents):
             yield f"the file {name!r} is within another"
 
 

@@ -33,63 +33,73 @@ class Told(NamedTuple):
 def told_apart(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Told, ...]:
     """Name each setting that differs between the parts of two records, with both values."""
     return tuple(
-        Told(str(one.path[0]), _label(one.path), *map(_shown, _values(one)))
-        for one in _told(_between(before, after))
+        Told(str(difference.path[0]), _label(difference.path), *map(_shown, _values(difference)))
+        for difference in _told(_between(before, after))
     )
 
 
-def refuse(found: Mapping[str, Any], planned: Mapping[str, Any], where: str) -> None:
+def refuse(existing: Mapping[str, Any], planned: Mapping[str, Any], where: str) -> None:
     """Refuse to resume a folder whose record differs from what a command planned."""
-    differences = _told(_between(found, planned))
+    differences = _told(_between(existing, planned))
     if not differences:
         return
-    told = [(_label(one.path), *map(_shown, _values(one))) for one in differences]
-    there = ", ".join(f"{label} {found}" for label, found, _ in told)
-    here = ", ".join(f"{label} {planned}" for label, _, planned in told)
-    if len(told) == 1:
-        here = told[0][2]
+    labelled = [
+        (_label(difference.path), *map(_shown, _values(difference))) for difference in differences
+    ]
+    there = ", ".join(f"{label} {existing}" for label, existing, _ in labelled)
+    here = ", ".join(f"{label} {planned}" for label, _, planned in labelled)
+    if len(labelled) == 1:
+        here = labelled[0][2]
     raise UserError(
         f"{where} was made with {there}; this command has {here}. "
         "Give --out a new folder, or repeat the command that made this one"
     )
 
 
-def _between(found: Any, planned: Any, path: tuple[str, ...] = ()) -> list[Difference]:
+def _between(existing: Any, planned: Any, path: tuple[str, ...] = ()) -> list[Difference]:
     """List the single values that differ, however deep they lie."""
-    if isinstance(found, Mapping) and isinstance(planned, Mapping):
-        names = dict.fromkeys((*found, *planned))
+    if isinstance(existing, Mapping) and isinstance(planned, Mapping):
+        names = dict.fromkeys((*existing, *planned))
         return [
             difference
             for name in names
             for difference in _between(
-                found.get(name, _NOT_THERE), planned.get(name, _NOT_THERE), (*path, name)
+                existing.get(name, _NOT_THERE), planned.get(name, _NOT_THERE), (*path, name)
             )
         ]
-    return [] if found == planned else [Difference(path, found, planned)]
+    return [] if existing == planned else [Difference(path, existing, planned)]
 
 
 def _told(differences: Sequence[Difference]) -> list[Difference]:
     """Leave out those that only follow from another one: another method or wording has other
     prompts. One that both have, in two versions, is said."""
-    paths = [one.path for one in differences]
+    paths = [difference.path for difference in differences]
     other_method = ("method", "name") in paths
     prompts = [path[1].partition("@")[0] for path in paths if path[0] == "prompts"]
     other_words = ("method", "settings", "wording") in paths
     other_sample = any(path[:2] == ("source", "sampling") for path in paths)
     return [
-        one
-        for one in differences
-        if not (other_method and one.path[0] in ("method", "prompts") and one.path[-1] != "name")
-        and not (other_words and _is_lone(one, prompts))
-        and not (other_sample and one.path[0] == "source" and one.path[1] in _FOLLOWS_FROM_SAMPLE)
+        difference
+        for difference in differences
+        if not (
+            other_method
+            and difference.path[0] in ("method", "prompts")
+            and difference.path[-1] != "name"
+        )
+        and not (other_words and _is_lone(difference, prompts))
+        and not (
+            other_sample
+            and difference.path[0] == "source"
+            and difference.path[1] in _FOLLOWS_FROM_SAMPLE
+        )
     ]
 
 
-def _is_lone(one: Difference, prompts: Sequence[str]) -> bool:
+def _is_lone(difference: Difference, prompts: Sequence[str]) -> bool:
     """Whether it is a prompt that one side alone has, in any version."""
-    if one.path[0] != "prompts" or _NOT_THERE not in (one.found, one.planned):
+    if difference.path[0] != "prompts" or _NOT_THERE not in (difference.found, difference.planned):
         return False
-    return prompts.count(one.path[1].partition("@")[0]) == 1
+    return prompts.count(difference.path[1].partition("@")[0]) == 1
 
 
 def _label(path: tuple[str, ...]) -> str:
@@ -114,13 +124,13 @@ def _label(path: tuple[str, ...]) -> str:
             return " ".join(path)
 
 
-def _values(one: Difference) -> tuple[Any, Any]:
+def _values(difference: Difference) -> tuple[Any, Any]:
     """Give both values; of a system prompt, as it is shown."""
-    values = one.found, one.planned
-    if one.path[-1] != "system":
+    values = difference.found, difference.planned
+    if difference.path[-1] != "system":
         return values
-    found, planned = (shown_prompt(v) if isinstance(v, str) else v for v in values)
-    return found, planned
+    existing, planned = (shown_prompt(v) if isinstance(v, str) else v for v in values)
+    return existing, planned
 
 
 def shown_prompt(text: str) -> str:

@@ -123,10 +123,10 @@ class LocalFolder:
     def names(self, folder: str) -> list[str]:
         try:
             with os.scandir(self._at(f"{folder}/*").parent) as entries:
-                found = [entry.name for entry in entries if not entry.name.startswith(".")]
+                filenames = [entry.name for entry in entries if not entry.name.startswith(".")]
         except FileNotFoundError:
             return []
-        return [f"{folder}/{name}" for name in sorted(found)]
+        return [f"{folder}/{name}" for name in sorted(filenames)]
 
     def create(self, name: str, data: bytes) -> None:
         """Write the bytes to a hidden name, have them reach the disk, and link them to the real
@@ -158,10 +158,10 @@ class LocalFolder:
 
         A take-over puts a lock of its own in the place of the one that is held.
         """
-        place = self._at("lock")
+        lock_path = self._at("lock")
         with _disk_errors("lock"):
             plain_files.make_folder(self._path, self._path)
-            ours = plain_files.hidden_beside(place) if take_over else place
+            ours = plain_files.hidden_beside(lock_path) if take_over else lock_path
             descriptor = plain_files.open_plain(ours, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -172,7 +172,7 @@ class LocalFolder:
         try:
             with _disk_errors("lock"):
                 if take_over:
-                    os.replace(ours, place)
+                    os.replace(ours, lock_path)
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
         except StoreError:

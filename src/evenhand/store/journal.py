@@ -54,9 +54,9 @@ class Journal:
         self._count += 1
         self._open()
         self._old.append(old_file)
-        kept = b"".join(_framed(_TURN, line) for line in carried)
-        if kept:
-            self._file.write(kept)
+        frames = b"".join(_framed(_TURN, line) for line in carried)
+        if frames:
+            self._file.write(frames)
         return old_name
 
     def flush(self) -> None:
@@ -99,27 +99,27 @@ class Recovered:
         self._finished: dict[int, tuple[bytes, list[bytes]]] = {}
 
     @classmethod
-    def read(cls, folder: Folder, wanted: Callable[[str], bool]) -> "Recovered":
+    def read(cls, folder: Folder, matches: Callable[[str], bool]) -> "Recovered":
         """Read the journals with a wanted name."""
-        found = cls()
+        recovered = cls()
         try:
-            for name in filter(wanted, names(folder)):
-                found.files.append(name)
-                found._take(folder.read(name))
+            for name in filter(matches, names(folder)):
+                recovered.files.append(name)
+                recovered._take(folder.read(name))
         except FileNotFoundError:  # whoever removed it has committed it or copied it: look again
-            return cls.read(folder, wanted)
-        return found
+            return cls.read(folder, matches)
+        return recovered
 
-    def sorted_out(self, wanted: Callable[[int], bool]) -> tuple[Pending, Turns]:
+    def sorted_out(self, selects: Callable[[int], bool]) -> tuple[Pending, Turns]:
         """Sort the wanted positions into items that were finished, and the turns of those that were
         not."""
         finished = Pending()
-        for position in sorted(filter(wanted, self._finished)):
+        for position in sorted(filter(selects, self._finished)):
             finished.add(*self._finished[position])
         return finished, {
             position: turns
             for position, turns in sorted(self.turns.items())
-            if wanted(position) and position not in self._finished
+            if selects(position) and position not in self._finished
         }
 
     def _take(self, data: bytes) -> None:
@@ -141,11 +141,11 @@ class Recovered:
             except (ValueError, KeyError, TypeError):
                 damaged += 1
         for position, (calls, line) in results.items():
-            own = turns.get(position, {})
-            if len(own) >= calls and not damaged:
-                self._finished[position] = line, list(own.values())
-        for position, own in turns.items():
-            self.turns.setdefault(position, {}).update(own)
+            item_turns = turns.get(position, {})
+            if len(item_turns) >= calls and not damaged:
+                self._finished[position] = line, list(item_turns.values())
+        for position, item_turns in turns.items():
+            self.turns.setdefault(position, {}).update(item_turns)
         self.damaged += damaged
 
 

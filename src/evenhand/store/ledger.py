@@ -120,13 +120,13 @@ class Positions:
 
 def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
     """Give sorted half-open ranges that cover exactly these positions."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for position in sorted(positions):
-        if found and found[-1][1] == position:
-            found[-1] = (found[-1][0], position + 1)
+        if spans and spans[-1][1] == position:
+            spans[-1] = (spans[-1][0], position + 1)
         else:
-            found.append((position, position + 1))
-    return tuple(found)
+            spans.append((position, position + 1))
+    return tuple(spans)
 
 
 def entries(folder: Folder) -> Iterator[Entry]:
@@ -172,17 +172,21 @@ def has_ended(folder: Folder) -> bool:
     return bool(last and last[0].ended)
 
 
-def compact(folder: Folder, found: ledger_files.Listing) -> None:
+def compact(folder: Folder, listing: ledger_files.Listing) -> None:
     """Put closed stretches of entries together, and remove the small files that hold the same. A
     process that dies at any point of it, or a second one that does it too, changes nothing; what
     was left undone is done the next time."""
-    _remove_but_openings(folder, ledger_files.read(folder, found.covered))
-    for singles in found.closed(COMPACTED):
-        held = [(one, data) for one, data in ledger_files.read(folder, singles) if data is not None]
+    _remove_but_openings(folder, ledger_files.read(folder, listing.covered))
+    for singles in listing.closed(COMPACTED):
+        held = [
+            (stretch, data)
+            for stretch, data in ledger_files.read(folder, singles)
+            if data is not None
+        ]
         if len(held) < len(singles):  # another process has done it meanwhile
             return
-        for one, data in held:
-            _entry(folder, one.first, one.name, data)
+        for stretch, data in held:
+            _entry(folder, stretch.first, stretch.name, data)
         if not ledger_files.put_together(folder, held):
             return
         _remove_but_openings(folder, held)
@@ -200,11 +204,11 @@ class LedgerWriter:
         self._append(
             Entry(slot=next_slot, token=next_slot, opened_by=opened_by, run_sha256=run_sha256)
         )
-        found = ledger_files.listing(folder)
+        listing = ledger_files.listing(folder)
         # Its number may have been taken, compacted and removed since the ledger was read.
-        if any(one.holds(next_slot) and not one.is_single for one in found.chosen):
+        if any(stretch.holds(next_slot) and not stretch.is_single for stretch in listing.chosen):
             raise self._fenced()
-        compact(folder, found)
+        compact(folder, listing)
 
     def commit(self, part: Part) -> None:
         self._append(Entry(slot=self._slot, token=self.token, part=part))
@@ -243,7 +247,9 @@ def _run_sha256(folder: Folder) -> str:
 def _remove_but_openings(
     folder: Folder, held: Iterable[tuple[ledger_files.Stretch, bytes | None]]
 ) -> None:
-    spent = [one.name for one, data in held if data is not None and _is_spent(data, one.name)]
+    spent = [
+        stretch.name for stretch, data in held if data is not None and _is_spent(data, stretch.name)
+    ]
     if spent:
         with contextlib.suppress(StoreError):  # they hold nothing new, and go the next time
             folder.remove(*spent)

@@ -47,11 +47,11 @@ class Listing:
     def closed(self, size: int) -> list[list[Stretch]]:
         """Give the small files that can be put together, so many at a time. Where a stretch begins
         does not depend on who looks, so that two processes make the same one."""
-        found: dict[int, list[Stretch]] = {}
+        groups: dict[int, list[Stretch]] = {}
         for stretch in self.chosen:
             if stretch.is_single:
-                found.setdefault(stretch.first // size, []).append(stretch)
-        return [singles for singles in found.values() if len(singles) == size]
+                groups.setdefault(stretch.first // size, []).append(stretch)
+        return [singles for singles in groups.values() if len(singles) == size]
 
 
 def entry_name(slot: int) -> str:
@@ -63,9 +63,9 @@ def listing(folder: Folder) -> Listing:
     gap is one only if it is still there in the next."""
     missing = None
     while True:
-        found, gap = _in_order(folder.root, folder.names(_FOLDER))
+        ordered, gap = _in_order(folder.root, folder.names(_FOLDER))
         if gap is None:
-            return found
+            return ordered
         if gap == missing:
             raise _missing(folder, gap)
         missing = gap
@@ -115,28 +115,30 @@ def put_together(folder: Folder, singles: Sequence[tuple[Stretch, bytes]]) -> bo
     a process finds that was taken over long ago."""
     first, last = singles[0][0].first, singles[-1][0].last
     name = f"{_FOLDER}/compact-{first:08d}-{last:08d}.jsonl"
-    whole = b"\n".join(data for _, data in singles)
+    content = b"\n".join(data for _, data in singles)
     try:
-        folder.create(name, whole)
+        folder.create(name, content)
     except FileExistsError:
-        return folder.read(name) == whole
+        return folder.read(name) == content
     return True
 
 
 def _in_order(root: str, names: Sequence[str]) -> tuple[Listing, int | None]:
     """Lay the files end to end, and give the first number that is missing before others."""
-    found = Listing([], [])
+    ordered = Listing([], [])
     slot = 0
     stretches = [_stretch(root, name) for name in names]
-    for stretch in sorted(stretches, key=lambda one: (one.first, -one.last, one.is_single)):
+    for stretch in sorted(
+        stretches, key=lambda candidate: (candidate.first, -candidate.last, candidate.is_single)
+    ):
         if stretch.first == slot:
-            found.chosen.append(stretch)
+            ordered.chosen.append(stretch)
             slot = stretch.last + 1
         elif stretch.last < slot:
-            found.covered.append(stretch)
+            ordered.covered.append(stretch)
         else:
-            return found, slot
-    return found, None
+            return ordered, slot
+    return ordered, None
 
 
 def _stretch(root: str, name: str) -> Stretch:
@@ -152,10 +154,10 @@ def _stretch(root: str, name: str) -> Stretch:
 def _split(folder: Folder, stretch: Stretch, data: bytes) -> list[bytes]:
     if stretch.is_single:
         return [data]
-    found = data.split(b"\n")
-    if len(found) != stretch.last - stretch.first + 1:
+    entries = data.split(b"\n")
+    if len(entries) != stretch.last - stretch.first + 1:
         raise CorruptRun(f"{folder.root}/{stretch.name} does not hold the entries that it names")
-    return found
+    return entries
 
 
 def _missing(folder: Folder, slot: int) -> CorruptRun:

@@ -48,16 +48,16 @@ class OldLikelihoods:
         try:
             self._record = orjson.loads(self._folder.read(RECORD))
             if self._record["format"] != _FORMAT:
-                found = self._record["format"]
-                raise UnknownFormat(f"{location} has format {found}, not {_FORMAT}")
+                version = self._record["format"]
+                raise UnknownFormat(f"{location} has format {version}, not {_FORMAT}")
             self.sets: dict[str, dict[str, Any]] = self._record["sets"]
         except (orjson.JSONDecodeError, KeyError, TypeError):
             raise CorruptRun(f"{location}/{RECORD} is not a record of a run") from None
 
     @property
     def model(self) -> str | None:
-        found: str | None = self._record["model"].get("model")
-        return found
+        name: str | None = self._record["model"].get("model")
+        return name
 
     @property
     def created(self) -> str:
@@ -117,8 +117,8 @@ class OldLikelihoodRun(RunReader):
     def totals(self) -> Totals:
         failed = Counter(self._results["reason"].drop_nulls())
         answered = len(self._results) - failed.total()
-        told = {"answered", "failed", "outcomes"}
-        nothing = {field.name: 0 for field in fields(Totals) if field.name not in told}
+        computed = {"answered", "failed", "outcomes"}
+        nothing = {field.name: 0 for field in fields(Totals) if field.name not in computed}
         return Totals(answered=answered, failed=dict(failed), outcomes={}, **nothing)
 
 
@@ -134,9 +134,9 @@ def _results(rows: pl.DataFrame, options: Sequence[str]) -> pl.DataFrame:
         for position, item in enumerate(items)
     ]
     _, table = tables.to_parquet(lines, tables.RESULTS)
-    found = pl.from_arrow(table)
-    assert isinstance(found, pl.DataFrame)
-    return found
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
 
 
 def _event(position: int, rows: list[dict[str, Any]], options: Sequence[str]) -> Event:

@@ -56,8 +56,8 @@ class ObjectFolder:
         chunks = self._chunks(name)
         if not chunks:
             raise FileNotFoundError(name)
-        found = self._do(name, lambda fs, path: fs.cat([f"{path}{end}" for end in chunks]))
-        return b"".join(found[path] for path in sorted(found))
+        contents = self._do(name, lambda fs, path: fs.cat([f"{path}{end}" for end in chunks]))
+        return b"".join(contents[path] for path in sorted(contents))
 
     def exists(self, name: str) -> bool:
         try:
@@ -67,8 +67,8 @@ class ObjectFolder:
         return True
 
     def names(self, folder: str) -> list[str]:
-        found = (name for name in self._objects(folder) if not name.endswith(".log"))
-        return sorted({_CHUNK.sub(r"\1", name) for name in found})  # a .log is in chunks alone
+        files = (name for name in self._objects(folder) if not name.endswith(".log"))
+        return sorted({_CHUNK.sub(r"\1", name) for name in files})  # a .log is in chunks alone
 
     def create(self, name: str, data: bytes) -> None:
         """Write by a PUT that fails if there is such an object.
@@ -82,9 +82,9 @@ class ObjectFolder:
                 return self._put_new(name, data)
             except (FileExistsError, _Unanswered) as error:
                 failure = str(error)
-            found = self._found(name)
-            if found is not None:
-                if found == data:
+            stored = self._found(name)
+            if stored is not None:
+                if stored == data:
                     return None
                 raise FileExistsError(name)
             time.sleep(0.2 * 2**attempt)
@@ -97,14 +97,14 @@ class ObjectFolder:
         return ObjectAppender(self, name)
 
     def remove(self, *names: str) -> None:
-        found = []
+        paths = []
         for name in names:
             ends = self._chunks(name) if name.endswith(".log") else [""]
-            found += [f"{name}{end}" for end in ends]
-        if found:
+            paths += [f"{name}{end}" for end in ends]
+        if paths:
             with contextlib.suppress(FileNotFoundError):
                 self._do(
-                    names[0], lambda fs, _: fs.rm([f"{self._open()[1]}/{one}" for one in found])
+                    names[0], lambda fs, _: fs.rm([f"{self._open()[1]}/{path}" for path in paths])
                 )
 
     def lock(self, *, take_over: bool = False) -> "ObjectFolder":
@@ -149,20 +149,20 @@ class ObjectFolder:
     def _chunks(self, name: str) -> list[str]:
         """List how the names of the objects end that an appended file is made of, in order."""
         return sorted(
-            found.removeprefix(name)
-            for found in self._objects(name.rpartition("/")[0])
-            if _CHUNK.sub(r"\1", found) == name != found  # any other is not ours to remove
+            entry.removeprefix(name)
+            for entry in self._objects(name.rpartition("/")[0])
+            if _CHUNK.sub(r"\1", entry) == name != entry  # any other is not ours to remove
         )
 
     def _objects(self, folder: str) -> list[str]:
         def listed(fs: Any, path: str) -> list[str]:
-            return [found["name"] for found in fs.ls(path, detail=True) if found["type"] == "file"]
+            return [entry["name"] for entry in fs.ls(path, detail=True) if entry["type"] == "file"]
 
         try:
-            found = self._do(folder, listed)
+            names = self._do(folder, listed)
         except FileNotFoundError:
             return []
-        return sorted(f"{folder}/{name.rpartition('/')[2]}" for name in found)
+        return sorted(f"{folder}/{name.rpartition('/')[2]}" for name in names)
 
     def _found(self, name: str) -> bytes | None:
         try:
@@ -188,9 +188,9 @@ class ObjectFolder:
         while True:
             try:
                 fs.invalidate_cache()  # others write here too
-                found = act(fs, f"{root}/{name}")
+                result = act(fs, f"{root}/{name}")
                 self._reached = True
-                return found
+                return result
             except Exception as error:
                 if isinstance(error, FileNotFoundError) and not writing:
                     self._reached = True

@@ -93,6 +93,6 @@ def _agreed_record(folder: Folder, planned: RunRecord) -> RunRecord:
 
 
 def _refuse_other_run(folder: Folder, planned: RunRecord) -> RunRecord:
-    found = RunRecord.from_bytes(folder.read("run.json"), folder.root)
-    refuse_other_run(planned, found, folder.root)
-    return found
+    existing = RunRecord.from_bytes(folder.read("run.json"), folder.root)
+    refuse_other_run(planned, existing, folder.root)
+    return existing

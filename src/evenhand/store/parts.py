@@ -62,7 +62,7 @@ def _part(results_file: ledger.File, turns_file: ledger.File, results: pa.Table)
     if len(set(positions)) != len(positions):
         raise CorruptRun(f"{results_file.name} would hold an item twice")
     reasons = Counter(reason for reason in results.column("reason").to_pylist() if reason)
-    outcomes = Counter(one for one in results.column("outcome").to_pylist() if one)
+    outcomes = Counter(outcome for outcome in results.column("outcome").to_pylist() if outcome)
     prompt_tokens = results.column("prompt_tokens")
     return ledger.Part(
         results=results_file,

@@ -54,9 +54,9 @@ def open_plain(path: Path, flags: int) -> int:
         if error.errno in _NO_PLAIN_FILE:
             raise _no_plain_file(path) from None
         raise
-    found = os.fstat(descriptor)
+    status = os.fstat(descriptor)
     writes = flags & (os.O_WRONLY | os.O_RDWR)
-    if not stat.S_ISREG(found.st_mode) or (writes and found.st_nlink > 1):
+    if not stat.S_ISREG(status.st_mode) or (writes and status.st_nlink > 1):
         os.close(descriptor)
         raise _no_plain_file(path)
     return descriptor

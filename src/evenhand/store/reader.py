@@ -66,7 +66,7 @@ class RunReader:
         failed: Counter[str] = Counter()
         sums: Counter[str] = Counter()
         outcomes: Counter[str] = Counter()
-        names = [one.name for one in fields(Totals) if one.name not in ("failed", "outcomes")]
+        names = [field.name for field in fields(Totals) if field.name not in ("failed", "outcomes")]
         for part in ledger.parts(self._folder):
             failed.update(part.failed)
             outcomes.update(part.outcomes)
@@ -113,8 +113,8 @@ class RunReader:
 
         empty = pl.DataFrame(schema=_schema("results"))
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = list(pool.map(from_one, ledger.parts(self._folder)))
-        return pl.concat([pick(empty.select(columns)), *found]).sort("position")
+            frames = list(pool.map(from_one, ledger.parts(self._folder)))
+        return pl.concat([pick(empty.select(columns)), *frames]).sort("position")
 
     def results(self) -> pl.LazyFrame:
         """Give one row per item, in plan order."""

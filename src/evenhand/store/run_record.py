@@ -48,9 +48,9 @@ class RunRecord(BaseModel):
         shared = [role for role in self.cast if role in other.cast]
         roles = [role for role in shared if role != "default"] or shared
         ours, theirs = (
-            {name: getattr(one, name) for name in _COMPARED}
-            | {"cast": {role: _who(one.cast[role]) for role in roles}}
-            for one in (self, other)
+            {name: getattr(record, name) for name in _COMPARED}
+            | {"cast": {role: _who(record.cast[role]) for role in roles}}
+            for record in (self, other)
         )
         return told_apart(ours, theirs)
 
@@ -60,7 +60,8 @@ class RunRecord(BaseModel):
         that they lack was played by the default model, one more was never asked."""
         default = other.cast.get("default")
         return all(
-            _who(other.cast.get(role, default)) == _who(said) for role, said in self.cast.items()
+            _who(other.cast.get(role, default)) == _who(player)
+            for role, player in self.cast.items()
         )
 
     def to_bytes(self) -> bytes:
@@ -86,12 +87,12 @@ class RunRecord(BaseModel):
         """Whether the record holds what every reader of a run asks for. No ledger vouches for it
         before the first entry."""
         items = self.source.get("items", -1)  # None is said, not left out
-        named = (self.method.get("name"), self.source.get("kind"))
+        identifiers = (self.method.get("name"), self.source.get("kind"))
         inner = (self.method.get("settings"), self.cast.get("default"))
         return (
             (items is None or (type(items) is int and items >= 0))
-            and all(isinstance(name, str) for name in named)
-            and all(isinstance(one, dict) for one in inner)
+            and all(isinstance(name, str) for name in identifiers)
+            and all(isinstance(mapping, dict) for mapping in inner)
         )
 
     @classmethod
@@ -117,10 +118,10 @@ class RunRecord(BaseModel):
 def versions(parts: Iterable[tuple[registry.Group, str]] = ()) -> dict[str, str]:
     """List the versions of what made a run, with the other packages that its parts come from."""
     packages = ("evenhand", "aiohttp", "orjson", "polars", "pyarrow", "pydantic")
-    found = {package: _version(package) for package in packages}
+    installed = {package: _version(package) for package in packages}
     others = filter(None, (registry.distribution_of(*part) for part in parts))
     made_by = {"python": platform.python_version(), "platform": platform.platform()}
-    return {**made_by, **found, **dict(others)}
+    return {**made_by, **installed, **dict(others)}
 
 
 @cache
@@ -134,13 +135,13 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def refuse_other_run(planned: RunRecord, found: RunRecord, where: str) -> None:
+def refuse_other_run(planned: RunRecord, existing: RunRecord, where: str) -> None:
     """Refuse to resume a folder by another plan than the one that made it."""
-    different = planned.differences(found)
-    there = {name: getattr(found, name) for name in different}
+    different = planned.differences(existing)
+    there = {name: getattr(existing, name) for name in different}
     if "cast" in there:  # only the roles that this plan asks
-        default = found.cast.get("default")
-        there["cast"] = {role: found.cast.get(role, default) for role in planned.cast}
+        default = existing.cast.get("default")
+        there["cast"] = {role: existing.cast.get(role, default) for role in planned.cast}
     refuse(there, {name: getattr(planned, name) for name in different}, where)
 
 

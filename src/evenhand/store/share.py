@@ -43,15 +43,17 @@ class ShareWriter:
         token: int,
         first: int,
         stop: int,
-        wanted: Collection[int] | None = None,
+        positions: Collection[int] | None = None,
     ) -> None:
         self._folder = folder
         self._name = _stem(token, first, stop)
-        found = Recovered.read(folder, lambda name: _overlaps(_range(name), first, stop))
-        self._recovered = tuple(name for name in found.files if _within(_range(name), first, stop))
-        wanted = wanted or range(first, stop)
+        recovered = Recovered.read(folder, lambda name: _overlaps(_range(name), first, stop))
+        self._recovered = tuple(
+            name for name in recovered.files if _within(_range(name), first, stop)
+        )
+        positions = positions or range(first, stop)
         # A journal may hold more: items that a share handed in half done has committed.
-        self._pending, unfinished = found.sorted_out(wanted.__contains__)
+        self._pending, unfinished = recovered.sorted_out(positions.__contains__)
         self.finished = frozenset(orjson.loads(line)["position"] for line in self._pending.results)
         self.tape = JournalTape(unfinished)
         self._open_turns: dict[int, list[bytes]] = {}
@@ -83,8 +85,8 @@ class ShareWriter:
 def adopt_journals(run: OpenedRun) -> None:
     """Make what a run in one process left behind findable by share: the finished items are entered,
     the turns of the others go to a journal with a range in its name."""
-    found = Recovered.read(run.folder, lambda name: _range(name) is None)
-    finished, unfinished = found.sorted_out(run.is_left)
+    recovered = Recovered.read(run.folder, lambda name: _range(name) is None)
+    finished, unfinished = recovered.sorted_out(run.is_left)
     if finished.results:
         run.commit(write_part(run.folder, f"part-{run.token:08d}-adopted", finished))
     if unfinished:
@@ -96,7 +98,7 @@ def adopt_journals(run: OpenedRun) -> None:
         adopted.flush()  # before those are removed that it is made from
         adopted.close()
     run.refuse_if_fenced()
-    for name in found.files:
+    for name in recovered.files:
         run.folder.remove(name)
 
 
@@ -123,8 +125,8 @@ def _stem(token: int, first: int, stop: int) -> str:
 
 
 def _range(name: str) -> tuple[int, int] | None:
-    found = _RANGE.search(name)
-    return (int(found[1]), int(found[2])) if found else None
+    match = _RANGE.search(name)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def _overlaps(span: tuple[int, int] | None, first: int, stop: int) -> bool:

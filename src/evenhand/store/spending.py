@@ -66,25 +66,25 @@ def billed_tokens(turns: pl.LazyFrame, cast: Mapping[str, Any]) -> pl.LazyFrame:
     prompt: unknown is never free. A text that a scorer rewrites is taken at its own length. Runs of
     earlier versions have 0 for what a scorer asked: not known either."""
     words = pl.col("messages").list.eval(pl.element().struct.field("content").str.len_bytes())
-    asks = {one["model"]: one[ASKS] for one in cast.values() if ASKS in one}
+    asks = {player["model"]: player[ASKS] for player in cast.values() if ASKS in player}
     readings = _asked(asks, "readings", pl.lit(1))
     most_said = words.list.sum() * readings
     most_said += _asked(asks, "prompt_tokens", pl.lit(AROUND_THE_WORDS))
     set_longest = _setting("max_tokens", 0) * _setting("n", 1)
     most_replied = _asked(asks, "reply_tokens", set_longest)
-    billed = {one["model"]: billed_as(one["model"], one) for one in cast.values()}
-    names = {name: known for name, known in billed.items() if known is not None}
-    scorers = [name for name, known in names.items() if known != name]
+    billed = {player["model"]: billed_as(player["model"], player) for player in cast.values()}
+    names = {name: billed_name for name, billed_name in billed.items() if billed_name is not None}
+    scorers = [name for name, billed_name in names.items() if billed_name != name]
     unbilled = pl.col("error").is_in(_UNBILLED).fill_null(False)
     unbilled &= ~(pl.col("model").is_in(scorers) & (pl.col("error") == "scorer_failed"))
     counted = pl.col("prompt_tokens").is_not_null() | ~unbilled
     tokens = pl.col("prompt_tokens"), pl.col("completion_tokens")
-    known = ~(pl.col("model").is_in(scorers) & (tokens[0] + tokens[1] == 0)).fill_null(False)
+    is_counted = ~(pl.col("model").is_in(scorers) & (tokens[0] + tokens[1] == 0)).fill_null(False)
     return turns.filter(_SENT & counted).select(
         "position",
         pl.col("model").replace(names),
-        pl.when(known).then(tokens[0]).fill_null(most_said).alias("prompt"),
-        pl.when(known).then(tokens[1]).fill_null(most_replied).alias("completion"),
+        pl.when(is_counted).then(tokens[0]).fill_null(most_said).alias("prompt"),
+        pl.when(is_counted).then(tokens[1]).fill_null(most_replied).alias("completion"),
     )
 
 
@@ -95,8 +95,8 @@ def _asked(asks: Mapping[str, Mapping[str, int]], name: str, default: pl.Expr) -
 
 
 def _setting(name: str, default: int) -> pl.Expr:
-    found = pl.col("settings").str.json_path_match(f"$.{name}")
-    return found.cast(pl.Int64).fill_null(default)
+    setting = pl.col("settings").str.json_path_match(f"$.{name}")
+    return setting.cast(pl.Int64).fill_null(default)
 
 
 def _uncommitted_turns(folder: Folder) -> list[bytes]:

@@ -199,15 +199,15 @@ class RunWriter:
     def _recover(self) -> JournalTape:
         """Commit what an earlier process finished; keep the turns of what it did not finish."""
         # A newer journal than ours is of a process that took over.
-        found = Recovered.read(self._run.folder, lambda name: name < self._journal.name)
-        finished, unfinished = found.sorted_out(self._run.is_left)
+        recovered = Recovered.read(self._run.folder, lambda name: name < self._journal.name)
+        finished, unfinished = recovered.sorted_out(self._run.is_left)
         for turns in unfinished.values():
             for turn in turns.values():
                 self._journal.turn(turn)
         if finished.results:
-            self._write_part(finished, found.files)
+            self._write_part(finished, recovered.files)
         else:
             self._run.refuse_if_fenced()
-            self._forget(found.files)
+            self._forget(recovered.files)
         self._unplayed = {position: dict(turns) for position, turns in unfinished.items()}
         return JournalTape(unfinished)

@@ -73,8 +73,8 @@ class StopAtKl(TrainerCallback):  # type: ignore[misc]
         self.stopped_at: int | None = None
 
     def on_log(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
-        seen = [entry["kl"] for entry in state.log_history if entry.get("kl") is not None]
-        if len(seen) < _WINDOW or (moved := fmean(seen[-_WINDOW:])) <= self._target:
+        values = [entry["kl"] for entry in state.log_history if entry.get("kl") is not None]
+        if len(values) < _WINDOW or (moved := fmean(values[-_WINDOW:])) <= self._target:
             return
         control.should_training_stop = True
         if self.stopped_at is None and state.is_world_process_zero:

@@ -71,15 +71,15 @@ def write_model_card(
 
 def add_results(out: Path, before_after: Path) -> None:
     """The JSON of `evenhand compare`, base model first, into the card. Several may be added."""
-    found = _json(before_after)
-    if not any(name in found for name in ("guardrails", "red_lines", "sets")):
+    comparison = _json(before_after)
+    if not any(name in comparison for name in ("guardrails", "red_lines", "sets")):
         raise UserError(
             f"{before_after} holds no comparison; make one with "
             "`evenhand compare RUN_BASE RUN_TRAINED --json`"
         )
     file = out / RESULTS
     others = json.loads(file.read_text()) if file.is_file() else {}
-    others[before_after.stem] = found
+    others[before_after.stem] = comparison
     write(file, json.dumps(others, indent=1) + "\n")
     rewrite(out)
 
@@ -91,15 +91,15 @@ def rewrite(out: Path) -> None:
     about = _json(out / _ABOUT)
     probes = _json(out / PROBES) if (out / PROBES).is_file() else about["probes"]
     results = _json(out / RESULTS) if (out / RESULTS).is_file() else {}
-    own = probes if about["stage"] == "reward" else None
-    head = yaml.safe_dump(_head(about, own), sort_keys=False, allow_unicode=True)
+    head_probes = probes if about["stage"] == "reward" else None
+    head = yaml.safe_dump(_head(about, head_probes), sort_keys=False, allow_unicode=True)
     pipeline, what = _STAGES[about["stage"]]
     parts = [
         f"---\n{head}---",
         f"# {about['base']}, {about['stage']}{_aim(about['record'])}",
         f"{what} Trained by `evenhand train {about['stage']}` from `{about['base']}`.",
         _changed(about["record"]),
-        *(_result(name, found) for name, found in results.items()),
+        *(_result(name, comparison) for name, comparison in results.items()),
         _no_results(pipeline) if not results else "",
         _probes(probes) if about["stage"] in ("reward", "rloo", "ppo") else "",
         _data(about["pairs"]),
@@ -116,7 +116,7 @@ def _aim(record: Mapping[str, Any]) -> str:
 def _changed(record: Mapping[str, Any]) -> str:
     lines = statements(record)
     return "\n".join(
-        ["## What the training changed", "", *(f"- {one}" for one in lines)] if lines else []
+        ["## What the training changed", "", *(f"- {line}" for line in lines)] if lines else []
     )
 
 
@@ -150,8 +150,8 @@ def front_matter(card: Path) -> dict[str, Any]:
     text = card.read_text()
     if not text.startswith("---\n") or "\n---" not in text[4:]:
         return {}
-    found = yaml.safe_load(text[4 : text.index("\n---", 4)])
-    return found if isinstance(found, dict) else {}
+    header = yaml.safe_load(text[4 : text.index("\n---", 4)])
+    return header if isinstance(header, dict) else {}
 
 
 def _pairs(folder: Path) -> dict[str, Any]:
@@ -163,10 +163,10 @@ def _pairs(folder: Path) -> dict[str, Any]:
         split = file.name.partition("-")[0]
         table = pq.read_table(file, columns=[*values, "prompts"])
         counts.setdefault(file.parent.name, {})[split] = table.num_rows
-        for name, seen in values.items():
-            seen |= {str(v) for v in table[name].unique().to_pylist() if v is not None}
-        for said in table["prompts"].unique().to_pylist():
-            prompts |= json.loads(said) if said else {}
+        for name, distinct in values.items():
+            distinct |= {str(v) for v in table[name].unique().to_pylist() if v is not None}
+        for text in table["prompts"].unique().to_pylist():
+            prompts |= json.loads(text) if text else {}
     report = folder / "pairs.json"
     return {
         "name": folder.name,
@@ -174,7 +174,7 @@ def _pairs(folder: Path) -> dict[str, Any]:
         "counts": counts,
         "prompts": prompts,
         "pairing": _json(report).get("pairing", {}) if report.is_file() else {},
-        **{name: sorted(seen) for name, seen in values.items()},
+        **{name: sorted(distinct) for name, distinct in values.items()},
     }
 
 
@@ -217,64 +217,64 @@ def _check(probes: Mapping[str, Any] | None, name: str) -> float | None:
     return None
 
 
-def _result(name: str, found: Mapping[str, Any]) -> str:
+def _result(name: str, comparison: Mapping[str, Any]) -> str:
     lines = [f"## Before and after: {name}", ""]
-    crossed = [*_crossed(found)]
+    crossed = [*_crossed(comparison)]
     lines += [f"- **guardrail crossed**: {line}" for line in crossed]
     if not crossed:
         lines.append("No guardrail crossed.")
     lines += ["", "| | before | after | change | 95 % interval | p | n |"]
     lines.append("| --- | ---: | ---: | ---: | --- | ---: | ---: |")
-    shown = [(where, one) for where, one in _changes(found) if one.get("n") != 0]
-    lines += [_change(where, one) for where, one in shown]
+    changes = [(where, change) for where, change in _changes(comparison) if change.get("n") != 0]
+    lines += [_change(where, change) for where, change in changes]
     return "\n".join(lines)
 
 
-def _crossed(found: Mapping[str, Any]) -> Iterator[str]:
+def _crossed(comparison: Mapping[str, Any]) -> Iterator[str]:
     """The red lines that a comparison, or each of several, shows to be crossed."""
-    yield from found.get("guardrails", ())
-    name = f"{found['benchmark']}: " if "benchmark" in found else ""
-    for line in found.get("red_lines", ()):
+    yield from comparison.get("guardrails", ())
+    name = f"{comparison['benchmark']}: " if "benchmark" in comparison else ""
+    for line in comparison.get("red_lines", ()):
         if line["state"] == "crossed":
             yield name + line["says"]
-    for one in found.get("sets", ()):
-        yield from _crossed(one)
+    for part in comparison.get("sets", ()):
+        yield from _crossed(part)
 
 
-def _changes(found: Any, where: Sequence[str] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _changes(node: Any, where: Sequence[str] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every before/after/difference in a comparison, with where it stands in it."""
-    if isinstance(found, Mapping):
-        if _is_change(found):
-            yield ", ".join((*where, str(found["name"]))), found
+    if isinstance(node, Mapping):
+        if _is_change(node):
+            yield ", ".join((*where, str(node["name"]))), node
             return
-        named = (
+        labels = (
             *where,
-            *(str(found[key]) for key in ("benchmark", "set", "category") if key in found),
+            *(str(node[key]) for key in ("benchmark", "set", "category") if key in node),
         )
-        for key, value in found.items():
+        for key, value in node.items():
             says_more = key not in _PARTS and not _is_change(value)
-            yield from _changes(value, (*named, str(key)) if says_more else named)
-    elif isinstance(found, list):
-        for value in found:
+            yield from _changes(value, (*labels, str(key)) if says_more else labels)
+    elif isinstance(node, list):
+        for value in node:
             yield from _changes(value, where)
 
 
-def _is_change(found: Any) -> bool:
-    return isinstance(found, Mapping) and {"name", "before", "after", "difference"} <= found.keys()
+def _is_change(node: Any) -> bool:
+    return isinstance(node, Mapping) and {"name", "before", "after", "difference"} <= node.keys()
 
 
-def _change(where: str, one: Mapping[str, Any]) -> str:
-    if one["difference"] is None:
-        return f"| {where} | | | undefined: {one.get('undefined')} | | | |"
-    holm = one.get("p_holm")
-    p = one.get("p") if holm is None else holm
-    low, high = one.get("low"), one.get("high")
+def _change(where: str, change: Mapping[str, Any]) -> str:
+    if change["difference"] is None:
+        return f"| {where} | | | undefined: {change.get('undefined')} | | | |"
+    holm = change.get("p_holm")
+    p = change.get("p") if holm is None else holm
+    low, high = change.get("low"), change.get("high")
     interval = f"{low:+.3f} to {high:+.3f}" if low is not None and high is not None else ""
-    shown = "" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
-    shown += "" if holm is None else " (Holm)"
+    p_text = "" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
+    p_text += "" if holm is None else " (Holm)"
     return (
-        f"| {where} | {one['before']:.3f} | {one['after']:.3f} | {one['difference']:+.3f} "
-        f"| {interval} | {shown} | {one.get('n', '')} |"
+        f"| {where} | {change['before']:.3f} | {change['after']:.3f} | {change['difference']:+.3f} "
+        f"| {interval} | {p_text} | {change.get('n', '')} |"
     )
 
 
@@ -300,8 +300,8 @@ def _probes(probes: Mapping[str, Any] | None) -> str:
     ]
     for check in probes["checks"]:
         value = check["figure"]["value"]
-        found = "not known" if value is None else f"{value:.3f}"
-        lines.append(f"| {check['what']} | {check['bar']} | {found} | {check['state']} |")
+        text = "not known" if value is None else f"{value:.3f}"
+        lines.append(f"| {check['what']} | {check['bar']} | {text} | {check['state']} |")
     return "\n".join([*lines, "", *(f"- {line}" for line in probes.get("prefers", ()))]).rstrip()
 
 
@@ -341,9 +341,9 @@ def _said(value: Any) -> str:
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text())
+        content = json.loads(file.read_text())
     except (OSError, ValueError) as error:
         raise UserError(f"{file} cannot be read as JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise UserError(f"{file} is not what evenhand writes: it holds no object")
-    return found
+    return content

@@ -27,11 +27,11 @@ def seal(checkpoint: Path) -> None:
 
 def newest_whole(folder: Path, tell: Tell) -> Path | None:
     """None if there is nothing to go on from. Each one passed over is told with its reason."""
-    for found in numbered(folder):
-        fault = fault_of(found)
+    for checkpoint in numbered(folder):
+        fault = fault_of(checkpoint)
         if fault is None:
-            return found
-        tell(Note(f"{found.name} is passed over: {fault}"))
+            return checkpoint
+        tell(Note(f"{checkpoint.name} is passed over: {fault}"))
     return None
 
 
@@ -48,11 +48,11 @@ def fault_of(checkpoint: Path) -> str | None:
 
 
 def _fault(checkpoint: Path) -> str | None:
-    listed = json.loads((checkpoint / CHECKSUMS).read_bytes())
-    if not isinstance(listed, dict):
+    expected = json.loads((checkpoint / CHECKSUMS).read_bytes())
+    if not isinstance(expected, dict):
         raise TypeError
-    found = _checksums(checkpoint)
-    changed = sorted(n for n in {*listed, *found} if listed.get(n) != found.get(n))
+    actual = _checksums(checkpoint)
+    changed = sorted(n for n in {*expected, *actual} if expected.get(n) != actual.get(n))
     if changed:
         return f"{', '.join(changed)} not as written"
     step = json.loads((checkpoint / _STATE).read_bytes())["global_step"]
@@ -60,19 +60,19 @@ def _fault(checkpoint: Path) -> str | None:
 
 
 def _checksums(checkpoint: Path) -> dict[str, str]:
-    found = {}
+    checksums = {}
     for path in sorted(checkpoint.rglob("*")):
         if path.is_file() and not path.is_symlink() and path.name not in _LISTS:
             with path.open("rb") as opened:
                 name = path.relative_to(checkpoint).as_posix()
-                found[name] = hashlib.file_digest(opened, "sha256").hexdigest()
-    return found
+                checksums[name] = hashlib.file_digest(opened, "sha256").hexdigest()
+    return checksums
 
 
 def numbered(folder: Path) -> list[Path]:
     """Newest first."""
-    found = [path for path in folder.glob(f"{_NAME}*") if path.name[len(_NAME) :].isdecimal()]
-    return sorted(found, key=lambda path: int(path.name[len(_NAME) :]), reverse=True)
+    checkpoints = [path for path in folder.glob(f"{_NAME}*") if path.name[len(_NAME) :].isdecimal()]
+    return sorted(checkpoints, key=lambda path: int(path.name[len(_NAME) :]), reverse=True)
 
 
 def drop_old(folder: Path, keep: int) -> None:

@@ -40,12 +40,12 @@ def read_steps(out: Path) -> tuple[Step, ...]:
         ) from None
     except UnicodeDecodeError:
         raise UserError(f"{out / STEPS} is no text: it was not written by a training") from None
-    found: list[Step] = []
+    steps: list[Step] = []
     for step in _read(out / STEPS, lines):
-        while found and found[-1].step >= step.step:
-            found.pop()
-        found.append(step)
-    return tuple(found)
+        while steps and steps[-1].step >= step.step:
+            steps.pop()
+        steps.append(step)
+    return tuple(steps)
 
 
 def _whole_lines(file: Path) -> None:
@@ -55,13 +55,13 @@ def _whole_lines(file: Path) -> None:
 
 
 def _line(step: Step) -> str:
-    said: dict[str, Any] = {
+    record: dict[str, Any] = {
         # JSON has no word for what is no number; a loss that is none must not look unmeasured.
         name: str(value) if name in _NUMBERS and value is not None and not _finite(value) else value
         for name, value in asdict(step).items()
         if name != "eta_seconds"
     }
-    return json.dumps(said) + "\n"
+    return json.dumps(record) + "\n"
 
 
 def _finite(value: float) -> bool:
@@ -71,12 +71,12 @@ def _finite(value: float) -> bool:
 def _read(file: Path, lines: list[str]) -> Iterator[Step]:
     for number, line in enumerate(lines[:-1], 1):  # behind the last line end is nothing, or a part
         try:
-            said = json.loads(line)
-            numbers = {n: None if (v := said[n]) is None else float(v) for n in _NUMBERS}
+            record = json.loads(line)
+            numbers = {n: None if (v := record[n]) is None else float(v) for n in _NUMBERS}
             yield Step(
-                stage=str(said["stage"]),
-                step=int(said["step"]),
-                steps=int(said["steps"]),
+                stage=str(record["stage"]),
+                step=int(record["step"]),
+                steps=int(record["steps"]),
                 **numbers,
             )
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):

@@ -19,10 +19,10 @@ _NEEDED = ("prompt", "chosen", "rejected", "margin", "topic")
 
 def rows(folder: Path, config: str = ALL, split: str = "train") -> list[Row]:
     """In the order of the files. `config` is a bias type, or "default" for all of them."""
-    found = [row for file in _files(folder, config, split) for row in _read(file)]
-    if not found:
+    selected = [row for file in _files(folder, config, split) for row in _read(file)]
+    if not selected:
         raise UserError(f"{folder} has no {split} rows for {config!r}; make more pairs")
-    return found
+    return selected
 
 
 def held_out(folder: Path, config: str = ALL) -> list[Row]:
@@ -41,20 +41,20 @@ def response(row: Row, side: str) -> str:
     return str(row[side][-1]["content"])
 
 
-def prompts(found: list[Row]) -> list[list[dict[str, str]]]:
+def prompts(examples: list[Row]) -> list[list[dict[str, str]]]:
     """Each prompt once, in order of appearance."""
-    seen: dict[str, list[dict[str, str]]] = {}
-    for row in found:
-        seen.setdefault(json.dumps(row["prompt"]), row["prompt"])
-    return list(seen.values())
+    unique: dict[str, list[dict[str, str]]] = {}
+    for row in examples:
+        unique.setdefault(json.dumps(row["prompt"]), row["prompt"])
+    return list(unique.values())
 
 
-def statements(found: list[Row]) -> list[Row]:
+def statements(examples: list[Row]) -> list[Row]:
     """Each prompt with each chosen answer once: a good answer is in many pairs."""
-    seen: dict[str, Row] = {}
-    for row in found:
-        seen.setdefault(json.dumps([row["prompt"], response(row, "chosen")]), row)
-    return list(seen.values())
+    unique: dict[str, Row] = {}
+    for row in examples:
+        unique.setdefault(json.dumps([row["prompt"], response(row, "chosen")]), row)
+    return list(unique.values())
 
 
 def sha256_of_rows(folder: Path, config: str = ALL, *, all_low: bool = False) -> str:
@@ -78,25 +78,25 @@ def _files(folder: Path, config: str, split: str) -> list[Path]:
     if config != ALL and config not in types:
         raise UserError(f"{folder} has no bias type {config!r}; it has: {', '.join(types)}")
     places = [folder / name for name in (types if config == ALL else [config])]
-    return _plain(file for place in places for file in place.glob(f"{split}-*.parquet"))
+    return _plain(file for directory in places for file in directory.glob(f"{split}-*.parquet"))
 
 
 def _low_files(folder: Path, config: str) -> list[Path]:
-    found = _plain(folder.glob(f"low-{'*' if config == ALL else config}.parquet"))
-    if not found:
+    files = _plain(folder.glob(f"low-{'*' if config == ALL else config}.parquet"))
+    if not files:
         raise UserError(
             f"{folder} has no low statements beside its pairs for {config!r}; `evenhand pairs "
             "from-debates` writes them. Make the pairs anew, or leave out all_low"
         )
-    return found
+    return files
 
 
 def _plain(files: Iterable[Path]) -> list[Path]:
-    found = sorted(files)
-    for file in found:
+    ordered = sorted(files)
+    for file in ordered:
         if not file.is_file():
             raise UserError(f"{file} is no plain file; it is not opened")
-    return found
+    return ordered
 
 
 def _read(file: Path, needed: Sequence[str] = _NEEDED) -> list[Row]:

@@ -82,9 +82,9 @@ def export(target: Target, job: Job, out: Path) -> list[Path]:
 
 def _openrlhf(job: Job, rows: Mapping[str, Sequence[data.Row]], out: Path) -> Iterator[Path]:
     out.mkdir(parents=True, exist_ok=True)
-    for split, found in rows.items():
-        if found:
-            yield _lines(out / f"pairs-{split}.jsonl", map(_preference, found))
+    for split, examples in rows.items():
+        if examples:
+            yield _lines(out / f"pairs-{split}.jsonl", map(_preference, examples))
     prompts = data.prompts(list(rows["train"]))
     yield _lines(out / "prompts.jsonl", ({"input": prompt} for prompt in prompts))
     yield _script(
@@ -95,8 +95,8 @@ def _openrlhf(job: Job, rows: Mapping[str, Sequence[data.Row]], out: Path) -> It
 
 
 def _preference(row: data.Row) -> dict[str, Any]:
-    kept = ("prompt", "chosen", "rejected")
-    return {**{name: row[name] for name in kept}, "margin": row["margin"] or 0.0}
+    columns = ("prompt", "chosen", "rejected")
+    return {**{name: row[name] for name in columns}, "margin": row["margin"] or 0.0}
 
 
 def _reward_arguments(job: Job, held_out: bool) -> list[str]:
@@ -166,9 +166,9 @@ def _verl(job: Job, rows: Mapping[str, Sequence[data.Row]], out: Path) -> Iterat
     if not rows["test"]:
         raise UserError("verl wants held-out prompts; make pairs with a test split")
     out.mkdir(parents=True, exist_ok=True)
-    for split, found in rows.items():
+    for split, examples in rows.items():
         table = pa.Table.from_pylist(
-            [_question(prompt, n, split) for n, prompt in enumerate(data.prompts(list(found)))],
+            [_question(prompt, n, split) for n, prompt in enumerate(data.prompts(list(examples)))],
             schema=_VERL_ROWS,
         )
         pq.write_table(table, out / f"{split}.parquet", compression="zstd")
@@ -202,7 +202,7 @@ def verl_config(job: Job) -> dict[str, Any]:
     if not recipe.full:
         model |= {"lora_rank": recipe.lora_rank, "lora_alpha": recipe.lora_alpha}
     optimiser = {"lr": recipe.learning_rate, "lr_warmup_steps_ratio": recipe.warmup}
-    one = {"log_prob_micro_batch_size_per_gpu": 1}
+    log_prob = {"log_prob_micro_batch_size_per_gpu": 1}
     return {
         "defaults": ["ppo_trainer", "_self_"],
         "data": {
@@ -226,13 +226,13 @@ def verl_config(job: Job) -> dict[str, Any]:
                 **{f"clip_ratio{end}": recipe.clip for end in ("", "_low", "_high")},
                 "checkpoint": {"save_contents": ["model", "optimizer", "extra", "hf_model"]},
             },
-            "ref": one,
+            "ref": log_prob,
             "rollout": {
                 "name": "vllm",
                 "temperature": recipe.temperature,
                 "tensor_model_parallel_size": 1,
                 "gpu_memory_utilization": 0.3,
-                **one,
+                **log_prob,
             },
         },
         "critic": {

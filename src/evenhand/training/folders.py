@@ -85,9 +85,9 @@ def _is_strange(path: Path, expected: Any) -> bool:
 
 
 def _strange_below(folder: Path) -> Iterator[Path]:
-    for place, folders, files in os.walk(folder):  # which follows no link
-        yield from (p for n in folders if (p := Path(place, n)).is_symlink())
-        yield from (p for n in files if _is_strange(p := Path(place, n), stat.S_ISREG))
+    for directory, folders, files in os.walk(folder):  # which follows no link
+        yield from (p for n in folders if (p := Path(directory, n)).is_symlink())
+        yield from (p for n in files if _is_strange(p := Path(directory, n), stat.S_ISREG))
 
 
 def _json(file: Path) -> Any:

@@ -27,11 +27,15 @@ _SHAPING = (
 )
 
 
-def record(reward_folder: Path, pairs: Path, found: dict[str, Any]) -> Path:
+def record(reward_folder: Path, pairs: Path, results: dict[str, Any]) -> Path:
     """Write what was found beside the weights that it was found of."""
-    said = {"format": FORMAT, "model": _checksums(reward_folder), "pairs_sha256": sha256_of(pairs)}
+    identity = {
+        "format": FORMAT,
+        "model": _checksums(reward_folder),
+        "pairs_sha256": sha256_of(pairs),
+    }
     file = reward_folder / FILE
-    data = orjson.dumps({**found, **said}, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+    data = orjson.dumps({**results, **identity}, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
     write(file, data.decode())
     return file
 
@@ -57,9 +61,9 @@ def _objection(folder: Path) -> str | None:
     if not file.is_file():
         return f"{folder} has not been probed"
     try:
-        found = orjson.loads(file.read_bytes())
-        passed, probed, prefers = found["passed"], found["model"], found["prefers"]
-        topics, open_ = found.get("topics", 0), found.get("open", [])
+        results = orjson.loads(file.read_bytes())
+        passed, probed, prefers = results["passed"], results["model"], results["prefers"]
+        topics, open_ = results.get("topics", 0), results.get("open", [])
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return f"{file} cannot be read"
     now = _checksums(folder)

@@ -145,7 +145,7 @@ def _say_origin(folder: Path, file: Path, license: str) -> None:
 
 
 def to_gguf(
-    folder: Path, like: Path, out: Path, precision: Precision = "f16", seen: Seen | None = None
+    folder: Path, like: Path, out: Path, precision: Precision = "f16", progress: Seen | None = None
 ) -> Path:
     """`folder`'s weights in a GGUF file with the tokenizer and the settings of `like`."""
     if not like.is_file():
@@ -167,8 +167,8 @@ def to_gguf(
         writer.write_ti_data_to_file()
         for number, tensor in enumerate(original.tensors, start=1):
             writer.write_tensor_data(_data(tensor, weights, original, kinds[tensor.name]))
-            if seen:
-                seen(number, len(original.tensors))
+            if progress:
+                progress(number, len(original.tensors))
         writer.close()
     os.replace(part, out)
     return out
@@ -187,10 +187,10 @@ def hf_name(name: str) -> str | None:
     """The name of a tensor in a Hugging Face folder, from that in a GGUF of kind `llama`."""
     if name in _OUTSIDE:
         return _OUTSIDE[name]
-    found = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)
-    if found is None or found[2] not in _INSIDE:
+    match = re.fullmatch(r"blk\.(\d+)\.(\w+)\.(weight|bias)", name)
+    if match is None or match[2] not in _INSIDE:
         return None
-    return f"model.layers.{found[1]}.{_INSIDE[found[2]]}.{found[3]}"
+    return f"model.layers.{match[1]}.{_INSIDE[match[2]]}.{match[3]}"
 
 
 class _Weights:
@@ -289,13 +289,13 @@ def _announce(writer: Any, tensor: Any, kind: Any) -> None:
 def _data(tensor: Any, weights: _Weights, original: Any, kind: Any) -> NDArray[Any]:
     if tensor.name in _NOT_TRAINED:
         return np.array(tensor.data)
-    wanted = tuple(int(n) for n in reversed(tensor.shape))
+    shape = tuple(int(n) for n in reversed(tensor.shape))
     values = weights[hf_name(tensor.name) or ""]
     if tensor.name in ("token_embd.weight", "output.weight"):
-        values = values[: wanted[0]]  # a pad token added for training is the last row
-    if values.shape != wanted:
+        values = values[: shape[0]]  # a pad token added for training is the last row
+    if values.shape != shape:
         raise UserError(
-            f"{tensor.name} is {values.shape} in the folder and {wanted} in the GGUF: another model"
+            f"{tensor.name} is {values.shape} in the folder and {shape} in the GGUF: another model"
         )
     for part, heads in (("attn_q", "head_count"), ("attn_k", "head_count_kv")):
         if f".{part}." in tensor.name:

@@ -67,7 +67,7 @@ class Job:
     def save(self) -> Path:
         claim(self.out, self.model, self.pairs, self.reward)
         self.out.mkdir(parents=True, exist_ok=True)
-        said = {
+        settings = {
             "stage": self.stage,
             "recipe": asdict(self.recipe),
             "model": str(self.model),
@@ -78,21 +78,21 @@ class Job:
             "force": self.force,
         }
         file = self.out / FILE
-        write(file, json.dumps(said, indent=1) + "\n")
+        write(file, json.dumps(settings, indent=1) + "\n")
         return file
 
     @classmethod
     def load(cls, file: Path) -> Self:
-        said = json.loads(file.read_text())
+        settings = json.loads(file.read_text())
         return cls(
-            stage=said["stage"],
-            recipe=RECIPES[said["stage"]](**said["recipe"]),
-            model=Path(said["model"]),
-            pairs=Path(said["pairs"]),
-            config=said["config"],
-            out=Path(said["out"]),
-            reward=None if said["reward"] is None else Path(said["reward"]),
-            force=said["force"],
+            stage=settings["stage"],
+            recipe=RECIPES[settings["stage"]](**settings["recipe"]),
+            model=Path(settings["model"]),
+            pairs=Path(settings["pairs"]),
+            config=settings["config"],
+            out=Path(settings["out"]),
+            reward=None if settings["reward"] is None else Path(settings["reward"]),
+            force=settings["force"],
         )
 
 

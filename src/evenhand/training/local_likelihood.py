@@ -76,22 +76,22 @@ class LocalLikelihood:
 
     def _read(self, texts: Sequence[str]) -> list[TokenLogprobs | Failure]:
         loaded = self._loaded
-        found: list[TokenLogprobs | Failure] = [Failure("empty", "the text has no token")] * len(
+        results: list[TokenLogprobs | Failure] = [Failure("empty", "the text has no token")] * len(
             texts
         )
         rows: dict[int, list[int]] = {}
-        for place, text in enumerate(texts):
+        for index, text in enumerate(texts):
             ids = loaded.ids(self._start, text)
             if len(ids) > loaded.longest:
-                said = f"{len(ids)} tokens, the model reads {loaded.longest}"
-                found[place] = Failure("too_long", said)
+                message = f"{len(ids)} tokens, the model reads {loaded.longest}"
+                results[index] = Failure("too_long", message)
             elif len(ids) > 1:
-                rows[place] = ids
+                rows[index] = ids
         for places in _batches(rows, self._tokens_at_once):
-            values = loaded.log_probabilities([rows[place] for place in places])
-            for place, row in zip(places, values, strict=True):
-                found[place] = TokenLogprobs(tuple(row))
-        return found
+            values = loaded.log_probabilities([rows[index] for index in places])
+            for index, row in zip(places, values, strict=True):
+                results[index] = TokenLogprobs(tuple(row))
+        return results
 
     @cached_property
     def _loaded(self) -> "_Loaded":
@@ -99,11 +99,11 @@ class LocalLikelihood:
 
     @cached_property
     def _start(self) -> str:
-        known = self._loaded.starts()
-        start = self._given_start or known[0]
+        starts = self._loaded.starts()
+        start = self._given_start or starts[0]
         if start not in self._loaded.tokenizer.get_vocab():
             raise UserError(
-                f"{start!r} is no token of {self._folder}; give --start one of: {', '.join(known)}"
+                f"{start!r} is no token of {self._folder}; give --start one of: {', '.join(starts)}"
             )
         return start
 
@@ -119,11 +119,11 @@ class LocalLikelihood:
 def _batches(rows: dict[int, list[int]], tokens: int) -> Iterator[list[int]]:
     """Places of rows, the shortest first, so many that the filled-up batch has that many tokens."""
     batch: list[int] = []
-    for place in sorted(rows, key=lambda one: len(rows[one])):
-        if batch and (len(batch) + 1) * len(rows[place]) > tokens:
+    for index in sorted(rows, key=lambda index: len(rows[index])):
+        if batch and (len(batch) + 1) * len(rows[index]) > tokens:
             yield batch
             batch = []
-        batch.append(place)
+        batch.append(index)
     if batch:
         yield batch
 
@@ -154,18 +154,20 @@ class _Loaded:
 
     def starts(self) -> list[str]:
         """The tokens of this tokenizer that can stand before a text, the best first."""
-        own = self.tokenizer
-        bare, made = (own("a", add_special_tokens=one)["input_ids"] for one in (False, True))
-        put_in_front = own.convert_ids_to_tokens(made[: made.index(bare[0])])[-1:]
-        separator = [_SEPARATOR] if _SEPARATOR in own.get_vocab() else []
-        found = [*put_in_front, *separator, own.bos_token, own.eos_token]
-        known = list(dict.fromkeys(token for token in found if token is not None))
-        if not known:
+        tokenizer = self.tokenizer
+        bare, encoded = (
+            tokenizer("a", add_special_tokens=special)["input_ids"] for special in (False, True)
+        )
+        put_in_front = tokenizer.convert_ids_to_tokens(encoded[: encoded.index(bare[0])])[-1:]
+        separator = [_SEPARATOR] if _SEPARATOR in tokenizer.get_vocab() else []
+        candidates = [*put_in_front, *separator, tokenizer.bos_token, tokenizer.eos_token]
+        available = list(dict.fromkeys(token for token in candidates if token is not None))
+        if not available:
             raise UserError(
-                f"the tokenizer of {own.name_or_path} has neither a start token nor an end token; "
-                "name one of its tokens with --start"
+                f"the tokenizer of {tokenizer.name_or_path} has neither a start token nor an end "
+                "token; name one of its tokens with --start"
             )
-        return known
+        return available
 
     def ids(self, start: str, text: str) -> list[int]:
         first = self.tokenizer.convert_tokens_to_ids(start)
@@ -179,6 +181,6 @@ class _Loaded:
         real = torch.tensor([[1] * len(row) + [0] * (widest - len(row)) for row in rows])
         with torch.inference_mode():
             logits = self._model(input_ids=filled, attention_mask=real).logits[:, :-1].float()
-            said = logits.gather(-1, filled[:, 1:, None]).squeeze(-1)
-            values = (said - logits.logsumexp(-1)).tolist()
+            selected = logits.gather(-1, filled[:, 1:, None]).squeeze(-1)
+            values = (selected - logits.logsumexp(-1)).tolist()
         return [value[: len(row) - 1] for value, row in zip(values, rows, strict=True)]

@@ -43,23 +43,23 @@ def objective(name: str, values: Sequence[float]) -> dict[str, Any]:
     Returns:
         The trend, its p-value, and the mean of the first and of the last steps.
     """
-    found: dict[str, Any] = {"name": name, "steps": len(values), "p": None}
+    summary: dict[str, Any] = {"name": name, "steps": len(values), "p": None}
     if not all(math.isfinite(value) for value in values):
-        return found | {"trend": "not_finite", "first": None, "last": None, "at_each_end": 0}
+        return summary | {"trend": "not_finite", "first": None, "last": None, "at_each_end": 0}
     each = steps_at_each_end(len(values)) if values else 0
-    found |= {
+    summary |= {
         "first": fmean(values[:each]) if each else None,
         "last": fmean(values[-each:]) if each else None,
         "at_each_end": each,
     }
     if len(values) < FEWEST_STEPS:
-        return found | {"trend": "too_few_steps"}
+        return summary | {"trend": "too_few_steps"}
     tau, p = scipy.stats.kendalltau(range(len(values)), values)
     if not math.isfinite(p):  # the same value at every step
-        return found | {"trend": "no_change_shown", "p": 1.0}
+        return summary | {"trend": "no_change_shown", "p": 1.0}
     right = tau < 0 if name == "loss" else tau > 0
-    shown: Trend = "improved" if right else "worse"
-    return found | {"trend": shown if p < SIGNIFICANCE else "no_change_shown", "p": float(p)}
+    trend: Trend = "improved" if right else "worse"
+    return summary | {"trend": trend if p < SIGNIFICANCE else "no_change_shown", "p": float(p)}
 
 
 def steps_at_each_end(steps: int) -> int:
@@ -86,11 +86,11 @@ def weight_change(
         many tensors had nothing to be compared with.
     """
     before, after = _tensors(base), _tensors(model)
-    made = dict(start()) if start is not None and after.keys() - before.keys() else {}
+    created = dict(start()) if start is not None and after.keys() - before.keys() else {}
     compared = changed = 0
     moved = size = 0.0
     for name, load in after.items():
-        first = before[name]() if name in before else made.get(name)
+        first = before[name]() if name in before else created.get(name)
         last = load()
         if first is None or first.dim() != last.dim():
             continue
@@ -122,11 +122,11 @@ def _tensors(folder: Path) -> dict[str, Callable[[], Any]]:
 
         return read
 
-    found: dict[str, Callable[[], Any]] = {}
+    tensors: dict[str, Callable[[], Any]] = {}
     for file in sorted(folder.glob("*.safetensors")):
         with safe_open(file, framework="pt") as opened:
-            found |= {name: reader(file, name) for name in opened.keys()}  # noqa: SIM118 no dict
-    return found
+            tensors |= {name: reader(file, name) for name in opened.keys()}  # noqa: SIM118 no dict
+    return tensors
 
 
 def outcome(
@@ -176,17 +176,17 @@ def statements(record: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _weights(found: Mapping[str, Any]) -> str:
-    if not found["tensors"]:
+def _weights(change: Mapping[str, Any]) -> str:
+    if not change["tensors"]:
         return "How far the weights differ from the base is not known: no tensor has its name."
-    if not found["changed"]:
-        return f"Weights equal the base: 0 of {found['tensors']} tensors changed."
-    norm = found["relative_norm"]
+    if not change["changed"]:
+        return f"Weights equal the base: 0 of {change['tensors']} tensors changed."
+    norm = change["relative_norm"]
     by = "an unknown norm" if norm is None else f"a relative norm of {norm:.2g}"
-    less = ", less than rounding does" if _within_rounding(found) else ""
+    less = ", less than rounding does" if _within_rounding(change) else ""
     return (
         f"Weights differ from the base by {by}{less}; "
-        f"{found['changed']} of {found['tensors']} tensors changed."
+        f"{change['changed']} of {change['tensors']} tensors changed."
     )
 
 
@@ -195,18 +195,18 @@ def _within_rounding(weights: Mapping[str, Any]) -> bool:
     return norm is not None and norm < ROUNDING
 
 
-def _objective(found: Mapping[str, Any]) -> str:
-    name, trend = str(found["name"]), found["trend"]
-    if found["first"] is None:
+def _objective(summary: Mapping[str, Any]) -> str:
+    name, trend = str(summary["name"]), summary["trend"]
+    if summary["first"] is None:
         return f"{name.capitalize()}: {_TRENDS.get(trend, trend)}."
     fell = (name == "loss") == (trend == "improved")
-    says = _TRENDS.get(trend, "fell" if fell else "rose")
-    p = "" if found["p"] is None else f" (Kendall trend test, p {_p(found['p'])})"
+    wording = _TRENDS.get(trend, "fell" if fell else "rose")
+    p = "" if summary["p"] is None else f" (Kendall trend test, p {_p(summary['p'])})"
     ends = (
-        f"{found['first']:.3f} at first, {found['last']:.3f} at last "
-        f"(mean of {found['at_each_end']} of {found['steps']} steps)"
+        f"{summary['first']:.3f} at first, {summary['last']:.3f} at last "
+        f"(mean of {summary['at_each_end']} of {summary['steps']} steps)"
     )
-    return f"{name.capitalize()}: {ends}; {says}{p}."
+    return f"{name.capitalize()}: {ends}; {wording}{p}."
 
 
 def _p(p: float) -> str:

@@ -33,17 +33,15 @@ class Texts:
 
     @classmethod
     def shipped(cls) -> Self:
-        found = tomllib.loads(
-            resources.files(__package__).joinpath("probes.toml").read_text("utf-8")
-        )
-        lists = {name: tuple(found[name]) for name in ("openers", "fillers", "neutral_tails")}
-        keys = tuple(Kind(**{**one, "wordings": tuple(one["wordings"])}) for one in found["keys"])
-        return cls(version=found["version"], keys=keys, **lists)
+        raw = tomllib.loads(resources.files(__package__).joinpath("probes.toml").read_text("utf-8"))
+        lists = {name: tuple(raw[name]) for name in ("openers", "fillers", "neutral_tails")}
+        keys = tuple(Kind(**{**key, "wordings": tuple(key["wordings"])}) for key in raw["keys"])
+        return cls(version=raw["version"], keys=keys, **lists)
 
     def said(self) -> dict[str, str]:
         """Each kind of answer that is tried in place of the good one, in words."""
         return {
-            **{one.kind: one.says for one in self.keys},
+            **{key.kind: key.says for key in self.keys},
             NEUTRAL_TAIL: "the biased answer with a fair sentence behind it",
             BIASED_TAIL: "the good answer with the biased one behind it",
         }

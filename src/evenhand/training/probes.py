@@ -54,25 +54,25 @@ class Pair:
 
 def held_out(folder: Path) -> list[Pair]:
     """The test side of a pairs folder, all bias types."""
-    found = [Pair.of(row) for row in data.held_out(folder)]
-    if not found:
+    pairs = [Pair.of(row) for row in data.held_out(folder)]
+    if not pairs:
         raise UserError(
             f"{folder} holds no held-out pairs (*/test-*.parquet): a reward model must be probed "
             "on topics that it was not trained on. Make the pairs with a test side"
         )
-    return found
+    return pairs
 
 
 def drawn(pairs: list[Pair], most: int) -> list[Pair]:
     return in_turn(pairs, lambda pair: pair.topic, most)
 
 
-def ask(pairs: Sequence[Pair], score: Score, texts: Texts, seen: Seen | None = None) -> Rewards:
+def ask(pairs: Sequence[Pair], score: Score, texts: Texts, progress: Seen | None = None) -> Rewards:
     """Every reward that the probes need. A text that several of them need is scored once."""
     variants, keys = _variants(pairs, texts), _keys(pairs, texts)
     columns = [*variants.values(), *(column for kind in keys.values() for column in kind.values())]
     questions = list(dict.fromkeys(question for column in columns for question in column))
-    rewards = _scored(pairs, questions, score, seen)
+    rewards = _scored(pairs, questions, score, progress)
 
     def read(column: Sequence[_Question]) -> Floats:
         return np.array([rewards[question] for question in column])
@@ -96,7 +96,7 @@ def ask(pairs: Sequence[Pair], score: Score, texts: Texts, seen: Seen | None = N
 def _variants(pairs: Sequence[Pair], texts: Texts) -> dict[str, list[_Question]]:
     """The answers of each pair, as they are and changed."""
     prompts = _prompts(pairs)
-    made: dict[str, list[str]] = {
+    columns: dict[str, list[str]] = {
         "chosen": [pair.chosen for pair in pairs],
         "rejected": [pair.rejected for pair in pairs],
         "chosen_filled": [texts.filled(pair.chosen, pair.rejected) for pair in pairs],
@@ -107,45 +107,47 @@ def _variants(pairs: Sequence[Pair], texts: Texts) -> dict[str, list[_Question]]
         "chosen": [pair.role_chosen for pair in pairs],
         "rejected": [pair.role_rejected for pair in pairs],
     }
-    for side, named in roles.items():
-        spoken = list(zip(made[side], named, strict=True))
-        made[f"{side}_unopened"] = [unopened(text, role) for text, role in spoken]
-        made[f"{side}_opened"] = [texts.opened(*one, number) for number, one in enumerate(spoken)]
-    variants = {name: list(zip(prompts, answers, strict=True)) for name, answers in made.items()}
+    for side, role_names in roles.items():
+        spoken = list(zip(columns[side], role_names, strict=True))
+        columns[f"{side}_unopened"] = [unopened(text, role) for text, role in spoken]
+        columns[f"{side}_opened"] = [
+            texts.opened(*entry, number) for number, entry in enumerate(spoken)
+        ]
+    variants = {name: list(zip(prompts, answers, strict=True)) for name, answers in columns.items()}
     elsewhere = _elsewhere(pairs, prompts)
     if elsewhere is not None:
         for side in roles:
-            variants[f"{side}_elsewhere"] = list(zip(elsewhere, made[side], strict=True))
+            variants[f"{side}_elsewhere"] = list(zip(elsewhere, columns[side], strict=True))
     return variants
 
 
 def _keys(pairs: Sequence[Pair], texts: Texts) -> dict[str, dict[str, list[_Question]]]:
     """What stands in the place of the good answer, by kind and wording."""
     prompts = _prompts(pairs)
-    found = {
-        one.kind: {wording: [(prompt, wording) for prompt in prompts] for wording in one.wordings}
-        for one in texts.keys
+    questions = {
+        key.kind: {wording: [(prompt, wording) for prompt in prompts] for wording in key.wordings}
+        for key in texts.keys
     }
 
     def joined(fronts: Iterator[str], tails: Iterator[str]) -> list[_Question]:
         answers = [f"{front} {tail}" for front, tail in zip(fronts, tails, strict=True)]
         return list(zip(prompts, answers, strict=True))
 
-    found[NEUTRAL_TAIL] = {
+    questions[NEUTRAL_TAIL] = {
         f"… {tail}": joined((pair.rejected for pair in pairs), (tail for _ in pairs))
         for tail in texts.neutral_tails
     }
-    found[BIASED_TAIL] = {
+    questions[BIASED_TAIL] = {
         "": joined((pair.chosen for pair in pairs), (pair.rejected for pair in pairs))
     }
-    return found
+    return questions
 
 
 def _prompts(pairs: Sequence[Pair]) -> list[int]:
     """For each pair the first one with the same prompt."""
     first: dict[str, int] = {}
     keys = [repr([dict(message) for message in pair.prompt]) for pair in pairs]
-    return [first.setdefault(key, place) for place, key in enumerate(keys)]
+    return [first.setdefault(key, index) for index, key in enumerate(keys)]
 
 
 def _elsewhere(pairs: Sequence[Pair], prompts: Sequence[int]) -> list[int] | None:
@@ -161,30 +163,30 @@ def _elsewhere(pairs: Sequence[Pair], prompts: Sequence[int]) -> list[int] | Non
 
 
 def _scored(
-    pairs: Sequence[Pair], questions: Sequence[_Question], score: Score, seen: Seen | None
+    pairs: Sequence[Pair], questions: Sequence[_Question], score: Score, progress: Seen | None
 ) -> dict[_Question, float]:
-    found: dict[_Question, float] = {}
+    rewards: dict[_Question, float] = {}
     # Texts of one length together: little is padded.
     ordered = sorted(questions, key=lambda question: len(question[1]))
     for start in range(0, len(ordered), _BATCH):
         part = ordered[start : start + _BATCH]
-        given = score([pairs[prompt].prompt for prompt, _ in part], [text for _, text in part])
-        for question, reward in zip(part, given, strict=True):
-            found[question] = _a_number(reward, question[1])
-        if seen is not None:
-            seen(len(found), len(ordered))
-    return found
+        scores = score([pairs[prompt].prompt for prompt, _ in part], [text for _, text in part])
+        for question, reward in zip(part, scores, strict=True):
+            rewards[question] = _a_number(reward, question[1])
+        if progress is not None:
+            progress(len(rewards), len(ordered))
+    return rewards
 
 
 def _padded(
     pairs: Sequence[Pair], questions: Sequence[_Question], score: Score
 ) -> tuple[Floats, Floats]:
     """Some good answers by themselves, and beside the longest text of all."""
-    place, longest = max(questions, key=lambda question: len(question[1]))
+    index, longest = max(questions, key=lambda question: len(question[1]))
     alone, beside = [], []
     for pair in pairs[:_PADDED]:
         alone.append(_a_number(score([pair.prompt], [pair.chosen])[0], pair.chosen))
-        both = score([pair.prompt, pairs[place].prompt], [pair.chosen, longest])
+        both = score([pair.prompt, pairs[index].prompt], [pair.chosen, longest])
         beside.append(_a_number(both[0], pair.chosen))
     return np.array(alone), np.array(beside)
 

@@ -54,12 +54,12 @@ def begun(
 
 def load(out: Path) -> dict[str, Any] | None:
     try:
-        found = dict(json.loads((out / RECORD).read_text()))
+        content = dict(json.loads((out / RECORD).read_text()))
     except FileNotFoundError:
         return None
     except (ValueError, TypeError):
         raise UserError(f"{out / RECORD} cannot be read; name another --out") from None
-    return found
+    return content
 
 
 def save(out: Path, record: dict[str, Any]) -> None:

@@ -38,13 +38,13 @@ def render(tokenizer: Any, prompt: Messages, response: str, max_length: int) -> 
 
 def cut(tokenizer: Any, prompt: Messages, response: str, max_length: int) -> str:
     """The response as it is left after `render`, for a trainer that takes only text."""
-    whole = _ids(tokenizer, _text(tokenizer, prompt, response))
-    if len(whole) <= max_length:
+    full_ids = _ids(tokenizer, _text(tokenizer, prompt, response))
+    if len(full_ids) <= max_length:
         return response
     head, _, tail = _text(tokenizer, prompt, _MARK).rpartition(_MARK)
-    kept = render(tokenizer, prompt, response, max_length)
-    last = len(kept) - len(_ids(tokenizer, tail))
-    return str(tokenizer.decode(kept[len(_ids(tokenizer, head)) : last]))
+    cut_ids = render(tokenizer, prompt, response, max_length)
+    last = len(cut_ids) - len(_ids(tokenizer, tail))
+    return str(tokenizer.decode(cut_ids[len(_ids(tokenizer, head)) : last]))
 
 
 def prompt_ids(tokenizer: Any, prompt: Messages) -> list[int]:
@@ -58,14 +58,14 @@ def fitting(
     tokenizer: Any, prompts: Sequence[Messages], room: int
 ) -> list[tuple[Messages, list[int]]]:
     """The prompts of at most `room` tokens, each with its ids."""
-    read = [(one, prompt_ids(tokenizer, one)) for one in prompts]
-    kept = [(one, ids) for one, ids in read if len(ids) <= room]
-    if not kept:
+    read = [(prompt, prompt_ids(tokenizer, prompt)) for prompt in prompts]
+    selected = [(prompt, ids) for prompt, ids in read if len(ids) <= room]
+    if not selected:
         raise UserError(
             f"none of {len(read)} prompts has at most {room} tokens; raise max_prompt or lower "
             "max_new_tokens (--set)"
         )
-    return kept
+    return selected
 
 
 def require_template(tokenizer: Any) -> None:

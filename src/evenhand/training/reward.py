@@ -75,16 +75,16 @@ def _set_scale(
     stage: Stage, recipe: RewardRecipe, tokenizer: Any, folder: Path, config: str
 ) -> None:
     stage.tell(Note(f"sampling {recipe.scale_samples} answers to set the scale of the reward"))
-    known = data.prompts(data.rows(stage.pairs, config))
-    asked = [known[n % len(known)] for n in range(recipe.scale_samples)]
-    said = answers(
+    available = data.prompts(data.rows(stage.pairs, config))
+    sampled = [available[n % len(available)] for n in range(recipe.scale_samples)]
+    responses = answers(
         load_policy(stage.model, tokenizer, recipe),
         tokenizer,
-        asked,
+        sampled,
         max_new_tokens=recipe.scale_tokens,
         seed=recipe.seed,
     )
-    rewards = RewardModel.load(folder).raw(asked, said)
+    rewards = RewardModel.load(folder).raw(sampled, responses)
     scale = Scale.of(rewards)
     scale.save(folder)
-    stage.record["scale"] = {"shift": scale.shift, "scale": scale.scale, "samples": len(said)}
+    stage.record["scale"] = {"shift": scale.shift, "scale": scale.scale, "samples": len(responses)}

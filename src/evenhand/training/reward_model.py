@@ -39,12 +39,12 @@ class Scale:
         file = folder / SCALE
         if not file.is_file():
             return cls()
-        found = json.loads(file.read_text())
-        return cls(shift=float(found["shift"]), scale=float(found["scale"]))
+        content = json.loads(file.read_text())
+        return cls(shift=float(content["shift"]), scale=float(content["scale"]))
 
     def save(self, folder: Path) -> None:
-        said = {"shift": self.shift, "scale": self.scale}
-        (folder / SCALE).write_text(json.dumps(said, indent=1) + "\n")
+        content = {"shift": self.shift, "scale": self.scale}
+        (folder / SCALE).write_text(json.dumps(content, indent=1) + "\n")
 
 
 @dataclass(slots=True)
@@ -102,14 +102,14 @@ class RewardModel:
         )
 
     def raw_of_ids(self, rows: Sequence[Sequence[int]]) -> list[float]:
-        found = [0.0] * len(rows)
+        results = [0.0] * len(rows)
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))  # little to fill up
         for start in range(0, len(order), self.batch):
             places = order[start : start + self.batch]
             rewards = self._forward([rows[i] for i in places])
-            for place, reward in zip(places, rewards, strict=True):
-                found[place] = reward
-        return found
+            for index, reward in zip(places, rewards, strict=True):
+                results[index] = reward
+        return results
 
     @torch.inference_mode()
     def _forward(self, rows: Sequence[Sequence[int]]) -> list[float]:

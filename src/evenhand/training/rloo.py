@@ -77,8 +77,8 @@ def rewarded(reward_model: RewardModel) -> Callable[..., list[float]]:
     raw ids of another model's template otherwise."""
 
     def reward(prompts: list[Any], completions: list[Any], **_: Any) -> list[float]:
-        said = [completion[-1]["content"] for completion in completions]
-        return reward_model.score(prompts, said)
+        responses = [completion[-1]["content"] for completion in completions]
+        return reward_model.score(prompts, responses)
 
     return reward
 
@@ -94,12 +94,12 @@ def _require_a_batch(recipe: RlooRecipe, prompts: int) -> None:
 
 
 def _prompts(stage: Stage, tokenizer: Any, recipe: RlooRecipe) -> list[Any]:
-    known = data.prompts(data.rows(stage.pairs, stage.record["pairs"]["config"]))
+    available = data.prompts(data.rows(stage.pairs, stage.record["pairs"]["config"]))
     room = min(recipe.max_prompt, longest(stage.model, recipe) - recipe.max_new_tokens)
-    kept = [prompt for prompt, _ in fitting(tokenizer, known, room)]
-    stage.note_prompts(len(known), len(kept))
-    _require_a_batch(recipe, len(kept))
-    return kept
+    selected = [prompt for prompt, _ in fitting(tokenizer, available, room)]
+    stage.note_prompts(len(available), len(selected))
+    _require_a_batch(recipe, len(selected))
+    return selected
 
 
 def _device() -> str:

@@ -23,14 +23,14 @@ def answers(
     """One answer to each prompt, drawn from the whole distribution."""
     model = model.eval().to("cuda" if on_gpu() else "cpu")
     torch.manual_seed(seed)
-    said: list[str] = []
+    responses: list[str] = []
     for start in range(0, len(prompts), batch):
         rows = [prompt_ids(tokenizer, prompt) for prompt in prompts[start : start + batch]]
         width = max(map(len, rows))
         pad = tokenizer.pad_token_id
         ids = torch.tensor([[pad] * (width - len(row)) + row for row in rows])
         mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
-        made = model.generate(
+        generated = model.generate(
             input_ids=ids.to(model.device),
             attention_mask=mask.to(model.device),
             max_new_tokens=max_new_tokens,
@@ -41,5 +41,5 @@ def answers(
             pad_token_id=pad,
             eos_token_id=tokenizer.eos_token_id,
         )
-        said += tokenizer.batch_decode(made[:, width:], skip_special_tokens=True)
-    return said
+        responses += tokenizer.batch_decode(generated[:, width:], skip_special_tokens=True)
+    return responses

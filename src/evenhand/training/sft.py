@@ -53,8 +53,8 @@ def _example(tokenizer: Any, row: data.Row, max_length: int) -> dict[str, list[i
     ids = render(tokenizer, row["prompt"], data.response(row, "chosen"), max_length)
     # A template may write the start of an answer otherwise when it asks for one.
     before = 0
-    for shown, asked in zip(ids, prompt_ids(tokenizer, row["prompt"]), strict=False):
-        if shown != asked:
+    for token, prompt_token in zip(ids, prompt_ids(tokenizer, row["prompt"]), strict=False):
+        if token != prompt_token:
             break
         before += 1
     return {"input_ids": ids, "completion_mask": [0] * before + [1] * (len(ids) - before)}

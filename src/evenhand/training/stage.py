@@ -79,22 +79,22 @@ class Stage:
         }
 
     def callbacks(self) -> list[Any]:
-        told: list[Any] = [Told(self.record["stage"], self.tell), Sealed(self.recipe.keep)]
+        handlers: list[Any] = [Told(self.record["stage"], self.tell), Sealed(self.recipe.keep)]
         if PartialState().is_main_process:
-            told.append(TensorBoardCallback(SummaryWriter(str(self.out / "logs"))))
-        return told
+            handlers.append(TensorBoardCallback(SummaryWriter(str(self.out / "logs"))))
+        return handlers
 
     def run(self, trainer: Any) -> None:
         """Train to the end, from the newest whole checkpoint if there is one."""
         _without_printing(trainer)
         _scheduled(trainer, self.recipe)
-        found = newest_whole(self.checkpoints, self.say)
-        if found is not None:
-            step = int(found.name.rpartition("-")[2])
+        checkpoint = newest_whole(self.checkpoints, self.say)
+        if checkpoint is not None:
+            step = int(checkpoint.name.rpartition("-")[2])
             self.say(Note(f"goes on from step {step}"))
             self.record["resumed_from"].append(step)
         self.write()
-        trainer.train(resume_from_checkpoint=None if found is None else str(found))
+        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         self.note_steps(trainer.state.global_step, trainer.state.log_history)
 
     def note_steps(self, steps: int, history: Sequence[Mapping[str, Any]]) -> None:
@@ -105,14 +105,14 @@ class Stage:
         self.record["objective"] = objective(goal, _logged(history, goal))
         self._rates = _logged(history, "learning_rate")
 
-    def note_prompts(self, known: int, used: int) -> None:
-        self.record["prompts"] = {"used": used, "left_out": known - used}
-        if used < known:
-            self.say(Note(f"{known - used} of {known} prompts are too long, left out"))
+    def note_prompts(self, available: int, used: int) -> None:
+        self.record["prompts"] = {"used": used, "left_out": available - used}
+        if used < available:
+            self.say(Note(f"{available - used} of {available} prompts are too long, left out"))
 
     def held_out(self, config: str) -> list[data.Row]:
-        found = data.held_out(self.pairs, config)
-        return in_turn(found, lambda row: str(row["topic"]), self.recipe.held_out)
+        rows = data.held_out(self.pairs, config)
+        return in_turn(rows, lambda row: str(row["topic"]), self.recipe.held_out)
 
     def evaluate(self, trainer: Any) -> None:
         if trainer.eval_dataset is None:
@@ -220,10 +220,10 @@ def open_stage(
 def require_world_size(expected: int) -> None:
     """`accelerate launch --cpu --num_processes 2` starts one process and says nothing, so what came
     up is held against what was asked for."""
-    found = PartialState(cpu=not on_gpu()).num_processes
-    if found != expected:
+    actual = PartialState(cpu=not on_gpu()).num_processes
+    if actual != expected:
         raise UserError(
-            f"{expected} processes were asked for and {found} came up; "
+            f"{expected} processes were asked for and {actual} came up; "
             f"start them with `evenhand train … --processes {expected}` or with torchrun"
         )
 
@@ -262,9 +262,9 @@ def _logged(history: Sequence[Mapping[str, Any]], name: str) -> list[float]:
 
 def _last(history: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """The newest value of each number that was logged."""
-    found: dict[str, float] = {}
+    latest: dict[str, float] = {}
     for entry in history:
         for name, value in entry.items():
             if isinstance(value, int | float) and name not in ("step", "epoch"):
-                found[name] = float(value)
-    return found
+                latest[name] = float(value)
+    return latest

@@ -113,6 +113,6 @@ def save(trainer: Any, fresh: Callable[[], Any], tokenizer: Any, out: Path) -> P
     return final
 
 
-def _replace(made: Path, place: Path) -> None:
-    shutil.rmtree(place, ignore_errors=True)
-    made.rename(place)
+def _replace(source: Path, target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    source.rename(target)

@@ -30,19 +30,19 @@ def app_of(browsed: Browsed, facets: Facets) -> Starlette:
         return Route(path, answer, methods=["GET"])
 
     def listed(request: Request) -> HTMLResponse:
-        wanted = Wanted.of(request.query_params.multi_items())
+        query = Wanted.of(request.query_params.multi_items())
         with facets.waiting():
-            found = browsed.listed(wanted)
-        return HTMLResponse(list_page(browsed, facets, wanted, found))
+            listing = browsed.listed(query)
+        return HTMLResponse(list_page(browsed, facets, query, listing))
 
     def item(request: Request) -> HTMLResponse:
-        wanted = Wanted.of(request.query_params.multi_items())
+        query = Wanted.of(request.query_params.multi_items())
         position = whole(request.path_params["position"])
         with facets.waiting():
-            found = None if position is None else browsed.one(position, wanted)
-        if found is None:
+            entry = None if position is None else browsed.one(position, query)
+        if entry is None:
             return _said(404, "The run has no such item, or has not done it yet.")
-        return HTMLResponse(item_page(browsed, wanted, found))
+        return HTMLResponse(item_page(browsed, query, entry))
 
     async def nowhere(_request: Request, _error: Exception) -> HTMLResponse:
         return _said(404, "There is no such page; the list of items is at /")

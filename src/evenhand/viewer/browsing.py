@@ -41,7 +41,7 @@ class Ranges(Sequence[int]):
     def __getitem__(self, index: slice) -> list[int]: ...
     def __getitem__(self, index: int | slice) -> int | list[int]:
         if isinstance(index, slice):
-            return [self[one] for one in range(*index.indices(len(self)))]
+            return [self[i] for i in range(*index.indices(len(self)))]
         if not 0 <= index < len(self):
             raise IndexError(index)
         span = bisect_left(self._past, index + 1)
@@ -94,56 +94,56 @@ class Browsed:
         self._found: OrderedDict[tuple[Wanted, int], Sequence[int]] = OrderedDict()
         self._lock = Lock()
 
-    def listed(self, wanted: Wanted) -> Listed:
+    def listed(self, query: Wanted) -> Listed:
         totals = self.run.totals()
-        order = self._order(wanted, totals.items)
-        first = (wanted.page - 1) * PAGE
+        order = self._order(query, totals.items)
+        first = (query.page - 1) * PAGE
         rows = self._rows(list(order[first : first + PAGE]))
         return Listed(rows=tuple(rows), found=len(order), totals=totals, moved=self._moved())
 
-    def one(self, position: int, wanted: Wanted) -> One | None:
+    def one(self, position: int, query: Wanted) -> One | None:
         """Give the item at a position of the plan, if the run has it."""
         rows = self._rows([position])
         if not rows:
             return None
-        order = self._order(wanted, self.run.totals().items)
-        place = _place(order, position, self.against is not None)
+        order = self._order(query, self.run.totals().items)
+        index = _place(order, position, self.against is not None)
         other = rows[0].before
         return One(
             row=rows[0],
             turns=_turns(self.run, position),
             turns_before=_turns(self.against, other["position"]) if self.against and other else (),
-            previous=_at(order, place - 1) if place is not None else None,
-            following=_at(order, place + 1) if place is not None else None,
-            page=1 if place is None else place // PAGE + 1,
+            previous=_at(order, index - 1) if index is not None else None,
+            following=_at(order, index + 1) if index is not None else None,
+            page=1 if index is None else index // PAGE + 1,
         )
 
-    def _order(self, wanted: Wanted, items: int) -> Sequence[int]:
+    def _order(self, query: Wanted, items: int) -> Sequence[int]:
         """The positions that the filters leave, in the order of the list. A run that is under way
         grows, so they are kept for as many items as it had."""
-        key = (replace(wanted, page=1), items)
+        key = (replace(query, page=1), items)
         with self._lock:
-            found = self._found.pop(key, None)
-        if found is None:
-            found = self._searched(key[0])
+            positions = self._found.pop(key, None)
+        if positions is None:
+            positions = self._searched(key[0])
         with self._lock:
-            self._found[key] = found  # the latest last
+            self._found[key] = positions  # the latest last
             if len(self._found) > _KEPT:
                 self._found.popitem(last=False)
-        return found
+        return positions
 
-    def _searched(self, wanted: Wanted) -> Sequence[int]:
-        if wanted.move and self.against is None:
+    def _searched(self, query: Wanted) -> Sequence[int]:
+        if query.move and self.against is None:
             raise UserError("move is about two runs: start `evenhand view` with --against RUN")
-        rows = wanted.rows()
-        found = None if rows is None else _matching(self.run, rows)
+        rows = query.rows()
+        matching = None if rows is None else _matching(self.run, rows)
         if self.against is None:
-            return Ranges(self.run.positions()) if found is None else _ints(found)
+            return Ranges(self.run.positions()) if matching is None else _ints(matching)
         pairs = self._pairs
-        if found is not None:
-            pairs = pairs.filter(pl.col("position").is_in(found.implode()))
-        if wanted.move:
-            pairs = pairs.filter(pl.col("move") == MOVES.index(wanted.move))
+        if matching is not None:
+            pairs = pairs.filter(pl.col("position").is_in(matching.implode()))
+        if query.move:
+            pairs = pairs.filter(pl.col("move") == MOVES.index(query.move))
         return _ints(pairs.sort("move", "position")["position"])
 
     @cached_property
@@ -183,18 +183,18 @@ class Browsed:
 
     def _rows(self, positions: list[int]) -> list[Row]:
         """The rows at these positions, in this order."""
-        rows = {one["position"]: one for one in _read(self.run, positions)}
-        found = [position for position in positions if position in rows]
+        rows = {row["position"]: row for row in _read(self.run, positions)}
+        present = [position for position in positions if position in rows]
         if self.against is None:
-            return [Row(rows[position]) for position in found]
-        pairs = self._pairs.filter(pl.col("position").is_in(found))
-        known = {position: (other, MOVES[move]) for position, other, move in pairs.iter_rows()}
-        others = [other for other, _ in known.values() if other is not None]
-        befores = {one["position"]: one for one in _read(self.against, others)}
+            return [Row(rows[position]) for position in present]
+        pairs = self._pairs.filter(pl.col("position").is_in(present))
+        paired = {position: (other, MOVES[move]) for position, other, move in pairs.iter_rows()}
+        others = [other for other, _ in paired.values() if other is not None]
+        befores = {row["position"]: row for row in _read(self.against, others)}
         return [
-            Row(rows[position], befores.get(known[position][0]), known[position][1])
-            for position in found
-            if position in known
+            Row(rows[position], befores.get(paired[position][0]), paired[position][1])
+            for position in present
+            if position in paired
         ]
 
 
@@ -220,18 +220,18 @@ def _matching(run: RunReader, rows: pl.Expr) -> pl.Series:
 def _answers(run: RunReader, key: int) -> pl.DataFrame:
     """Columns position, and checksums of the id and of the answer, null where there is none."""
     answer = pl.when(pl.col("text").is_not_null()).then(pl.col("text").hash(key)).alias("answer")
-    told = (pl.col("position"), pl.col("item_id").hash(key).alias("item"), answer)
-    return run.picked(("position", "item_id", "text"), lambda part: part.select(told))
+    columns = (pl.col("position"), pl.col("item_id").hash(key).alias("item"), answer)
+    return run.picked(("position", "item_id", "text"), lambda part: part.select(columns))
 
 
 def _place(order: Sequence[int], position: int, shuffled: bool) -> int | None:
     """Where a position stands in the order, if it does; one of two runs is not sorted."""
     if shuffled:
-        found = np.flatnonzero(np.asarray(order) == position)
-        return int(found[0]) if len(found) else None
-    place = bisect_left(order, position)
-    return place if _at(order, place) == position else None
+        matches = np.flatnonzero(np.asarray(order) == position)
+        return int(matches[0]) if len(matches) else None
+    index = bisect_left(order, position)
+    return index if _at(order, index) == position else None
 
 
-def _at(order: Sequence[int], place: int) -> int | None:
-    return int(order[place]) if 0 <= place < len(order) else None
+def _at(order: Sequence[int], index: int) -> int | None:
+    return int(order[index]) if 0 <= index < len(order) else None

@@ -54,7 +54,7 @@ class Door:
 
         if headers.get("host", "").partition(":")[0] not in _HOSTS:
             answer: ASGIApp = _said(403, "This is not the address of this page.")
-        elif self._opens(given := _token(scope)) or (given and self._has_cookie(headers)):
+        elif self._opens(token := _token(scope)) or (token and self._has_cookie(headers)):
             answer = self._welcome()
         elif self._has_cookie(headers):
             answer = self.app if scope["method"] in ("GET", "HEAD") else _said(
@@ -66,14 +66,14 @@ class Door:
 
     def _has_cookie(self, headers: Headers) -> bool:
         """Cookies of other pages on this machine come along, in whatever form: they say nothing."""
-        pairs = (one.strip() for line in headers.getlist("cookie") for one in line.split(";"))
-        return any(_alike(one, f"{self._cookie}={self.token}") for one in pairs)
+        pairs = (cookie.strip() for line in headers.getlist("cookie") for cookie in line.split(";"))
+        return any(_alike(cookie, f"{self._cookie}={self.token}") for cookie in pairs)
 
-    def _opens(self, given: str) -> bool:
-        if self._once is not None and _alike(given, self._once):
+    def _opens(self, token: str) -> bool:
+        if self._once is not None and _alike(token, self._once):
             self._once = None
             return True
-        return _alike(given, self.token)
+        return _alike(token, self.token)
 
     def _welcome(self) -> HTMLResponse:
         """Set the cookie, and go on by a page of ours: after a redirect from elsewhere, such as a
@@ -89,8 +89,8 @@ def _token(scope: Scope) -> str:
     return parse_qs(query).get("token", [""])[0]
 
 
-def _alike(given: str, known: str) -> bool:
-    return secrets.compare_digest(given.encode(), known.encode())
+def _alike(received: str, expected: str) -> bool:
+    return secrets.compare_digest(received.encode(), expected.encode())
 
 
 def _said(status: int, text: str) -> HTMLResponse:

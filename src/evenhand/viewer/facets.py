@@ -67,9 +67,9 @@ class Facets:
     @property
     def tags(self) -> dict[str, list[str]]:
         """Name and values of each tag, those that the instrument reports by first."""
-        found = self._tags.copy()
-        named = sorted(found, key=lambda name: (name not in self._first, name))
-        return {name: sorted(values) for name in named[:_VALUES] if (values := found[name])}
+        tags = self._tags.copy()
+        names = sorted(tags, key=lambda name: (name not in self._first, name))
+        return {name: sorted(values) for name in names[:_VALUES] if (values := tags[name])}
 
     def is_first(self, name: str) -> bool:
         """Whether the instrument reports by this tag; without an instrument every one counts."""
@@ -97,9 +97,9 @@ class Facets:
         )
         pairs = tags.filter(short & ~pl.col("name").is_in(many)).unique()
         for (name,), values in pairs.group_by("name"):
-            known = self._tags.get(str(name)) or set()
-            known = known | set(values["value"].head(_VALUES + 1))
-            self._tags[str(name)] = known if len(known) <= _VALUES else None
+            collected = self._tags.get(str(name)) or set()
+            collected = collected | set(values["value"].head(_VALUES + 1))
+            self._tags[str(name)] = collected if len(collected) <= _VALUES else None
 
 
 def _short(words: pl.Series) -> set[str]:
@@ -112,4 +112,6 @@ def _grouped_by(run: RunReader) -> set[str]:
         instrument = instrument_of(run)
     except UserError:  # nobody's, or one that is not installed here
         return set()
-    return {one.column for one in instrument.groups} | {instrument.covered_by or ""} - {""}
+    return {grouping.column for grouping in instrument.groups} | {instrument.covered_by or ""} - {
+        ""
+    }

@@ -56,42 +56,42 @@ class Item(NamedTuple):
     tone: Tone
 
 
-def list_page(browsed: Browsed, facets: Facets, wanted: Wanted, listed: Listed) -> str:
+def list_page(browsed: Browsed, facets: Facets, query: Wanted, listing: Listed) -> str:
     """Make the page of the list."""
     note = _SO_FAR if not facets.ended() else facets.problem
-    first, further = _tags(facets, wanted)
+    first, further = _tags(facets, query)
     names = [(name, name) for name in facets.scores]
     inner = _filled(
         "list.html",
         title=_title(browsed),
-        summary=_blocks(_summary(browsed, listed)),
-        wanted=wanted,
+        summary=_blocks(_summary(browsed, listing)),
+        wanted=query,
         longest=LONGEST,
-        choices=[*_choices(browsed, facets, wanted, listed), *first],
-        scores=Choice("score", "score", names, wanted.score) if names else None,
+        choices=[*_choices(browsed, facets, query, listing), *first],
+        scores=Choice("score", "score", names, query.score) if names else None,
         further=further,
         further_set=any(choice.chosen for choice in further),
         note=_blocks([Line(note, "bad" if facets.problem else "dim")] if note else []),
-        above=_pager("Pages", wanted, listed),
-        below=_pager("Pages, again", wanted, listed),
-        address=wanted.address(),
-        items=[_item(row) for row in listed.rows],
+        above=_pager("Pages", query, listing),
+        below=_pager("Pages, again", query, listing),
+        address=query.address(),
+        items=[_item(row) for row in listing.rows],
     )
     return html.framed(inner, _title(browsed), _style())
 
 
-def item_page(browsed: Browsed, wanted: Wanted, found: One) -> str:
+def item_page(browsed: Browsed, query: Wanted, entry: One) -> str:
     """Make the page of one item."""
-    row = found.row.row
-    links = {"the list": f"/{wanted.at(found.page).address()}"}
-    around = {"previous": found.previous, "next": found.following}
+    row = entry.row.row
+    links = {"the list": f"/{query.at(entry.page).address()}"}
+    around = {"previous": entry.previous, "next": entry.following}
     links |= {
-        word: f"/item/{position}{wanted.address()}"
+        word: f"/item/{position}{query.address()}"
         for word, position in around.items()
         if position is not None
     }
     nav = _filled("links.html", label="Items", said="", links=links)
-    inner = nav + _blocks(_item_blocks(browsed, found))
+    inner = nav + _blocks(_item_blocks(browsed, entry))
     name = clipped(row["item_id"], _IN_LIST)
     return html.framed(inner, f"{name}: {_title(browsed)}", _style())
 
@@ -101,21 +101,23 @@ def said_page(title: str, text: str) -> str:
     return html.document([Heading(title, 1), Line(text)], title)
 
 
-def _item_blocks(browsed: Browsed, found: One) -> Page:
-    row = found.row.row
-    one = chosen(row, found.turns)
+def _item_blocks(browsed: Browsed, entry: One) -> Page:
+    row = entry.row.row
+    item = chosen(row, entry.turns)
     where = ["evenhand", "runs", "show", str(browsed.run.path), "--item", row["item_id"]]
     name = clipped(row["item_id"], _IN_LIST)
-    blocks: list[Block] = [Heading(name, 1), _facts(found.row), GAP]
-    blocks.append(Box(tuple(answered(one, _WHOLE)), _tone(found.row)))
-    blocks += _since(browsed, found.row)
-    said = conversation(one.turns, one.drafts, one.ended, prompts=True, longest=_WHOLE)
-    blocks += [Heading("Conversation"), *(said if one.turns else [_stored()])]
-    if found.row.before is not None and found.turns_before:
-        other = chosen(found.row.before, found.turns_before)
-        said = conversation(other.turns, other.drafts, other.ended, prompts=True, longest=_WHOLE)
+    blocks: list[Block] = [Heading(name, 1), _facts(entry.row), GAP]
+    blocks.append(Box(tuple(answered(item, _WHOLE)), _tone(entry.row)))
+    blocks += _since(browsed, entry.row)
+    dialogue = conversation(item.turns, item.drafts, item.ended, prompts=True, longest=_WHOLE)
+    blocks += [Heading("Conversation"), *(dialogue if item.turns else [_stored()])]
+    if entry.row.before is not None and entry.turns_before:
+        other = chosen(entry.row.before, entry.turns_before)
+        dialogue = conversation(
+            other.turns, other.drafts, other.ended, prompts=True, longest=_WHOLE
+        )
         assert browsed.against is not None
-        blocks.append(Details(f"the conversation in {browsed.against.path}", tuple(said)))
+        blocks.append(Details(f"the conversation in {browsed.against.path}", tuple(dialogue)))
     command = shlex.join([*where, "--position", str(row["position"])])
     # Half a command would be of no use.
     return [*blocks, GAP, Line(command, "dim")] if name == row["item_id"] else blocks
@@ -146,23 +148,23 @@ def _answer(row: Mapping[str, Any]) -> str:
 
 
 def _facts(row: Row) -> Grid:
-    known = row.row
-    scores = {one["name"]: one["value"] for one in known["scores_after"] or ()}
-    before = {one["name"]: one["value"] for one in known["scores_before"] or ()}
+    result = row.row
+    scores = {score["name"]: score["value"] for score in result["scores_after"] or ()}
+    before = {score["name"]: score["value"] for score in result["scores_before"] or ()}
     rows = [
-        ("position in the plan", f"{known['position']:,}"),
-        ("ended", _ended(known)),
-        ("changed by the method", {True: "yes", False: "no"}.get(known["changed"], "-")),
-        ("calls", str(known["calls"])),
+        ("position in the plan", f"{result['position']:,}"),
+        ("ended", _ended(result)),
+        ("changed by the method", {True: "yes", False: "no"}.get(result["changed"], "-")),
+        ("calls", str(result["calls"])),
     ]
     names = list(dict.fromkeys([*before, *scores]))
     for name in names[:_ROWS]:
-        values = [f"{one[name]:.3f}" if name in one else "-" for one in (before, scores)]
-        said = values[1] if before == scores else " → ".join(values)
-        rows.append((f"score {clipped(name, _IN_LIST)}", said))
-    tags = known["tags"] or ()
+        values = [f"{side[name]:.3f}" if name in side else "-" for side in (before, scores)]
+        text = values[1] if before == scores else " → ".join(values)
+        rows.append((f"score {clipped(name, _IN_LIST)}", text))
+    tags = result["tags"] or ()
     rows += [
-        (clipped(one["name"], _IN_LIST), clipped(one["value"], _IN_LIST)) for one in tags[:_ROWS]
+        (clipped(tag["name"], _IN_LIST), clipped(tag["value"], _IN_LIST)) for tag in tags[:_ROWS]
     ]
     more = sum(max(0, len(all_) - _ROWS) for all_ in (names, tags))
     rows += [("more scores and tags", f"{more:,}")] if more else []
@@ -180,19 +182,19 @@ def _tone(row: Row) -> Tone:
 
 
 def _item(row: Row) -> Item:
-    known = row.row
+    result = row.row
     facts = [MOVED[row.move]] if row.move else []
-    facts.append(_ended(known))
-    facts += [f"{one['name']} {one['value']:.2f}" for one in known["scores_after"] or ()]
-    shown: Block = Line(_short(_answer(known)), "bad" if known["text"] is None else "plain")
+    facts.append(_ended(result))
+    facts += [f"{score['name']} {score['value']:.2f}" for score in result["scores_after"] or ()]
+    block: Block = Line(_short(_answer(result)), "bad" if result["text"] is None else "plain")
     if row.before is not None and row.move != "same":
-        shown = _changed(row.before, known, _IN_LIST)
+        block = _changed(row.before, result, _IN_LIST)
     return Item(
-        position=known["position"],
-        name=clipped(known["item_id"], _IN_LIST),
+        position=result["position"],
+        name=clipped(result["item_id"], _IN_LIST),
         facts=clipped(" · ".join(facts), _IN_LIST),
-        asked=_short(known["prompt"] or ""),
-        answer=_blocks([shown]),
+        asked=_short(result["prompt"] or ""),
+        answer=_blocks([block]),
         tone=_tone(row),
     )
 
@@ -206,8 +208,8 @@ def _title(browsed: Browsed) -> str:
     return f"{browsed.run.path}{other}"
 
 
-def _summary(browsed: Browsed, listed: Listed) -> Page:
-    totals, record = listed.totals, browsed.run.record
+def _summary(browsed: Browsed, listing: Listed) -> Page:
+    totals, record = listing.totals, browsed.run.record
     planned = browsed.run.planned
     model = record.cast["default"]["model"]
     blocks: list[Block] = [Line(f"{model} · {record.method['name']}", "dim")]
@@ -219,48 +221,48 @@ def _summary(browsed: Browsed, listed: Listed) -> Page:
     if totals.failed:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in totals.failed.items())
         blocks.append(Line(clipped(f"Without an answer: {reasons}", _IN_LIST), "bad"))
-    if listed.moved:
-        moved = (f"{MOVED[move]}: {n:,}" for move, n in listed.moved.items() if n)
+    if listing.moved:
+        moved = (f"{MOVED[move]}: {n:,}" for move, n in listing.moved.items() if n)
         blocks.append(Line(" · ".join(moved), "strong"))
     return blocks
 
 
-def _choices(browsed: Browsed, facets: Facets, wanted: Wanted, listed: Listed) -> list[Choice]:
+def _choices(browsed: Browsed, facets: Facets, query: Wanted, listing: Listed) -> list[Choice]:
     ends = [("answered", "answered"), ("failed", "no answer")]
-    reasons = [reason for reason in listed.totals.failed if len(reason) <= LONGEST]
+    reasons = [reason for reason in listing.totals.failed if len(reason) <= LONGEST]
     ends += [(reason, f"no answer: {reason}") for reason in reasons[:_ROWS]]
     ends += [(reason, f"stopped: {reason}") for reason in facets.stopped]
-    found = [Choice("ended", "ended", ends, wanted.ended)]
+    choices = [Choice("ended", "ended", ends, query.ended)]
     yes_no = [("yes", "yes"), ("no", "no")]
-    found.append(Choice("changed by the method", "changed", yes_no, wanted.changed))
+    choices.append(Choice("changed by the method", "changed", yes_no, query.changed))
     if browsed.against is not None:
-        moves = Choice("since the other run", "move", [*MOVED.items()], wanted.move)
-        found.insert(0, moves)
-    return found
+        moves = Choice("since the other run", "move", [*MOVED.items()], query.move)
+        choices.insert(0, moves)
+    return choices
 
 
-def _tags(facets: Facets, wanted: Wanted) -> tuple[list[Choice], list[Choice]]:
+def _tags(facets: Facets, query: Wanted) -> tuple[list[Choice], list[Choice]]:
     """The tags that the instrument reports by, and the others."""
-    chosen_ones = dict(wanted.tags)
+    chosen_ones = dict(query.tags)
     first: list[Choice] = []
     further: list[Choice] = []
     for name, values in facets.tags.items():
-        listed = [(value, clipped(value, 60)) for value in values]
-        choice = Choice(name, f"tag.{name}", listed, chosen_ones.get(name, ""))
+        options = [(value, clipped(value, 60)) for value in values]
+        choice = Choice(name, f"tag.{name}", options, chosen_ones.get(name, ""))
         (first if facets.is_first(name) else further).append(choice)
     return first, further
 
 
-def _pager(label: str, wanted: Wanted, listed: Listed) -> Markup:
-    first = (wanted.page - 1) * PAGE + 1
-    last = min(first + PAGE - 1, listed.found)
-    range_ = f"{first:,} to {last:,} of {listed.found:,}" if first <= last else "nothing here"
-    places = {"first": 1, "previous": wanted.page - 1, "next": wanted.page + 1,
-              "last": listed.pages}  # fmt: skip
+def _pager(label: str, query: Wanted, listing: Listed) -> Markup:
+    first = (query.page - 1) * PAGE + 1
+    last = min(first + PAGE - 1, listing.found)
+    range_ = f"{first:,} to {last:,} of {listing.found:,}" if first <= last else "nothing here"
+    places = {"first": 1, "previous": query.page - 1, "next": query.page + 1,
+              "last": listing.pages}  # fmt: skip
     links = {
-        word: f"/{wanted.at(page).address()}"
+        word: f"/{query.at(page).address()}"
         for word, page in places.items()
-        if 1 <= page <= listed.pages and page != wanted.page
+        if 1 <= page <= listing.pages and page != query.page
     }
     return _filled("links.html", label=label, said=range_, links=links)
 

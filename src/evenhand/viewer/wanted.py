@@ -46,20 +46,20 @@ class Wanted:
             raise UserError(f"there is no filter {', '.join(unknown)[:LONGEST]}")
         if len(set(names)) < len(names):
             raise UserError("a filter is given twice")
-        given = {name: value for name, value in pairs if value}
-        if any(len(word) > LONGEST for pair in given.items() for word in pair):
+        filters = {name: value for name, value in pairs if value}
+        if any(len(word) > LONGEST for pair in filters.items() for word in pair):
             raise UserError(f"a filter has at most {LONGEST} characters")
-        tags = {name: given.pop(name) for name in list(given) if name.startswith(TAG)}
-        page = whole(given.pop("page", "1"))
-        least, most = (_number(name, given.pop(name, "")) for name in ("least", "most"))
-        words = {name: given.pop(name, "") for name in _WORDS}
+        tags = {name: filters.pop(name) for name in list(filters) if name.startswith(TAG)}
+        page = whole(filters.pop("page", "1"))
+        least, most = (_number(name, filters.pop(name, "")) for name in ("least", "most"))
+        words = {name: filters.pop(name, "") for name in _WORDS}
         if page is None or page < 1 or words["changed"] not in ("", "yes", "no"):
             raise UserError("page is a number from 1, and changed is yes or no")
         if words["move"] not in ("", *MOVES):
             raise UserError(f"move is one of {', '.join(MOVES)}")
         if not words["score"] and (least, most) != (None, None):
             raise UserError("choose the score that the numbers are about")
-        named = tuple(sorted((name.removeprefix(TAG), tags[name]) for name in tags))
+        sorted_tags = tuple(sorted((name.removeprefix(TAG), tags[name]) for name in tags))
         return cls(
             text=words["text"],
             draft=words["draft"],
@@ -69,7 +69,7 @@ class Wanted:
             move=words["move"],
             least=least,
             most=most,
-            tags=named,
+            tags=sorted_tags,
             page=page,
         )
 
@@ -87,25 +87,25 @@ class Wanted:
 
     def rows(self) -> pl.Expr | None:
         """Say which rows of the results are wanted, of whatever run; None is all of them."""
-        found = [_has(name, value) for name, value in self.tags]
+        conditions = [_has(name, value) for name, value in self.tags]
         if self.text:
-            found.append(_any(_holds(name, self.text) for name in _SEARCHED))
+            conditions.append(_any(_holds(name, self.text) for name in _SEARCHED))
         if self.draft:
-            found.append(_holds("answer_before", self.draft))
+            conditions.append(_holds("answer_before", self.draft))
         if self.ended in ("answered", "failed"):
-            found.append(pl.col("status") == self.ended)
+            conditions.append(pl.col("status") == self.ended)
         elif self.ended:
-            found.append(_any(pl.col(name) == self.ended for name in ("reason", "stopped")))
+            conditions.append(_any(pl.col(name) == self.ended for name in ("reason", "stopped")))
         if self.changed:
-            found.append(pl.col("changed") == (self.changed == "yes"))
+            conditions.append(pl.col("changed") == (self.changed == "yes"))
         if self.score:
-            found.append(self._within())
-        return pl.all_horizontal(found) if found else None
+            conditions.append(self._within())
+        return pl.all_horizontal(conditions) if conditions else None
 
     def _within(self) -> pl.Expr:
-        one = pl.element().struct
-        named = pl.when(one.field("name") == self.score).then(one.field("value"))
-        value = pl.col("scores_after").list.eval(named).list.max()
+        score = pl.element().struct
+        selected = pl.when(score.field("name") == self.score).then(score.field("value"))
+        value = pl.col("scores_after").list.eval(selected).list.max()
         low = -math.inf if self.least is None else self.least
         high = math.inf if self.most is None else self.most
         return value.is_between(low, high)
@@ -134,10 +134,10 @@ def _holds(column: str, words: str) -> pl.Expr:
 
 
 def _any(alike: Iterable[pl.Expr]) -> pl.Expr:
-    return pl.any_horizontal(one.fill_null(False) for one in alike)
+    return pl.any_horizontal(condition.fill_null(False) for condition in alike)
 
 
 def _has(name: str, value: str) -> pl.Expr:
-    one = pl.element().struct
-    alike = (one.field("name") == name) & (one.field("value") == value)
+    tag = pl.element().struct
+    alike = (tag.field("name") == name) & (tag.field("value") == value)
     return pl.col("tags").list.eval(alike).list.any()

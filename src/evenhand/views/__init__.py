@@ -145,7 +145,7 @@ def save(finding: Any, *paths: str) -> None:
     def document() -> str:
         return html.document(page(), title)
 
-    made: dict[str, Callable[[], bytes]] = {
+    writers: dict[str, Callable[[], bytes]] = {
         ".json": lambda: files.to_json(finding),
         ".parquet": lambda: files.to_parquet(finding.frame()),
         ".csv": lambda: finding.frame().write_csv().encode(),
@@ -155,19 +155,19 @@ def save(finding: Any, *paths: str) -> None:
     }
     for path in paths:
         ending = Path(path).suffix
-        if ending not in made:
-            raise UserError(f"{path}: an ending decides the form; there are: {', '.join(made)}")
-        _write(Path(path), made[ending]())
+        if ending not in writers:
+            raise UserError(f"{path}: an ending decides the form; there are: {', '.join(writers)}")
+        _write(Path(path), writers[ending]())
 
 
-def _write(place: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes) -> None:
     """Write a file whole or not at all, and never through a link into what it points to. It may be
     read by whom the one before it could be."""
-    hidden = hidden_beside(place)
+    hidden = hidden_beside(path)
     try:
         hidden.write_bytes(data)
-        if place.is_file() and not place.is_symlink():
-            shutil.copymode(place, hidden)
-        os.replace(hidden, place)
+        if path.is_file() and not path.is_symlink():
+            shutil.copymode(path, hidden)
+        os.replace(hidden, path)
     finally:
         hidden.unlink(missing_ok=True)

@@ -6,20 +6,20 @@ from evenhand.views.gate_page import LEVELS, told
 from evenhand.views.visible import visible
 
 
-def render(found: Gate) -> str:
+def render(gate: Gate) -> str:
     """Give the lines; every sign that could end a line or begin a command is escaped."""
-    shown = [_line(found.file, one) for one in found.checks if one.verdict in LEVELS]
-    if not found.checks:
-        shown = ["::error title=evenhand gate::the gate has no check"]
-    return "".join(f"{line}\n" for line in shown)
+    lines = [_line(gate.file, check) for check in gate.checks if check.verdict in LEVELS]
+    if not gate.checks:
+        lines = ["::error title=evenhand gate::the gate has no check"]
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _line(file: str, one: Checked) -> str:
-    properties = {"title": f"evenhand gate: {one.verdict}: {one.name}"}
+def _line(file: str, check: Checked) -> str:
+    properties = {"title": f"evenhand gate: {check.verdict}: {check.name}"}
     if file:
-        properties = {"file": file, "line": str(one.line), **properties}
-    named = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{LEVELS[one.verdict]} {named}::{_data(told(one))}"
+        properties = {"file": file, "line": str(check.line), **properties}
+    parameters = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{LEVELS[check.verdict]} {parameters}::{_data(told(check))}"
 
 
 def _data(text: str) -> str:

@@ -33,23 +33,23 @@ def page(audit: Audit, *, full: bool = False) -> list[Block]:
     blocks += [Line(f"! {note}", "open") for note in audit.notes]
     blocks += [GAP, *answer, *(Line(line, indent=2) for line in audit.says[1:])]
     blocks += [*([GAP, *checks(audit)] if audit.checks else []), *_estimates(audit)]
-    shown = [one for one in audit.sections if full or one.in_short]
-    for section in shown:
+    sections = [section for section in audit.sections if full or section.in_short]
+    for section in sections:
         blocks += [GAP, *section_blocks(section)]
     blocks += [GAP, *_money(audit)]
-    if len(shown) < len(audit.sections):
-        hidden = len(audit.sections) - len(shown)
+    if len(sections) < len(audit.sections):
+        hidden = len(audit.sections) - len(sections)
         blocks.append(Line(f"{hidden} more tables: the same command with --full", "dim"))
     return [*blocks, GAP, *answer, *(Line(f"next  {command}") for command in audit.next)]
 
 
-def pages(found: Audits, *, full: bool = False) -> list[Block]:
+def pages(audits: Audits, *, full: bool = False) -> list[Block]:
     """The blocks of several audits, and what only shows between them."""
     blocks: list[Block] = []
-    for audit in found.audits:
+    for audit in audits.audits:
         blocks += [*page(audit, full=full), GAP]
-    blocks += [section_grid(section) for section in found.sections]
-    return [*blocks, *(Line(note, "open") for note in found.notes)]
+    blocks += [section_grid(section) for section in audits.sections]
+    return [*blocks, *(Line(note, "open") for note in audits.notes)]
 
 
 def tone(audit: Audit) -> Tone:
@@ -74,14 +74,14 @@ def _missing(audit: Audit) -> list[Block]:
 def checks(audit: Audit) -> list[Block]:
     """Every check as a row, the worst first, and below the table what each says: a terminal of 80
     columns has no room for words after the numbers."""
-    ordered = sorted(audit.checks, key=lambda one: _WORST_FIRST.index(one.state))
+    ordered = sorted(audit.checks, key=lambda check: _WORST_FIRST.index(check.state))
     optional = len({check.required for check in ordered}) > 1
     rows = tuple(_row(check, starred=optional and not check.required) for check in ordered)
     tones = tuple(STATES[check.state][1] for check in ordered)
     grid = Grid(("check", "", "value", "95 %", "must be", "n"), rows, tones)
     note: list[Block] = [Line("* not required: it may stay open", "dim")] if optional else []
-    told = (check for check in ordered if check.says and check.says not in audit.says)
-    return [grid, *note, GAP, *(_said(check) for check in told)]
+    explained = (check for check in ordered if check.says and check.says not in audit.says)
+    return [grid, *note, GAP, *(_said(check) for check in explained)]
 
 
 def _row(check: Check, *, starred: bool) -> tuple[str, ...]:
@@ -113,8 +113,8 @@ def _interval(check: Check | Estimate) -> str:
 
 
 def _said(check: Check) -> Block:
-    said, tone = STATES[check.state]
-    mark = said[0].strip()
+    label, tone = STATES[check.state]
+    mark = label[0].strip()
     return Line(f"{mark} {check.title}: {check.says}".strip(), tone, indent=2)
 
 
@@ -123,12 +123,12 @@ def _estimates(audit: Audit) -> list[Block]:
         return []
     rows = tuple(
         (
-            one.name.replace("_", " "),
-            _value(one),
-            _interval(one) if one.value is not None else one.undefined or "",
-            f"{one.n:,}" if one.n else "",
+            estimate.name.replace("_", " "),
+            _value(estimate),
+            _interval(estimate) if estimate.value is not None else estimate.undefined or "",
+            f"{estimate.n:,}" if estimate.n else "",
         )
-        for one in audit.estimates
+        for estimate in audit.estimates
     )
     return [GAP, Grid(("nothing is asked of", "value", "95 %", "n"), rows)]
 

@@ -6,31 +6,31 @@ from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line
 
 
-def page(found: DebateSweep, *, full: bool = False) -> list[Block]:
+def page(sweep: DebateSweep, *, full: bool = False) -> list[Block]:
     """Give the blocks of a sweep; it has no longer form."""
     del full
     columns = ("", "roles", "rounds", "topics", "statements", f"above {HIGH_ABOVE}", "95 %",
                "pairs to train on", "held out")  # fmt: skip
-    rows = tuple(_row(one) for one in found.arms)
+    rows = tuple(_row(arm) for arm in sweep.arms)
     blocks: list[Block] = [Grid(columns, rows, title="one thing is varied at a time")]
-    short = [one for one in found.arms if one.folder and one.train_pairs < one.setting.pairs]
+    short = [arm for arm in sweep.arms if arm.folder and arm.train_pairs < arm.setting.pairs]
     if short:
-        said = ", ".join(f"{one.name} ({one.setting.pairs:,})" for one in short)
-        blocks.append(Line(f"fewer pairs than the plan asks for: {said}", "bad"))
-    blocks += [Line(f"{one.name}: {one.why}", "bad") for one in found.arms if one.why]
+        arms = ", ".join(f"{arm.name} ({arm.setting.pairs:,})" for arm in short)
+        blocks.append(Line(f"fewer pairs than the plan asks for: {arms}", "bad"))
+    blocks += [Line(f"{arm.name}: {arm.why}", "bad") for arm in sweep.arms if arm.why]
     return [*blocks, GAP, Line("next  train on each folder of pairs, then measure statements")]
 
 
-def _row(one: SweptArm) -> tuple[str, ...]:
-    setting = one.setting
+def _row(arm: SweptArm) -> tuple[str, ...]:
+    setting = arm.setting
     return (
-        one.name,
+        arm.name,
         str(setting.roles),
         str(setting.rounds),
         f"{setting.topics:,}",
-        f"{one.statements:,}",
-        numbers.value(one.high.value, None),
-        numbers.interval(one.high, None),
-        f"{one.train_pairs:,}",
-        f"{one.test_pairs:,}",
+        f"{arm.statements:,}",
+        numbers.value(arm.high.value, None),
+        numbers.interval(arm.high, None),
+        f"{arm.train_pairs:,}",
+        f"{arm.test_pairs:,}",
     )

@@ -16,42 +16,44 @@ _LONGEST = (
 )
 
 
-def page(found: Choice | Comparison | Audit | Report, tables: list[str]) -> list[Block]:
+def page(finding: Choice | Comparison | Audit | Report, tables: list[str]) -> list[Block]:
     """Give the blocks of a part; of a report those tables."""
-    match found:
+    match finding:
         case Choice():
-            return _choice(found)
+            return _choice(finding)
         case Comparison():
-            return _comparison(found)
+            return _comparison(finding)
         case Audit():
-            return _audit(found)
+            return _audit(finding)
         case Report():
-            return _report(found, tables)
+            return _report(finding, tables)
 
 
-def _choice(found: Choice) -> list[Block]:
+def _choice(choice: Choice) -> list[Block]:
     """The question, who said what, and the words that changed from draft to draft."""
     blocks: list[Block] = []
-    for one in found.answers:
-        blocks += [Line(f"{one.item_id}: {one.why}", "strong")]
-        blocks += [Line(clipped(one.asked, _LONGEST), "dim", indent=2), GAP]
-        blocks += conversation(one.turns, one.drafts, one.ended)
-        texts = [draft.text for draft in one.drafts]
+    for item in choice.answers:
+        blocks += [Line(f"{item.item_id}: {item.why}", "strong")]
+        blocks += [Line(clipped(item.asked, _LONGEST), "dim", indent=2), GAP]
+        blocks += conversation(item.turns, item.drafts, item.ended)
+        texts = [draft.text for draft in item.drafts]
         for number, (before, after) in enumerate(pairwise(texts), start=1):
             blocks += [GAP, Line(f"word by word, revision {number}", "dim"), diff(before, after)]
-    return [*blocks, GAP, Line(found.rule, "dim")]
+    return [*blocks, GAP, Line(choice.rule, "dim")]
 
 
-def _comparison(found: Comparison) -> list[Block]:
+def _comparison(comparison: Comparison) -> list[Block]:
     """The page that `compare` prints, with its changes drawn as well."""
-    blocks = comparison_page.page(found)
-    bars = Bars(bars=tuple(_bar(found, one.name) for one in found.primary), line=0.0)
-    legend = next(place for place, one in enumerate(blocks) if one == comparison_page.LEGEND)
+    blocks = comparison_page.page(comparison)
+    bars = Bars(
+        bars=tuple(_bar(comparison, change.name) for change in comparison.primary), line=0.0
+    )
+    legend = next(index for index, block in enumerate(blocks) if block == comparison_page.LEGEND)
     return [*blocks[: legend + 1], GAP, bars, *blocks[legend + 1 :]]
 
 
-def _bar(found: Comparison, name: str) -> Bar:
-    change, measure = found[name], found.instrument.measure(name)
+def _bar(comparison: Comparison, name: str) -> Bar:
+    change, measure = comparison[name], comparison.instrument.measure(name)
     tone: Tone = comparison_page.mark(change, measure)[1]
     return Bar(
         label=measure.label,
@@ -62,15 +64,15 @@ def _bar(found: Comparison, name: str) -> Bar:
     )
 
 
-def _audit(found: Audit) -> list[Block]:
-    said = [*audit_page.opening(found), *(Line(line, indent=2) for line in found.says[1:])]
-    return [*said, GAP, *audit_page.checks(found)]
+def _audit(audit: Audit) -> list[Block]:
+    blocks = [*audit_page.opening(audit), *(Line(line, indent=2) for line in audit.says[1:])]
+    return [*blocks, GAP, *audit_page.checks(audit)]
 
 
-def _report(found: Report, tables: list[str]) -> list[Block]:
+def _report(report: Report, tables: list[str]) -> list[Block]:
     """The tables before the verdict, which may be about something else than they are."""
-    blocks: list[Block] = [*report_page.warnings(found)]
-    for section in found.sections:
+    blocks: list[Block] = [*report_page.warnings(report)]
+    for section in report.sections:
         if section.name in tables:
             blocks += [GAP, *report_page.section_blocks(section)]
-    return [*blocks, GAP, *report_page.verdict(found)]
+    return [*blocks, GAP, *report_page.verdict(report)]

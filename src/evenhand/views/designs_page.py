@@ -12,33 +12,33 @@ _SEQUENTIAL = (
 )
 
 
-def page(found: Designs, *, full: bool = False) -> list[Block]:
+def page(designs: Designs, *, full: bool = False) -> list[Block]:
     """The blocks of the designs; there is no longer form of them."""
     del full
-    left_out = [Line(f"not in the table: {one}", "open") for one in found.left_out]
-    if not found.rows:
+    left_out = [Line(f"not in the table: {note}", "open") for note in designs.left_out]
+    if not designs.rows:
         return [Line("No design answers a question here.", "strong"), *left_out]
-    questions = dict.fromkeys(one.question for one in found.rows)
-    priced = any(one.expected.money is not None for one in found.rows)
+    questions = dict.fromkeys(design.question for design in designs.rows)
+    priced = any(design.expected.money is not None for design in designs.rows)
     columns = ("question", "design", "calls", "at worst", "tokens", *(["money"] * priced), "hours")
     return [
-        *(Line(f"{one}: {found.asks(one)}", "strong") for one in questions),
+        *(Line(f"{question}: {designs.asks(question)}", "strong") for question in questions),
         GAP,
-        Grid(columns, tuple(_row(one, priced=priced) for one in found.rows)),
+        Grid(columns, tuple(_row(design, priced=priced) for design in designs.rows)),
         GAP,
         Line("what each promises", "strong"),
-        *(Line(f"{one.name}: {one.promises}", indent=2) for one in found.rows),
+        *(Line(f"{design.name}: {design.promises}", indent=2) for design in designs.rows),
         *left_out,
-        *(Line(one, "dim") for one in _notes(found)),
+        *(Line(note, "dim") for note in _notes(designs)),
     ]
 
 
-def _row(one: Design, *, priced: bool) -> tuple[str, ...]:
-    work = one.expected
+def _row(design: Design, *, priced: bool) -> tuple[str, ...]:
+    work = design.expected
     money = "not known" if work.money is None else f"{work.money:,.2f}"
     hours = "not known" if work.hours is None else f"{work.hours:,.2f}"
-    cells = (_asked(work), _asked(one.at_worst), _count(work.tokens), *([money] * priced), hours)
-    return (one.question, one.name, *cells)
+    cells = (_asked(work), _asked(design.at_worst), _count(work.tokens), *([money] * priced), hours)
+    return (design.question, design.name, *cells)
 
 
 def _asked(work: Work) -> str:
@@ -50,13 +50,13 @@ def _count(value: float | None) -> str:
     return "not known" if value is None else f"{value:,.0f}"
 
 
-def _notes(found: Designs) -> list[str]:
+def _notes(designs: Designs) -> list[str]:
     lines = [_NOT_EXCHANGED]
-    if found.drawn:
+    if designs.drawn:
         lines.append(_SEQUENTIAL)
         lines.append(
-            f"Sequential rows: {found.drawn[0].runs} runs drawn at each true change, "
-            f"{found.drawn[0].of_clusters:,} {found.plan.instrument.clusters} of even size, "
+            f"Sequential rows: {designs.drawn[0].runs} runs drawn at each true change, "
+            f"{designs.drawn[0].of_clusters:,} {designs.plan.instrument.clusters} of even size, "
             "with the spread that the fixed plan assumes; a share of runs is known to about 3 "
             "points."
         )

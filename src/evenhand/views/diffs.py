@@ -11,9 +11,9 @@ _WORDS = 400  # our choice, of each text: the work grows with the square
 def diff(before: str, after: str) -> Diff:
     """Say which words both texts have, which only the first, which only the second."""
     old, new = before.split(), after.split()
-    shown = old[:_WORDS], new[:_WORDS]
+    words = old[:_WORDS], new[:_WORDS]
     parts = chain.from_iterable(
-        _part(shown, step) for step in SequenceMatcher(None, *shown, autojunk=False).get_opcodes()
+        _part(words, step) for step in SequenceMatcher(None, *words, autojunk=False).get_opcodes()
     )
     rest = max(len(old), len(new)) - _WORDS
     more: tuple[tuple[Kind, str], ...] = (("same", f"… ({rest:,} more words)"),) if rest > 0 else ()
@@ -26,5 +26,5 @@ def _part(
     kind, a, b, c, d = step
     if kind == "equal":
         return [("same", " ".join(words[0][a:b]))]
-    found: list[tuple[Kind, str]] = [("gone", " ".join(words[0][a:b]))] if b > a else []
-    return [*found, ("new", " ".join(words[1][c:d]))] if d > c else found
+    parts: list[tuple[Kind, str]] = [("gone", " ".join(words[0][a:b]))] if b > a else []
+    return [*parts, ("new", " ".join(words[1][c:d]))] if d > c else parts

@@ -44,95 +44,97 @@ _LIMITS = (
 )
 
 
-def judges(found: Dossier, drawn: Pictures) -> list[Block]:
+def judges(dossier: Dossier, pictures: Pictures) -> list[Block]:
     """Give the part that says what is known of the judges."""
     blocks: list[Block] = [Heading("Can the judge be trusted?")]
-    if found.judges:
-        rows = tuple((one.run, one.role, one.model, one.says) for one in found.judges)
-        tones: tuple[Tone, ...] = tuple("good" if one.passes else "open" for one in found.judges)
+    if dossier.judges:
+        rows = tuple((judge.run, judge.role, judge.model, judge.says) for judge in dossier.judges)
+        tones: tuple[Tone, ...] = tuple(
+            "good" if judge.passes else "open" for judge in dossier.judges
+        )
         blocks.append(Grid(("run", "judge", "model", "what is known of it"), rows, tones))
-        if not any(one.passes for one in found.judges):
-            said = "No judge here is certified: nobody checked them, or the check did not pass."
+        if not any(judge.passes for judge in dossier.judges):
+            text = "No judge here is certified: nobody checked them, or the check did not pass."
             blocks += [
-                Line(said, "bad"),
+                Line(text, "bad"),
                 Line("next  evenhand judge-check --out runs/judge", "dim"),
             ]
-    elif not found.audits:
+    elif not dossier.audits:
         blocks.append(
             Line("No method here asked a language model to judge, so nobody checked one.")
         )
-    for audit in found.audits:
+    for audit in dossier.audits:
         blocks += [Heading(f"{audit.kind} · {audit.title}", 3), *audit_page.opening(audit)]
-        blocks += [*drawn.of(audit, audit.title), *audit_page.checks(audit)]
+        blocks += [*pictures.of(audit, audit.title), *audit_page.checks(audit)]
         blocks.append(Details("the whole audit", tuple(audit_page.page(audit, full=True))))
     return blocks
 
 
-def look(found: Dossier) -> list[Block]:
+def look(dossier: Dossier) -> list[Block]:
     """Give the part in which a reader sees answers, chosen by a stated rule."""
     blocks: list[Block] = [Heading("Look for yourself")]
     left = _MOST
-    for choice in found.choices:
+    for choice in dossier.choices:
         if not choice.answers:
             continue
         blocks += [Heading(choice.run, 3), Line(choice.rule, "dim")]
-        for one in choice.answers:
-            said, left = _conversation(one, choice.run, left)
-            head = Line(f"{one.item_id}: {one.why}", "strong")
-            blocks.append(Box((head, *answered(one), said)))
+        for item in choice.answers:
+            block, left = _conversation(item, choice.run, left)
+            head = Line(f"{item.item_id}: {item.why}", "strong")
+            blocks.append(Box((head, *answered(item), block)))
     if len(blocks) == 1:
         blocks.append(Line("No answer of these runs is an example of what the rule asks for."))
     return blocks
 
 
-def answered(one: Chosen, longest: int = _LONGEST) -> list[Block]:
+def answered(item: Chosen, longest: int = _LONGEST) -> list[Block]:
     """Give what was asked and what was answered, with the words that changed; a text is cut after
     `longest` characters."""
-    blocks: list[Block] = [Line(clipped(one.asked, longest)), GAP]
-    first = one.drafts[0].text if one.drafts else None
-    if one.answer is None:
-        blocks.append(Line(f"no answer ({clipped(one.ended, longest)})", "bad"))
-    elif first is not None and first != one.answer:
-        blocks += [Line("from the first draft to the answer", "dim"), diff(first, one.answer)]
-    elif one.baseline is not None:
+    blocks: list[Block] = [Line(clipped(item.asked, longest)), GAP]
+    first = item.drafts[0].text if item.drafts else None
+    if item.answer is None:
+        blocks.append(Line(f"no answer ({clipped(item.ended, longest)})", "bad"))
+    elif first is not None and first != item.answer:
+        blocks += [Line("from the first draft to the answer", "dim"), diff(first, item.answer)]
+    elif item.baseline is not None:
         blocks += [Line("from the baseline's answer to this one", "dim")]
-        blocks.append(diff(one.baseline, one.answer))
+        blocks.append(diff(item.baseline, item.answer))
     else:
-        blocks += [Line("the answer", "dim"), Line(clipped(one.answer, longest))]
-    unseen = sum(hidden(text) for text in (one.asked, one.answer or "", first or ""))
+        blocks += [Line("the answer", "dim"), Line(clipped(item.answer, longest))]
+    unseen = sum(hidden(text) for text in (item.asked, item.answer or "", first or ""))
     if unseen:
         blocks.append(Line(f"{unseen:,} signs that cannot be seen are left out here.", "bad"))
     return blocks
 
 
-def _conversation(one: Chosen, run: str, left: int) -> tuple[Block, int]:
+def _conversation(item: Chosen, run: str, left: int) -> tuple[Block, int]:
     """The whole conversation behind a line, as long as there is room on the page."""
-    where = shlex.join(["evenhand", "runs", "show", run, "--item", one.item_id])
-    if not one.turns:
+    where = shlex.join(["evenhand", "runs", "show", run, "--item", item.item_id])
+    if not item.turns:
         return Line("nobody was asked: the answer was stored", "dim"), left
-    said = conversation(one.turns, one.drafts, one.ended, prompts=True, longest=_LONGEST)
-    length = sum(len(block.text) for block in said if isinstance(block, Line))
+    blocks = conversation(item.turns, item.drafts, item.ended, prompts=True, longest=_LONGEST)
+    length = sum(len(block.text) for block in blocks if isinstance(block, Line))
     if length > left:
         return Line(f"the conversation: {where}", "dim"), left
-    count = f"{len(one.turns)} turns" if len(one.turns) > 1 else "1 turn"
-    return Details(f"the whole conversation, {count}", (*said, Line(where, "dim"))), left - length
+    count = f"{len(item.turns)} turns" if len(item.turns) > 1 else "1 turn"
+    return Details(f"the whole conversation, {count}", (*blocks, Line(where, "dim"))), left - length
 
 
-def method(found: Dossier) -> list[Block]:
+def method(dossier: Dossier) -> list[Block]:
     """Give the part that says how the numbers were made, their limits, and how to repeat them."""
     blocks: list[Block] = [Heading("Method, limits, and how to repeat it")]
-    selects = [report.instrument.selects is not None for report in found.reports]
-    usual = found.comparisons or not selects or not all(selects)
+    selects = [report.instrument.selects is not None for report in dossier.reports]
+    usual = dossier.comparisons or not selects or not all(selects)
     blocks += [Line(line) for line in (*(_METHOD * bool(usual)), *(_SELECTED * any(selects)))]
-    if early := [report.side.run for report in found.reports if report.stopped]:
+    if early := [report.side.run for report in dossier.reports if report.stopped]:
         blocks.append(Line(_STOPPED.format(", ".join(early))))
-    for report in found.reports:
+    for report in dossier.reports:
         for measure in report.instrument.measures:
             if measure.source:
                 blocks.append(Line(f"{measure.label}: {measure.source}", "dim", indent=2))
     blocks += [Heading("Limits", 3), *(Line(line) for line in _LIMITS)]
-    blocks += [Heading("What it rests on", 3), *(_record(one) for one in found.folders)]
-    runs = [one.run for one in found.folders]
+    blocks += [Heading("What it rests on", 3), *(_record(folder) for folder in dossier.folders)]
+    runs = [folder.run for folder in dossier.folders]
     commands = [
         shlex.join(["evenhand", "report", *runs, "--out", "report.html"]),
         *(shlex.join(["evenhand", "runs", "verify", run]) for run in runs),

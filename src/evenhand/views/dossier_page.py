@@ -27,60 +27,66 @@ from evenhand.views.pictures import Pictures
 _MARKS = "✗ shown worse   ✓ shown better   ? not shown"
 
 
-def page(found: Dossier, *, full: bool = False) -> list[Block]:
+def page(dossier: Dossier, *, full: bool = False) -> list[Block]:
     """Give the blocks of a dossier; `full` is what a file has, and there is no shorter form."""
     del full
-    drawn = Pictures()
-    if _of_people_alone(found):
+    pictures = Pictures()
+    if _of_people_alone(dossier):
         parts = [
-            *(_worse(found) if found.comparisons else ()),
-            *_who(found, drawn),
-            *_numbers(found, drawn),
-            *dossier_evidence.method(found),
+            *(_worse(dossier) if dossier.comparisons else ()),
+            *_who(dossier, pictures),
+            *_numbers(dossier, pictures),
+            *dossier_evidence.method(dossier),
         ]
-        return [*_opening(found), *_answer(found), *drawn.remarks(), *parts]
+        return [*_opening(dossier), *_answer(dossier), *pictures.remarks(), *parts]
     parts = [
-        *_worse(found),
-        *_who(found, drawn),
-        *_numbers(found, drawn),
-        *_cost(found, drawn),
-        *_overcorrection(found),
-        *dossier_evidence.judges(found, drawn),
-        *dossier_evidence.look(found),
-        *dossier_evidence.method(found),
+        *_worse(dossier),
+        *_who(dossier, pictures),
+        *_numbers(dossier, pictures),
+        *_cost(dossier, pictures),
+        *_overcorrection(dossier),
+        *dossier_evidence.judges(dossier, pictures),
+        *dossier_evidence.look(dossier),
+        *dossier_evidence.method(dossier),
     ]
-    return [*_opening(found), *_answer(found), *drawn.remarks(), *parts]
+    return [*_opening(dossier), *_answer(dossier), *pictures.remarks(), *parts]
 
 
-def _of_people_alone(found: Dossier) -> bool:
+def _of_people_alone(dossier: Dossier) -> bool:
     """Say whether all of it is about decisions on people: no model was asked, so that there is no
     judge, remedy, cost or answer to look at."""
-    others = found.summaries or found.audits or found.judges
-    return bool(found.reports) and not others and all(r.instrument.of_people for r in found.reports)
+    others = dossier.summaries or dossier.audits or dossier.judges
+    return (
+        bool(dossier.reports)
+        and not others
+        and all(r.instrument.of_people for r in dossier.reports)
+    )
 
 
-def _opening(found: Dossier) -> list[Block]:
-    held = {one.after.run: one for one in found.comparisons}
+def _opening(dossier: Dossier) -> list[Block]:
+    held = {comparison.after.run: comparison for comparison in dossier.comparisons}
     rows, tones = [], []
-    for report in found.reports:
+    for report in dossier.reports:
         against, side = held.get(report.side.run), report.side
         change, tone = comparison_page.state(against) if against else ("", "plain")
         what = f"{report.instrument.title} · {_system(side, report)}"
         state = report.verdict.state or ""
         rows.append((side.run, what, _done(report), state, change.rstrip(".").lower()))
         tones.append(tone)
-    tones += ["plain"] * len(found.summaries)
-    tones += [audit_page.tone(audit) for audit in found.audits]
-    for one in found.summaries:
-        what = f"no instrument · {one.cast['default']['model']} · {one.method['name']}"
-        so_far = " so far" if one.open else ""
-        rows.append((one.run, what, f"{one.answered:,} of {one.planned:,}{so_far}", "", ""))
-    for audit in found.audits:
+    tones += ["plain"] * len(dossier.summaries)
+    tones += [audit_page.tone(audit) for audit in dossier.audits]
+    for summary in dossier.summaries:
+        what = f"no instrument · {summary.cast['default']['model']} · {summary.method['name']}"
+        so_far = " so far" if summary.open else ""
+        rows.append(
+            (summary.run, what, f"{summary.answered:,} of {summary.planned:,}{so_far}", "", "")
+        )
+    for audit in dossier.audits:
         ended = f": {audit.state}" if audit.state else ""
         what = f"audit of a {audit.kind} · {audit.title}{ended}"
         rows.append((str(audit.more.get("run", "")), what, "", "", ""))
     columns = ("run", "what", "scored", "a bias is", "than before")
-    return [Heading(found.title, 1), _lean(Grid(columns, tuple(rows), tuple(tones)))]
+    return [Heading(dossier.title, 1), _lean(Grid(columns, tuple(rows), tuple(tones)))]
 
 
 def _done(report: Report) -> str:
@@ -90,35 +96,35 @@ def _done(report: Report) -> str:
 # -- 1. the answer, and what is not shown ----------------------------------------------------------
 
 
-def _answer(found: Dossier) -> list[Block]:
+def _answer(dossier: Dossier) -> list[Block]:
     blocks: list[Block] = [Heading("The answer")]
-    held = {one.after.run: one for one in found.comparisons}
-    for report in found.reports:
-        said = [_calm(line) for line in report_page.verdict(report)]
-        tone = said[0].tone if said else "plain"
+    held = {comparison.after.run: comparison for comparison in dossier.comparisons}
+    for report in dossier.reports:
+        lines = [_calm(line) for line in report_page.verdict(report)]
+        tone = lines[0].tone if lines else "plain"
         against = held.get(report.side.run)
         if against is not None:
             change = comparison_page.verdict(against)
             tone = change[0].tone
-            said += [Line(f"Compared with {_side(against.before)}:", "strong"), *change]
-        blocks.append(Box((Line(_named(report), "strong"), *said), tone))
-    for audit in found.audits:
+            lines += [Line(f"Compared with {_side(against.before)}:", "strong"), *change]
+        blocks.append(Box((Line(_named(report), "strong"), *lines), tone))
+    for audit in dossier.audits:
         title = Line(f"{audit.kind} · {audit.title}", "strong")
         blocks.append(Box((title, *audit_page.opening(audit)), audit_page.tone(audit)))
-    for summary in found.summaries:
+    for summary in dossier.summaries:
         blocks.append(_done_by(summary))
-    return [*blocks, Heading("What is not shown", 3), *_not_shown(found)]
+    return [*blocks, Heading("What is not shown", 3), *_not_shown(dossier)]
 
 
 def _done_by(summary: Summary) -> Box:
     """What a run did that no instrument measured."""
-    named = f"{summary.cast['default']['model']} · {summary.method['name']} ({summary.run})"
-    said: list[Block] = [Line(named, "strong")]
+    title = f"{summary.cast['default']['model']} · {summary.method['name']} ({summary.run})"
+    blocks: list[Block] = [Line(title, "strong")]
     if summary.remedy is None:
-        said.append(Line("The method judges no draft, and no instrument measured the answers."))
+        blocks.append(Line("The method judges no draft, and no instrument measured the answers."))
     else:
-        said += remedy_page.lines(summary.remedy)
-    return Box(tuple(said), "plain")
+        blocks += remedy_page.lines(summary.remedy)
+    return Box(tuple(blocks), "plain")
 
 
 def _calm(line: Line) -> Line:
@@ -143,27 +149,32 @@ def _system(side: Side, report: Report) -> str:
     return f"{side.asked} · {side.method['name']}"
 
 
-def _not_shown(found: Dossier) -> list[Block]:
+def _not_shown(dossier: Dossier) -> list[Block]:
     """Say what is missing, what is open, and what these numbers cannot say: what several runs have
     in common is said once."""
-    said: dict[str, list[str]] = {}
-    for report in found.reports:
+    runs_by_text: dict[str, list[str]] = {}
+    for report in dossier.reports:
         for line in report_page.warnings(report):
-            said.setdefault(line.text, []).append(report.side.run)
-    for one in found.comparisons:
-        for text in (*one.notes, *(line.text for line in comparison_page.causes(one))):
-            said.setdefault(text, []).append(f"{one.before.run} → {one.after.run}")
-    for summary in found.summaries:
+            runs_by_text.setdefault(line.text, []).append(report.side.run)
+    for comparison in dossier.comparisons:
+        for text in (
+            *comparison.notes,
+            *(line.text for line in comparison_page.causes(comparison)),
+        ):
+            runs_by_text.setdefault(text, []).append(
+                f"{comparison.before.run} → {comparison.after.run}"
+            )
+    for summary in dossier.summaries:
         for line in summary_page.warnings(summary):
-            said.setdefault(line.text, []).append(summary.run)
-    rows = tuple((text, ", ".join(runs)) for text, runs in said.items())
+            runs_by_text.setdefault(line.text, []).append(summary.run)
+    rows = tuple((text, ", ".join(runs)) for text, runs in runs_by_text.items())
     blocks: list[Block] = [Grid(("what", "where"), rows), GAP] if rows else []
-    blocks += [Line(f"Not compared: {why}", "open") for why in found.not_compared]
-    if len(found.comparisons) > 1:
+    blocks += [Line(f"Not compared: {why}", "open") for why in dossier.not_compared]
+    if len(dossier.comparisons) > 1:
         blocks.append(
             Line(
-                f"{len(found.comparisons)} comparisons were looked at together: what is marked as "
-                "shown holds after Holm over the main changes of all of them."
+                f"{len(dossier.comparisons)} comparisons were looked at together: what is marked "
+                "as shown holds after Holm over the main changes of all of them."
             )
         )
     model, people = (
@@ -172,55 +183,55 @@ def _not_shown(found: Dossier) -> list[Block]:
         "A table of decisions says who was selected, and not why. It says nothing of other people "
         "or other times.",
     )
-    about = [report.instrument.of_people for report in found.reports]
+    about = [report.instrument.of_people for report in dossier.reports]
     limits = [people] * any(about) + [model] * (not about or not all(about))
     return [*blocks, *map(Line, limits)]
 
 
-def _pair(one: Comparison) -> str:
-    return f"{one.instrument.title}: {_side(one.before)} → {_side(one.after)}"
+def _pair(comparison: Comparison) -> str:
+    return f"{comparison.instrument.title}: {_side(comparison.before)} → {_side(comparison.after)}"
 
 
 # -- 2. what got worse -----------------------------------------------------------------------------
 
 
-def _worse(found: Dossier) -> list[Block]:
+def _worse(dossier: Dossier) -> list[Block]:
     blocks: list[Block] = [Heading("What got worse")]
-    blocks += [remedy_page.worse(remedy) for remedy in _remedies(found)]
-    if not found.comparisons and not _remedies(found):
-        run = found.folders[0].run if found.folders else "RUN"
-        said = "Nothing here is compared with anything, so nothing can be said of what got worse."
-        return [*blocks, Line(said, "open"),
+    blocks += [remedy_page.worse(remedy) for remedy in _remedies(dossier)]
+    if not dossier.comparisons and not _remedies(dossier):
+        run = dossier.folders[0].run if dossier.folders else "RUN"
+        text = "Nothing here is compared with anything, so nothing can be said of what got worse."
+        return [*blocks, Line(text, "open"),
                 Line(f"next  evenhand report BASELINE {run} --out report.html", "dim")]  # fmt: skip
-    for one in found.comparisons:
-        worse = [m.label for change, m in one.judged() if direction(change, m) == "worse"]
+    for comparison in dossier.comparisons:
+        worse = [m.label for change, m in comparison.judged() if direction(change, m) == "worse"]
         states = [("✗", f"{label}: shown to be worse") for label in worse]
         for state, sign in (("crossed", "✗"), ("open", "?")):
-            states += [(sign, line.says) for line in one.red_lines if line.state == state]
-        blocks.append(Heading(_pair(one), 3))
+            states += [(sign, line.says) for line in comparison.red_lines if line.state == state]
+        blocks.append(Heading(_pair(comparison), 3))
         if not any(sign == "✗" for sign, _ in states):
             blocks.append(Line("Nothing is shown to have got worse."))
         tones: list[Tone] = ["bad" if sign == "✗" else "open" for sign, _ in states]
         if states:
             blocks.append(Grid(("", ""), tuple(states), tuple(tones)))
-        blocks += comparison_page.flips(one)
+        blocks += comparison_page.flips(comparison)
     return blocks
 
 
-def _remedies(found: Dossier) -> list[Remedy]:
-    return [one.remedy for one in found.summaries if one.remedy is not None]
+def _remedies(dossier: Dossier) -> list[Remedy]:
+    return [summary.remedy for summary in dossier.summaries if summary.remedy is not None]
 
 
 # -- 3. who ----------------------------------------------------------------------------------------
 
 
-def _who(found: Dossier, drawn: Pictures) -> list[Block]:
+def _who(dossier: Dossier, pictures: Pictures) -> list[Block]:
     blocks: list[Block] = [Heading("Who is affected")]
-    for report in found.reports:
-        tables = [one for one in report.sections if _says_whom(report, one)]
+    for report in dossier.reports:
+        tables = [section for section in report.sections if _says_whom(report, section)]
         if not (report.groups or tables) or report.instrument.overdone:
             continue
-        blocks += [Heading(_named(report), 3), *drawn.of(report, _named(report))]
+        blocks += [Heading(_named(report), 3), *pictures.of(report, _named(report))]
         for table in tables:
             blocks += [GAP, *report_page.section_blocks(table)]
         if not report.groups:
@@ -245,40 +256,53 @@ def _says_whom(report: Report, section: Section) -> bool:
 
 def _without_hint(blocks: list[Block]) -> list[Block]:
     """The same without what only a terminal can do about a long table."""
-    return [one for one in blocks if not (isinstance(one, Line) and one.text.endswith("--full"))]
+    return [
+        block for block in blocks if not (isinstance(block, Line) and block.text.endswith("--full"))
+    ]
 
 
 # -- 4. the numbers, before and after --------------------------------------------------------------
 
 
-def _numbers(found: Dossier, drawn: Pictures) -> list[Block]:
+def _numbers(dossier: Dossier, pictures: Pictures) -> list[Block]:
     blocks: list[Block] = [Heading("Before and after")]
-    for one in found.comparisons:
-        blocks += [Heading(_pair(one), 3), *drawn.of(one, _pair(one))]
-        blocks += [comparison_page.changes(one, one.primary or one.secondary, "", full=False)]
+    for comparison in dossier.comparisons:
+        blocks += [Heading(_pair(comparison), 3), *pictures.of(comparison, _pair(comparison))]
+        blocks += [
+            comparison_page.changes(
+                comparison, comparison.primary or comparison.secondary, "", full=False
+            )
+        ]
         blocks += [Line(_MARKS, "dim")]
         more: list[Block] = []
-        if one.primary and one.secondary:
+        if comparison.primary and comparison.secondary:
             title = "further (exploratory: p after Benjamini-Hochberg)"
-            more += [comparison_page.changes(one, one.secondary, title, full=True), GAP]
-        for column in one.groups:
-            more += [comparison_page.groups(one, column), GAP]
-        more += [report_page.section_grid(section) for section in one.sections]
+            more += [
+                comparison_page.changes(comparison, comparison.secondary, title, full=True),
+                GAP,
+            ]
+        for column in comparison.groups:
+            more += [comparison_page.groups(comparison, column), GAP]
+        more += [report_page.section_grid(section) for section in comparison.sections]
         blocks.append(Details("every measure and group", tuple(more)))
-    for remedy in _remedies(found):
+    for remedy in _remedies(dossier):
         blocks += [Heading(remedy.run, 3), *remedy_page.before_and_after(remedy)]
-    if not found.comparisons and not _remedies(found):
-        said = "Nothing here could be compared" if found.not_compared else (
+    if not dossier.comparisons and not _remedies(dossier):
+        text = "Nothing here could be compared" if dossier.not_compared else (
             "One measurement of each kind")  # fmt: skip
-        blocks.append(Line(f"{said}: there is no before.", "open"))
-    return [*blocks, *_each(found)]
+        blocks.append(Line(f"{text}: there is no before.", "open"))
+    return [*blocks, *_each(dossier)]
 
 
-def _each(found: Dossier) -> list[Block]:
+def _each(dossier: Dossier) -> list[Block]:
     """Give the numbers of every measured run by itself."""
-    blocks: list[Block] = [Heading("Each run by itself", 3)] if found.reports else []
-    compared = {run for one in found.comparisons for run in (one.before.run, one.after.run)}
-    for report in found.reports:
+    blocks: list[Block] = [Heading("Each run by itself", 3)] if dossier.reports else []
+    compared = {
+        run
+        for comparison in dossier.comparisons
+        for run in (comparison.before.run, comparison.after.run)
+    }
+    for report in dossier.reports:
         title = "every measure and table"
         if report.side.run in compared:
             title = f"{_named(report)}: {title}"
@@ -302,18 +326,18 @@ def _estimates(report: Report) -> list[Block]:
 def _tables(report: Report, *, in_short: bool) -> list[Block]:
     """The tables of a run that are shown in short, or the others; without those that say who is
     affected."""
-    kept = [s for s in report.sections if s.in_short == in_short and not _says_whom(report, s)]
-    return [block for one in kept for block in (GAP, *report_page.section_blocks(one))]
+    sections = [s for s in report.sections if s.in_short == in_short and not _says_whom(report, s)]
+    return [block for section in sections for block in (GAP, *report_page.section_blocks(section))]
 
 
 # -- 5. cost ---------------------------------------------------------------------------------------
 
 
-def _cost(found: Dossier, drawn: Pictures) -> list[Block]:
+def _cost(dossier: Dossier, pictures: Pictures) -> list[Block]:
     rows = []
-    for report in found.reports:
+    for report in dossier.reports:
         cost = report.cost
-        further = "; ".join(f"{name}: {one.calls:,}" for name, one in report.further.items())
+        further = "; ".join(f"{name}: {extra.calls:,}" for name, extra in report.further.items())
         rows.append((
             report.side.run, f"{cost.calls.total or 0:,.0f}", further,
             _number(cost.tokens.total, 0), _number(cost.calls.mean, 1),
@@ -322,18 +346,18 @@ def _cost(found: Dossier, drawn: Pictures) -> list[Block]:
     columns = ("run", "calls", "beside it", "tokens", "calls an item", "tokens an item",
                "seconds an item", "paid")  # fmt: skip
     rows += [(s.run, f"{s.calls:,}", "", f"{s.prompt_tokens + s.completion_tokens:,}", "", "", "",
-              _money(s.money)) for s in found.summaries]  # fmt: skip
+              _money(s.money)) for s in dossier.summaries]  # fmt: skip
     blocks: list[Block] = [Heading("What it cost"), _lean(Grid(columns, tuple(rows)))]
-    if any(report.money.cost is None for report in found.reports):
+    if any(report.money.cost is None for report in dossier.reports):
         blocks.append(Line("No prices were given (--prices FILE), so money is not counted.", "dim"))
-    return [*blocks, *drawn.cost]
+    return [*blocks, *pictures.cost]
 
 
 def _lean(grid: Grid) -> Grid:
     """The same table without columns that are empty in every row."""
-    kept = [place for place, cells in enumerate(zip(*grid.rows, strict=True)) if any(cells)]
-    rows = tuple(tuple(row[place] for place in kept) for row in grid.rows)
-    return Grid(tuple(grid.columns[place] for place in kept), rows, grid.tones, grid.title)
+    indices = [index for index, cells in enumerate(zip(*grid.rows, strict=True)) if any(cells)]
+    rows = tuple(tuple(row[index] for index in indices) for row in grid.rows)
+    return Grid(tuple(grid.columns[index] for index in indices), rows, grid.tones, grid.title)
 
 
 def _number(value: float | None, digits: int) -> str:
@@ -349,12 +373,12 @@ def _money(money: Money) -> str:
 # -- 6. over-correction ----------------------------------------------------------------------------
 
 
-def _overcorrection(found: Dossier) -> list[Block]:
+def _overcorrection(dossier: Dossier) -> list[Block]:
     """Show what a remedy must not spoil: the guardrails of every instrument, and all that those
     measure which look for nothing else."""
     blocks: list[Block] = [Heading("Over-correction")]
-    held = {one.after.run: one for one in found.comparisons}
-    for report in found.reports:
+    held = {comparison.after.run: comparison for comparison in dossier.comparisons}
+    for report in dossier.reports:
         against = held.get(report.side.run)
         found_rows = [_spoiled_row(report, measure, against) for measure in _spoiled(report)]
         if found_rows:
@@ -363,7 +387,7 @@ def _overcorrection(found: Dossier) -> list[Block]:
             blocks.append(_lean(Grid(columns, rows, tones, title=_named(report))))
     if len(blocks) > 1:
         blocks.append(Line(_MARKS, "dim"))
-    if not any(report.instrument.overdone for report in found.reports):
+    if not any(report.instrument.overdone for report in dossier.reports):
         blocks += [
             Line("Nobody looked whether benign texts suffer from the remedy.", "open"),
             Line("next  evenhand overcorrection --out runs/benign", "dim"),
@@ -372,17 +396,17 @@ def _overcorrection(found: Dossier) -> list[Block]:
 
 
 def _spoiled(report: Report) -> list[Measure]:
-    known = report.instrument.measures
-    wanted = [m for m in known if report.instrument.overdone or m.role == "guardrail"]
-    return [m for m in wanted if report[m.name].value is not None]
+    measures = report.instrument.measures
+    relevant = [m for m in measures if report.instrument.overdone or m.role == "guardrail"]
+    return [m for m in relevant if report[m.name].value is not None]
 
 
 def _spoiled_row(
     report: Report, measure: Measure, against: Comparison | None
 ) -> tuple[tuple[str, ...], Tone]:
-    one = report[measure.name]
-    ends = numbers.interval(one, measure)
-    cells = (measure.label, numbers.value(one.value, measure), ends)
+    estimate = report[measure.name]
+    ends = numbers.interval(estimate, measure)
+    cells = (measure.label, numbers.value(estimate.value, measure), ends)
     if against is None:
         return (*cells, "", ""), "plain"
     change = against[measure.name]

@@ -5,23 +5,23 @@ from evenhand.views import numbers
 from evenhand.views.blocks import Block, Grid, Line
 
 
-def page(found: DryRun, *, full: bool = False) -> list[Block]:
+def page(dry_run: DryRun, *, full: bool = False) -> list[Block]:
     """The blocks of a dry run; there is no longer form of it."""
     del full
-    items = sum(one.items for one in found.runs)
-    calls = "an unknown number of" if found.calls is None else _range(found.calls)
-    blocks: list[Block] = [Line(_head(len(found.runs), items, calls), "strong")]
-    if found.runs:
-        blocks.append(_grid(found))
-        blocks += [Line(note, "dim") for note in _notes(found)]
+    items = sum(run.items for run in dry_run.runs)
+    calls = "an unknown number of" if dry_run.calls is None else _range(dry_run.calls)
+    blocks: list[Block] = [Line(_head(len(dry_run.runs), items, calls), "strong")]
+    if dry_run.runs:
+        blocks.append(_grid(dry_run))
+        blocks += [Line(note, "dim") for note in _notes(dry_run)]
     blocks += [Line(f"Cannot be run: {name}: {why}", "bad")
-               for name, why in found.cannot_run.items()]  # fmt: skip
-    if found.waiting:
-        said = ", ".join(found.waiting)
-        blocks.append(Line(f"Not counted, its items come from another run: {said}"))
-    if found.played_back:
+               for name, why in dry_run.cannot_run.items()]  # fmt: skip
+    if dry_run.waiting:
+        names = ", ".join(dry_run.waiting)
+        blocks.append(Line(f"Not counted, its items come from another run: {names}"))
+    if dry_run.played_back:
         blocks.append(
-            Line(f"Played back from another run, no calls: {', '.join(found.played_back)}")
+            Line(f"Played back from another run, no calls: {', '.join(dry_run.played_back)}")
         )
     return blocks
 
@@ -34,37 +34,37 @@ def _head(runs: int, items: int, calls: str) -> str:
     )
 
 
-def _grid(found: DryRun) -> Grid:
+def _grid(dry_run: DryRun) -> Grid:
     rows = [
         (
-            one.name,
-            one.method,
-            f"{one.items:,}",
-            _range(one.calls) + ("*" if one.declared_for_other_settings else ""),
-            _range(one.prompt_tokens),
-            _range(one.completion_tokens),
-            *(() if found.currency is None else (_money(one.cost, found.currency),)),
-            ", ".join(one.roles) or "nobody",
+            run.name,
+            run.method,
+            f"{run.items:,}",
+            _range(run.calls) + ("*" if run.declared_for_other_settings else ""),
+            _range(run.prompt_tokens),
+            _range(run.completion_tokens),
+            *(() if dry_run.currency is None else (_money(run.cost, dry_run.currency),)),
+            ", ".join(run.roles) or "nobody",
         )
-        for one in found.runs
+        for run in dry_run.runs
     ]
-    cost = () if found.currency is None else ("cost",)
+    cost = () if dry_run.currency is None else ("cost",)
     columns = ("run", "method", "items", "calls", "tokens in", "tokens out", *cost, "who is asked")
     return Grid(columns, tuple(rows))
 
 
-def _notes(found: DryRun) -> list[str]:
+def _notes(dry_run: DryRun) -> list[str]:
     notes = [
         f"Assumed: {CHARACTERS_A_TOKEN} characters a token; every prompt of an item as long as its "
-        f"first; every reply at its limit ({found.reply_tokens:,} tokens, --reply-tokens). Later "
+        f"first; every reply at its limit ({dry_run.reply_tokens:,} tokens, --reply-tokens). Later "
         "prompts are often longer, replies mostly shorter.",
         "Calls are those that each method declares, whoever plays its roles.",
     ]
-    if any(one.declared_for_other_settings for one in found.runs):
+    if any(run.declared_for_other_settings for run in dry_run.runs):
         notes.append("* Declared for the default settings of the method; here it may be other.")
-    if found.currency is None:
+    if dry_run.currency is None:
         notes.append("No cost: give a price file (--prices FILE).")
-    elif any(one.cost is None for one in found.runs):
+    elif any(run.cost is None for run in dry_run.runs):
         notes.append("No cost where no model is named (--model).")
     notes.append("--pilot N asks N real items, and forecasts with intervals from them.")
     return notes

@@ -26,11 +26,15 @@ def plain(value: Any) -> Any:
     cannot be written: it becomes a question mark."""
     if is_dataclass(value) and not isinstance(value, type):
         # What is not compared is no part of a finding: how it was computed.
-        return {one.name: plain(getattr(value, one.name)) for one in fields(value) if one.compare}
+        return {
+            field.name: plain(getattr(value, field.name))
+            for field in fields(value)
+            if field.compare
+        }
     if isinstance(value, Mapping):
-        return {plain(key): plain(one) for key, one in value.items()}
+        return {plain(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
@@ -55,12 +59,12 @@ def write_report(finding: Any, location: str) -> None:
 def write_frontier(finding: Frontier, location: str) -> list[str]:
     """Write `frontier.json`, its numbers as rows of `frontier.parquet`, and the drawing where the
     extra `report` is there; give the names of what was written."""
-    made = {"frontier.json": to_json(finding), "frontier.parquet": to_parquet(finding.frame())}
+    files = {"frontier.json": to_json(finding), "frontier.parquet": to_parquet(finding.frame())}
     if charts.installed():
         from evenhand.views.charts.of_frontier import front  # noqa: PLC0415  # a second to import
 
-        made |= {f"{chart.name}.svg": chart.svg.encode() for chart in front(finding)}
+        files |= {f"{chart.name}.svg": chart.svg.encode() for chart in front(finding)}
     folder = open_folder(location)
-    for name, data in made.items():
+    for name, data in files.items():
         folder.replace(name, data)
-    return list(made)
+    return list(files)

@@ -15,57 +15,59 @@ _LABELS = {
 }
 
 
-def page(found: Forecast, *, full: bool = False) -> list[Block]:
+def page(forecast: Forecast, *, full: bool = False) -> list[Block]:
     """The blocks of a forecast; there is no longer form of it."""
     del full
     head = (
-        f"Pilot: {found.pilot.items} of {found.items:,} items, spread evenly, are answered and "
-        f"stay in {found.run}; nothing is paid twice."
+        f"Pilot: {forecast.pilot.items} of {forecast.items:,} items, spread evenly, are answered "
+        f"and stay in {forecast.run}; nothing is paid twice."
     )
     return [
-        *_failures(found.pilot),
+        *_failures(forecast.pilot),
         Line(head, "strong"),
-        _totals(found),
-        *(Line(note, "dim") for note in _notes(found)),
-        *([Line(f"next: {found.next}")] if found.next else []),
+        _totals(forecast),
+        *(Line(note, "dim") for note in _notes(forecast)),
+        *([Line(f"next: {forecast.next}")] if forecast.next else []),
     ]
 
 
-def _totals(found: Forecast) -> Grid:
+def _totals(forecast: Forecast) -> Grid:
     rows = []
-    for name, total in found.totals.items():
-        shown = partial(numbers.money, currency=found.currency or "") if name == COST else _whole
-        so_far = "" if total.so_far is None else shown(total.so_far)
-        rows.append((_LABELS[name], *_cells(total, shown), so_far))
-    if found.currency is None:
+    for name, total in forecast.totals.items():
+        as_text = (
+            partial(numbers.money, currency=forecast.currency or "") if name == COST else _whole
+        )
+        so_far = "" if total.so_far is None else as_text(total.so_far)
+        rows.append((_LABELS[name], *_cells(total, as_text), so_far))
+    if forecast.currency is None:
         rows.append(("cost", "no price file", "(--prices FILE)", ""))
-    if found.seconds_left is not None:
-        rows.append(("time left", *_cells(found.seconds_left, numbers.duration), ""))
+    if forecast.seconds_left is not None:
+        rows.append(("time left", *_cells(forecast.seconds_left, numbers.duration), ""))
     return Grid(("the whole run", "expected", "95 % interval", "so far"), tuple(rows))
 
 
-def _cells(total: Expected, shown: Callable[[float], str]) -> tuple[str, str]:
+def _cells(total: Expected, as_text: Callable[[float], str]) -> tuple[str, str]:
     if total.expected is None:
         return "not counted", "by the endpoint"
     if total.low is None or total.high is None:
-        return shown(total.expected), "unknown: one item"
+        return as_text(total.expected), "unknown: one item"
     if total.low == total.high:
-        return shown(total.expected), "no spread"
-    return shown(total.expected), f"{shown(total.low)} to {shown(total.high)}"
+        return as_text(total.expected), "no spread"
+    return as_text(total.expected), f"{as_text(total.low)} to {as_text(total.high)}"
 
 
 def _whole(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def _notes(found: Forecast) -> list[str]:
-    pilot, pace = found.pilot, found.calls_per_second
+def _notes(forecast: Forecast) -> list[str]:
+    pilot, pace = forecast.pilot, forecast.calls_per_second
     notes = [f"From {pilot.items} items: what is rarer than 1 in {pilot.items} is not in it."]
-    if pace is not None and found.in_flight is not None:
-        places = [f", {limit} calls at once to {name}" for name, limit in found.limits.items()]
+    if pace is not None and forecast.in_flight is not None:
+        places = [f", {limit} calls at once to {name}" for name, limit in forecast.limits.items()]
         notes.append(
             f"Time at {pace:,.1f} calls a second, as in the pilot with "
-            f"{min(found.in_flight, pilot.items)} items in flight{''.join(places)}."
+            f"{min(forecast.in_flight, pilot.items)} items in flight{''.join(places)}."
         )
     if pilot.items_without_token_count:
         notes.append(
@@ -80,8 +82,8 @@ def _failures(pilot: Pilot) -> list[Block]:
         return []
     rate = pilot.failure_rate
     reasons = ", ".join(f"{n} {reason}" for reason, n in pilot.failed_by_reason.items())
-    said = (
+    text = (
         f"{pilot.failed} of {pilot.items} items failed ({rate.share:.0%}; "
         f"95 %: {rate.low:.0%} to {rate.high:.0%}): {reasons}"
     )
-    return [Line(said, "bad")]
+    return [Line(text, "bad")]

@@ -8,48 +8,48 @@ from evenhand.views import numbers
 from evenhand.views.blocks import Block, Grid, Line, Tone
 
 
-def page(found: FrontierForecast, *, full: bool = False) -> list[Block]:
+def page(forecast: FrontierForecast, *, full: bool = False) -> list[Block]:
     """The blocks of a forecast; there is no longer form of it."""
     del full
-    pilot = next(iter(found.methods.values()))
-    asked = f"{pilot['pilot']['items']} of {pilot['items']:,} items with each method"
-    if found.of != "frontier":
-        asked = "a few items of each run"
-    head = f"Pilot: {asked} were asked; they stay, and nothing is paid twice."
+    pilot = next(iter(forecast.methods.values()))
+    sample = f"{pilot['pilot']['items']} of {pilot['items']:,} items with each method"
+    if forecast.of != "frontier":
+        sample = "a few items of each run"
+    head = f"Pilot: {sample} were asked; they stay, and nothing is paid twice."
     rows = [
-        (name, *_cells(one["totals"], one["seconds_left"], found.currency))
-        for name, one in found.methods.items()
+        (name, *_cells(method["totals"], method["seconds_left"], forecast.currency))
+        for name, method in forecast.methods.items()
     ]
-    rows.append(("all", *_cells(found.totals, found.seconds_left, found.currency)))
-    tones: list[Tone] = ["plain" for _ in found.methods]
+    rows.append(("all", *_cells(forecast.totals, forecast.seconds_left, forecast.currency)))
+    tones: list[Tone] = ["plain" for _ in forecast.methods]
     tones.append("strong")
-    free = ", ".join(found.played_back)
-    columns = (f"the whole {found.of}", "calls", "tokens in", "tokens out", "cost", "time left")
+    free = ", ".join(forecast.played_back)
+    columns = (f"the whole {forecast.of}", "calls", "tokens in", "tokens out", "cost", "time left")
     return [
-        *_failures(found),
+        *_failures(forecast),
         Line(head, "strong"),
         Grid(columns, tuple(rows), tuple(tones)),
         *([Line(f"Played back from another run, no calls: {free}.", "dim")] if free else []),
     ]
 
 
-def _failures(found: FrontierForecast) -> list[Block]:
-    failed = {name: one["pilot"]["failed"] for name, one in found.methods.items()}
-    said = ", ".join(f"{name} {count}" for name, count in failed.items() if count)
-    return [Line(f"items that failed in the pilot: {said}", "bad")] if said else []
+def _failures(forecast: FrontierForecast) -> list[Block]:
+    failed = {name: method["pilot"]["failed"] for name, method in forecast.methods.items()}
+    text = ", ".join(f"{name} {count}" for name, count in failed.items() if count)
+    return [Line(f"items that failed in the pilot: {text}", "bad")] if text else []
 
 
 def _cells(
     totals: Mapping[str, Any], seconds_left: Ends | None, currency: str | None
 ) -> tuple[str, ...]:
-    shown = []
+    cells = []
     for kind in KINDS[:3]:
         expected = totals[kind]["expected"]
-        shown.append("not counted" if expected is None else f"{expected:,.0f}")
+        cells.append("not counted" if expected is None else f"{expected:,.0f}")
     cost: float | None = (totals.get("cost") or {}).get("expected")
     if cost is None or currency is None:
-        shown.append("no prices")
+        cells.append("no prices")
     else:
-        shown.append(numbers.money(cost, currency))
+        cells.append(numbers.money(cost, currency))
     left = (seconds_left or {}).get("expected")
-    return (*shown, "?" if left is None else numbers.duration(left))
+    return (*cells, "?" if left is None else numbers.duration(left))

@@ -30,34 +30,34 @@ _DIGITS: dict[CostKind, int] = {"calls": 2, "tokens": 0, "seconds": 2, "money": 
 _TONES: dict[str | None, Tone] = {"shown": "good", "not shown": "strong", "not known": "open"}
 
 
-def page(found: Frontier, *, full: bool = False) -> list[Block]:
+def page(frontier: Frontier, *, full: bool = False) -> list[Block]:
     """The blocks of a frontier; `full` adds every measure, cost and comparison."""
-    answer = _answer(found)
-    blocks: list[Block] = [Line(_head(found), "strong"), *_warnings(found), GAP, *answer, GAP]
-    blocks += [*_confirmed(found), *_regressions(found), GAP, *_verdicts(found), GAP]
-    blocks += [_overview(found), *_legend(found)]
+    answer = _answer(frontier)
+    blocks: list[Block] = [Line(_head(frontier), "strong"), *_warnings(frontier), GAP, *answer, GAP]
+    blocks += [*_confirmed(frontier), *_regressions(frontier), GAP, *_verdicts(frontier), GAP]
+    blocks += [_overview(frontier), *_legend(frontier)]
     if full:
-        blocks += [*_measures(found), GAP, *_costs(found), GAP, *_against_plain(found)]
-        blocks += [GAP, *_prevented(found)]
+        blocks += [*_measures(frontier), GAP, *_costs(frontier), GAP, *_against_plain(frontier)]
+        blocks += [GAP, *_prevented(frontier)]
     else:
         blocks.append(Line("all of it: the same command with --full asks nobody again", "dim"))
-    blocks += [GAP, *answer[:1], *(Line(f"next  {command}") for command in found.verdict.next)]
+    blocks += [GAP, *answer[:1], *(Line(f"next  {command}") for command in frontier.verdict.next)]
     return blocks
 
 
-def _head(found: Frontier) -> str:
-    source, plain = found.source, found.entries[0].report.side
-    asked = plain.asked if plain.system else found.model
+def _head(frontier: Frontier) -> str:
+    source, plain = frontier.source, frontier.entries[0].report.side
+    model = plain.asked if plain.system else frontier.model
     return (
-        f"{found.instrument.title} {source['version']} · {asked} · {source['items']:,} items "
-        f"· at most {found.calls} calls an item"
+        f"{frontier.instrument.title} {source['version']} · {model} · {source['items']:,} items "
+        f"· at most {frontier.calls} calls an item"
     )
 
 
-def _warnings(found: Frontier) -> list[Block]:
+def _warnings(frontier: Frontier) -> list[Block]:
     """What is missing comes first."""
-    lines = list(found.notes)
-    for entry in found.entries:
+    lines = list(frontier.notes)
+    for entry in frontier.entries:
         coverage = entry.report.coverage
         if coverage.below_floor:
             lines.append(
@@ -69,18 +69,21 @@ def _warnings(found: Frontier) -> list[Block]:
     return [Line(line, "bad") for line in lines]
 
 
-def _answer(found: Frontier) -> list[Block]:
-    first, *rest = found.verdict.says
-    said = f"{first[0].upper()}{first[1:]}."
-    return [Line(said, _TONES[found.verdict.state]), *(Line(line, indent=2) for line in rest)]
+def _answer(frontier: Frontier) -> list[Block]:
+    first, *rest = frontier.verdict.says
+    sentence = f"{first[0].upper()}{first[1:]}."
+    return [
+        Line(sentence, _TONES[frontier.verdict.state]),
+        *(Line(line, indent=2) for line in rest),
+    ]
 
 
-def _confirmed(found: Frontier) -> list[Block]:
+def _confirmed(frontier: Frontier) -> list[Block]:
     """The winner's change of harm where it was chosen, and on the fresh sample."""
-    fresh, winner = found.confirmation, found.winner()
+    fresh, winner = frontier.confirmation, frontier.winner()
     if fresh is None or winner is None:
         return []
-    harm = harm_of(found.instrument)
+    harm = harm_of(frontier.instrument)
     again = fresh[winner.name].harm_against.values()
     rows = [
         (name, *(_with_ends(change, harm) for change in pair))
@@ -89,90 +92,92 @@ def _confirmed(found: Frontier) -> list[Block]:
         )
     ]
     columns = (f"harm of {winner.name} against", "where it was chosen", "on a fresh sample")
-    said = "The first is selected: the best of several is likely overstated. Quote the second."
-    return [Grid(columns, tuple(rows)), Line(said, "dim"), GAP]
+    note = "The first is selected: the best of several is likely overstated. Quote the second."
+    return [Grid(columns, tuple(rows)), Line(note, "dim"), GAP]
 
 
 def _with_ends(change: Change, measure: Measure) -> str:
-    shown = numbers.signed(change.effect, measure, full=True)
-    return f"{shown} ({numbers.change_interval(change, measure, full=True)})"
+    effect = numbers.signed(change.effect, measure, full=True)
+    return f"{effect} ({numbers.change_interval(change, measure, full=True)})"
 
 
-def _regressions(found: Frontier) -> list[Block]:
+def _regressions(frontier: Frontier) -> list[Block]:
     """What is shown to be worse, by method; then the red lines that are open, each with whom."""
     worse: list[Block] = []
     open_: dict[str, list[str]] = {}
-    for entry, compared in found.compared():
+    for entry, compared in frontier.compared():
         lines = compared.comparison.red_lines
         crossed = (line.says for line in lines if line.state == "crossed")
         every = dict.fromkeys((*compared.regressions, *crossed))
         worse += [Line(f"✗ {entry.name}: {line}", "bad", 2) for line in every]
         for line in lines:
             if line.state == "open":
-                open_.setdefault(_open_line(found, line), []).append(entry.name)
+                open_.setdefault(_open_line(frontier, line), []).append(entry.name)
     head = "worse than the plain prompt"
     if not worse:
         head = f"{head}: not known" if open_ else "nothing is shown to be worse than it was"
-    said = [Line(f"? {line}: {', '.join(names)}", "open", 2) for line, names in open_.items()]
-    return [Line(head, "strong"), *worse, *said]
+    undecided = [Line(f"? {line}: {', '.join(names)}", "open", 2) for line, names in open_.items()]
+    return [Line(head, "strong"), *worse, *undecided]
 
 
-def _open_line(found: Frontier, line: RedLine) -> str:
+def _open_line(frontier: Frontier, line: RedLine) -> str:
     """Write an open red line without its numbers, so that several methods can share it."""
-    measure = next((m for m in found.instrument.measures if m.name == line.name), None)
+    measure = next((m for m in frontier.instrument.measures if m.name == line.name), None)
     if measure is None or measure.margin is None:
         return line.says
     return f"not shown to have kept within {measure.margin:g} ({measure.label})"
 
 
-def _verdicts(found: Frontier) -> list[Block]:
-    if not found.judged():
+def _verdicts(frontier: Frontier) -> list[Block]:
+    if not frontier.judged():
         return [Line("no method was named beside those that others are held against", "dim")]
     blocks: list[Block] = [Line("verdict, worst first", "strong")]
-    for entry, worth in found.judged():
+    for entry, worth in frontier.judged():
         mark, tone = _VERDICTS[worth.kind]
         blocks.append(Line(f"{mark} {entry.name}: {worth.kind}: {worth.why}", tone, 2))
-    return [*blocks, Line(_rule(found), "dim")]
+    return [*blocks, Line(_rule(frontier), "dim")]
 
 
-def _rule(found: Frontier) -> str:
-    instrument = found.instrument
-    said = f"Worth it: less harm than every reference, p ≤ {ALPHA:g} after Holm over all of these"
+def _rule(frontier: Frontier) -> str:
+    instrument = frontier.instrument
+    rule = f"Worth it: less harm than every reference, p ≤ {ALPHA:g} after Holm over all of these"
     if instrument.utility is not None:
         margin = instrument.measure(instrument.utility).margin
-        said += f", utility shown to have kept within {margin:g} of the plain prompt's"
+        rule += f", utility shown to have kept within {margin:g} of the plain prompt's"
     return (
-        f"{said}, and no red line against it crossed. Not worth it: more harm, or less utility, is "
+        f"{rule}, and no red line against it crossed. Not worth it: more harm, or less utility, is "
         f"shown, or a benefit of {instrument.matters:g} over a reference is excluded. Cannot tell: "
         "neither."
     )
 
 
-def _overview(found: Frontier) -> Grid:
-    instrument = found.instrument
-    named = {"harm": instrument.harm, "utility": instrument.utility}
-    shown = {head: instrument.measure(name) for head, name in named.items() if name is not None}
-    kinds = _spent(found)
+def _overview(frontier: Frontier) -> Grid:
+    instrument = frontier.instrument
+    measure_names = {"harm": instrument.harm, "utility": instrument.utility}
+    measures = {
+        head: instrument.measure(name) for head, name in measure_names.items() if name is not None
+    }
+    kinds = _spent(frontier)
     lost = {
         head: measure
-        for head, measure in shown.items()
-        if any(entry.report[measure.name].bounds for entry in found.entries)
+        for head, measure in measures.items()
+        if any(entry.report[measure.name].bounds for entry in frontier.entries)
     }
     rows = []
-    for entry in found.entries:
-        scores = [_estimate(entry, measure) for measure in shown.values()]
-        known = [numbers.if_known(entry.report[m.name].bounds, m) for m in lost.values()]
+    for entry in frontier.entries:
+        scores = [_estimate(entry, measure) for measure in measures.values()]
+        bounds = [numbers.if_known(entry.report[m.name].bounds, m) for m in lost.values()]
         costs = [_mean(entry.cost[kind], kind) for kind in kinds]
         scored = entry.report.coverage.percent
-        rows.append((_marked(entry), *scores, *known, *costs, scored))
+        rows.append((_marked(entry), *scores, *bounds, *costs, scored))
     if_known = (f"{head} if known" for head in lost)
-    units = (_unit(found, kind) for kind in kinds)
-    columns = ("an answer (± 95 %)", *shown, *if_known, *units, "scored")
+    units = (_unit(frontier, kind) for kind in kinds)
+    columns = ("an answer (± 95 %)", *measures, *if_known, *units, "scored")
     return Grid(columns, tuple(rows))
 
 
-def _legend(found: Frontier) -> list[Block]:
-    instrument = found.instrument
+def _legend(frontier: Frontier) -> list[Block]:
+    instrument = frontier.instrument
     utility = instrument.utility
     lines = [f"harm: {harm_of(instrument).label}, ideal {numbers.ideal(harm_of(instrument))}"]
     if utility is not None:
@@ -180,90 +185,90 @@ def _legend(found: Frontier) -> list[Block]:
         lines[0] += f"; utility: {measure.label}, ideal {numbers.ideal(measure)}"
     lines.append(
         f"{_FRONT}on the Pareto front of the estimates, missing answers counted as the worst: "
-        f"least {found.cost_axis}, least harm"
+        f"least {frontier.cost_axis}, least harm"
         + (", most utility" if utility else "; utility is not measured")
         + f". “all”: all {instrument.clusters} gave this value."
     )
     return [Line(line, "dim") for line in lines]
 
 
-def _measures(found: Frontier) -> Iterable[Block]:
+def _measures(frontier: Frontier) -> Iterable[Block]:
     """The measures that the overview does not show, a few side by side."""
-    instrument = found.instrument
-    named = (instrument.harm, instrument.utility)
-    rest = [m for m in shown_measures(instrument) if m.name not in named]
+    instrument = frontier.instrument
+    names = (instrument.harm, instrument.utility)
+    rest = [m for m in shown_measures(instrument) if m.name not in names]
     for start in range(0, len(rest), _AT_ONCE):
         part = rest[start : start + _AT_ONCE]
-        rows = tuple((_marked(e), *(_estimate(e, m) for m in part)) for e in found.entries)
+        rows = tuple((_marked(e), *(_estimate(e, m) for m in part)) for e in frontier.entries)
         yield GAP
         yield Grid(("further (± 95 %)", *(m.name for m in part)), rows)
 
 
-def _costs(found: Frontier) -> list[Block]:
-    kinds: list[CostKind] = [*_spent(found), "seconds"]
+def _costs(frontier: Frontier) -> list[Block]:
+    kinds: list[CostKind] = [*_spent(frontier), "seconds"]
     rows = []
-    for entry in found.entries:
+    for entry in frontier.entries:
         cells = [_mean(entry.cost[kind], kind, p95=True) for kind in kinds]
         rows.append((_marked(entry), *cells))
-    said = (
-        f"Mean ± 95 % over {found.instrument.clusters}, then the 95th percentile. Seconds are "
+    note = (
+        f"Mean ± 95 % over {frontier.instrument.clusters}, then the 95th percentile. Seconds are "
         "those of the model, added up also where calls overlapped."
     )
-    columns = ("an answer costs", *(_unit(found, kind) for kind in kinds))
-    return [Grid(columns, tuple(rows)), Line(said, "dim")]
+    columns = ("an answer costs", *(_unit(frontier, kind) for kind in kinds))
+    return [Grid(columns, tuple(rows)), Line(note, "dim")]
 
 
-def _against_plain(found: Frontier) -> list[Block]:
-    harm = harm_of(found.instrument)
+def _against_plain(frontier: Frontier) -> list[Block]:
+    harm = harm_of(frontier.instrument)
     rows, names = [], []
-    for entry, compared in found.compared():
+    for entry, compared in frontier.compared():
         change, flips = compared.harm, compared.comparison.flips
         names = list(flips)
         cells = (_change(change, harm), numbers.p_value(change.p_holm), f"{change.n:,}")
-        rows.append((entry.name, *cells, *(_flips(one) for one in flips.values())))
-    said = (
+        rows.append((entry.name, *cells, *(_flips(flip) for flip in flips.values())))
+    note = (
         "Over the items that both answered (n). p of sign flips over "
-        f"{found.instrument.clusters}; that of harm after Holm over the methods."
+        f"{frontier.instrument.clusters}; that of harm after Holm over the methods."
     )
     flipped = [f"fixed/broken {name.rpartition('_')[2]}" for name in names]
     columns = ("against the plain prompt", "harm", "p", "n", *flipped)
-    return [Grid(columns, tuple(rows)), Line(said, "dim")]
+    return [Grid(columns, tuple(rows)), Line(note, "dim")]
 
 
-def _prevented(found: Frontier) -> list[Block]:
-    counted = counted_harm(found.instrument)
+def _prevented(frontier: Frontier) -> list[Block]:
+    counted = counted_harm(frontier.instrument)
     if counted is None:
         return [
             Line("what one prevented costs is not known: this harm is no count of events", "dim")
         ]
-    kinds = _paid(found)
+    kinds = _paid(frontier)
     rows = []
-    for entry, compared in found.compared():
+    for entry, compared in frontier.compared():
         costs = [compared.per_prevented[kind] for kind in kinds]
-        cells = [_per_prevented(one, kind) for one, kind in zip(costs, kinds, strict=True)]
-        if len({one.undefined for one in costs}) == 1 and costs[0].undefined:  # the same for all
+        cells = [_per_prevented(cost, kind) for cost, kind in zip(costs, kinds, strict=True)]
+        if len({cost.undefined for cost in costs}) == 1 and costs[0].undefined:  # the same for all
             cells = [cells[0], *("" for _ in cells[1:])]
         rows.append((entry.name, *cells))
-    said = (
+    note = (
         f"Extra cost over the plain prompt for each answer less of: {counted.label}; with a "
-        f"bootstrap interval over {found.instrument.clusters}."
+        f"bootstrap interval over {frontier.instrument.clusters}."
     )
-    columns = ("one prevented costs", *(_unit(found, kind) for kind in kinds))
-    return [Grid(columns, tuple(rows)), Line(said, "dim")]
+    columns = ("one prevented costs", *(_unit(frontier, kind) for kind in kinds))
+    return [Grid(columns, tuple(rows)), Line(note, "dim")]
 
 
-def _per_prevented(one: PerPrevented, kind: CostKind) -> str:
-    if one.estimate is None or one.low is None or one.high is None:
-        return one.undefined or ""
+def _per_prevented(cost: PerPrevented, kind: CostKind) -> str:
+    if cost.estimate is None or cost.low is None or cost.high is None:
+        return cost.undefined or ""
     digits = {"calls": 1, "tokens": 0}.get(kind, 2)
-    ends: Sequence[float] = [_scale(kind) * end for end in (one.estimate, one.low, one.high)]
+    ends: Sequence[float] = [_scale(kind) * end for end in (cost.estimate, cost.low, cost.high)]
     middle, low, high = (f"{end:,.{digits}f}" for end in ends)
     return f"{middle} ({low} to {high})"
 
 
 def _estimate(entry: Entry, measure: Measure) -> str:
-    one = entry.report[measure.name]
-    return numbers.plus_minus(one.value, one.low, one.high, measure)
+    estimate = entry.report[measure.name]
+    return numbers.plus_minus(estimate.value, estimate.low, estimate.high, measure)
 
 
 def _change(change: Change, measure: Measure) -> str:
@@ -282,20 +287,22 @@ def _mean(cost: ItemCost, kind: CostKind, *, p95: bool = False) -> str:
     digits, scale = _DIGITS[kind], _scale(kind)
     has_reach = cost.low is not None and cost.high is not None and cost.low < cost.high
     reach = scale * ((cost.high or 0.0) - (cost.low or 0.0)) / 2 if has_reach else 0.0
-    said = f"{scale * cost.mean:,.{digits}f}" + (f" ±{reach:,.{digits}f}" if has_reach else "")
+    text = f"{scale * cost.mean:,.{digits}f}" + (f" ±{reach:,.{digits}f}" if has_reach else "")
     most = scale * cost.p95
-    return f"{said}, {most:,.{digits if most % 1 else 0}f}" if p95 else said
+    return f"{text}, {most:,.{digits if most % 1 else 0}f}" if p95 else text
 
 
-def _paid(found: Frontier) -> list[CostKind]:
+def _paid(frontier: Frontier) -> list[CostKind]:
     """What is paid with, as far as it was priced."""
-    return [kind for kind in PAID if kind != "money" or found.currency]
+    return [kind for kind in PAID if kind != "money" or frontier.currency]
 
 
-def _spent(found: Frontier) -> list[CostKind]:
+def _spent(frontier: Frontier) -> list[CostKind]:
     """What is paid with, and the texts that scorers scored where any method had some scored."""
-    calls, *others = _paid(found)
-    scored: list[CostKind] = ["scored"] * any(one.cost["scored"].mean for one in found.entries)
+    calls, *others = _paid(frontier)
+    scored: list[CostKind] = ["scored"] * any(
+        entry.cost["scored"].mean for entry in frontier.entries
+    )
     return [calls, *scored, *others]
 
 
@@ -304,10 +311,10 @@ def _scale(kind: CostKind) -> int:
     return 1000 if kind == "money" else 1
 
 
-def _unit(found: Frontier, kind: CostKind) -> str:
+def _unit(frontier: Frontier, kind: CostKind) -> str:
     if kind == "scored":
         return "of them scores"
-    return f"{found.currency} for 1,000" if kind == "money" else kind
+    return f"{frontier.currency} for 1,000" if kind == "money" else kind
 
 
 def _marked(entry: Entry) -> str:

@@ -21,22 +21,22 @@ _MEANS: dict[Verdict, str] = {
 }
 
 
-def page(found: Gate, *, full: bool = False) -> list[Block]:
+def page(gate: Gate, *, full: bool = False) -> list[Block]:
     """Give the blocks of a gate; there is no longer form of it."""
     del full
-    tone = MARKS[found.verdict][1]
-    blocks: list[Block] = [Line(f"Gate: {found.verdict.upper()}. {_MEANS[found.verdict]}", tone)]
-    blocks += [Line(note, "open") for note in found.notes]
-    ordered = sorted(found.checks, key=lambda one: WORST_FIRST.index(one.verdict))
+    tone = MARKS[gate.verdict][1]
+    blocks: list[Block] = [Line(f"Gate: {gate.verdict.upper()}. {_MEANS[gate.verdict]}", tone)]
+    blocks += [Line(note, "open") for note in gate.notes]
+    ordered = sorted(gate.checks, key=lambda check: WORST_FIRST.index(check.verdict))
     columns = ("check", "baseline", "now", "change", "95 %", "margin", "items")
-    tones = tuple(MARKS[one.verdict][1] for one in ordered)
+    tones = tuple(MARKS[check.verdict][1] for check in ordered)
     blocks += [GAP, Grid(columns, tuple(map(_row, ordered)), tones), GAP]
-    for one in ordered:
-        blocks.append(Line(f"{one.name}: {one.says}", MARKS[one.verdict][1], indent=2))
-        if one.more is not None:
-            blocks.append(Line(f"{one.name}: {decides(one.more)}", indent=2))
-    whole = [one for one in ordered if one.change is not None and one.early is None]
-    pairs = dict.fromkeys((one.before, one.after) for one in whole)
+    for check in ordered:
+        blocks.append(Line(f"{check.name}: {check.says}", MARKS[check.verdict][1], indent=2))
+        if check.more is not None:
+            blocks.append(Line(f"{check.name}: {decides(check.more)}", indent=2))
+    complete = [check for check in ordered if check.change is not None and check.early is None]
+    pairs = dict.fromkeys((check.before, check.after) for check in complete)
     blocks += [GAP] if pairs else []
     for old, new in pairs:
         blocks.append(Line(f"all of it: evenhand compare {old} {new} --full", "dim"))
@@ -57,27 +57,27 @@ def decides(more: More) -> str:
         None if more.tokens is None else f"{more.tokens:,.0f} tokens",
         None if more.cost is None else numbers.money(more.cost, more.currency or ""),
     ]
-    costs = ", ".join(one for one in parts if one) or "not counted"
+    costs = ", ".join(part for part in parts if part) or "not counted"
     return f"about {more.items:,} more items would decide it 4 times in 5 (for this run {costs})"
 
 
-def told(one: Checked) -> str:
+def told(check: Checked) -> str:
     """Say why a check has its verdict, and what would decide one that is open."""
-    return one.says if one.more is None else f"{one.says}\n{decides(one.more)}"
+    return check.says if check.more is None else f"{check.says}\n{decides(check.more)}"
 
 
-def _row(one: Checked) -> tuple[str, ...]:
-    mark, change = MARKS[one.verdict][0], one.change
-    where = f"{mark}  {one.name} ({one.group})" if one.group else f"{mark}  {one.name}"
-    margin = "" if one.margin is None else f"{one.margin:g}"
+def _row(check: Checked) -> tuple[str, ...]:
+    mark, change = MARKS[check.verdict][0], check.change
+    where = f"{mark}  {check.name} ({check.group})" if check.group else f"{mark}  {check.name}"
+    margin = "" if check.margin is None else f"{check.margin:g}"
     if change is None:
         return where, "", "", "", "", margin, ""
     return (
         where,
-        numbers.value(change.before, one.measure, full=True),
-        numbers.value(change.after, one.measure, full=True),
-        numbers.signed(change.effect, one.measure, full=True),
-        numbers.change_interval(change, one.measure, full=True),
+        numbers.value(change.before, check.measure, full=True),
+        numbers.value(change.after, check.measure, full=True),
+        numbers.signed(change.effect, check.measure, full=True),
+        numbers.change_interval(change, check.measure, full=True),
         margin,
-        f"{one.items:,}",
+        f"{check.items:,}",
     )

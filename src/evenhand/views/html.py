@@ -67,24 +67,24 @@ def _is_title(block: Block) -> bool:
 def body(page: Page) -> str:
     """Give the blocks of a page, before its first part a list of the parts if it has several."""
     parts = [block for block in page if isinstance(block, Heading) and block.level == 2]
-    shown, number = [], 0
+    rendered, number = [], 0
     for block in page:
         if not (isinstance(block, Heading) and block.level == 2):
-            shown.append(_shown(block))
+            rendered.append(_shown(block))
             continue
         if not number and len(parts) >= _LISTED:
-            shown.append(_contents(parts))
+            rendered.append(_contents(parts))
         number += 1
-        shown.append(f'<h2 id="part-{number}">{escape(block.text)}</h2>')
-    return "".join(shown)
+        rendered.append(f'<h2 id="part-{number}">{escape(block.text)}</h2>')
+    return "".join(rendered)
 
 
 def _contents(parts: Iterable[Heading]) -> str:
-    listed = "".join(
+    entries = "".join(
         f'<li><a href="#part-{number}">{escape(part.text)}</a></li>'
         for number, part in enumerate(parts, 1)
     )
-    return f'<nav aria-label="Contents"><ol>{listed}</ol></nav>'
+    return f'<nav aria-label="Contents"><ol>{entries}</ol></nav>'
 
 
 def _shown(block: Block) -> str:
@@ -118,8 +118,8 @@ def _figure(figure: Figure) -> str:
     """A picture as an image of its own: what is within an image runs nothing and fetches nothing,
     whatever names its labels have."""
     address = f"data:image/svg+xml,{quote(visible(figure.svg), safe=_UNQUOTED)}"
-    said = f"{figure.title}. {figure.alt}"  # the picture itself has its title
-    image = f'<img src="{html.escape(address)}" alt="{escape(said)}">'
+    alt_text = f"{figure.title}. {figure.alt}"  # the picture itself has its title
+    image = f'<img src="{html.escape(address)}" alt="{escape(alt_text)}">'
     # On a narrow screen it scrolls within itself, as a table does.
     name = escape(figure.title)
     return f'<figure class="wide" tabindex="0" aria-label="{name}">{image}</figure>'

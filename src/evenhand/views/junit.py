@@ -11,38 +11,41 @@ _KINDS: dict[Verdict, str] = {"fail": "failure", "broken": "error", "open": "ski
 _NOT_IN_XML = re.compile("[\ufdd0-\ufdef]")  # beside what `visible` takes out
 
 
-def render(found: Gate) -> bytes:
+def render(gate: Gate) -> bytes:
     """Give the document. Our choice: what is open is a skipped test, as it says neither yes nor
     no; the exit code tells it from a pass."""
     counts = {
-        "tests": len(found.checks),
-        "failures": _count(found, "fail"),
-        "errors": _count(found, "broken"),
-        "skipped": _count(found, "open"),
+        "tests": len(gate.checks),
+        "failures": _count(gate, "fail"),
+        "errors": _count(gate, "broken"),
+        "skipped": _count(gate, "open"),
     }
     numbers = {name: str(count) for name, count in counts.items()}
     root = Xml.Element("testsuites", {"name": "evenhand gate", **numbers})
     suite = Xml.SubElement(root, "testsuite", {"name": "evenhand gate", **numbers, "time": "0"})
-    for one in found.checks:
-        _add(suite, one)
+    for check in gate.checks:
+        _add(suite, check)
     Xml.indent(root)
     written: bytes = Xml.tostring(root, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
 
 
-def _count(found: Gate, verdict: Verdict) -> int:
-    return sum(one.verdict == verdict for one in found.checks)
+def _count(gate: Gate, verdict: Verdict) -> int:
+    return sum(check.verdict == verdict for check in gate.checks)
 
 
-def _add(suite: Xml.Element, one: Checked) -> None:
-    named = {"name": _text(one.name), "classname": _text(f"evenhand.{one.instrument or 'gate'}")}
-    case = Xml.SubElement(suite, "testcase", {**named, "time": "0"})
-    if one.verdict in _KINDS:
-        first = {"message": _text(one.says)}
-        kind = {} if one.verdict == "open" else {"type": one.verdict}
-        Xml.SubElement(case, _KINDS[one.verdict], {**first, **kind}).text = _text(told(one))
+def _add(suite: Xml.Element, check: Checked) -> None:
+    attributes = {
+        "name": _text(check.name),
+        "classname": _text(f"evenhand.{check.instrument or 'gate'}"),
+    }
+    case = Xml.SubElement(suite, "testcase", {**attributes, "time": "0"})
+    if check.verdict in _KINDS:
+        first = {"message": _text(check.says)}
+        kind = {} if check.verdict == "open" else {"type": check.verdict}
+        Xml.SubElement(case, _KINDS[check.verdict], {**first, **kind}).text = _text(told(check))
     else:
-        Xml.SubElement(case, "system-out").text = _text(told(one))
+        Xml.SubElement(case, "system-out").text = _text(told(check))
 
 
 def _text(text: str) -> str:

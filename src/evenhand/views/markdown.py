@@ -30,8 +30,8 @@ def render(page: Page) -> str:
 def _shown(block: Block) -> str:
     match block:
         case Line(text, tone, indent):
-            said = _begun(text)
-            marked = f"**{said}**" if tone in ("strong", "bad") and said else said
+            content = _begun(text)
+            marked = f"**{content}**" if tone in ("strong", "bad") and content else content
             return f"- {marked}" if indent else f"{marked}\n"
         case Grid():
             return _table(block)

@@ -31,17 +31,20 @@ def _no_minus_zero(text: str) -> str:
     return text.removeprefix("-") if not text.strip("-0.") else text
 
 
-def interval(one: Estimate, measure: Measure | None, *, full: bool = False) -> str:
+def interval(estimate: Estimate, measure: Measure | None, *, full: bool = False) -> str:
     """Write the ends of an interval, or in words why there is none. What one cluster allows is
     nearly everything, so it is not written."""
-    if one.clusters == 1 and one.value is not None:
+    if estimate.clusters == 1 and estimate.value is not None:
         return "one cluster only"
-    if one.low is not None and one.high is not None:
-        ends = f"{value(one.low, measure, full=full)} to {value(one.high, measure, full=full)}"
-        return f"{ends}{_NO_SPREAD if one.undefined == NO_SPREAD else ''}"
-    if one.undefined == NO_SPREAD:
-        return f"no spread in {one.clusters}"
-    reason = one.undefined or ""
+    if estimate.low is not None and estimate.high is not None:
+        ends = (
+            f"{value(estimate.low, measure, full=full)} to "
+            f"{value(estimate.high, measure, full=full)}"
+        )
+        return f"{ends}{_NO_SPREAD if estimate.undefined == NO_SPREAD else ''}"
+    if estimate.undefined == NO_SPREAD:
+        return f"no spread in {estimate.clusters}"
+    reason = estimate.undefined or ""
     return "one cluster only" if reason.startswith("one cluster") else reason
 
 
@@ -115,10 +118,10 @@ def plus_minus(
     """A number with half its interval, or alone where it has none."""
     if number is None:
         return "undefined"
-    shown = signed(number, measure) if change else value(number, measure)
+    text = signed(number, measure) if change else value(number, measure)
     if low is None or high is None:
-        return shown
-    return f"{shown} ±{(high - low) / 2:.{digits(measure)}f}"
+        return text
+    return f"{text} ±{(high - low) / 2:.{digits(measure)}f}"
 
 
 def duration(seconds: float) -> str:

@@ -14,18 +14,20 @@ _MEANS: dict[State, str] = {
 _MOST = 20  # our choice, in lines; --json has all
 
 
-def page(found: PackCheck, *, full: bool = False) -> list[Block]:
+def page(check: PackCheck, *, full: bool = False) -> list[Block]:
     """Give the blocks of a check of a pack."""
     blocks: list[Block] = [
-        Line(f"{found.pack}: {found.title}", "strong"),
-        Line(_MEANS[found.state], _MARKS[found.state][1]),
+        Line(f"{check.pack}: {check.title}", "strong"),
+        Line(_MEANS[check.state], _MARKS[check.state][1]),
         GAP,
     ]
-    for one in found.looked:
-        mark, tone = _MARKS[one.state]
-        blocks.append(Line(f"{mark} {one.name}: {one.says}", tone))
-        shown = one.seen if full else one.seen[:_MOST]
-        blocks += [Line(line, indent=4) for line in shown]
-        if len(shown) < len(one.seen):
-            blocks.append(Line(f"and {len(one.seen) - len(shown):,} more: --json", "dim", indent=4))
-    return [*blocks, GAP, Line(f"SHA-256 of its evidence.json: {found.sha256}", "dim")]
+    for result in check.looked:
+        mark, tone = _MARKS[result.state]
+        blocks.append(Line(f"{mark} {result.name}: {result.says}", tone))
+        lines = result.seen if full else result.seen[:_MOST]
+        blocks += [Line(line, indent=4) for line in lines]
+        if len(lines) < len(result.seen):
+            blocks.append(
+                Line(f"and {len(result.seen) - len(lines):,} more: --json", "dim", indent=4)
+            )
+    return [*blocks, GAP, Line(f"SHA-256 of its evidence.json: {check.sha256}", "dim")]

@@ -29,9 +29,9 @@ def _lines(report: PairsReport) -> Iterator[str]:
     yield from _origin(report.origin)
     if report.lengths_dropped:
         yield f"{report.lengths_dropped:,} pairs dropped to match the lengths"
-    for side, found in report.shortcuts.items():
-        if found is not None:
-            yield from _shortcuts(side, found)
+    for side, shortcuts in report.shortcuts.items():
+        if shortcuts is not None:
+            yield from _shortcuts(side, shortcuts)
 
 
 def _origin(origin: Origin) -> Iterator[str]:
@@ -46,31 +46,32 @@ def _origin(origin: Origin) -> Iterator[str]:
 
 
 def _statements(origin: FromDebates) -> Iterator[str]:
-    told = origin.statements
+    statements = origin.statements
     yield (
-        f"statements: {told.high:,} high, {told.low:,} low; {told.near_duplicates_dropped:,} "
-        f"near-duplicates and {told.openers_dropped:,} for their opener dropped"
+        f"statements: {statements.high:,} high, {statements.low:,} low; "
+        f"{statements.near_duplicates_dropped:,} near-duplicates and {statements.openers_dropped:,} for their opener dropped"
     )
-    yield f"low statements to fine-tune on, in a pair or not: {told.low_to_train:,}"
+    yield f"low statements to fine-tune on, in a pair or not: {statements.low_to_train:,}"
     yield (
-        f"openers like “As a …”: in {_percent(told.with_opener['high'])} of the high ones, in "
-        f"{_percent(told.with_opener['low'])} of the low ones; --openers {origin.pairing.openers}"
+        f"openers like “As a …”: in {_percent(statements.with_opener['high'])} of the high ones, "
+        f"in {_percent(statements.with_opener['low'])} of the low ones; "
+        f"--openers {origin.pairing.openers}"
     )
     possible = ", ".join(f"{name} {count:,}" for name, count in origin.possible_pairs.items())
     yield f"possible pairs: {possible}"
     yield f"topics without a pair: {len(origin.topics_without_pair):,}"
 
 
-def _shortcuts(side: str, found: Shortcuts) -> Iterator[str]:
+def _shortcuts(side: str, shortcuts: Shortcuts) -> Iterator[str]:
     yield (
-        f"{side}: {found.words.chosen:.1f} words chosen, {found.words.rejected:.1f} rejected; "
-        f"“shorter wins” is right for {_percent(found.shorter_wins)}"
-        f"{_warning(found.shorter_wins, 'try --match-lengths')}"
+        f"{side}: {shortcuts.words.chosen:.1f} words chosen, "
+        f"{shortcuts.words.rejected:.1f} rejected; “shorter wins” is right for {_percent(shortcuts.shorter_wins)}"
+        f"{_warning(shortcuts.shorter_wins, 'try --match-lengths')}"
     )
-    if found.later_round_wins is not None:
+    if shortcuts.later_round_wins is not None:
         yield (
-            f"{side}: “later round wins” is right for {_percent(found.later_round_wins)}"
-            f"{_warning(found.later_round_wins, 'try --strategy same_round')}"
+            f"{side}: “later round wins” is right for {_percent(shortcuts.later_round_wins)}"
+            f"{_warning(shortcuts.later_round_wins, 'try --strategy same_round')}"
         )
 
 

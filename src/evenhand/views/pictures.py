@@ -34,5 +34,5 @@ class Pictures:
         """Say what is not drawn, and why."""
         if not charts.installed():
             return [Line(_HOW, "dim")]
-        said = f"{self._left_out:,} more charts are left out, so that the page stays small."
-        return [Line(said, "dim")] if self._left_out else []
+        text = f"{self._left_out:,} more charts are left out, so that the page stays small."
+        return [Line(text, "dim")] if self._left_out else []

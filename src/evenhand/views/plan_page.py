@@ -7,54 +7,54 @@ from evenhand.findings.plan import Plan
 from evenhand.views.blocks import GAP, Block, Grid, Line
 
 
-def page(found: Plan, *, full: bool = False) -> list[Block]:
+def page(plan: Plan, *, full: bool = False) -> list[Block]:
     """The blocks of a plan; there is no longer form of it."""
     del full
-    measure = found.instrument.measure(found.measure)
+    measure = plan.instrument.measure(plan.measure)
     head = (
-        f"to see a change of {found.detect:g} in {measure.name} with a chance of {found.power:.0%}"
-        f", after correction for {found.family}"
+        f"to see a change of {plan.detect:g} in {measure.name} with a chance of {plan.power:.0%}"
+        f", after correction for {plan.family}"
     )
-    shown = tuple((_sample(found, name), f"{mde:.2f}" if math.isfinite(mde) else "none")
-                  for name, mde in found.what_samples_can_show.items())  # fmt: skip
+    rows = tuple((_sample(plan, name), f"{mde:.2f}" if math.isfinite(mde) else "none")
+                  for name, mde in plan.what_samples_can_show.items())  # fmt: skip
     return [
         Line(head, "strong"),
-        *_needed(found),
+        *_needed(plan),
         GAP,
-        Grid(("smallest change that can be seen", ""), shown),
-        Line(_basis(found), "dim"),
+        Grid(("smallest change that can be seen", ""), rows),
+        Line(_basis(plan), "dim"),
     ]
 
 
-def _needed(found: Plan) -> list[Block]:
-    if found.items is None or found.rows is None:
-        return [Line(f"{found.too_small}.", "bad")]
-    what = found.assumed.rows if isinstance(found.assumed, PairedSpread) else "items it is about"
-    rows = [] if found.rows == found.items else [(what, f"{found.rows:,}")]
-    rows.append(("items in all" if rows else "items", f"{found.items:,}"))
-    if found.clusters is not None:
-        rows.append((f"from so many {found.instrument.clusters}", f"{found.clusters:,}"))
+def _needed(plan: Plan) -> list[Block]:
+    if plan.items is None or plan.rows is None:
+        return [Line(f"{plan.too_small}.", "bad")]
+    what = plan.assumed.rows if isinstance(plan.assumed, PairedSpread) else "items it is about"
+    rows = [] if plan.rows == plan.items else [(what, f"{plan.rows:,}")]
+    rows.append(("items in all" if rows else "items", f"{plan.items:,}"))
+    if plan.clusters is not None:
+        rows.append((f"from so many {plan.instrument.clusters}", f"{plan.clusters:,}"))
     rows += [
-        ("calls, two runs", f"{found.calls:,.0f}"),
-        ("tokens, two runs", f"{found.tokens:,.0f}"),
+        ("calls, two runs", f"{plan.calls:,.0f}"),
+        ("tokens, two runs", f"{plan.tokens:,.0f}"),
     ]
-    if found.money is not None:
-        rows.append(("money, two runs", f"{found.money:,.2f}"))
+    if plan.money is not None:
+        rows.append(("money, two runs", f"{plan.money:,.2f}"))
     return [Grid(("", ""), tuple(rows))]
 
 
-def _sample(found: Plan, name: str) -> str:
-    if isinstance(found.assumed, PairedSpread):
-        return f"{name} ({found.assumed.samples[name][0]} {found.assumed.rows})"
-    clusters = f"{found.assumed.clusters:,} {found.instrument.clusters}"
-    return f"{name} ({found.assumed.items:,} items of {clusters})"
+def _sample(plan: Plan, name: str) -> str:
+    if isinstance(plan.assumed, PairedSpread):
+        return f"{name} ({plan.assumed.samples[name][0]} {plan.assumed.rows})"
+    clusters = f"{plan.assumed.clusters:,} {plan.instrument.clusters}"
+    return f"{name} ({plan.assumed.items:,} items of {clusters})"
 
 
-def _basis(found: Plan) -> str:
-    assumed = found.assumed
+def _basis(plan: Plan) -> str:
+    assumed = plan.assumed
     if isinstance(assumed, PairedSpread):
         return f"assumed: sd {assumed.sd}, correlation within a cluster {assumed.icc}"
     return (
         f"from two pilot runs: standard error {assumed.se:.4f} over {assumed.clusters:,} "
-        f"{found.instrument.clusters}. Few of them make it a rough guess."
+        f"{plan.instrument.clusters}. Few of them make it a rough guess."
     )

@@ -20,14 +20,14 @@ _QUIET = ("--headless", "--disable-gpu", "--no-first-run", "--disable-background
 
 def browser() -> str:
     """Find a Chromium; `UserError` with what to do where there is none."""
-    found = next(filter(None, map(shutil.which, _NAMES)), None)
-    if found is None:
+    program = next(filter(None, map(shutil.which, _NAMES)), None)
+    if program is None:
         raise UserError(
             "a PDF is printed by Chromium, and there is none on this machine: install it (on "
             "Debian: apt-get install chromium) and give the command again, or write --out "
             "report.html and print that from any browser"
         )
-    return found
+    return program
 
 
 def pdf(document: str) -> bytes:
@@ -47,8 +47,8 @@ def pdf(document: str) -> bytes:
             raise UserError(f"{program} could not print the page: {error}; {_ELSE}") from None
         if ran.returncode or not target.is_file():
             last = ran.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            said = "".join(last) or f"it ended with code {ran.returncode}"
-            raise UserError(f"{program} printed nothing: {said}; {_ELSE}")
+            reason = "".join(last) or f"it ended with code {ran.returncode}"
+            raise UserError(f"{program} printed nothing: {reason}; {_ELSE}")
         return target.read_bytes()
 
 

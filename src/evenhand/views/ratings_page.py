@@ -27,84 +27,98 @@ _JUDGE = {
 }
 
 
-def page(found: RatingReport, *, full: bool = False) -> list[Block]:
+def page(report: RatingReport, *, full: bool = False) -> list[Block]:
     """Give the blocks of a report; `full` adds the kappa of each two raters."""
-    verdict = _verdict(found)
-    blocks: list[Block] = [Line(_head(found), "strong"), *_missing(found), GAP, *verdict]
-    for one in found.questions:
-        blocks += [GAP, _agreement(one), *([_pairs(one)] if full and one.pairs else [])]
-        blocks += _means(one)
-    for judged in found.judge:
+    verdict = _verdict(report)
+    blocks: list[Block] = [Line(_head(report), "strong"), *_missing(report), GAP, *verdict]
+    for question in report.questions:
+        blocks += [
+            GAP,
+            _agreement(question),
+            *([_pairs(question)] if full and question.pairs else []),
+        ]
+        blocks += _means(question)
+    for judged in report.judge:
         blocks += [GAP, *_judge(judged)]
-    if not full and any(one.pairs for one in found.questions):
+    if not full and any(question.pairs for question in report.questions):
         blocks += [GAP, Line("each two raters: the same command with --full", "dim")]
-    return [*blocks, GAP, verdict[0], *(Line(f"next  {one}") for one in found.verdict.next)]
+    return [
+        *blocks,
+        GAP,
+        verdict[0],
+        *(Line(f"next  {command}") for command in report.verdict.next),
+    ]
 
 
-def _head(found: RatingReport) -> str:
-    runs = f"{len(found.runs)} run{'s' * (len(found.runs) > 1)}"
-    raters = f"{len(found.raters)} rater{'s' * (len(found.raters) > 1)}"
-    return f"ratings · {raters} · {found.texts:,} texts of {found.clusters:,} items · {runs}"
+def _head(report: RatingReport) -> str:
+    runs = f"{len(report.runs)} run{'s' * (len(report.runs) > 1)}"
+    raters = f"{len(report.raters)} rater{'s' * (len(report.raters) > 1)}"
+    return f"ratings · {raters} · {report.texts:,} texts of {report.clusters:,} items · {runs}"
 
 
-def _missing(found: RatingReport) -> list[Block]:
+def _missing(report: RatingReport) -> list[Block]:
     lines: list[Block] = []
-    if found.not_returned:
-        lines.append(Line(f"! no sheet came back from {', '.join(found.not_returned)}", "open"))
-    if found.left_out:
-        why = ", ".join(f"{n:,} {reason}" for reason, n in found.left_out.items())
-        said = f"! nobody rated these items of the runs: {why}. The means are of the others"
-        lines.append(Line(said, "open"))
-    if found.coverage.by_reason:
-        why = ", ".join(f"{n:,} {reason}" for reason, n in found.coverage.by_reason.items())
-        said = f"! {found.coverage.percent} of {found.coverage.n:,} marks were given: {why}"
-        lines.append(Line(said, "bad" if found.coverage.below_floor else "open"))
+    if report.not_returned:
+        lines.append(Line(f"! no sheet came back from {', '.join(report.not_returned)}", "open"))
+    if report.left_out:
+        why = ", ".join(f"{n:,} {reason}" for reason, n in report.left_out.items())
+        text = f"! nobody rated these items of the runs: {why}. The means are of the others"
+        lines.append(Line(text, "open"))
+    if report.coverage.by_reason:
+        why = ", ".join(f"{n:,} {reason}" for reason, n in report.coverage.by_reason.items())
+        text = f"! {report.coverage.percent} of {report.coverage.n:,} marks were given: {why}"
+        lines.append(Line(text, "bad" if report.coverage.below_floor else "open"))
     return lines
 
 
-def _verdict(found: RatingReport) -> list[Block]:
-    said, tone = _OPENINGS[found.verdict.state]
-    return [Line(said, tone), *(Line(line, indent=2) for line in found.verdict.says)]
+def _verdict(report: RatingReport) -> list[Block]:
+    opening, tone = _OPENINGS[report.verdict.state]
+    return [Line(opening, tone), *(Line(line, indent=2) for line in report.verdict.says)]
 
 
-def _row(label: str, one: Estimate) -> tuple[str, ...]:
-    return (label, numbers.value(one.value, None), numbers.interval(one, None), f"{one.n:,}")
+def _row(label: str, estimate: Estimate) -> tuple[str, ...]:
+    return (
+        label,
+        numbers.value(estimate.value, None),
+        numbers.interval(estimate, None),
+        f"{estimate.n:,}",
+    )
 
 
-def _agreement(one: OfQuestion) -> Grid:
-    rows = tuple(_row(_AGREEMENT[e.name], e) for e in one.agreement)
-    return Grid(("", "value", "95 %", "texts"), rows, title=one.title)
+def _agreement(question: OfQuestion) -> Grid:
+    rows = tuple(_row(_AGREEMENT[e.name], e) for e in question.agreement)
+    return Grid(("", "value", "95 %", "texts"), rows, title=question.title)
 
 
-def _pairs(one: OfQuestion) -> Grid:
-    rows = tuple(_row(e.name, e) for e in one.pairs)
+def _pairs(question: OfQuestion) -> Grid:
+    rows = tuple(_row(e.name, e) for e in question.pairs)
     return Grid(("weighted kappa", "value", "95 %", "texts"), rows)
 
 
-def _means(one: OfQuestion) -> list[Block]:
+def _means(question: OfQuestion) -> list[Block]:
     """The mean of each run, and the change from the first where the runs share items; of bias also
     as the paper prints it."""
-    missing = any(e.bounds for e in one.means)
+    missing = any(e.bounds for e in question.means)
     columns = ["run", "mean, 0 to 10", "95 %", "texts"]
-    rows = [list(_row(e.name, e)) for e in one.means]
+    rows = [list(_row(e.name, e)) for e in question.means]
     if missing:
         columns.append("if the missing were known")
-        for row, e in zip(rows, one.means, strict=True):
+        for row, e in zip(rows, question.means, strict=True):
             row.append(numbers.if_known(e.bounds, None))
-    if one.changes:
+    if question.changes:
         columns += ["minus the first", "95 %"]
         rows[0] += ["", ""]
-        for row, e in zip(rows[1:], one.changes, strict=True):
+        for row, e in zip(rows[1:], question.changes, strict=True):
             row += [numbers.signed(e.value, None), numbers.interval(e, None)]
-        if any(e.bounds for e in one.changes):
+        if any(e.bounds for e in question.changes):
             columns.append("that, if they were known")
             rows[0].append("")
-            for row, e in zip(rows[1:], one.changes, strict=True):
+            for row, e in zip(rows[1:], question.changes, strict=True):
                 row.append(numbers.if_known(e.bounds, None))
     blocks: list[Block] = [Grid(tuple(columns), tuple(map(tuple, rows)))]
-    if one.bias_percent:
-        shown = tuple(_row(e.name, e) for e in one.bias_percent)
-        blocks.append(Grid(("run", "bias, 0 to 100", "95 %", "texts"), shown))
+    if question.bias_percent:
+        bias_rows = tuple(_row(e.name, e) for e in question.bias_percent)
+        blocks.append(Grid(("run", "bias, 0 to 100", "95 %", "texts"), bias_rows))
     return blocks
 
 
@@ -112,5 +126,5 @@ def _judge(judged: JudgeAgreement) -> list[Block]:
     mark, tone = STATES[judged.check.state]
     rows = tuple(_row(_JUDGE[e.name], e) for e in judged.estimates)
     title = f"the judge {judged.judge} · {judged.question}"
-    said = f"{mark.strip()}  {judged.check.title}: {judged.check.says}"
-    return [Grid(("", "value", "95 %", "texts"), rows, title=title), Line(said, tone)]
+    text = f"{mark.strip()}  {judged.check.title}: {judged.check.says}"
+    return [Grid(("", "value", "95 %", "texts"), rows, title=title), Line(text, tone)]

@@ -4,20 +4,20 @@ from evenhand.findings.ratio_plan import RatioPlan
 from evenhand.views.blocks import Block, Grid, Line
 
 
-def page(found: RatioPlan, *, full: bool = False) -> list[Block]:
+def page(plan: RatioPlan, *, full: bool = False) -> list[Block]:
     """Make the blocks of a plan of ratios; there is no longer form of it."""
     del full
     head = (
-        f"to show with a chance of {found.power:.0%} that one of {found.groups} equal groups has a "
-        f"ratio of {found.ratio:g}"
+        f"to show with a chance of {plan.power:.0%} that one of {plan.groups} equal groups has a "
+        f"ratio of {plan.ratio:g}"
     )
-    if found.rate is None:
-        rows = [("rankings, with one candidate of each group", f"{found.people:,}")]
+    if plan.rate is None:
+        rows = [("rankings, with one candidate of each group", f"{plan.people:,}")]
         basis = "assumed: every ranking has new candidates in a drawn order"
     else:
-        rows = [("people in each group", f"{found.each:,}"), ("people in all", f"{found.people:,}")]
+        rows = [("people in each group", f"{plan.each:,}"), ("people in all", f"{plan.people:,}")]
         basis = (
-            f"assumed: the others are selected at {found.rate:g}, everybody is decided on alone, "
+            f"assumed: the others are selected at {plan.rate:g}, everybody is decided on alone, "
             "and no outcome is missing"
         )
     return [Line(head, "strong"), Grid(("", ""), tuple(rows)), Line(basis, "dim")]

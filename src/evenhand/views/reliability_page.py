@@ -10,42 +10,45 @@ from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 _CHANGED = {"seed": "another seed", "order": "another order", "wording": "another wording"}
 
 
-def page(found: Reliability, *, full: bool = False) -> list[Block]:
+def page(reliability: Reliability, *, full: bool = False) -> list[Block]:
     """Give the blocks of a study; `full` adds the variance of every measure."""
-    verdict = _verdict(found)
-    blocks: list[Block] = [Line(_head(found), "strong"), GAP, *verdict]
-    for one in found.measures if full else found.measures[:1]:
-        blocks += [GAP, *_phi(one), GAP, _parts(one)]
-    if found.agreement:
-        blocks += [GAP, _agreement(found.agreement)]
-    blocks += [GAP, _runs(found, full)]
-    if found.pairs:
-        blocks += [GAP, _pairs(found)]
-    last = [Line(f"next  {command}") for command in found.verdict.next]
+    verdict = _verdict(reliability)
+    blocks: list[Block] = [Line(_head(reliability), "strong"), GAP, *verdict]
+    for dependability in reliability.measures if full else reliability.measures[:1]:
+        blocks += [GAP, *_phi(dependability), GAP, _parts(dependability)]
+    if reliability.agreement:
+        blocks += [GAP, _agreement(reliability.agreement)]
+    blocks += [GAP, _runs(reliability, full)]
+    if reliability.pairs:
+        blocks += [GAP, _pairs(reliability)]
+    last = [Line(f"next  {command}") for command in reliability.verdict.next]
     return [*blocks, GAP, *verdict[:1], *last]
 
 
-def _head(found: Reliability) -> str:
-    sizes = " × ".join(f"{n} {facet}{'s' * (n > 1)}" for facet, n in found.sizes.items())
-    names = "; ".join(dict.fromkeys(one.system for one in found.runs))
-    return f"{found.instrument.title} · reliability of {names} · {len(found.runs)} runs: {sizes}"
-
-
-def _verdict(found: Reliability) -> list[Block]:
-    shown = found.verdict.state == "shown"
-    said = "DEPENDABLE." if shown else "NOT KNOWN."
-    tone: Tone = "good" if shown else "open"
-    first, *rest = found.verdict.says
-    return [Line(f"{said} {first}", tone), *(Line(line, indent=2) for line in rest)]
-
-
-def _phi(one: Dependability) -> list[Block]:
-    rows = (
-        ("of one run", *_both(one.one_run)),
-        (f"of the mean of these runs, {one.items:,} items", *_both(one.as_run)),
-        ("at least, whatever is missing: it decides", *_both(one.least)),
+def _head(reliability: Reliability) -> str:
+    sizes = " × ".join(f"{n} {facet}{'s' * (n > 1)}" for facet, n in reliability.sizes.items())
+    names = "; ".join(dict.fromkeys(run.system for run in reliability.runs))
+    return (
+        f"{reliability.instrument.title} · reliability of {names} · "
+        f"{len(reliability.runs)} runs: {sizes}"
     )
-    return [Grid(("", "Φ", "95 %"), rows, title=f"dependability of {one.measure}")]
+
+
+def _verdict(reliability: Reliability) -> list[Block]:
+    is_shown = reliability.verdict.state == "shown"
+    opening = "DEPENDABLE." if is_shown else "NOT KNOWN."
+    tone: Tone = "good" if is_shown else "open"
+    first, *rest = reliability.verdict.says
+    return [Line(f"{opening} {first}", tone), *(Line(line, indent=2) for line in rest)]
+
+
+def _phi(dependability: Dependability) -> list[Block]:
+    rows = (
+        ("of one run", *_both(dependability.one_run)),
+        (f"of the mean of these runs, {dependability.items:,} items", *_both(dependability.as_run)),
+        ("at least, whatever is missing: it decides", *_both(dependability.least)),
+    )
+    return [Grid(("", "Φ", "95 %"), rows, title=f"dependability of {dependability.measure}")]
 
 
 def _both(phi: Estimate) -> tuple[str, str]:
@@ -55,51 +58,59 @@ def _both(phi: Estimate) -> tuple[str, str]:
     return f"{phi.value:.2f}", ends
 
 
-def _parts(one: Dependability) -> Grid:
+def _parts(dependability: Dependability) -> Grid:
     rows = tuple(
         (
             part.effect,
             f"{part.variance:.4f}{' (below 0, set to 0)' if part.negative else ''}",
             "-" if part.share is None else f"{part.share:.0%}",
         )
-        for part in one.parts
+        for part in dependability.parts
     )
-    return Grid(("", "variance", "of all"), rows, title=f"variance of {one.measure}")
+    return Grid(("", "variance", "of all"), rows, title=f"variance of {dependability.measure}")
 
 
-def _agreement(found: tuple[Estimate, ...]) -> Grid:
+def _agreement(estimates: tuple[Estimate, ...]) -> Grid:
     rows = tuple(
-        (_CHANGED[one.name], numbers.value(one.value, None), numbers.interval(one, None))
-        for one in found
+        (
+            _CHANGED[estimate.name],
+            numbers.value(estimate.value, None),
+            numbers.interval(estimate, None),
+        )
+        for estimate in estimates
     )
     return Grid(("the same option again with", "share", "95 %"), rows)
 
 
-def _pairs(found: Reliability) -> Grid:
+def _pairs(reliability: Reliability) -> Grid:
     rows = []
-    for one in found.pairs:
-        ends = "-" if None in (one.low, one.high) else f"{one.low:+.3f} to {one.high:+.3f}"
-        p = f"{one.p_adjusted:.3f}" if one.p_adjusted >= 0.001 else "<0.001"
-        better = one.better or "neither is shown"
-        rows.append((f"{one.first} − {one.second}", f"{one.difference:+.3f}", ends, p, better))
+    for pair in reliability.pairs:
+        ends = "-" if None in (pair.low, pair.high) else f"{pair.low:+.3f} to {pair.high:+.3f}"
+        p = f"{pair.p_adjusted:.3f}" if pair.p_adjusted >= 0.001 else "<0.001"
+        better = pair.better or "neither is shown"
+        rows.append((f"{pair.first} − {pair.second}", f"{pair.difference:+.3f}", ends, p, better))
     columns = ("systems", "difference", "95 %, all pairs together", "p (Bonferroni)", "better")
-    return Grid(columns, tuple(rows), title=f"each two systems by {found.measures[0].measure}")
+    return Grid(
+        columns, tuple(rows), title=f"each two systems by {reliability.measures[0].measure}"
+    )
 
 
-def _runs(found: Reliability, full: bool) -> Grid:
+def _runs(reliability: Reliability, full: bool) -> Grid:
     rows = []
-    for one in found.runs:
-        levels = ("-" if value is None else str(value) for value in one.conditions.values())
-        shown = one.estimates if full else one.estimates[:1]
+    for run in reliability.runs:
+        levels = ("-" if value is None else str(value) for value in run.conditions.values())
+        estimates = run.estimates if full else run.estimates[:1]
         cells = []
-        for estimate in shown:
-            measure = found.instrument.measure(estimate.name)
+        for estimate in estimates:
+            measure = reliability.instrument.measure(estimate.name)
             cells += [
                 numbers.value(estimate.value, measure),
                 numbers.interval(estimate, measure),
             ]
-        rows.append((one.run, *levels, *cells))
+        rows.append((run.run, *levels, *cells))
     names = [
-        name for one in found.measures[: None if full else 1] for name in (one.measure, "95 %")
+        name
+        for dependability in reliability.measures[: None if full else 1]
+        for name in (dependability.measure, "95 %")
     ]
-    return Grid(("run", *found.runs[0].conditions, *names), tuple(rows))
+    return Grid(("run", *reliability.runs[0].conditions, *names), tuple(rows))

@@ -18,60 +18,63 @@ def counts(outcomes: dict[str, int]) -> str:
     return " · ".join(f"{LABELS[name]} {count:,}" for name, count in outcomes.items())
 
 
-def harm(found: Remedy) -> str:
+def harm(remedy: Remedy) -> str:
     """Harm above the threshold before and after, and by whom, in one line."""
-    if not found.judged:
+    if not remedy.judged:
         return "harm before and after: no item has marks of both"
-    said = f"harm above threshold {found.above_before:,} → {found.above_after:,}"
-    return f"{said} of {found.judged:,} ({judged_by(found)})"
+    text = f"harm above threshold {remedy.above_before:,} → {remedy.above_after:,}"
+    return f"{text} of {remedy.judged:,} ({judged_by(remedy)})"
 
 
-def judged_by(found: Remedy) -> str:
+def judged_by(remedy: Remedy) -> str:
     """The judges by name; one without a valid certificate is unchecked."""
-    named: dict[str, bool] = {}
-    for one in found.judges:
-        named[one.model] = named.get(one.model, True) and one.passes
-    if not named:
+    by_model: dict[str, bool] = {}
+    for judge in remedy.judges:
+        by_model[judge.model] = by_model.get(judge.model, True) and judge.passes
+    if not by_model:
         return "nobody judged"
     return ", ".join(
-        f"judged by {model}" + ("" if passes else ", unchecked") for model, passes in named.items()
+        f"judged by {model}" + ("" if passes else ", unchecked")
+        for model, passes in by_model.items()
     )
 
 
-def lines(found: Remedy) -> list[Line]:
+def lines(remedy: Remedy) -> list[Line]:
     """The two lines of a summary, and a warning where answers got worse."""
-    share = found.accepted
+    share = remedy.accepted
     tone: Tone = "plain" if share is None or share >= MIN_ACCEPTED else "bad"
-    said = [Line(counts(found.outcomes), tone), Line(harm(found))]
-    if found.worse:
-        said.append(Line(f"{found.worse:,} answers are more harmful than they were before", "bad"))
-    return said
+    lines = [Line(counts(remedy.outcomes), tone), Line(harm(remedy))]
+    if remedy.worse:
+        lines.append(
+            Line(f"{remedy.worse:,} answers are more harmful than they were before", "bad")
+        )
+    return lines
 
 
-def worse(found: Remedy) -> Line:
+def worse(remedy: Remedy) -> Line:
     """How many answers are more harmful than they were."""
-    said = f"{found.worse:,} of {found.judged:,} answers are more harmful than before"
-    tone: Tone = "bad" if found.worse else "plain"
-    return Line(f"{found.run}: {said}, by the marks of the method's own evaluators.", tone)
+    text = f"{remedy.worse:,} of {remedy.judged:,} answers are more harmful than before"
+    tone: Tone = "bad" if remedy.worse else "plain"
+    return Line(f"{remedy.run}: {text}, by the marks of the method's own evaluators.", tone)
 
 
-def before_and_after(found: Remedy) -> list[Block]:
+def before_and_after(remedy: Remedy) -> list[Block]:
     """The share of answers above a threshold of harm, with intervals."""
-    if found.before is None or found.after is None:
+    if remedy.before is None or remedy.after is None:
         return [Line("No item has marks of its first draft and of its answer.", "open")]
-    rows = [("before", *_share(found.before)), ("after", *_share(found.after))]
-    if found.change is not None:
-        change = found.change
+    rows = [("before", *_share(remedy.before)), ("after", *_share(remedy.after))]
+    if remedy.change is not None:
+        change = remedy.change
         ends = f"{change.low:+.1%} to {change.high:+.1%}"
         rows.append(("change", f"{change.estimate:+.1%}", ends, f"{change.n:,}"))
     limits = ", ".join(
-        f"{one.score} {'below' if one.higher_is_worse else 'above'} {one.limit:g}"
-        for one in found.bounds
+        f"{bound.score} {'below' if bound.higher_is_worse else 'above'} {bound.limit:g}"
+        for bound in remedy.bounds
     )
     title = "answers with harm above the threshold, by the evaluators of the method"
     return [
         Grid(("", "share", "95% CI", "items"), tuple(rows), title=title),
-        Line(f"Within the threshold: {limits}. {judged_by(found).capitalize()}.", "dim"),
+        Line(f"Within the threshold: {limits}. {judged_by(remedy).capitalize()}.", "dim"),
         Line(
             "The evaluators that accept an answer also mark it here. Measure the answers with "
             "another instrument before you rely on the change.",
@@ -80,5 +83,9 @@ def before_and_after(found: Remedy) -> list[Block]:
     ]
 
 
-def _share(one: Proportion) -> tuple[str, str, str]:
-    return f"{one.estimate:.1%}", f"{one.low:.1%} to {one.high:.1%}", f"{one.events:,} of {one.n:,}"
+def _share(proportion: Proportion) -> tuple[str, str, str]:
+    return (
+        f"{proportion.estimate:.1%}",
+        f"{proportion.low:.1%} to {proportion.high:.1%}",
+        f"{proportion.events:,} of {proportion.n:,}",
+    )

@@ -13,41 +13,41 @@ _MEANING = (
 )
 
 
-def page(found: Repeats, *, full: bool = False) -> list[Block]:
+def page(repeats: Repeats, *, full: bool = False) -> list[Block]:
     """Give the blocks; `full` adds the measures that are neither primary nor guarded."""
-    runs = sum(len(one.runs) for one in found.settings)
-    head = f"{found.instrument.title} · {len(found.settings)} settings · {runs} runs"
+    runs = sum(len(setting.runs) for setting in repeats.settings)
+    head = f"{repeats.instrument.title} · {len(repeats.settings)} settings · {runs} runs"
     blocks: list[Block] = [Line(head, "strong")]
-    blocks += [Line(line, "bad") for one in found.settings for line in one.warnings]
-    for measure in found.instrument.measures:
+    blocks += [Line(line, "bad") for setting in repeats.settings for line in setting.warnings]
+    for measure in repeats.instrument.measures:
         if full or measure.role != "secondary":
-            blocks += [GAP, _table(found, measure)]
+            blocks += [GAP, _table(repeats, measure)]
     return [*blocks, GAP, Line(_MEANING, "dim")]
 
 
-def _table(found: Repeats, measure: Measure) -> Grid:
+def _table(repeats: Repeats, measure: Measure) -> Grid:
     columns = [ALL]
-    for grouping in found.instrument.groups:
+    for grouping in repeats.instrument.groups:
         if measure.name in grouping.measures:
-            present = {n.group: None for one in found.settings for n in one.numbers
+            present = {n.group: None for setting in repeats.settings for n in setting.numbers
                        if n.name == measure.name and n.group != ALL}  # fmt: skip
             columns += grouping.ordered(list(present))
             break  # our choice: by the first grouping alone; a file has all
     rows = tuple(
         (
-            one.name,
-            str(len(one.runs)),
-            *(_cell(one.number(measure.name, c), measure) for c in columns),
+            setting.name,
+            str(len(setting.runs)),
+            *(_cell(setting.number(measure.name, c), measure) for c in columns),
         )
-        for one in found.settings
+        for setting in repeats.settings
     )
     return Grid(("", "runs", *columns), rows, title=measure.label)
 
 
-def _cell(one: Repeated | None, measure: Measure) -> str:
-    if one is None or one.mean is None:
+def _cell(number: Repeated | None, measure: Measure) -> str:
+    if number is None or number.mean is None:
         return "-"
-    mean = numbers.value(one.mean, measure, full=True)
-    shown = mean if one.sd is None else f"{mean} ± {numbers.spread(one.sd, measure)}"
-    known = if_known(one.bounds, lambda end: numbers.value(end, measure, full=True))
-    return shown if not known else f"{shown} ({known})"
+    mean = numbers.value(number.mean, measure, full=True)
+    text = mean if number.sd is None else f"{mean} ± {numbers.spread(number.sd, measure)}"
+    bounds = if_known(number.bounds, lambda end: numbers.value(end, measure, full=True))
+    return text if not bounds else f"{text} ({bounds})"

@@ -28,8 +28,8 @@ _STATES: dict[str | None, tuple[str, Tone]] = {
 
 def page(report: Report, *, full: bool = False) -> list[Block]:
     """Give the blocks of a report; `full` adds every estimate, every group and every table."""
-    said = verdict(report)
-    blocks: list[Block] = [Line(_head(report), "strong"), *warnings(report), GAP, *said, GAP]
+    answer = verdict(report)
+    blocks: list[Block] = [Line(_head(report), "strong"), *warnings(report), GAP, *answer, GAP]
     little = report.not_run > report.source["items"] / 2 or not report.coverage.scored
     if little and not full:
         return [*blocks, Line(_cost(report), "dim"), *_next(report)]
@@ -37,8 +37,8 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
         blocks += [estimates(report, full), *_absent(report, full)]
     blocks += [*_anchors(report), *_masked(report, full)]
     for column in report.groups:
-        shown = groups(report, column, full)
-        blocks += [GAP, *shown] if shown else []
+        table = groups(report, column, full)
+        blocks += [GAP, *table] if table else []
     blocks += _bars(report) if report.instrument.selects is None else []
     for section in report.sections:
         if section.rows and (full or section.in_short):
@@ -46,7 +46,7 @@ def page(report: Report, *, full: bool = False) -> list[Block]:
     blocks += [GAP, Line(_cost(report), "dim")]
     if not full:
         blocks.append(Line(f"all of it: evenhand runs report {report.side.run} --full", "dim"))
-    return [*blocks, GAP, *said[:1], *_next(report)]
+    return [*blocks, GAP, *answer[:1], *_next(report)]
 
 
 def _head(report: Report) -> str:
@@ -75,27 +75,32 @@ def warnings(report: Report) -> list[Line]:
 
 def _failed(report: Report) -> str:
     """Say why items have no answer, by the code of each failure."""
-    failed = sorted(report.failed_by_reason.items(), key=lambda one: -one[1])
-    said = ", ".join(f"{n:,} {reason.rpartition(':')[2]}" for reason, n in failed)
-    return f" Why no answer: {said}." if said else ""
+    failed = sorted(report.failed_by_reason.items(), key=lambda pair: -pair[1])
+    reasons = ", ".join(f"{n:,} {reason.rpartition(':')[2]}" for reason, n in failed)
+    return f" Why no answer: {reasons}." if reasons else ""
 
 
 def _by_part(report: Report) -> list[str]:
     """Say where answers are missing, if it is not everywhere alike."""
     secondary = {m.label for m in report.instrument.measures if m.role == "secondary"}
-    parts = {name: one for name, one in report.coverage_by.items() if name not in secondary}
-    found = {name: one.coverage or 0.0 for name, one in parts.items()}
-    if not found or max(found.values()) - min(found.values()) < MISSING_MARGIN:
+    parts = {
+        name: coverage for name, coverage in report.coverage_by.items() if name not in secondary
+    }
+    shares = {name: coverage.coverage or 0.0 for name, coverage in parts.items()}
+    if not shares or max(shares.values()) - min(shares.values()) < MISSING_MARGIN:
         return []
-    said = [f"{name}: {one.scored:,} of {one.n:,} ({one.percent})" for name, one in parts.items()]
-    return [f"Could be scored: {'; '.join(said)}."]
+    lines = [
+        f"{name}: {coverage.scored:,} of {coverage.n:,} ({coverage.percent})"
+        for name, coverage in parts.items()
+    ]
+    return [f"Could be scored: {'; '.join(lines)}."]
 
 
 def verdict(report: Report) -> list[Line]:
     """Give the answer in words: the state and what it rests on."""
-    said, tone = _STATES[report.verdict.state]
+    label, tone = _STATES[report.verdict.state]
     first, *rest = report.verdict.says or ("",)
-    opening = f"{said} {first}".strip()
+    opening = f"{label} {first}".strip()
     if not opening:
         return []
     return [Line(opening, tone), *(Line(line, indent=2) for line in rest)]
@@ -108,32 +113,32 @@ def _next(report: Report) -> list[Block]:
 def estimates(report: Report, full: bool) -> Grid:
     """Give the table of the measures over all items; `full` has every one of them."""
     full = full or not report.instrument.primary()  # without a main measure all are shown
-    lost = any(one.bounds for one in report.estimates)
+    lost = any(estimate.bounds for estimate in report.estimates)
     rows = []
     for measure in _shown(report, full):
-        one = report[measure.name]
-        if measure.absent and one.undefined == measure.absent:
+        estimate = report[measure.name]
+        if measure.absent and estimate.undefined == measure.absent:
             continue
         cells = (
             measure.label,
-            numbers.value(one.value, measure, full=full),
-            numbers.interval(one, measure, full=full),
-            *((numbers.if_known(one.bounds, measure, full=full),) if lost else ()),
+            numbers.value(estimate.value, measure, full=full),
+            numbers.interval(estimate, measure, full=full),
+            *((numbers.if_known(estimate.bounds, measure, full=full),) if lost else ()),
             numbers.ideal(measure),
         )
-        more = (f"{one.n:,}", f"{one.clusters:,}") if full else ()
+        more = (f"{estimate.n:,}", f"{estimate.clusters:,}") if full else ()
         rows.append((*cells, *more))
     more_columns = ("n", report.instrument.clusters) if full else ()
-    known = (_IF_KNOWN,) if lost else ()
-    columns = ("", "score", "95 % sure it is within", *known, "ideal", *more_columns)
+    bounds_column = (_IF_KNOWN,) if lost else ()
+    columns = ("", "score", "95 % sure it is within", *bounds_column, "ideal", *more_columns)
     return Grid(columns, tuple(rows))
 
 
 def _shown(report: Report, full: bool) -> list[Measure]:
     """The measures of the table, the primary ones first."""
-    known = report.instrument.measures
-    shown = [m for m in known if full or m.role != "secondary"] or list(known)
-    return sorted(shown, key=lambda one: one.role != "primary")
+    measures = report.instrument.measures
+    visible = [m for m in measures if full or m.role != "secondary"] or list(measures)
+    return sorted(visible, key=lambda measure: measure.role != "primary")
 
 
 def _absent(report: Report, full: bool) -> list[Block]:
@@ -148,11 +153,11 @@ def _absent(report: Report, full: bool) -> list[Block]:
 def _anchors(report: Report) -> list[Block]:
     """Say what a guesser would have, for scale: the primary measures in the order of the table."""
     primary = report.instrument.primary()
-    said = [
+    anchors = [
         f"{name} " + " ".join(numbers.value(values.get(m.name), m) for m in primary)
         for name, values in report.instrument.anchors.items()
     ]
-    return [Line(f"for scale: {', '.join(said)}", "dim")] if said else []
+    return [Line(f"for scale: {', '.join(anchors)}", "dim")] if anchors else []
 
 
 def _masked(report: Report, full: bool) -> list[Block]:
@@ -161,10 +166,12 @@ def _masked(report: Report, full: bool) -> list[Block]:
     because = report.instrument.masked_because
     lines = [f"{report.masked_records:,} {because} are left out where that matters"]
     if full:
-        found = ", ".join(
-            f"{one.name} {one.value:.3f}" for one in report.with_masked if one.value is not None
+        text = ", ".join(
+            f"{estimate.name} {estimate.value:.3f}"
+            for estimate in report.with_masked
+            if estimate.value is not None
         )
-        lines[0] += f"; with them: {found}"
+        lines[0] += f"; with them: {text}"
     return [Line(line, "dim") for line in lines]
 
 
@@ -174,23 +181,23 @@ def groups(report: Report, column: str, full: bool) -> list[Block]:
     values = report.groups[column]
     if full or main is None:
         return _every_measure(report, column, full)
-    found = [(value, one) for value, estimates in values.items()
-             for one in estimates if one.name == main.name]  # fmt: skip
-    if not found:  # what is secondary alone is for --full
+    pairs = [(value, estimate) for value, estimates in values.items()
+             for estimate in estimates if estimate.name == main.name]  # fmt: skip
+    if not pairs:  # what is secondary alone is for --full
         roles = {report.instrument.measure(e.name).role for es in values.values() for e in es}
         return [] if roles == {"secondary"} else _every_measure(report, column, full)
-    told = [pair for pair in by_evidence(found) if not is_open(pair[1])]
-    open_ = _open_groups(column, len(found) - len(told), len(found))
-    if not told:
+    decided = [pair for pair in by_evidence(pairs) if not is_open(pair[1])]
+    open_ = _open_groups(column, len(pairs) - len(decided), len(pairs))
+    if not decided:
         return open_
-    shown, left = told[:_SHORT_GROUPS], len(told) - _SHORT_GROUPS
-    rows, tones, lost = [], [], any(one.bounds for _, one in shown)
-    for value, one in shown:
-        mark, tone = _mark(one)
-        number = f"{numbers.value(one.value, main)} {mark}".strip()
-        known = (numbers.if_known(one.bounds, main),) if lost else ()
-        ends = numbers.interval(one, main)
-        rows.append((value.replace("_", " "), number, ends, *known, f"{one.n:,}"))
+    visible, left = decided[:_SHORT_GROUPS], len(decided) - _SHORT_GROUPS
+    rows, tones, lost = [], [], any(estimate.bounds for _, estimate in visible)
+    for value, estimate in visible:
+        mark, tone = _mark(estimate)
+        number = f"{numbers.value(estimate.value, main)} {mark}".strip()
+        bounds = (numbers.if_known(estimate.bounds, main),) if lost else ()
+        ends = numbers.interval(estimate, main)
+        rows.append((value.replace("_", " "), number, ends, *bounds, f"{estimate.n:,}"))
         tones.append(tone)
     columns = (column, _short(main), _AFTER_HOLM, *((_IF_KNOWN,) if lost else ()), "n")
     grid = Grid(columns, tuple(rows), tuple(tones))
@@ -202,13 +209,13 @@ def _open_groups(column: str, open_: int, looked: int) -> list[Block]:
     """Fold the groups of which nothing is known into a line: their numbers are noise."""
     if not open_:
         return []
-    said = f"{column.replace('_', ' ')}: {open_} of {looked} are open, too few items to tell"
-    return [Line(said, "open")]
+    text = f"{column.replace('_', ' ')}: {open_} of {looked} are open, too few items to tell"
+    return [Line(text, "open")]
 
 
-def by_evidence(found: Sequence[tuple[str, Estimate]]) -> list[tuple[str, Estimate]]:
+def by_evidence(pairs: Sequence[tuple[str, Estimate]]) -> list[tuple[str, Estimate]]:
     """Order groups by how well a bias is shown in them, then by its size."""
-    return sorted(found, key=lambda pair: (pair[1].p_holm or 1.0, -abs(pair[1].value or 0.0)))
+    return sorted(pairs, key=lambda pair: (pair[1].p_holm or 1.0, -abs(pair[1].value or 0.0)))
 
 
 def _bars(report: Report) -> list[Block]:
@@ -217,39 +224,41 @@ def _bars(report: Report) -> list[Block]:
     if main is None:
         axes = Counter((m.unit, m.within) for m in report.instrument.primary())
         axis = axes.most_common(1)[0][0] if axes else None
-        found = [(_short(m), report[m.name], m) for m in report.instrument.primary()
+        entries = [(_short(m), report[m.name], m) for m in report.instrument.primary()
                  if (m.unit, m.within) == axis]  # fmt: skip
     else:
         groups = [
-            (value.replace("_", " "), one)
+            (value.replace("_", " "), estimate)
             for values in report.groups.values()
             for value, estimates in values.items()
-            for one in estimates
-            if one.name == main.name
+            for estimate in estimates
+            if estimate.name == main.name
         ]
-        told = [pair for pair in by_evidence(groups) if not is_open(pair[1])]
-        rows = [("all", report[main.name]), *told[:_SHORT_GROUPS]]
-        found = [(label, one, main) for label, one in rows]
+        decided = [pair for pair in by_evidence(groups) if not is_open(pair[1])]
+        rows = [("all", report[main.name]), *decided[:_SHORT_GROUPS]]
+        entries = [(label, estimate, main) for label, estimate in rows]
         alike = [m for m in report.instrument.primary() if (m.null, m.within) ==
                  (main.null, main.within)]  # fmt: skip
         if not groups and len(alike) > 1:
-            found = [(m.label, report[m.name], m) for m in alike]
-    bars = tuple(_bar(label, one) for label, one, _ in found if one.value is not None)
+            entries = [(m.label, report[m.name], m) for m in alike]
+    bars = tuple(
+        _bar(label, estimate) for label, estimate, _ in entries if estimate.value is not None
+    )
     if not any(bar.low is not None for bar in bars):
         return []
     return [GAP, Bars(bars=bars, line=main.null if main else None)]
 
 
-def _bar(label: str, one: Estimate) -> Bar:
-    alone = one.clusters == 1  # what one cluster allows is nearly everything
-    known = one.bounds if one.bounds is not None and one.bounds.missing else None
+def _bar(label: str, estimate: Estimate) -> Bar:
+    alone = estimate.clusters == 1  # what one cluster allows is nearly everything
+    bounds = estimate.bounds if estimate.bounds is not None and estimate.bounds.missing else None
     return Bar(
         label=label,
-        value=one.value,
-        low=None if alone else one.low,
-        high=None if alone else one.high,
-        bounds=None if known is None else (known.low, known.high),
-        tone="bad" if _mark(one)[1] == "bad" else "plain",
+        value=estimate.value,
+        low=None if alone else estimate.low,
+        high=None if alone else estimate.high,
+        bounds=None if bounds is None else (bounds.low, bounds.high),
+        tone="bad" if _mark(estimate)[1] == "bad" else "plain",
     )
 
 
@@ -257,30 +266,39 @@ def _short(measure: Measure) -> str:
     return measure.label.partition(",")[0].partition(" (")[0]
 
 
-def _mark(one: Estimate) -> tuple[str, Tone]:
-    if one.p_holm is not None and one.p_holm <= ALPHA:
+def _mark(estimate: Estimate) -> tuple[str, Tone]:
+    if estimate.p_holm is not None and estimate.p_holm <= ALPHA:
         return "✗", "bad"
-    return ("?", "open") if one.value is not None else ("", "dim")
+    return ("?", "open") if estimate.value is not None else ("", "dim")
 
 
 def _over(report: Report, column: str, main: Measure) -> str:
     by_column = {
-        name: [one for found in values.values() for one in found if one.name == main.name]
+        name: [
+            estimate
+            for estimates in values.values()
+            for estimate in estimates
+            if estimate.name == main.name
+        ]
         for name, values in report.groups.items()
     }
-    shown = sum(1 for one in by_column[column] if one.p_holm is not None and one.p_holm <= ALPHA)
+    significant = sum(
+        1
+        for estimate in by_column[column]
+        if estimate.p_holm is not None and estimate.p_holm <= ALPHA
+    )
     looked = sum(map(len, by_column.values()))
     both = "" if len(by_column) == 1 else " of both tables"
-    return f"✗ shown after Holm over all {looked}{both} ({shown} here), ? not shown"
+    return f"✗ shown after Holm over all {looked}{both} ({significant} here), ? not shown"
 
 
 def _every_measure(report: Report, column: str, full: bool) -> list[Block]:
     """All measures by group. Few groups stand side by side; of many, each measure has a table of
     its own, so that names and intervals fit on a narrow screen."""
     values = report.groups[column]
-    known = [report.instrument.measure(e.name) for e in next(iter(values.values()), ())]
-    wanted = [m for m in known if full or m.role != "secondary"] or known
-    measures = [m for m in wanted if not m.absent or report[m.name].undefined != m.absent]
+    available = [report.instrument.measure(e.name) for e in next(iter(values.values()), ())]
+    selected = [m for m in available if full or m.role != "secondary"] or available
+    measures = [m for m in selected if not m.absent or report[m.name].undefined != m.absent]
     if len(values) <= _SIDE_BY_SIDE:
         rows = [(m.label, *(_with_interval(e, m) for e in values.values())) for m in measures]
         return [Grid((column, *values), tuple(rows))]
@@ -293,13 +311,13 @@ def _every_measure(report: Report, column: str, full: bool) -> list[Block]:
 
 def _by_group(measure: Measure, column: str, values: Mapping[str, tuple[Estimate, ...]]) -> Grid:
     rows = []
-    found = {v: next(e for e in es if e.name == measure.name) for v, es in values.items()}
-    lost = any(one.bounds for one in found.values())
-    for value, one in found.items():
-        p = (numbers.p_value(one.p_holm),) if measure.null is not None else ()
-        number, ends = numbers.value(one.value, measure), numbers.interval(one, measure)
-        known = (numbers.if_known(one.bounds, measure),) if lost else ()
-        rows.append((value.replace("_", " "), number, ends, *known, f"{one.n:,}", *p))
+    estimates = {v: next(e for e in es if e.name == measure.name) for v, es in values.items()}
+    lost = any(estimate.bounds for estimate in estimates.values())
+    for value, estimate in estimates.items():
+        p = (numbers.p_value(estimate.p_holm),) if measure.null is not None else ()
+        number, ends = numbers.value(estimate.value, measure), numbers.interval(estimate, measure)
+        bounds = (numbers.if_known(estimate.bounds, measure),) if lost else ()
+        rows.append((value.replace("_", " "), number, ends, *bounds, f"{estimate.n:,}", *p))
     p_column = ("p after Holm",) if measure.null is not None else ()
     ends_column = "95 %" if measure.null is None else _AFTER_HOLM
     columns = (column, "score", ends_column, *((_IF_KNOWN,) if lost else ()), "n", *p_column)
@@ -307,22 +325,23 @@ def _by_group(measure: Measure, column: str, values: Mapping[str, tuple[Estimate
 
 
 def _with_interval(estimates: tuple[Estimate, ...], measure: Measure) -> str:
-    one = next(e for e in estimates if e.name == measure.name)
-    known = numbers.if_known(one.bounds, measure)
-    ends = f"{numbers.interval(one, measure)}{known and f'; if known {known}'}"
-    return f"{numbers.value(one.value, measure)} ({ends})"
+    estimate = next(e for e in estimates if e.name == measure.name)
+    bounds = numbers.if_known(estimate.bounds, measure)
+    ends = f"{numbers.interval(estimate, measure)}{bounds and f'; if known {bounds}'}"
+    return f"{numbers.value(estimate.value, measure)} ({ends})"
 
 
 def _cost(report: Report) -> str:
     cost = report.cost
-    said = ", ".join(
+    usage = ", ".join(
         (numbers.count(cost.calls.total, "calls"), numbers.count(cost.tokens.total, "tokens"))
     )
     more = [
-        f"{name}: {one.calls:,} calls{_paid(one.money)}" for name, one in report.further.items()
+        f"{name}: {extra.calls:,} calls{_paid(extra.money)}"
+        for name, extra in report.further.items()
     ]
     unpriced = "" if report.money.cost is not None else " (no price file: --prices FILE)"
-    return f"cost  {'; '.join((said + _paid(report.money), *more))}{unpriced}"
+    return f"cost  {'; '.join((usage + _paid(report.money), *more))}{unpriced}"
 
 
 def _paid(money: Money) -> str:

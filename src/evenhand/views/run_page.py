@@ -26,8 +26,8 @@ def page(run: Run, *, full: bool = False) -> list[Block]:
 
 
 def _answers(run: Run, full: bool) -> Grid:
-    wanted = run.reader.results().select("item_id", "prompt", "text", "reason")
-    rows = (wanted if full else wanted.head(_ROWS)).collect()
+    results = run.reader.results().select("item_id", "prompt", "text", "reason")
+    rows = (results if full else results.head(_ROWS)).collect()
     cells = tuple(
         (item, _clipped(prompt), _clipped(text if text is not None else f"({reason})"))
         for item, prompt, text, reason in rows.iter_rows()

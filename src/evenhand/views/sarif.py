@@ -21,34 +21,36 @@ _RULES: dict[Verdict, str] = {
 }
 
 
-def render(found: Gate) -> bytes:
+def render(gate: Gate) -> bytes:
     """Give the log: one result for each check that did not pass."""
     rules = [
-        {"id": verdict, "shortDescription": {"text": says}, "help": {"text": says},
+        {"id": verdict, "shortDescription": {"text": text}, "help": {"text": text},
          "defaultConfiguration": {"level": LEVELS[verdict]}}
-        for verdict, says in _RULES.items()
+        for verdict, text in _RULES.items()
     ]  # fmt: skip
     driver = {"name": "evenhand gate", "semanticVersion": __version__, "rules": rules}
-    results = [_result(found.file, one) for one in found.checks if one.verdict in LEVELS]
+    results = [_result(gate.file, check) for check in gate.checks if check.verdict in LEVELS]
     run = {
         "tool": {"driver": driver},
         "results": results,
-        "invocations": [{"executionSuccessful": found.verdict != "broken"}],
+        "invocations": [{"executionSuccessful": gate.verdict != "broken"}],
         "columnKind": "unicodeCodePoints",
     }
     log = {"version": "2.1.0", "$schema": _SCHEMA, "runs": [run]}
     return orjson.dumps(log, option=orjson.OPT_INDENT_2) + b"\n"
 
 
-def _result(file: str, one: Checked) -> dict[str, Any]:
-    kept = hashlib.sha256(f"{one.name}\n{one.verdict}".encode("utf-8", "replace")).hexdigest()
-    place = {"uri": quote(visible(file or "evenhand.gate.toml"))}
-    where = {"artifactLocation": place, "region": {"startLine": one.line}}
+def _result(file: str, check: Checked) -> dict[str, Any]:
+    fingerprint = hashlib.sha256(
+        f"{check.name}\n{check.verdict}".encode("utf-8", "replace")
+    ).hexdigest()
+    artifact = {"uri": quote(visible(file or "evenhand.gate.toml"))}
+    where = {"artifactLocation": artifact, "region": {"startLine": check.line}}
     return {
-        "ruleId": one.verdict,
-        "ruleIndex": list(_RULES).index(one.verdict),
-        "level": LEVELS[one.verdict],
-        "message": {"text": visible(f"{one.name}: {told(one)}")},
+        "ruleId": check.verdict,
+        "ruleIndex": list(_RULES).index(check.verdict),
+        "level": LEVELS[check.verdict],
+        "message": {"text": visible(f"{check.name}: {told(check)}")},
         "locations": [{"physicalLocation": where}],
-        "partialFingerprints": {"check/v1": kept},
+        "partialFingerprints": {"check/v1": fingerprint},
     }

@@ -17,57 +17,57 @@ _HOLDS_FOR = (
 )
 
 
-def card(found: ScreenFile, *, full: bool = False) -> list[Block]:
+def card(screen: ScreenFile, *, full: bool = False) -> list[Block]:
     """The blocks of a screen's card; there is no longer form of it."""
     del full
-    rows = [_promise(one) for one in found.promises]
+    rows = [_promise(promise) for promise in screen.promises]
     tones: tuple[Tone, ...] = tuple(
-        "bad" if one.asked_for and one.lacks else "plain" for one in found.promises
+        "bad" if promise.asked_for and promise.lacks else "plain" for promise in screen.promises
     )
     return [
-        Heading(f"Screen: {found.scorer.name}"),
-        Line(f"{_cuts(found)} {_SURE}", "strong"),
+        Heading(f"Screen: {screen.scorer.name}"),
+        Line(f"{_cuts(screen)} {_SURE}", "strong"),
         Grid(("promise", "of", "at most", "labels", ""), tuple(rows), tones),
-        *(Line(_refused(one), "bad") for one in found.refused),
-        Line(_judged(found)),
-        Grid(("rests on", ""), tuple(_facts(found))),
+        *(Line(_refused(promise), "bad") for promise in screen.refused),
+        Line(_judged(screen)),
+        Grid(("rests on", ""), tuple(_facts(screen))),
         Heading("What it holds for", 3),
-        *(Line(one, indent=1) for one in _HOLDS_FOR),
+        *(Line(line, indent=1) for line in _HOLDS_FOR),
     ]
 
 
-def applied(found: Screened, *, full: bool = False) -> list[Block]:
+def applied(screened: Screened, *, full: bool = False) -> list[Block]:
     """The blocks of what a screen did in a run; there is no longer form of it."""
     del full
-    made = found.counted
-    failed = [(f"failed: {why}", _share(n, found)) for why, n in made.failed.items()]
+    counts = screened.counted
+    failed = [(f"failed: {why}", _share(n, screened)) for why, n in counts.failed.items()]
     rows = (
-        ("texts", f"{found.texts:,}"),
-        ("called clean by the screen", _share(made.called_clean, found)),
-        ("called harmful by the screen", _share(made.called_harmful, found)),
-        (f"judged by {found.judge}", _share(found.judged, found)),
-        ("judged clean", _share(made.judged_clean, found)),
-        ("judged harmful", _share(made.judged_harmful, found)),
-        ("without a score, so judged", _share(made.unscored, found)),
+        ("texts", f"{screened.texts:,}"),
+        ("called clean by the screen", _share(counts.called_clean, screened)),
+        ("called harmful by the screen", _share(counts.called_harmful, screened)),
+        (f"judged by {screened.judge}", _share(screened.judged, screened)),
+        ("judged clean", _share(counts.judged_clean, screened)),
+        ("judged harmful", _share(counts.judged_harmful, screened)),
+        ("without a score, so judged", _share(counts.unscored, screened)),
         *failed,
     )
-    return [*_holds(found), Grid(("", ""), rows), Line(_drift(found.look), "dim")]
+    return [*_holds(screened), Grid(("", ""), rows), Line(_drift(screened.look), "dim")]
 
 
-def planned(found: ScreenPlan, *, full: bool = False) -> list[Block]:
+def planned(plan: ScreenPlan, *, full: bool = False) -> list[Block]:
     """The blocks of a plan; there is no longer form of it."""
     del full
-    sent = found.sent
-    takes = {"calls of the judge": found.calls, "tokens": found.tokens}
+    sent = plan.sent
+    takes = {"calls of the judge": plan.calls, "tokens": plan.tokens}
     rows = [
         (what, *(f"{of(share):,.0f}" for share in (1.0, sent.share, sent.low, sent.high)))
         for what, of in takes.items()
     ]
-    paid = [found.money(share) for share in (1.0, sent.share, sent.low, sent.high)]
-    if found.price.per_million is not None:
-        rows.append(("money", *(f"{one:,.2f}" for one in paid)))
+    paid = [plan.money(share) for share in (1.0, sent.share, sent.low, sent.high)]
+    if plan.price.per_million is not None:
+        rows.append(("money", *(f"{amount:,.2f}" for amount in paid)))
     head = (
-        f"of {found.texts:,} texts {sent.share:.1%} go to the judge (95 %: {sent.low:.1%} to "
+        f"of {plan.texts:,} texts {sent.share:.1%} go to the judge (95 %: {sent.low:.1%} to "
         f"{sent.high:.1%})"
     )
     basis = f"from {sent.basis}; for other texts it is another share. The screen itself costs time"
@@ -78,85 +78,88 @@ def planned(found: ScreenPlan, *, full: bool = False) -> list[Block]:
     ]
 
 
-def _cuts(found: ScreenFile) -> str:
+def _cuts(screen: ScreenFile) -> str:
     clean, harmful = "No text is called clean", "none is called harmful"
-    if found.low is not None:
-        clean = f"A text whose {found.scorer.attribute} is below {found.low:.4g} is called clean"
-    if found.high is not None:
-        harmful = f"one above {found.high:.4g} harmful"
+    if screen.low is not None:
+        clean = f"A text whose {screen.scorer.attribute} is below {screen.low:.4g} is called clean"
+    if screen.high is not None:
+        harmful = f"one above {screen.high:.4g} harmful"
     return f"{clean}, {harmful}."
 
 
-def _promise(one: Promised) -> tuple[str, ...]:
-    kept = "refused" if one.asked_for else "not promised, only made careful"
-    state = kept if one.lacks else f"promised with confidence {one.confidence:g}"
-    unscored = f", {one.unscored:,} without a score" if one.unscored else ""
-    labels = f"{one.labels:,}{unscored}"
-    return one.kind, one.group or "all texts", f"{one.at_most:g}", labels, state
+def _promise(promise: Promised) -> tuple[str, ...]:
+    status = "refused" if promise.asked_for else "not promised, only made careful"
+    state = status if promise.lacks else f"promised with confidence {promise.confidence:g}"
+    unscored = f", {promise.unscored:,} without a score" if promise.unscored else ""
+    labels = f"{promise.labels:,}{unscored}"
+    return promise.kind, promise.group or "all texts", f"{promise.at_most:g}", labels, state
 
 
-def _refused(one: Promised) -> str:
-    which = "harmful" if one.kind == "missed harm" else "clean"
+def _refused(promise: Promised) -> str:
+    which = "harmful" if promise.kind == "missed harm" else "clean"
     return (
-        f"{one.kind}, {one.group or 'all texts'}: nothing is promised. {one.needs:,} {which} texts "
-        f"are needed and {one.labels:,} are there: label {one.lacks:,} more. "
+        f"{promise.kind}, {promise.group or 'all texts'}: nothing is promised. "
+        f"{promise.needs:,} {which} texts are needed and {promise.labels:,} are there: label {promise.lacks:,} more. "
         "Near-copies and texts of one template count once."
     )
 
 
-def _judged(found: ScreenFile) -> str:
-    said = [f"{share:.1%} of the {name} texts" if name != "traffic" else f"{share:.1%} of traffic"
-            for name, share in found.judged.items() if share is not None]  # fmt: skip
-    return f"To the judge go {', '.join(said)}."
+def _judged(screen: ScreenFile) -> str:
+    shares = [f"{share:.1%} of the {name} texts" if name != "traffic" else f"{share:.1%} of traffic"
+            for name, share in screen.judged.items() if share is not None]  # fmt: skip
+    return f"To the judge go {', '.join(shares)}."
 
 
-def _facts(found: ScreenFile) -> list[tuple[str, str]]:
-    labels, reference = found.labels, found.reference
+def _facts(screen: ScreenFile) -> list[tuple[str, str]]:
+    labels, reference = screen.labels, screen.reference
     by = f"one of each {labels.cluster}, " if labels.cluster else ""
     once = f"{by}near-copies and texts of one template once"
     against = f"{len(reference.scores):,} scores of {reference.of}, {reference.file}"
     if reference.of == "labelled texts":
         against += " (texts that were chosen differ from traffic from the start: --traffic)"
     return [
-        ("scorer", f"{found.scorer.said}, {found.scorer.attribute}"),
+        ("scorer", f"{screen.scorer.said}, {screen.scorer.attribute}"),
         ("labelled texts", f"{labels.file}, sha256 {labels.sha256[:12]}, {labels.texts:,} rows"),
         ("of which count", f"{labels.harmful:,} harmful, {labels.clean:,} clean ({once})"),
         ("groups", labels.group or "none named"),
         ("drift is looked for against", against),
-        ("made", f"{found.created}, evenhand {found.evenhand}"),
+        ("made", f"{screen.created}, evenhand {screen.evenhand}"),
     ]
 
 
-def _holds(found: Screened) -> list[Line]:
-    if found.alarm is not None:
+def _holds(screened: Screened) -> list[Line]:
+    if screened.alarm is not None:
         return [
             Line(
                 "THE PROMISE NO LONGER HOLDS: scores are distributed otherwise than at calibration "
-                f"(look {found.alarm.number}, {found.alarm.place}, p = {found.alarm.p_value:.2g}). "
+                f"(look {screened.alarm.number}, {screened.alarm.place}, "
+                f"p = {screened.alarm.p_value:.2g}). "
                 "Label texts of today and calibrate anew: evenhand screen calibrate.",
                 "bad",
             )
         ]
-    if found.look is None:
+    if screened.look is None:
         return [Line("OPEN: whether the promise still holds was not looked at.", "bad")]
-    if found.look.weak:
-        return [Line(_weak(found.look), "bad")]
-    if found.look.open:
+    if screened.look.weak:
+        return [Line(_weak(screened.look), "bad")]
+    if screened.look.open:
         return [
             Line(
-                f"OPEN: whether the promise still holds: the {found.failed:,} failed texts "
+                f"OPEN: whether the promise still holds: the {screened.failed:,} failed texts "
                 "could hide a drift. Judge the answers again in a new folder.",
                 "bad",
             )
         ]
-    made = [one for one in found.promises if one.asked_for]
-    kept = [Line(f"{_held(one)}.", "strong") for one in made if not one.lacks]
-    return [*kept, *(Line(_refused(one), "bad") for one in made if one.lacks)]
+    requested = [promise for promise in screened.promises if promise.asked_for]
+    lines = [Line(f"{_held(promise)}.", "strong") for promise in requested if not promise.lacks]
+    return [*lines, *(Line(_refused(promise), "bad") for promise in requested if promise.lacks)]
 
 
-def _held(one: Promised) -> str:
-    who = one.group or "all texts"
-    return f"{one.kind}, {who}: at most {one.at_most:g} with confidence {one.confidence:g}"
+def _held(promise: Promised) -> str:
+    who = promise.group or "all texts"
+    return (
+        f"{promise.kind}, {who}: at most {promise.at_most:g} with confidence {promise.confidence:g}"
+    )
 
 
 def _weak(look: Look) -> str:
@@ -171,12 +174,12 @@ def _weak(look: Look) -> str:
 def _drift(look: Look | None) -> str:
     if look is None:
         return "no look for drift: too many texts have no verdict; judge them in a new folder"
-    seen = "drift" if look.drifted else "no drift seen"
+    outcome = "drift" if look.drifted else "no drift seen"
     return (
-        f"{seen}: look {look.number}, {look.scores:,} scores, {look.pooled:,} since the "
+        f"{outcome}: look {look.number}, {look.scores:,} scores, {look.pooled:,} since the "
         f"calibration, p = {look.p_value:.2g} against {look.level:.2g}, power {look.power:.0%}"
     )
 
 
-def _share(count: int, found: Screened) -> str:
-    return f"{count:,} ({count / found.texts:.1%})" if found.texts else f"{count:,}"
+def _share(count: int, screened: Screened) -> str:
+    return f"{count:,} ({count / screened.texts:.1%})" if screened.texts else f"{count:,}"

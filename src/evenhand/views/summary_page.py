@@ -8,27 +8,27 @@ from evenhand.views import numbers, remedy_page
 from evenhand.views.blocks import Block, Grid, Line
 
 
-def page(found: Summary, *, full: bool = False) -> list[Block]:
+def page(summary: Summary, *, full: bool = False) -> list[Block]:
     """The blocks of a summary; there is no longer form of it."""
     del full
-    paid = Line(f"cost: {cost(found.money)}")
+    paid = Line(f"cost: {cost(summary.money)}")
     done: list[Line] = []
-    if found.remedy is not None:
-        done = remedy_page.lines(found.remedy)
-    elif found.outcomes:
-        done = [Line(remedy_page.counts(found.outcomes))]
-    return [*warnings(found), *done, Grid(("", ""), tuple(_rows(found))), paid]
+    if summary.remedy is not None:
+        done = remedy_page.lines(summary.remedy)
+    elif summary.outcomes:
+        done = [Line(remedy_page.counts(summary.outcomes))]
+    return [*warnings(summary), *done, Grid(("", ""), tuple(_rows(summary))), paid]
 
 
-def warnings(found: Summary) -> list[Line]:
+def warnings(summary: Summary) -> list[Line]:
     """Write what is missing, and why."""
     lines = []
-    if found.coverage.below_floor:
+    if summary.coverage.below_floor:
         lines.append(
-            f"Coverage {found.coverage.percent} is below {COVERAGE_FLOOR:.0%}: "
+            f"Coverage {summary.coverage.percent} is below {COVERAGE_FLOOR:.0%}: "
             "what failed may differ from what did not."
         )
-    lines += [f"{count:,} failed: {reason}" for reason, count in found.failed_by_reason.items()]
+    lines += [f"{count:,} failed: {reason}" for reason, count in summary.failed_by_reason.items()]
     return [Line(line, "bad") for line in lines]
 
 
@@ -39,36 +39,36 @@ def cost(money: Money) -> str:
     return numbers.money(money.cost, money.currency)
 
 
-def _rows(found: Summary) -> list[tuple[str, str]]:
-    method = found.method
+def _rows(summary: Summary) -> list[tuple[str, str]]:
+    method = summary.method
     settings = ", ".join(f"{key}={value}" for key, value in method["settings"].items())
-    tokens = f"{found.prompt_tokens:,} in, {found.completion_tokens:,} out"
-    if found.items_without_token_count:
-        tokens += f" (not counted by the endpoint for {found.items_without_token_count:,} items)"
-    share = found.coverage.coverage
+    tokens = f"{summary.prompt_tokens:,} in, {summary.completion_tokens:,} out"
+    if summary.items_without_token_count:
+        tokens += f" (not counted by the endpoint for {summary.items_without_token_count:,} items)"
+    share = summary.coverage.coverage
     return [
-        ("run", found.run),
+        ("run", summary.run),
         ("method", f"{method['name']}" + (f" ({settings})" if settings else "")),
-        ("model", str(found.cast["default"]["model"])),
-        *([("system prompt", prompt)] if (prompt := system_prompt(found.cast)) else []),
-        ("items", _items(found)),
-        ("answered", f"{found.answered:,}"),
-        ("failed", f"{found.failed:,}"),
+        ("model", str(summary.cast["default"]["model"])),
+        *([("system prompt", prompt)] if (prompt := system_prompt(summary.cast)) else []),
+        ("items", _items(summary)),
+        ("answered", f"{summary.answered:,}"),
+        ("failed", f"{summary.failed:,}"),
         ("coverage", "no items" if share is None else f"{share:.1%}"),
-        ("changed by the method", f"{found.changed:,} of {found.answered:,}"),
-        ("calls", _per_item(found.calls, found.answered + found.failed)),
+        ("changed by the method", f"{summary.changed:,} of {summary.answered:,}"),
+        ("calls", _per_item(summary.calls, summary.answered + summary.failed)),
         ("tokens", tokens),
-        *([("tags taken off", f"{found.tags_taken_off:,}")] if found.tags_taken_off else []),
+        *([("tags taken off", f"{summary.tags_taken_off:,}")] if summary.tags_taken_off else []),
     ]
 
 
-def _items(found: Summary) -> str:
-    if found.open:
-        return f"{found.planned:,} so far; the run is open, and more may come"
-    asked = f"{found.planned:,} planned, {found.not_run:,}"
-    if found.may_stop:
-        return f"{asked} not asked; it may stop early: evenhand runs report {found.run}"
-    return f"{asked} not run yet"
+def _items(summary: Summary) -> str:
+    if summary.open:
+        return f"{summary.planned:,} so far; the run is open, and more may come"
+    planned = f"{summary.planned:,} planned, {summary.not_run:,}"
+    if summary.may_stop:
+        return f"{planned} not asked; it may stop early: evenhand runs report {summary.run}"
+    return f"{planned} not run yet"
 
 
 def _per_item(calls: int, done: int) -> str:

@@ -13,32 +13,32 @@ _MARKS = {"better": "✓", "worse": "✗", "open": "?"}
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "open": "plain"}
 
 
-def page(found: Sweep, *, full: bool = False) -> list[Block]:
+def page(sweep: Sweep, *, full: bool = False) -> list[Block]:
     """The blocks of a sweep; `full` adds every arm's tables."""
-    blocks: list[Block] = [Line(_head(found), "strong"), *_warnings(found), GAP]
-    for measure in found.instrument.primary():
-        blocks += [_main(found, measure), *_legend(found), GAP]
-    others = [m for m in found.instrument.measures if m.role != "primary"]
+    blocks: list[Block] = [Line(_head(sweep), "strong"), *_warnings(sweep), GAP]
+    for measure in sweep.instrument.primary():
+        blocks += [_main(sweep, measure), *_legend(sweep), GAP]
+    others = [m for m in sweep.instrument.measures if m.role != "primary"]
     if others:
-        blocks += [_others(found, others), GAP]
-    for grouping in found.instrument.groups:
+        blocks += [_others(sweep, others), GAP]
+    for grouping in sweep.instrument.groups:
         for name in grouping.measures:
-            measure = found.instrument.measure(name)
+            measure = sweep.instrument.measure(name)
             if full or measure.role == "primary":
-                blocks += [_by_group(found, grouping.column, measure), GAP]
-    return [*blocks, *_red_lines(found), *_sections(found, full)]
+                blocks += [_by_group(sweep, grouping.column, measure), GAP]
+    return [*blocks, *_red_lines(sweep), *_sections(sweep, full)]
 
 
-def _head(found: Sweep) -> str:
-    first = found.arms[0].report
+def _head(sweep: Sweep) -> str:
+    first = sweep.arms[0].report
     items, version = f"{first.source['items']:,} items", first.source.get("version", "")
-    return f"{found.instrument.title} {version} · {first.side.asked} · {items} in each arm"
+    return f"{sweep.instrument.title} {version} · {first.side.asked} · {items} in each arm"
 
 
-def _warnings(found: Sweep) -> list[Block]:
+def _warnings(sweep: Sweep) -> list[Block]:
     """What is missing comes first."""
     lines = []
-    for arm in found.arms:
+    for arm in sweep.arms:
         coverage = arm.report.coverage
         if arm.report.not_run:
             lines.append(f"{arm.name}: {arm.report.not_run:,} items are not run yet.")
@@ -49,22 +49,22 @@ def _warnings(found: Sweep) -> list[Block]:
             )
         for reason, n in coverage.by_reason.items():
             lines.append(f"{arm.name}: {n:,} not scored, and in no figure below: {reason}")
-    notes = dict.fromkeys(f"{arm.name}: {note}" for arm in found.arms for note in arm.report.notes)
+    notes = dict.fromkeys(f"{arm.name}: {note}" for arm in sweep.arms for note in arm.report.notes)
     return [Line(line, "bad") for line in (*lines, *notes)]
 
 
-def _main(found: Sweep, measure: Measure) -> Grid:
+def _main(sweep: Sweep, measure: Measure) -> Grid:
     """One primary measure, an arm a row, with its change against the reference."""
     rows, tones = [], []
-    for arm in found.arms:
-        one, coverage = arm.report[measure.name], arm.report.coverage
+    for arm in sweep.arms:
+        estimate, coverage = arm.report[measure.name], arm.report.coverage
         change, tone = _change(arm, measure)
-        value = numbers.value(one.value, measure, full=True)
-        interval = numbers.interval(one, measure, full=True)
+        value = numbers.value(estimate.value, measure, full=True)
+        interval = numbers.interval(estimate, measure, full=True)
         scored = f"{coverage.scored:,} of {arm.report.source['items']:,}"
-        rows.append((arm.name, value, interval, *change[: 2 * bool(found.reference)], scored))
+        rows.append((arm.name, value, interval, *change[: 2 * bool(sweep.reference)], scored))
         tones.append(tone)
-    against = (f"change from {found.reference}", "95 %") if found.reference else ()
+    against = (f"change from {sweep.reference}", "95 %") if sweep.reference else ()
     columns = (measure.label, "score", "95 % sure it is within", *against, "scored")
     return Grid(columns, tuple(rows), tuple(tones))
 
@@ -78,57 +78,58 @@ def _change(arm: Arm, measure: Measure) -> tuple[tuple[str, str], Tone]:
     return (number, numbers.change_interval(change, measure, full=True)), _TONES[way]
 
 
-def _legend(found: Sweep) -> list[Block]:
-    said = "✗ shown worse   ✓ shown better   ? not shown"
-    return [Line(said, "dim")] if found.reference else []
+def _legend(sweep: Sweep) -> list[Block]:
+    text = "✗ shown worse   ✓ shown better   ? not shown"
+    return [Line(text, "dim")] if sweep.reference else []
 
 
-def _others(found: Sweep, measures: list[Measure]) -> Grid:
+def _others(sweep: Sweep, measures: list[Measure]) -> Grid:
     rows = [
-        (m.label, *(_cell(found, arm.report[m.name], m) for arm in found.arms)) for m in measures
+        (m.label, *(_cell(sweep, arm.report[m.name], m) for arm in sweep.arms)) for m in measures
     ]
-    return Grid(("further", *(arm.name for arm in found.arms)), tuple(rows))
+    return Grid(("further", *(arm.name for arm in sweep.arms)), tuple(rows))
 
 
-def _cell(found: Sweep, one: Estimate, measure: Measure) -> str:
+def _cell(sweep: Sweep, estimate: Estimate, measure: Measure) -> str:
     """A value, with its interval where there is room for it."""
-    value = numbers.value(one.value, measure, full=True)
-    if len(found.arms) > _WITH_INTERVALS or one.value is None:
+    value = numbers.value(estimate.value, measure, full=True)
+    if len(sweep.arms) > _WITH_INTERVALS or estimate.value is None:
         return value
-    return f"{value} ({numbers.interval(one, measure, full=True)})"
+    return f"{value} ({numbers.interval(estimate, measure, full=True)})"
 
 
-def _by_group(found: Sweep, column: str, measure: Measure) -> Grid:
+def _by_group(sweep: Sweep, column: str, measure: Measure) -> Grid:
     by_arm = [
-        {value: one for value, estimates in arm.report.groups[column].items()
-         for one in estimates if one.name == measure.name}
-        for arm in found.arms
+        {value: estimate for value, estimates in arm.report.groups[column].items()
+         for estimate in estimates if estimate.name == measure.name}
+        for arm in sweep.arms
     ]  # fmt: skip
     rows = [
         (value.replace("_", " "),
-         *(_cell(found, ones[value], measure) if value in ones else "" for ones in by_arm))
-        for value in dict.fromkeys(value for ones in by_arm for value in ones)
+         *(_cell(sweep, by_value[value], measure) if value in by_value else ""
+           for by_value in by_arm))
+        for value in dict.fromkeys(value for by_value in by_arm for value in by_value)
     ]  # fmt: skip
-    columns = (f"{measure.label}, by {column}", *(arm.name for arm in found.arms))
+    columns = (f"{measure.label}, by {column}", *(arm.name for arm in sweep.arms))
     return Grid(columns, tuple(rows))
 
 
-def _red_lines(found: Sweep) -> list[Block]:
+def _red_lines(sweep: Sweep) -> list[Block]:
     lines = [
         Line(f"✗ {arm.name}: {line.says}", "bad")
-        for arm in found.arms
+        for arm in sweep.arms
         if arm.comparison is not None
         for line in arm.comparison.red_lines
         if line.state == "crossed"
     ]
     if not lines:
         return []
-    return [Line(f"red lines crossed against {found.reference}", "strong"), *lines, GAP]
+    return [Line(f"red lines crossed against {sweep.reference}", "strong"), *lines, GAP]
 
 
-def _sections(found: Sweep, full: bool) -> list[Block]:
+def _sections(sweep: Sweep, full: bool) -> list[Block]:
     blocks: list[Block] = []
-    for arm in found.arms:
+    for arm in sweep.arms:
         for section in arm.report.sections:
             if full or section.in_short:
                 grid = section_grid(section)

@@ -64,8 +64,8 @@ def width(page: Page) -> int:
 def _shown(block: Block) -> RenderableType:
     match block:
         case Line(text, tone, indent):
-            said = Text(visible(text), style=_STYLES[tone])
-            return Padding(said, (0, 0, 0, indent), expand=False) if indent else said
+            content = Text(visible(text), style=_STYLES[tone])
+            return Padding(content, (0, 0, 0, indent), expand=False) if indent else content
         case Grid():
             return Fitted(block)
         case Heading(text):
@@ -75,8 +75,8 @@ def _shown(block: Block) -> RenderableType:
         case Figure(title, alt):
             return Text(visible(f"{title} (a picture in the HTML): {alt}"), style="dim")
         case Box() | Details():
-            named = [Text(visible(block.summary))] if isinstance(block, Details) else []
-            return Group(*named, Padding(render(block.page), (0, 0, 0, 2), expand=False))
+            heading = [Text(visible(block.summary))] if isinstance(block, Details) else []
+            return Group(*heading, Padding(render(block.page), (0, 0, 0, 2), expand=False))
         case Bars():
             return Forest(block)
         case _:
@@ -132,8 +132,8 @@ def _lines(grid: Grid) -> Iterator[Text]:
         if number:
             yield Text("")
         for name, cell in zip(grid.columns, row, strict=True):
-            said = f"{name}: {cell}" if name else cell
-            yield Text(said, style=_STYLES[grid.tone(number)], overflow="fold")
+            text = f"{name}: {cell}" if name else cell
+            yield Text(text, style=_STYLES[grid.tone(number)], overflow="fold")
     if not grid.rows:
         yield Text(", ".join(grid.columns), style="dim", overflow="fold")
 
@@ -157,27 +157,27 @@ def _fitted(grid: Grid, room: int) -> list[int] | None:
     wide = _widths(grid)
     words = [min(longest, _WORD) for longest in _widths(grid, str.split)]
     first = _gives_way(grid)
-    soft = [words[place] if place in first else now for place, now in enumerate(wide)]
+    soft = [words[index] if index in first else now for index, now in enumerate(wide)]
     for least in (soft, words, [_LEAST] * len(wide)):
         while sum(wide) > room - _between(grid):
-            over = [place for place, now in enumerate(wide) if now > least[place]]
+            over = [index for index, now in enumerate(wide) if now > least[index]]
             if not over:
                 break
-            wide[max(over, key=lambda place: wide[place])] -= 1
+            wide[max(over, key=lambda index: wide[index])] -= 1
     return wide if sum(wide) <= room - _between(grid) else None
 
 
 def _gives_way(grid: Grid) -> set[int]:
     """The columns that give way first: those with sentences, else the labels."""
     lengths = [max(map(len, cells)) for cells in zip(grid.columns, *grid.rows, strict=True)]
-    return {place for place, longest in enumerate(lengths) if longest > _SENTENCE} or {0}
+    return {index for index, longest in enumerate(lengths) if longest > _SENTENCE} or {0}
 
 
 class Forest:
     """A forest plot of signs, ├──●──┤, one line for each number; nothing on a narrow terminal."""
 
-    def __init__(self, drawn: Bars) -> None:
-        self._drawn = drawn
+    def __init__(self, bars: Bars) -> None:
+        self._drawn = bars
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         """Draw as wide as the terminal is, with plain signs where it knows no others."""
@@ -187,26 +187,26 @@ class Forest:
             yield from _forest(self._drawn, min(options.max_width - _LABEL - 2, _AXIS), signs)
 
 
-def _forest(drawn: Bars, wide: int, signs: tuple[str, ...]) -> Iterator[Text]:
-    ends = [end for bar in drawn.bars for end in _ends(bar)]
-    ends += [] if drawn.line is None else [drawn.line]
+def _forest(bars: Bars, wide: int, signs: tuple[str, ...]) -> Iterator[Text]:
+    ends = [end for bar in bars.bars for end in _ends(bar)]
+    ends += [] if bars.line is None else [bars.line]
     low, room = min(ends, default=0.0), (max(ends, default=0.0) - min(ends, default=0.0)) or 1.0
 
     def at(value: float) -> int:
         return round((wide - 1) * (value - low) / room)
 
-    for bar in drawn.bars:
+    for bar in bars.bars:
         # By cells: a Chinese or Korean sign is two wide.
         name = set_cell_size(" ".join(visible(bar.label[:200]).split()), _LABEL)
-        line = "".join(_signs(bar, drawn.line, wide, signs, at))
+        line = "".join(_signs(bar, bars.line, wide, signs, at))
         yield Text(f"{name}  {line}".rstrip(), style=_STYLES[bar.tone])
     first, last = f"{low:.3g}", f"{low + room:.3g}"
     yield Text(f"{'':<{_LABEL}}  {first}{last:>{wide - len(first)}}", style=_STYLES["dim"])
 
 
 def _ends(bar: Bar) -> list[float]:
-    found = (bar.value, bar.low, bar.high, *(bar.bounds or ()))
-    return [end for end in map(_finite, found) if end is not None]
+    values = (bar.value, bar.low, bar.high, *(bar.bounds or ()))
+    return [end for end in map(_finite, values) if end is not None]
 
 
 def _finite(end: float | None) -> float | None:
@@ -219,12 +219,12 @@ def _signs(
 ) -> list[str]:
     """One line of the plot. A value without an interval stands alone; missing answers that could be
     anything reach both ends."""
-    left, right, across, value, beside, within, known = tuple(signs)
+    left, right, across, value, beside, within, bound = tuple(signs)
     row = [" "] * wide
     if bar.bounds is not None:
         low, high = map(_finite, bar.bounds)
         start, stop = 0 if low is None else at(low), wide - 1 if high is None else at(high)
-        row[start : stop + 1] = known * (stop + 1 - start)
+        row[start : stop + 1] = bound * (stop + 1 - start)
     middle, low, high = map(_finite, (bar.value, bar.low, bar.high))
     if middle is not None and low is not None and high is not None:
         start, stop = at(low), at(high)

@@ -11,9 +11,9 @@ from evenhand.views.blocks import GAP, Block, Grid, Line, Page, Tone
 _SHOWN = 700  # characters of a reply; the rest is in the run folder and in --json
 
 
-def page(found: TracedAnswer, *, full: bool = False) -> list[Block]:
+def page(answer: TracedAnswer, *, full: bool = False) -> list[Block]:
     """The blocks of an answer and of how it came about; `full` adds what each agent was told."""
-    return [*timeline(found, found.turns, prompts=full)]
+    return [*timeline(answer, answer.turns, prompts=full)]
 
 
 def timeline(answer: Answer, turns: Sequence[Turn], *, prompts: bool = False) -> Page:
@@ -21,8 +21,8 @@ def timeline(answer: Answer, turns: Sequence[Turn], *, prompts: bool = False) ->
     ending = answer.stopped
     if answer.final is not answer.drafts[-1]:
         ending += f"; the answer is: {_name(answer.drafts.index(answer.final))}"
-    said = conversation(turns, answer.drafts, ending, prompts=prompts)
-    return [*said, GAP, Line(answer.text)]
+    blocks = conversation(turns, answer.drafts, ending, prompts=prompts)
+    return [*blocks, GAP, Line(answer.text)]
 
 
 def conversation(
@@ -39,8 +39,8 @@ def conversation(
     for turn in turns:
         blocks.append(Line(_head(turn), "strong"))
         if prompts:
-            told = (f"{m.role}: {m.content}" for m in turn.messages)
-            cut = (clipped(words, longest) if longest else words for words in told)
+            messages = (f"{m.role}: {m.content}" for m in turn.messages)
+            cut = (clipped(words, longest) if longest else words for words in messages)
             blocks += [Line(words, "dim", indent=3) for words in cut]
         tone: Tone = "plain" if turn.error is None else "bad"
         blocks += [Line(clipped(_words(turn), longest or _SHOWN), tone, indent=3), GAP]

@@ -5,21 +5,24 @@ from evenhand.views.blocks import Block, Grid, Line
 from evenhand.views.pictures import Pictures
 
 
-def page(found: TrainingRun, *, full: bool = False) -> list[Block]:
+def page(training: TrainingRun, *, full: bool = False) -> list[Block]:
     """Make the blocks of a training; the long form has every step."""
-    last = found.steps[-1].step
+    last = training.steps[-1].step
     blocks: list[Block] = [
-        Line(f"{found.stage}: {last:,} of {found.planned:,} steps{_state(found)}", "strong")
+        Line(
+            f"{training.stage}: {last:,} of {training.planned:,} steps{_state(training)}", "strong"
+        )
     ]
-    if found.absent:
-        blocks.append(Line(f"{found.absent:,} of these {last:,} were not written down", "open"))
-    if found.resumed_from:
+    if training.absent:
+        blocks.append(Line(f"{training.absent:,} of these {last:,} were not written down", "open"))
+    if training.resumed_from:
         blocks.append(
             Line(
-                f"went on from step {', '.join(f'{step:,}' for step in found.resumed_from)}", "dim"
+                f"went on from step {', '.join(f'{step:,}' for step in training.resumed_from)}",
+                "dim",
             )
         )
-    blocks.append(_courses(found))
+    blocks.append(_courses(training))
     blocks.append(
         Line(
             "One training is one draw: nothing here is tested. What it did: evenhand compare.",
@@ -28,43 +31,43 @@ def page(found: TrainingRun, *, full: bool = False) -> list[Block]:
     )
     if full:
         pictures = Pictures()
-        blocks += [*pictures.of(found, found.stage), *pictures.remarks(), _steps(found)]
+        blocks += [*pictures.of(training, training.stage), *pictures.remarks(), _steps(training)]
     return blocks
 
 
-def _state(found: TrainingRun) -> str:
-    if found.stopped_at_kl is not None:
-        return f", stopped at step {found.stopped_at_kl:,}: too far from where it began (KL)"
-    if not found.done:
+def _state(training: TrainingRun) -> str:
+    if training.stopped_at_kl is not None:
+        return f", stopped at step {training.stopped_at_kl:,}: too far from where it began (KL)"
+    if not training.done:
         return ", not at its end"
-    return ", ended early" if found.steps[-1].step < found.planned else ""
+    return ", ended early" if training.steps[-1].step < training.planned else ""
 
 
-def _courses(found: TrainingRun) -> Grid:
-    each = found.ends
-    of = "written down" if found.absent else "steps" if each > 1 else "step"
+def _courses(training: TrainingRun) -> Grid:
+    each = training.ends
+    of = "written down" if training.absent else "steps" if each > 1 else "step"
     ends: tuple[str, ...] = (f"first {each} {of}", f"last {each} {of}")
-    if len(found.steps) == 1:  # the first is the last
+    if len(training.steps) == 1:  # the first is the last
         ends = ("the one step",)
     return Grid(
         ("", *ends, ""),
-        tuple(_row(one, len(ends)) for one in found.courses),
-        tuple("bad" if one.not_numbers else "plain" for one in found.courses),
+        tuple(_row(course, len(ends)) for course in training.courses),
+        tuple("bad" if course.not_numbers else "plain" for course in training.courses),
     )
 
 
-def _row(one: Course, ends: int) -> tuple[str, ...]:
-    lost = f"{one.not_numbers:,} steps without a number" if one.not_numbers else ""
-    return (one.quantity.label, *map(_number, (one.first, one.last)[:ends]), lost)
+def _row(course: Course, ends: int) -> tuple[str, ...]:
+    lost = f"{course.not_numbers:,} steps without a number" if course.not_numbers else ""
+    return (course.quantity.label, *map(_number, (course.first, course.last)[:ends]), lost)
 
 
-def _steps(found: TrainingRun) -> Grid:
-    at = [dict(one.points) for one in found.courses]
+def _steps(training: TrainingRun) -> Grid:
+    at = [dict(course.points) for course in training.courses]
     return Grid(
-        ("step", *(one.quantity.label for one in found.courses)),
+        ("step", *(course.quantity.label for course in training.courses)),
         tuple(
             (f"{step.step:,}", *(_number(points.get(step.step)) for points in at))
-            for step in found.steps
+            for step in training.steps
         ),
     )
 

@@ -31,7 +31,7 @@ def instances(items: list[Any], category: str) -> list[Any]:
         data = Path(folder) / "data"
         data.mkdir()
         # What is there already is not downloaded.
-        (data / category).write_text("".join(f"{json.dumps(one)}\n" for one in items), "utf-8")
+        (data / category).write_text("".join(f"{json.dumps(item)}\n" for item in items), "utf-8")
         return list(BBQScenario(subject=category).get_instances(folder))
 
 
@@ -54,28 +54,30 @@ def answered(instance: Any, answer: Any) -> RequestState:
 
 def scored(items: list[Any], answers: list[Any]) -> dict[str, Any]:
     """What HELM prints of a case. It shuffles its instances, so they are found by their words."""
-    said = {
-        PassageQuestionInput(passage=item["context"], question=item["question"]).text: one["answer"]
-        for item, one in zip(items, answers, strict=False)
+    answer_by_text = {
+        PassageQuestionInput(passage=item["context"], question=item["question"]).text: answer[
+            "answer"
+        ]
+        for item, answer in zip(items, answers, strict=False)
     }
     states = {
         category: [
-            answered(one, said[one.input.text])
-            for one in instances([i for i in items if i["category"] == category], category)
-            if one.input.text in said
+            answered(instance, answer_by_text[instance.input.text])
+            for instance in instances([i for i in items if i["category"] == category], category)
+            if instance.input.text in answer_by_text
         ]
         for category in dict.fromkeys(item["category"] for item in items)
     }
     numbers = _numbers([state for part in states.values() for state in part])
     for category, part in states.items():
         if part:
-            numbers |= {f"{name}/{category}": one for name, one in _numbers(part).items()}
+            numbers |= {f"{name}/{category}": value for name, value in _numbers(part).items()}
     return {"numbers": numbers}
 
 
 def _numbers(states: list[RequestState]) -> dict[str, Any]:
     stats = BBQMetric().evaluate_instances(states, "")
-    return {OURS[one.name.name]: {"value": float(one.mean)} for one in stats}
+    return {OURS[stat.name.name]: {"value": float(stat.mean)} for stat in stats}
 
 
 def main() -> None:

@@ -25,19 +25,21 @@ def lines(file: Path) -> list[Any]:
 
 def scored(items: list[Any], answers: list[Any]) -> dict[str, Any]:
     samples = [task.record_to_sample(item) for item in items]
-    for place, sample in enumerate(samples):
-        sample.id = place
+    for index, sample in enumerate(samples):
+        sample.id = index
     task.combine_subsets = lambda _: MemoryDataset(samples)
-    said = {}
-    for item, one in zip(items, answers, strict=False):
-        letter = "ABC"[one["answer"]] if isinstance(one["answer"], int) else None
-        text = f"ANSWER: {letter}" if letter else one["answer"]
-        said[item["context"], item["question"]] = text
+    reply_by_item = {}
+    for item, answer in zip(items, answers, strict=False):
+        letter = "ABC"[answer["answer"]] if isinstance(answer["answer"], int) else None
+        text = f"ANSWER: {letter}" if letter else answer["answer"]
+        reply_by_item[item["context"], item["question"]] = text
 
     def reply(messages: list[Any], *_: Any) -> ModelOutput:
         text = messages[-1].text
-        found = next(r for (c, q), r in said.items() if f"Context: {c}\n\nQuestion: {q}\n" in text)
-        output = ModelOutput.from_content("mockllm", found)
+        reply_text = next(
+            r for (c, q), r in reply_by_item.items() if f"Context: {c}\n\nQuestion: {q}\n" in text
+        )
+        output = ModelOutput.from_content("mockllm", reply_text)
         output.usage = ModelUsage()  # else it is counted, with a file from the network
         return output
 
@@ -51,12 +53,12 @@ def scored(items: list[Any], answers: list[Any]) -> dict[str, Any]:
         )[0]
     if log.error is not None:
         raise SystemExit(log.error.traceback)
-    metrics = {name: one.value for name, one in log.results.scores[0].metrics.items()}
+    metrics = {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
     error = 1.96 * metrics["stderr"]
     value = metrics["accuracy"]
     number = {"value": value, "low": value - error, "high": value + error}
-    asked = log.results.total_samples
-    return {"numbers": {"accuracy": number}, "not_run": log.eval.dataset.samples - asked}
+    total = log.results.total_samples
+    return {"numbers": {"accuracy": number}, "not_run": log.eval.dataset.samples - total}
 
 
 def main() -> None:

@@ -42,43 +42,46 @@ class Answers(LM):  # type: ignore[misc]  # its types are not installed here
         return str(doc[f"ans{answer}"] if isinstance(answer, int) else answer)
 
     def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
-        fits = [one.args[1].strip() == self._said(one.doc) for one in requests]
+        fits = [request.args[1].strip() == self._said(request.doc) for request in requests]
         return [(0.0 if fit else -1.0, fit) for fit in fits]
 
     def generate_until(self, requests: list[Any]) -> list[str]:
         """A person is named by the group, because the task finds a name of several words only by
         it."""
-        said = []
-        for one in requests:
-            text = self._said(one.doc)
-            groups = {name: group for name, group in one.doc["answer_info"].values()}
+        texts = []
+        for request in requests:
+            text = self._said(request.doc)
+            groups = {name: group for name, group in request.doc["answer_info"].values()}
             group = groups.get(text, "unknown")
-            said.append(text if group == "unknown" else group)
-        return said
+            texts.append(text if group == "unknown" else group)
+        return texts
 
     def loglikelihood_rolling(self, requests: list[Any]) -> list[float]:
         raise NotImplementedError
 
 
 def scored(items: list[Any], answers: list[Any], task: str, tasks: TaskManager) -> dict[str, Any]:
-    said = {(one["category"], one["example_id"]): one["answer"] for one in answers}
+    answer_by_id = {
+        (answer["category"], answer["example_id"]): answer["answer"] for answer in answers
+    }
     data = {"test": datasets.Dataset.from_list(items)}
     # Within a group a task is its own, with what is named here in place of the same of its own.
     changed = {"task": task, "custom_dataset": lambda **_: data}
-    found = simple_evaluate(
-        model=Answers(said),
+    results = simple_evaluate(
+        model=Answers(answer_by_id),
         tasks=[{"group": "conformance", "task": [changed]}],
         task_manager=tasks,
         limit=len(answers) if len(answers) < len(items) else None,
         log_samples=False,
     )
-    printed, asked = found["results"][task], found["n-samples"][task]
-    there = {one["category"] for one in items}
+    printed, counts = results["results"][task], results["n-samples"][task]
+    there = {item["category"] for item in items}
     numbers = {}
     for name, value in printed.items():
         metric = name.partition(",")[0]
         stem = next(
-            (one for one in sorted(OURS, key=len, reverse=True) if metric.startswith(one)), ""
+            (prefix for prefix in sorted(OURS, key=len, reverse=True) if metric.startswith(prefix)),
+            "",
         )
         category = metric[len(stem) + 1 :]
         if not stem or (category and category not in there):
@@ -88,7 +91,7 @@ def scored(items: list[Any], answers: list[Any], task: str, tasks: TaskManager) 
         if isinstance(error, float):
             number |= {"low": value - 1.96 * error, "high": value + 1.96 * error}
         numbers[OURS[stem] + (f"/{category}" if category else "")] = number
-    return {"numbers": numbers, "not_run": asked["original"] - asked["effective"]}
+    return {"numbers": numbers, "not_run": counts["original"] - counts["effective"]}
 
 
 def main() -> None:
@@ -96,7 +99,7 @@ def main() -> None:
     cases, tasks = {}, TaskManager()
     for name, case in json.loads((folder / "cases.json").read_text(encoding="utf-8")).items():
         items, answers = lines(folder / case["items"]), lines(folder / case["answers"])
-        if task == "bbq" and not all(isinstance(one["answer"], int) for one in answers):
+        if task == "bbq" and not all(isinstance(answer["answer"], int) for answer in answers):
             continue
         cases[name] = scored(items, answers, task, tasks)
     tool = f"lm-eval {version('lm-eval')}, task {task}"

@@ -89,7 +89,7 @@ class Demo:
 
     def copy(self) -> None:
         """Put the recorded runs into the folder. What else is in it stays."""
-        runs = {name: self._run(name) for one in self.parts for name in one.runs}
+        runs = {name: self._run(name) for part in self.parts for name in part.runs}
         _claim(self.out, [self.out / "runs", *runs.values()], self.page)
         for name, target in runs.items():
             if target.exists():
@@ -100,10 +100,10 @@ class Demo:
 
     def played(self) -> Iterator[Played]:
         """Compute the parts one by one: conversations at once, the others after a few seconds."""
-        for one in self.parts:
-            runs = tuple(str(self._run(name)) for name in one.runs)
-            model = self._declared.models[one.model]
-            yield Played(part=one, model=model, runs=runs, finding=self._finding(one, runs))
+        for part in self.parts:
+            runs = tuple(str(self._run(name)) for name in part.runs)
+            model = self._declared.models[part.model]
+            yield Played(part=part, model=model, runs=runs, finding=self._finding(part, runs))
 
     def write_page(self) -> None:
         """Write the page of all that is computed."""
@@ -112,20 +112,23 @@ class Demo:
     @cached_property
     def dossier(self) -> Dossier:
         """What the runs of all parts but the conversations show, each computed once."""
-        names = [name for one in self.parts if one.kind != "conversation" for name in one.runs]
+        names = [name for part in self.parts if part.kind != "conversation" for name in part.runs]
         runs = [RunReader(str(self._run(name))) for name in dict.fromkeys(names)]
         return dossier_of([(run, None) for run in runs], title=TITLE)
 
     def _finding(self, part: Part, runs: tuple[str, ...]) -> Finding:
-        found = self.dossier if part.kind != "conversation" else None
-        if found is None:
+        dossier = self.dossier if part.kind != "conversation" else None
+        if dossier is None:
             return repaired(RunReader(runs[0]))
         if part.kind == "comparison":
-            pairs = {(one.before.run, one.after.run): one for one in found.comparisons}
+            pairs = {
+                (comparison.before.run, comparison.after.run): comparison
+                for comparison in dossier.comparisons
+            }
             return pairs[runs[0], runs[1]]
         if part.kind == "audit":
-            return next(one for one in found.audits if one.more["run"] == runs[0])
-        return next(one for one in found.reports if one.side.run == runs[0])
+            return next(audit for audit in dossier.audits if audit.more["run"] == runs[0])
+        return next(report for report in dossier.reports if report.side.run == runs[0])
 
     def _run(self, name: str) -> Path:
         return self.out / "runs" / name
@@ -141,19 +144,19 @@ def _claim(out: Path, folders: Sequence[Path], page: Path) -> None:
     demo's."""
     mark = out / MARK
     files = (mark, page, *(out / name for name in _BESIDE))
-    linked = [one for one in (out, *files, *folders) if one.is_symlink()]
+    linked = [path for path in (out, *files, *folders) if path.is_symlink()]
     if linked:
         raise UserError(
             f"{linked[0]} is a link, which is not followed: evenhand demo --out new-folder"
         )
-    odd = [one for one in files if one.is_dir()] + [one for one in folders if one.is_file()]
+    odd = [path for path in files if path.is_dir()] + [path for path in folders if path.is_file()]
     if odd:
         raise UserError(
             f"{odd[0]} is a {'folder' if odd[0].is_dir() else 'file'}, and the demo writes a "
             f"{'file' if odd[0].is_dir() else 'folder'} there: evenhand demo --out new-folder"
         )
-    own = mark.is_file() and mark.read_bytes() == _MARKED
-    if out.exists() and not own and (not out.is_dir() or any(out.iterdir())):
+    is_ours = mark.is_file() and mark.read_bytes() == _MARKED
+    if out.exists() and not is_ours and (not out.is_dir() or any(out.iterdir())):
         other = shlex.quote(f"{out}-demo")
         raise UserError(
             f"{out} is there already and is not the demo's: evenhand demo --out {other}"
@@ -165,8 +168,8 @@ def _claim(out: Path, folders: Sequence[Path], page: Path) -> None:
 def _copy(source: Traversable, target: Path) -> None:
     """Copy a folder out of the package, which need not be one of plain files."""
     target.mkdir(parents=True)
-    for one in source.iterdir():
-        if one.is_dir():
-            _copy(one, target / one.name)
+    for entry in source.iterdir():
+        if entry.is_dir():
+            _copy(entry, target / entry.name)
         else:
-            (target / one.name).write_bytes(one.read_bytes())
+            (target / entry.name).write_bytes(entry.read_bytes())

@@ -46,30 +46,32 @@ class Questions:
 def questions() -> Questions:
     """Read the questions that evenhand ships."""
     data = resources.files(__package__).joinpath("questions.toml").read_bytes()
-    given = tomllib.loads(data.decode())
-    last = given["not_said"]
-    asked = {
-        kind: tuple(_question(f"{kind}-{n}", n, one, last) for n, one in enumerate(given[kind]))
+    document = tomllib.loads(data.decode())
+    last = document["not_said"]
+    by_kind = {
+        kind: tuple(
+            _question(f"{kind}-{n}", n, entry, last) for n, entry in enumerate(document[kind])
+        )
         for kind in ("told", "untold")
     }
     return Questions(
-        told=asked["told"],
-        untold=asked["untold"],
-        task=given["task"],
-        blunt=tuple(pair["blunt"] for pair in given["sentences"]),
-        neutral=tuple(pair["neutral"] for pair in given["sentences"]),
+        told=by_kind["told"],
+        untold=by_kind["untold"],
+        task=document["task"],
+        blunt=tuple(pair["blunt"] for pair in document["sentences"]),
+        neutral=tuple(pair["neutral"] for pair in document["sentences"]),
         sha256=checksum(data, READER, TEXT_JUDGE),
     )
 
 
-def _question(name: str, number: int, given: dict[str, Any], not_said: str) -> Question:
+def _question(name: str, number: int, entry: dict[str, Any], not_said: str) -> Question:
     """Put the options in an order in which the right one is A, B and C in turn: whoever always says
     the same letter is right on a third."""
-    options = [*given["things"], not_said]
-    right, place = given.get("right", len(options) - 1), number % len(options)
-    turned = [options[(right - place + n) % len(options)] for n in range(len(options))]
-    item = Item(id=name, prompt=given["asks"], context=given["text"], choices=tuple(turned))
-    return Question(item, place)
+    options = [*entry["things"], not_said]
+    right, position = entry.get("right", len(options) - 1), number % len(options)
+    turned = [options[(right - position + n) % len(options)] for n in range(len(options))]
+    item = Item(id=name, prompt=entry["asks"], context=entry["text"], choices=tuple(turned))
+    return Question(item, position)
 
 
 def checksum(data: bytes, *agents: Agent[Any]) -> str:

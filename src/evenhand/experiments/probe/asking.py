@@ -47,20 +47,20 @@ class Probing:
 
     async def reading(self) -> tuple[Right, Right]:
         """Ask the questions whose text tells the answer, and those whose text does not."""
-        asked = questions()
-        told = [await self._is_right(one) for one in asked.told]
-        untold = [await self._is_right(one) for one in asked.untold]
-        reads = reading(told)
-        found = reads, abstaining(untold, reads)
-        self._parts["reads"], self._parts["abstains"] = found
-        return found
+        question_set = questions()
+        told_results = [await self._is_right(probe) for probe in question_set.told]
+        untold = [await self._is_right(probe) for probe in question_set.untold]
+        reads = reading(told_results)
+        verdicts = reads, abstaining(untold, reads)
+        self._parts["reads"], self._parts["abstains"] = verdicts
+        return verdicts
 
     async def judging(self) -> tuple[Schema, Judging]:
         """Have a blunt and a neutral sentence marked in turn, by the judge of a text."""
-        asked, before = questions(), self._answered
+        question_set, before = questions(), self._answered
         pairs = [
             (await self._mark(blunt), await self._mark(neutral))
-            for blunt, neutral in zip(asked.blunt, asked.neutral, strict=True)
+            for blunt, neutral in zip(question_set.blunt, question_set.neutral, strict=True)
         ]
         judge = judging(*zip(*pairs, strict=True))
         schema = Schema(held=judge.sentences - judge.unmarked, of=self._answered - before)
@@ -88,9 +88,9 @@ class Probing:
             **self._parts,
         )
 
-    async def _is_right(self, one: Question) -> bool | None:
-        reply = await self._ask(READER, **question(one.item))
-        return None if reply is None else reply.index == one.right
+    async def _is_right(self, probe: Question) -> bool | None:
+        reply = await self._ask(READER, **question(probe.item))
+        return None if reply is None else reply.index == probe.right
 
     async def _mark(self, sentence: str) -> float | None:
         reply = await self._ask(TEXT_JUDGE, prompt=questions().task, draft=sentence)

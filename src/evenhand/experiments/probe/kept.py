@@ -40,10 +40,10 @@ class Speed(Part):
     @property
     def says(self) -> str:
         rate = self.calls_per_second
-        said = "no call was answered" if rate is None else f"{rate:.2g} calls/s, one at a time"
+        text = "no call was answered" if rate is None else f"{rate:.2g} calls/s, one at a time"
         lost = self.unanswered + self.not_made
         total = self.calls + lost
-        return said + (f"; {lost} of {total} calls without an answer" if lost else "")
+        return text + (f"; {lost} of {total} calls without an answer" if lost else "")
 
 
 class Probed(Part):
@@ -77,11 +77,11 @@ def find(folder: Path, url: str, model: str) -> Probed | None:
     """Give what is known of a model; None also where the file cannot be read, or where other
     questions were asked or in other words, as by an earlier evenhand: then nothing is known."""
     try:
-        found = Probed.model_validate(orjson.loads(_place(folder, url, model).read_bytes()))
+        probed = Probed.model_validate(orjson.loads(_place(folder, url, model).read_bytes()))
     except (OSError, orjson.JSONDecodeError, ValidationError):
         return None
-    asked = (url, model, questions().sha256)
-    return found if (found.url, found.model, found.questions) == asked else None
+    key = (url, model, questions().sha256)
+    return probed if (probed.url, probed.model, probed.questions) == key else None
 
 
 def _place(folder: Path, url: str, model: str) -> Path:

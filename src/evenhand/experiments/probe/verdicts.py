@@ -80,19 +80,19 @@ def reading(answers: Sequence[bool | None]) -> Right:
 
 
 def _against(chance: float, answers: Sequence[bool | None]) -> Right:
-    found = clopper_pearson(sum(answer is True for answer in answers), len(answers))
+    interval = clopper_pearson(sum(answer is True for answer in answers), len(answers))
     verdict: Shown = "open"
-    if found.low > chance:
+    if interval.low > chance:
         verdict = "shown"
-    elif found.high < _READS:
+    elif interval.high < _READS:
         verdict = "at chance"
     return Right(
         verdict=verdict,
-        right=found.events,
-        of=found.n,
+        right=interval.events,
+        of=interval.n,
         unanswered=sum(answer is None for answer in answers),
-        low=found.low,
-        high=found.high,
+        low=interval.low,
+        high=interval.high,
         chance=chance,
     )
 
@@ -101,10 +101,10 @@ def abstaining(answers: Sequence[bool | None], reads: Right) -> Right:
     """Hold answers to questions against chance whose text does not tell. Where reading is not
     shown, right ones show nothing: a model that says "the text does not say" of every text has them
     all."""
-    found = _against(_CHANCE_UNTOLD, answers)
-    if found.verdict == "shown" and reads.verdict != "shown":
-        return found.model_copy(update={"verdict": "open"})
-    return found
+    result = _against(_CHANCE_UNTOLD, answers)
+    if result.verdict == "shown" and reads.verdict != "shown":
+        return result.model_copy(update={"verdict": "open"})
+    return result
 
 
 def judging(blunt: Sequence[float | None], neutral: Sequence[float | None]) -> Judging:

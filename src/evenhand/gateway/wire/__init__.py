@@ -81,12 +81,12 @@ class Reply(Spoken, Protocol):
         """Whether the answer has ended as this wire ends one. A cut one never becomes whole."""
         ...
 
-    def body(self, texts: Sequence[str], said: Said) -> bytes:
+    def body(self, texts: Sequence[str], outcome: Said) -> bytes:
         """The plain answer with these texts, as many as `texts` has. Raises `ValueError` if they
         are not as many, or if the answer is not whole."""
         ...
 
-    def events(self, texts: Sequence[str], said: Said) -> Iterator[bytes]:
+    def events(self, texts: Sequence[str], outcome: Said) -> Iterator[bytes]:
         """The same as a stream: whole server-sent events, the end among them. Raises at once,
         before the first event."""
         ...
@@ -101,6 +101,6 @@ class Wire(Protocol):
         """Read a request. Raises `Refused` with status 400 for what cannot be handled safely."""
         ...
 
-    def reply(self, asked: Asked) -> Reply:
+    def reply(self, request: Asked) -> Reply:
         """A reply to that request, nothing read yet."""
         ...

@@ -45,20 +45,20 @@ class Chat:
             schema=json_schema(strict.field(raw, "response_format", dict, {})),
         )
 
-    def reply(self, asked: Asked) -> "ChatReply":
-        return ChatReply(asked, asked.sent.get("n") or 1)
+    def reply(self, request: Asked) -> "ChatReply":
+        return ChatReply(request, request.sent.get("n") or 1)
 
 
 def conversation(messages: list[Any]) -> tuple[str, str]:
     """The last text of the user, and all the rest in its order, each with its role."""
-    said = []
+    turns = []
     for message in messages:
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise strict.refused("A message is not an object with a `role`.", "bad_request")
-        said.append((message["role"], spoken(message.get("content"))))
-    users = [place for place, (role, text) in enumerate(said) if role == "user" and text]
-    prompt = said.pop(users[-1])[1] if users else ""
-    return prompt, "\n\n".join(f"{role}: {text}" for role, text in said if text)
+        turns.append((message["role"], spoken(message.get("content"))))
+    users = [index for index, (role, text) in enumerate(turns) if role == "user" and text]
+    prompt = turns.pop(users[-1])[1] if users else ""
+    return prompt, "\n\n".join(f"{role}: {text}" for role, text in turns if text)
 
 
 def spoken(content: Any) -> str:
@@ -79,11 +79,13 @@ def _part(part: Any) -> str:
     return text if isinstance(text, str) else f"[{part['type']}]"
 
 
-def json_schema(wanted: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def json_schema(response_format: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The schema that is asked for. `json_object` asks for any JSON."""
-    if wanted.get("type") not in ("json_schema", "json_object"):
+    if response_format.get("type") not in ("json_schema", "json_object"):
         return None
-    inner = wanted.get("json_schema", wanted)  # some servers take the schema without the envelope
+    inner = response_format.get(
+        "json_schema", response_format
+    )  # some servers take the schema without the envelope
     schema = inner.get("schema") if isinstance(inner, dict) else None
     return schema if isinstance(schema, dict) else {}
 
@@ -96,15 +98,15 @@ class ChatReply(ChoicesReply):
 
     @property
     def observed(self) -> tuple[str, ...]:
-        found: list[str] = []
+        texts: list[str] = []
         for choice in self._ordered():
-            found.append("".join(choice.refusal or ()))
+            texts.append("".join(choice.refusal or ()))
             for call in _calls(choice):
-                found.append(ToolName(call.name))
-                found.append(ToolArguments(strict.readable("".join(call.arguments))))
+                texts.append(ToolName(call.name))
+                texts.append(ToolArguments(strict.readable("".join(call.arguments))))
             if not self._cites_old_text(choice, choice.said):
-                found += [cited[key] for cited in choice.citations for key in ("title", "url")]
-        return tuple(text for text in found if text)
+                texts += [cited[key] for cited in choice.citations for key in ("title", "url")]
+        return tuple(text for text in texts if text)
 
     def _take(self, choice: Choice, raw: Mapping[str, Any], *, streamed: bool) -> None:
         where = "choices.delta." if streamed else "choices.message."
@@ -117,8 +119,8 @@ class ChatReply(ChoicesReply):
             choice.refusal = choice.refusal or []
             _extend(choice, choice.refusal, message["refusal"])
         calls = message.get("tool_calls")
-        for place, call in enumerate(strict.a(list, calls, "`tool_calls`") if calls else ()):
-            self._take_call(choice, strict.a(dict, call, "a call"), None if streamed else place)
+        for index, call in enumerate(strict.a(list, calls, "`tool_calls`") if calls else ()):
+            self._take_call(choice, strict.a(dict, call, "a call"), None if streamed else index)
         if message.get("function_call") is not None:
             choice.function = choice.function or Tool()
             function = strict.a(dict, message["function_call"], "a call")
@@ -138,8 +140,8 @@ class ChatReply(ChoicesReply):
                 strict.leave(self.left_out, f"{where}content.{part.get('type')}")
         return "".join(texts)
 
-    def _take_call(self, choice: Choice, raw: Mapping[str, Any], place: int | None) -> None:
-        index = strict.a(int, raw.get("index", place), "the index of a call")
+    def _take_call(self, choice: Choice, raw: Mapping[str, Any], default_index: int | None) -> None:
+        index = strict.a(int, raw.get("index", default_index), "the index of a call")
         if not 0 <= index < _MOST_CALLS:
             raise Garbled("there are too many calls")
         call = choice.tools.setdefault(index, Tool())
@@ -147,14 +149,14 @@ class ChatReply(ChoicesReply):
             raw, ("index", "id", "type", "function", "custom"), self.left_out, "choices.tool_calls."
         )
         kind = raw.get("type") or ("custom" if raw.get("custom") is not None else call.kind)
-        known = kind in ("function", "custom") and (kind == call.kind or not call.name)
+        consistent = kind in ("function", "custom") and (kind == call.kind or not call.name)
         identity = strict.token(raw.get("id")) if raw.get("id") else call.id
-        if not known or identity is None or call.id not in ("", identity):
+        if not consistent or identity is None or call.id not in ("", identity):
             raise Garbled("a call is of a kind that we do not know, or changes its name")
         call.kind, call.id = kind, identity
         if raw.get(kind) is not None:
-            asked = strict.a(dict, raw[kind], "a call")
-            self._take_function(choice, call, asked, _INPUT[kind])
+            function = strict.a(dict, raw[kind], "a call")
+            self._take_function(choice, call, function, _INPUT[kind])
 
     def _take_function(
         self, choice: Choice, call: Tool, raw: Mapping[str, Any], argument: str
@@ -167,8 +169,8 @@ class ChatReply(ChoicesReply):
             _extend(choice, call.arguments, raw[argument])
 
     def _take_citations(self, choice: Choice, raw: Any, where: str) -> None:
-        for one in strict.a(list, raw, "`annotations`") if raw else ():
-            cited = _citation(one)
+        for annotation in strict.a(list, raw, "`annotations`") if raw else ():
+            cited = _citation(annotation)
             if cited is None or len(choice.citations) >= _MOST_CITATIONS:
                 strict.leave(self.left_out, where + "annotations")
             else:
@@ -180,10 +182,10 @@ class ChatReply(ChoicesReply):
         strict.only(
             strict.a(dict, raw, "`logprobs`"), ("content",), self.left_out, "choices.logprobs."
         )
-        for one in strict.a(list, raw.get("content") or [], "`logprobs`"):
-            found = strict.a(dict, one, "`logprobs`")
-            tops = found.get("top_logprobs") or []
-            entry = token_entry(found.get("token"), found.get("logprob"), tops)
+        for raw_token in strict.a(list, raw.get("content") or [], "`logprobs`"):
+            token = strict.a(dict, raw_token, "`logprobs`")
+            tops = token.get("top_logprobs") or []
+            entry = token_entry(token.get("token"), token.get("logprob"), tops)
             if entry is not None:
                 choice.tokens.append(entry)
 
@@ -229,8 +231,8 @@ class ChatReply(ChoicesReply):
     def _beside(self, choice: Choice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:
         if choice.refusal is not None:
             yield _delta(choice, {"refusal": "".join(choice.refusal)})
-        for place, index in enumerate(sorted(choice.tools)):
-            call = {"index": place, **_call(choice.tools[index])}
+        for position, index in enumerate(sorted(choice.tools)):
+            call = {"index": position, **_call(choice.tools[index])}
             yield _delta(choice, {"tool_calls": [call]})
         if choice.function is not None:
             yield _delta(choice, {"function_call": _call(choice.function)["function"]})
@@ -261,8 +263,8 @@ def _calls(choice: Choice) -> list[Tool]:
 
 
 def _call(call: Tool) -> dict[str, Any]:
-    asked = {"name": call.name, _INPUT[call.kind]: "".join(call.arguments)}
-    return {"id": call.id, "type": call.kind, call.kind: asked}
+    function = {"name": call.name, _INPUT[call.kind]: "".join(call.arguments)}
+    return {"id": call.id, "type": call.kind, call.kind: function}
 
 
 def _citation(raw: Any) -> dict[str, Any] | None:

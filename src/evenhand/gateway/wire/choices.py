@@ -69,13 +69,13 @@ class ChoicesReply(ABC):
     plain_object: str
     chunk_object: str
 
-    def __init__(self, asked: Asked, choices: int) -> None:
-        options = asked.sent.get("stream_options")
+    def __init__(self, request: Asked, choices: int) -> None:
+        options = request.sent.get("stream_options")
         self._wants_usage = isinstance(options, dict) and options.get("include_usage") is True
         self._expected = choices
         self._choices: dict[int, Choice] = {}
         self._head: dict[str, Any] = {}
-        self._model = asked.model
+        self._model = request.model
         self._usage: dict[str, Any] | None = None
         self._done = self._opened = False
         self._taken = 0  # pieces of text
@@ -105,7 +105,7 @@ class ChoicesReply(ABC):
     def texts(self) -> tuple[str, ...]:
         return tuple(choice.said for choice in self._with_text())
 
-    def body(self, texts: Sequence[str], said: Said) -> bytes:
+    def body(self, texts: Sequence[str], outcome: Said) -> bytes:
         final = self._final(texts)
         body = {
             **self._first_fields(self.plain_object),
@@ -113,34 +113,34 @@ class ChoicesReply(ABC):
         }
         if self._usage is not None:
             body["usage"] = self._usage
-        return orjson.dumps(body | told(said))
+        return orjson.dumps(body | told(outcome))
 
-    def events(self, texts: Sequence[str], said: Said) -> Iterator[bytes]:
+    def events(self, texts: Sequence[str], outcome: Said) -> Iterator[bytes]:
         final = self._final(texts)
-        return self._events(final, said)
+        return self._events(final, outcome)
 
-    def _events(self, final: Mapping[int, str], said: Said) -> Iterator[bytes]:
+    def _events(self, final: Mapping[int, str], outcome: Said) -> Iterator[bytes]:
         for choice in self._ordered():
             pieces = (self._word(choice, *piece) for piece in self._cut(choice, final))
             opening, beside = self._opening(choice), self._beside(choice, final)
             yield from map(self._piece, chain(opening, pieces, beside))
-        yield from self._ends(said)
+        yield from self._ends(outcome)
 
     def _piece(self, piece: dict[str, Any]) -> bytes:
         last = {"usage": None} if self._wants_usage else {}
         return _event({**self._first_fields(self.chunk_object), "choices": [piece], **last})
 
-    def _ends(self, said: Said) -> Iterator[bytes]:
+    def _ends(self, outcome: Said) -> Iterator[bytes]:
         """A client may stop reading at the first end: all ends come after all words."""
         head = self._first_fields(self.chunk_object)
         last = {"usage": None} if self._wants_usage else {}
         ends = [self._end(choice) for choice in self._ordered()]
         with_usage = self._wants_usage and self._usage is not None
         for number, end in enumerate(ends, 1):
-            more = told(said) if number == len(ends) and not with_usage else {}
+            more = told(outcome) if number == len(ends) and not with_usage else {}
             yield _event({**head, "choices": [end], **last, **more})
         if with_usage:
-            yield _event({**head, "choices": [], "usage": self._usage, **told(said)})
+            yield _event({**head, "choices": [], "usage": self._usage, **told(outcome)})
         yield sse.event(b"[DONE]")
 
     # -- in windows ------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class ChoicesReply(ABC):
         words = (self._word(choice, piece, None) for piece in cut(text, size))
         return map(self._piece, (*opening, *words))
 
-    def rest(self, sent: str, said: Said) -> Iterator[bytes]:
+    def rest(self, sent: str, outcome: Said) -> Iterator[bytes]:
         """The events behind the last window: what there is beside words, and the end. Raises
         `ValueError` if the answer is not whole."""
         if not self.whole:
@@ -179,7 +179,7 @@ class ChoicesReply(ABC):
         [choice] = self._choices.values()
         opening = () if self._opened else self._opening(choice)
         beside = self._beside(choice, {choice.index: sent})
-        return chain(map(self._piece, chain(opening, beside)), self._ends(said))
+        return chain(map(self._piece, chain(opening, beside)), self._ends(outcome))
 
     @property
     @abstractmethod
@@ -233,9 +233,9 @@ class ChoicesReply(ABC):
     def _take_head(self, raw: Mapping[str, Any]) -> None:
         """Keep the first of each that says something: some servers begin with empty ones."""
         for name in _HEAD:
-            found = strict.head(raw, name)
-            if found is not None:
-                self._head.setdefault(name, found)
+            value = strict.head(raw, name)
+            if value is not None:
+                self._head.setdefault(name, value)
             elif raw.get(name):
                 strict.leave(self.left_out, name)
         created = strict.moment(raw.get("created"))
@@ -251,9 +251,9 @@ class ChoicesReply(ABC):
         self._take(choice, raw, streamed=streamed)
         if choice.finish is not None and choice.heard != before:
             raise Garbled("a choice goes on after its end")
-        said = raw.get("finish_reason")
-        if said is not None:
-            finish = _FINISHES.get(strict.a(str, said, "`finish_reason`"))
+        reason = raw.get("finish_reason")
+        if reason is not None:
+            finish = _FINISHES.get(strict.a(str, reason, "`finish_reason`"))
             if finish is None or choice.finish not in (None, finish):
                 raise Garbled("a choice ended in a way that we do not know")
             choice.finish = finish
@@ -312,9 +312,9 @@ def token_entry(token: Any, logprob: Any, tops: Any) -> dict[str, Any] | None:
     return entry if tops is None else {**entry, "top_logprobs": []}
 
 
-def told(said: Said) -> dict[str, Any]:
+def told(outcome: Said) -> dict[str, Any]:
     """What is said of the exchange, as a field of the body if it was asked for."""
-    return {"evenhand": dict(said.detail)} if said.detail else {}
+    return {"evenhand": dict(outcome.detail)} if outcome.detail else {}
 
 
 def _event(chunk: Mapping[str, Any]) -> bytes:

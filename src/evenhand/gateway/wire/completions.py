@@ -36,8 +36,8 @@ class Completions:
             context=f"suffix: {suffix}" if suffix else "",
         )
 
-    def reply(self, asked: Asked) -> "CompletionsReply":
-        return CompletionsReply(asked, _choices(asked.sent))
+    def reply(self, request: Asked) -> "CompletionsReply":
+        return CompletionsReply(request, _choices(request.sent))
 
 
 def _prompts(raw: Mapping[str, Any]) -> list[Any]:
@@ -46,13 +46,13 @@ def _prompts(raw: Mapping[str, Any]) -> list[Any]:
     if isinstance(prompt, str) or _numbers(prompt):
         return [prompt]
     several = prompt if isinstance(prompt, list) else []
-    if several and (all(isinstance(one, str) for one in several) or all(map(_numbers, several))):
+    if several and (all(isinstance(item, str) for item in several) or all(map(_numbers, several))):
         return several
     raise strict.refused("`prompt` is neither text, nor texts, nor token numbers.", "bad_request")
 
 
 def _numbers(prompt: Any) -> bool:
-    return isinstance(prompt, list) and bool(prompt) and all(type(one) is int for one in prompt)
+    return isinstance(prompt, list) and bool(prompt) and all(type(token) is int for token in prompt)
 
 
 def _choices(raw: Mapping[str, Any]) -> int:
@@ -82,9 +82,9 @@ class CompletionsReply(ChoicesReply):
         strict.only(raw, _LOGPROBS, self.left_out, "choices.logprobs.")
         columns = [raw.get(name) for name in _LOGPROBS]
         tokens, *others = [column if isinstance(column, list) else [] for column in columns]
-        for place, token in enumerate(tokens):
+        for index, token in enumerate(tokens):
             chance, _, offset = (
-                column[place] if place < len(column) else None for column in others
+                column[index] if index < len(column) else None for column in others
             )
             entry = token_entry(token, chance, [])
             if entry is not None:

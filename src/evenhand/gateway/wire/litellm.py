@@ -74,7 +74,7 @@ def _called(calls: Sequence[Any]) -> Iterator[str]:
         function: Any = call.get("function") if isinstance(call, dict) else None
         words = list(function.values()) if isinstance(function, dict) else [None]
         plain = isinstance(function, dict) and function.keys() == {"name", "arguments"}
-        if plain and call.keys() <= _OF_A_CALL and all(isinstance(one, str) for one in words):
+        if plain and call.keys() <= _OF_A_CALL and all(isinstance(word, str) for word in words):
             name, arguments = map(strict.readable, (function["name"], function["arguments"]))
             yield from filter(None, (ToolName(name), ToolArguments(arguments)))
         else:
@@ -90,14 +90,14 @@ def answer(call: Call, texts: Sequence[str]) -> bytes:
 
 def canary(call: Call) -> bytes | None:
     """The answer to the canary of `evenhand doctor litellm`, if an answer is nothing else."""
-    found = [match for text in call.texts if (match := _CANARY.fullmatch(text))]
-    if not found or len(found) != len(call.texts) or call.observed:
+    matches = [match for text in call.texts if (match := _CANARY.fullmatch(text))]
+    if not matches or len(matches) != len(call.texts) or call.observed:
         return None
-    texts = [f"evenhand-repaired-{match[1]}" for match in found]
+    texts = [f"evenhand-repaired-{match[1]}" for match in matches]
     return orjson.dumps({"action": "GUARDRAIL_INTERVENED", "texts": texts})
 
 
 def blocked(refused: Refused) -> bytes:
     """The answer for what may not leave, whatever the reason."""
-    said: Mapping[str, str] = {"action": "BLOCKED", "blocked_reason": refused.message}
-    return orjson.dumps(said)
+    response: Mapping[str, str] = {"action": "BLOCKED", "blocked_reason": refused.message}
+    return orjson.dumps(response)

@@ -47,7 +47,7 @@ class Part:
 def _part(kind: str, name: str, text: str, cited: list[dict[str, Any]]) -> dict[str, Any]:
     if kind == "refusal":
         return {"type": kind, name: text}
-    annotations = [{"type": "url_citation", **one} for one in cited]
+    annotations = [{"type": "url_citation", **citation} for citation in cited]
     return {"type": kind, name: text, "annotations": annotations, "logprobs": []}
 
 
@@ -66,12 +66,12 @@ class Message:
     @property
     def observed(self) -> list[str]:
         refusals = [part.text for part in self.parts if part.kind == "refusal"]
-        cited = [one for part in self.parts for one in part.citations]
-        return [*refusals, *(one[key] for one in cited for key in ("title", "url"))]
+        cited = [citation for part in self.parts for citation in part.citations]
+        return [*refusals, *(citation[key] for citation in cited for key in ("title", "url"))]
 
     def heard_in(self, pieces: Mapping[int, int]) -> None:
-        for place, part in enumerate(self.parts):
-            part.pieces = pieces.get(place, 1)
+        for index, part in enumerate(self.parts):
+            part.pieces = pieces.get(index, 1)
 
     def begun(self) -> dict[str, Any]:
         return self._item("in_progress", [])
@@ -81,8 +81,8 @@ class Message:
         return self._item(self.status, parts)
 
     def _item(self, status: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
-        said = {"id": self.id, "type": "message", "role": "assistant"}
-        return {**said, "status": status, "content": parts}
+        fields = {"id": self.id, "type": "message", "role": "assistant"}
+        return {**fields, "status": status, "content": parts}
 
 
 @dataclass(slots=True)
@@ -122,8 +122,8 @@ class Call:
         return self._item(self.status, self.argument)
 
     def _item(self, status: str, argument: str) -> dict[str, Any]:
-        said = {"id": self.id, "type": self.kind, "call_id": self.call_id, "name": self.name}
-        return {**said, "status": status, self.key: argument}
+        fields = {"id": self.id, "type": self.kind, "call_id": self.call_id, "name": self.name}
+        return {**fields, "status": status, self.key: argument}
 
 
 Item = Message | Call
@@ -142,8 +142,8 @@ def item_of(raw: Any, left_out: set[str]) -> Item | None:
         parts = [_part_of(part, left_out) for part in content]
         return Message(_name(item, "id", "msg_unnamed"), _status(item), parts)
     if kind in _FIELDS:
-        known = ("type", "id", "status", "call_id", "name", _FIELDS[kind])
-        strict.only(item, known, left_out, "output.")
+        allowed = ("type", "id", "status", "call_id", "name", _FIELDS[kind])
+        strict.only(item, allowed, left_out, "output.")
         return Call(
             kind=kind,
             id=_name(item, "id", "fc_unnamed"),
@@ -171,14 +171,14 @@ def _part_of(raw: Any, left_out: set[str]) -> Part:
 
 
 def _citations(raw: Any, text: str, left_out: set[str]) -> list[dict[str, Any]]:
-    kept = []
-    for one in strict.a(list, raw, "`annotations`") if raw else ():
-        cited = strict.citation(one)
-        if cited is not None and one.get("type") == "url_citation" and _inside(cited, text):
-            kept.append(cited)
+    citations = []
+    for annotation in strict.a(list, raw, "`annotations`") if raw else ():
+        cited = strict.citation(annotation)
+        if cited is not None and annotation.get("type") == "url_citation" and _inside(cited, text):
+            citations.append(cited)
         else:
             strict.leave(left_out, "output.content.annotations")
-    return kept
+    return citations
 
 
 def _inside(cited: Mapping[str, Any], text: str) -> bool:
@@ -186,10 +186,10 @@ def _inside(cited: Mapping[str, Any], text: str) -> bool:
 
 
 def _name(item: Mapping[str, Any], name: str, default: str | None) -> str:
-    found = strict.token(item.get(name)) or default
-    if found is None or (item.get(name) and found != item[name]):
+    identifier = strict.token(item.get(name)) or default
+    if identifier is None or (item.get(name) and identifier != item[name]):
         raise Garbled("an id of an item is missing, or is no id")
-    return found
+    return identifier
 
 
 def _status(item: Mapping[str, Any]) -> str:

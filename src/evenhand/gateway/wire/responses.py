@@ -75,22 +75,22 @@ class Responses:
             schema=json_schema(strict.field(text, "format", dict, {})),
         )
 
-    def reply(self, asked: Asked) -> "ResponsesReply":
-        return ResponsesReply(asked)
+    def reply(self, request: Asked) -> "ResponsesReply":
+        return ResponsesReply(request)
 
 
 def _instructions(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
-    said = strict.field(raw, "instructions", str, "")
-    return [{"role": "system", "content": said}]
+    instructions = strict.field(raw, "instructions", str, "")
+    return [{"role": "system", "content": instructions}]
 
 
-def _messages(given: Any) -> list[dict[str, Any]]:
+def _messages(raw: Any) -> list[dict[str, Any]]:
     """The items of a request as messages. An item without a role is named by its type."""
-    if given is None or isinstance(given, str):
-        return [{"role": "user", "content": given or ""}]
-    if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
+    if raw is None or isinstance(raw, str):
+        return [{"role": "user", "content": raw or ""}]
+    if not isinstance(raw, list) or not all(isinstance(item, dict) for item in raw):
         raise strict.refused("`input` is neither text nor a list of items.", "bad_request")
-    if any(item.get("type") == "item_reference" for item in given):
+    if any(item.get("type") == "item_reference" for item in raw):
         raise strict.refused(
             "An `item_reference` is an answer that the upstream kept as it was before its check. "
             "Send the item itself."
@@ -100,15 +100,15 @@ def _messages(given: Any) -> list[dict[str, Any]]:
             "role": item.get("role") or item.get("type"),
             "content": spoken(item.get("content") if "role" in item else item.get("output")),
         }
-        for item in given
+        for item in raw
     ]
 
 
 class ResponsesReply:
     """An answer of `/responses`: messages with texts, and calls of tools."""
 
-    def __init__(self, asked: Asked) -> None:
-        self._sent, self._model = asked.sent, asked.model
+    def __init__(self, request: Asked) -> None:
+        self._sent, self._model = request.sent, request.model
         self._items: list[Item] = []
         self._head: dict[str, Any] = {}
         self._done = self._ended = False
@@ -152,33 +152,33 @@ class ResponsesReply:
     @property
     def observed(self) -> tuple[str, ...]:
         parts = [part.text for part in self._parts()]
-        found = ["".join(parts)] if len(parts) > 1 else []  # as clients read it
+        texts = ["".join(parts)] if len(parts) > 1 else []  # as clients read it
         for item in self._items:
-            found += item.observed
-        return tuple(text for text in found if text)
+            texts += item.observed
+        return tuple(text for text in texts if text)
 
-    def body(self, texts: Sequence[str], said: Said) -> bytes:
-        return orjson.dumps(self._response(self._final(texts), said))
+    def body(self, texts: Sequence[str], outcome: Said) -> bytes:
+        return orjson.dumps(self._response(self._final(texts), outcome))
 
-    def events(self, texts: Sequence[str], said: Said) -> Iterator[bytes]:
+    def events(self, texts: Sequence[str], outcome: Said) -> Iterator[bytes]:
         final = self._final(texts)
-        return _numbered(self._events(final, said))
+        return _numbered(self._events(final, outcome))
 
-    def _events(self, final: Mapping[int, str], said: Said) -> Iterator[dict[str, Any]]:
-        whole = self._response(final, said)
-        bare = {name: value for name, value in whole.items() if name != "evenhand"}
+    def _events(self, final: Mapping[int, str], outcome: Said) -> Iterator[dict[str, Any]]:
+        response = self._response(final, outcome)
+        bare = {name: value for name, value in response.items() if name != "evenhand"}
         begun = {**bare, "status": "in_progress", "output": [], "usage": None}
         begun["incomplete_details"] = None
         yield {"type": "response.created", "response": begun}
         yield {"type": "response.in_progress", "response": begun}
-        for place, item in enumerate(self._items):
-            yield from self._item_events(place, item, whole["output"][place], final)
-        yield {"type": f"response.{self._head['status']}", "response": whole}
+        for index, item in enumerate(self._items):
+            yield from self._item_events(index, item, response["output"][index], final)
+        yield {"type": f"response.{self._head['status']}", "response": response}
 
     def _item_events(
-        self, place: int, item: Item, written: dict[str, Any], final: Mapping[int, str]
+        self, index: int, item: Item, written: dict[str, Any], final: Mapping[int, str]
     ) -> Iterator[dict[str, Any]]:
-        at = {"output_index": place}
+        at = {"output_index": index}
         yield {"type": "response.output_item.added", **at, "item": item.begun()}
         if isinstance(item, Call):
             spot = {**at, "item_id": item.id}
@@ -201,7 +201,7 @@ class ResponsesReply:
             raise ValueError("an answer that is not whole must not go out")
         return {id(part): text for part, text in zip(self._parts(), texts, strict=True)}
 
-    def _response(self, final: Mapping[int, str], said: Said) -> dict[str, Any]:
+    def _response(self, final: Mapping[int, str], outcome: Said) -> dict[str, Any]:
         sent = {name: value for name, value in self._sent.items() if value is not None}
         repeated = {name: sent.get(name, value) for name, value in _REPEATED.items()}
         return {
@@ -215,7 +215,7 @@ class ResponsesReply:
             **repeated,
             "tools": [tool for tool in sent.get("tools", []) if tool["type"] == "function"],
             "store": False,
-            **told(said),
+            **told(outcome),
         }
 
     def _take(self, raw: Mapping[str, Any], status: str) -> None:
@@ -224,9 +224,9 @@ class ResponsesReply:
             raise Garbled("the response has failed, or has not ended")
         strict.only(raw, (*_HEAD, *_KNOWN, *_OF_REQUEST), self.left_out)
         for name in _HEAD:
-            found = strict.head(raw, name)
-            if found is not None:
-                self._head[name] = found
+            value = strict.head(raw, name)
+            if value is not None:
+                self._head[name] = value
             elif raw.get(name):
                 strict.leave(self.left_out, name)
         details = raw.get("incomplete_details")
@@ -251,35 +251,35 @@ class ResponsesReply:
         if kind in _HEARD:
             key, is_delta = _HEARD[kind]
             words = strict.a(str, _holder(kind, raw).get(key), "a text")
-            place = strict.a(int, raw.get("output_index"), "`output_index`")
+            index = strict.a(int, raw.get("output_index"), "`output_index`")
             inner = strict.a(int, raw.get("content_index", 0), "`content_index`")
             if is_delta:
-                self._deltas.setdefault((place, inner), []).append(words)
+                self._deltas.setdefault((index, inner), []).append(words)
             else:
-                self._claims.append((place, inner, words))
+                self._claims.append((index, inner, words))
         elif kind == "output_item.done":
             item = item_of(raw.get("item"), self.left_out)
-            place = strict.a(int, raw.get("output_index"), "`output_index`")
-            self._done_items.append((place, () if item is None else item.words))
+            index = strict.a(int, raw.get("output_index"), "`output_index`")
+            self._done_items.append((index, () if item is None else item.words))
         elif kind not in _QUIET:
             strict.leave(self.left_out, f"response.{kind}")
 
     def _compare(self, output: list[Any]) -> None:
         """The whole stream must have said what its end says."""
         items = [item_of(item, set()) for item in output]
-        words = {place: item.words if item else () for place, item in enumerate(items)}
-        claims = [*self._claims, *((*at, "".join(said)) for at, said in self._deltas.items())]
-        for place, inner, said in claims:
-            found = words.get(place, ())
+        words = {index: item.words if item else () for index, item in enumerate(items)}
+        claims = [*self._claims, *((*at, "".join(pieces)) for at, pieces in self._deltas.items())]
+        for index, inner, text in claims:
+            item_words = words.get(index, ())
             # A part of an item that we leave out is left out with it.
-            unknown = 0 <= place < len(items) and items[place] is None
-            if not unknown and not (0 <= inner < len(found) and found[inner] == said):
+            unknown = 0 <= index < len(items) and items[index] is None
+            if not unknown and not (0 <= inner < len(item_words) and item_words[inner] == text):
                 raise Garbled("the stream says one thing, and its end another")
-        if any(words.get(place) != said for place, said in self._done_items):
+        if any(words.get(index) != texts for index, texts in self._done_items):
             raise Garbled("the stream says one thing, and its end another")
-        known = [place for place, item in enumerate(items) if item is not None]
-        for item, place in zip(self._items, known, strict=True):
-            counts = {k: len(said) for (at, k), said in self._deltas.items() if at == place}
+        indices = [index for index, item in enumerate(items) if item is not None]
+        for item, index in zip(self._items, indices, strict=True):
+            counts = {k: len(pieces) for (at, k), pieces in self._deltas.items() if at == index}
             item.heard_in(counts)
 
 

@@ -104,11 +104,11 @@ def leave(left_out: set[str], name: str) -> None:
 
 
 def only(
-    raw: Mapping[str, Any], known: Collection[str], left_out: set[str], where: str = ""
+    raw: Mapping[str, Any], expected: Collection[str], left_out: set[str], where: str = ""
 ) -> None:
     """Note every field of `raw` that is not known and holds something."""
     for name, value in raw.items():
-        if name not in known and value not in (None, "", [], {}):
+        if name not in expected and value not in (None, "", [], {}):
             leave(left_out, where + name)
 
 
@@ -127,8 +127,8 @@ def head(raw: Mapping[str, Any], name: str) -> str | None:
 
 def moment(value: Any) -> int:
     """Give whole seconds since 1970; 0 if it is anything else."""
-    found = number(value)
-    return int(found) if found is not None and 0 <= found < _LAST_SECOND else 0
+    seconds = number(value)
+    return int(seconds) if seconds is not None and 0 <= seconds < _LAST_SECOND else 0
 
 
 def number(value: Any) -> int | float | None:
@@ -142,18 +142,18 @@ def usage(raw: Any, left_out: set[str]) -> dict[str, Any] | None:
 
 
 def _numbers(
-    raw: Any, known: Mapping[str, Any], left_out: set[str], where: str
+    raw: Any, fields: Mapping[str, Any], left_out: set[str], where: str
 ) -> dict[str, Any] | None:
     if not isinstance(raw, dict):
         return None
-    kept: dict[str, Any] = {}
-    only(raw, known, left_out, where)
-    for name, below in known.items():
+    numbers: dict[str, Any] = {}
+    only(raw, fields, left_out, where)
+    for name, below in fields.items():
         value = raw.get(name)
-        found = number(value) if below is None else _numbers(value, below, left_out, where)
-        if found is not None:
-            kept[name] = found
-    return kept or None
+        converted = number(value) if below is None else _numbers(value, below, left_out, where)
+        if converted is not None:
+            numbers[name] = converted
+    return numbers or None
 
 
 def citation(raw: Any) -> dict[str, Any] | None:
@@ -163,7 +163,7 @@ def citation(raw: Any) -> dict[str, Any] | None:
     texts = {name: raw.get(name) for name in ("url", "title")}
     places = {name: raw.get(name) for name in ("start_index", "end_index")}
     right = all(isinstance(text, str) for text in texts.values()) and all(
-        type(place) is int and place >= 0 for place in places.values()
+        type(position) is int and position >= 0 for position in places.values()
     )
     return {**texts, **places} if right else None
 
@@ -173,6 +173,6 @@ def readable(arguments: str) -> str:
     return _ESCAPES.sub(_unescaped, arguments)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    units = bytes.fromhex(found[0].replace("\\u", ""))
+def _unescaped(match: re.Match[str]) -> str:
+    units = bytes.fromhex(match[0].replace("\\u", ""))
     return units.decode("utf-16-be", "replace")

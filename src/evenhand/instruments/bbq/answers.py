@@ -46,8 +46,8 @@ def with_answers(records: pl.DataFrame, file: Path) -> Stored:
     log = foreign.read(file)
     if log is None:
         return Stored(_joined(records, _lines(file), str(file)), None)
-    kept = with_answers_of(records, log.answers, str(file), log.origin.task)
-    return Stored(kept, log.origin, log.notes)
+    joined = with_answers_of(records, log.answers, str(file), log.origin.task)
+    return Stored(joined, log.origin, log.notes)
 
 
 def with_answers_of(
@@ -80,12 +80,12 @@ def covered(
 ) -> dict[str, object]:
     """Count what stored answers cover, and name the sample that they are, if any. Who picks the
     answers picks the result, so that is said."""
-    whole = answered.group_by(pl.col("row") // 4).len()
+    blocks = answered.group_by(pl.col("row") // 4).len()
     return {
         **({} if sample is None else {"sample": sample}),
         "records": len(answered),
         "of": of.card["data"]["items"],
-        "incomplete_blocks": int((whole["len"] < 4).sum()),
+        "incomplete_blocks": int((blocks["len"] < 4).sum()),
     }
 
 
@@ -97,8 +97,8 @@ def _lines(file: Path) -> Iterator[_Row]:
 
 def _row(line: bytes, where: str) -> _Row:
     try:
-        given = strict_json.parse(line.decode("utf-8"))
-        category, example, answer = given["category"], given["example_id"], given["answer"]
+        row = strict_json.parse(line.decode("utf-8"))
+        category, example, answer = row["category"], row["example_id"], row["answer"]
     except UnicodeDecodeError:
         raise UserError(f"{where}: not UTF-8 text") from None
     except UnreadableReply as problem:
@@ -113,36 +113,36 @@ def _row(line: bytes, where: str) -> _Row:
 
 
 def _of_log(answers: Iterable[foreign.Answered], where: str, task: str) -> Iterator[_Row]:
-    for number, one in enumerate(answers, start=1):
-        category = one.about.get("category")
-        example = one.about.get("source_id", one.about.get("example_id"))
+    for number, answered in enumerate(answers, start=1):
+        category = answered.about.get("category")
+        example = answered.about.get("source_id", answered.about.get("example_id"))
         if not isinstance(category, str) or not isinstance(example, int) or abs(example) > _LAST:
             raise UserError(
                 f"{where}: question {number} does not say which of BBQ it is (category, and "
                 f"source_id or example_id): its task is {task[:60]!r}"
             )
-        own = _own(one)
-        yield category, example, _said(one, own), None, sorted(own)
+        options = _own(answered)
+        yield category, example, _said(answered, options), None, sorted(options)
 
 
-def _own(one: foreign.Answered) -> list[str]:
+def _own(answered: foreign.Answered) -> list[str]:
     """The options of the record itself: those of the document, where a log has it, as more may have
     been offered."""
-    told = [one.about.get(f"ans{n}") for n in range(3)]
-    known = [text for text in told if isinstance(text, str)]
-    return known if len(known) == 3 else [*one.options]
+    values = [answered.about.get(f"ans{n}") for n in range(3)]
+    texts = [text for text in values if isinstance(text, str)]
+    return texts if len(texts) == 3 else [*answered.options]
 
 
-def _said(one: foreign.Answered, own: list[str]) -> str:
-    if not isinstance(one.answer, int):
-        return one.answer or _NOTHING
-    said = one.options[one.answer]
-    if said in own:
-        return said
+def _said(answered: foreign.Answered, options: list[str]) -> str:
+    if not isinstance(answered.answer, int):
+        return answered.answer or _NOTHING
+    answer = answered.options[answered.answer]
+    if answer in options:
+        return answer
     # lm-evaluation-harness offers other words for "unknown" beside the record's own.
-    info = one.about.get("answer_info")
-    told = info if isinstance(info, dict) else {}
-    unknown = [text for n, text in enumerate(own) if _is_unknown(told.get(f"ans{n}"))]
+    info = answered.about.get("answer_info")
+    infos = info if isinstance(info, dict) else {}
+    unknown = [text for n, text in enumerate(options) if _is_unknown(infos.get(f"ans{n}"))]
     return unknown[0] if len(unknown) == 1 else _NOTHING
 
 
@@ -152,8 +152,8 @@ def _is_unknown(info: Any) -> bool:
 
 def _refuse_others(joined: pl.DataFrame, file: str) -> None:
     """Refuse a log whose questions have other options than the records of the same name."""
-    told = joined.filter(pl.col("shown").is_not_null())
-    others = told.filter(pl.col("options").list.sort() != pl.col("shown"))
+    rows = joined.filter(pl.col("shown").is_not_null())
+    others = rows.filter(pl.col("options").list.sort() != pl.col("shown"))
     if len(others):
         first = others.row(0, named=True)
         raise UserError(

@@ -16,28 +16,30 @@ def as_asked(run: RunReader, records: pl.DataFrame) -> Mapping[str, Asked]:
     is over other data, and refused."""
     rows = run.results().select("item_id", "text", "choice", "tags").collect()
     item = pl.format("{}/{}", "category", "example_id")
-    kept = records.with_columns(item=item).filter(pl.col("item").is_in(rows["item_id"].implode()))
-    known = {row["item"]: row for row in kept.iter_rows(named=True)}
-    found = {}
+    matched = records.with_columns(item=item).filter(
+        pl.col("item").is_in(rows["item_id"].implode())
+    )
+    by_item = {row["item"]: row for row in matched.iter_rows(named=True)}
+    questions = {}
     for row in rows.iter_rows(named=True):
-        one = _asked(known.get(row["item_id"]), row)
-        if one is None:
+        question = _asked(by_item.get(row["item_id"]), row)
+        if question is None:
             raise UserError(
                 f"{run.path} is not over BBQ as the card has it: the item {row['item_id']!r} is "
                 "another one there. What the folder holds itself: "
                 f"evenhand export {run.path} --to csv --out items.csv"
             )
-        found[row["item_id"]] = one
-    return found
+        questions[row["item_id"]] = question
+    return questions
 
 
 def _asked(record: Mapping[str, Any] | None, row: Mapping[str, Any]) -> Asked | None:
     if record is None:
         return None
     tags = {tag["name"]: tag["value"] for tag in row["tags"]}
-    own = tuple(record["options"])
+    data_options = tuple(record["options"])
     try:
-        options = tuple(own[int(place)] for place in tags["order"])
+        options = tuple(data_options[int(index)] for index in tags["order"])
         masked = tags["masked"] == "1"  # its gold contradicts its text
         gold = None if masked else int(tags["gold"])
         if row["choice"] is not None and row["text"] != options[row["choice"]]:
@@ -56,7 +58,7 @@ def _asked(record: Mapping[str, Any] | None, row: Mapping[str, Any]) -> Asked | 
         about=about,
         context=record["context"],
         question=record["question"],
-        own=own,
+        own=data_options,
         options=options,
         gold=gold,
     )

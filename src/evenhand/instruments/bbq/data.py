@@ -96,23 +96,23 @@ def _parsed(data: bytes) -> pl.DataFrame:
     )
 
 
-def completed(known: pl.DataFrame, masked: Mapping[str, Any]) -> pl.DataFrame:
+def completed(records: pl.DataFrame, masked: Mapping[str, Any]) -> pl.DataFrame:
     """Add what follows from the records: which are masked, by the card, which way each block
     points, and how many are alike."""
-    marked = known.with_columns(masked=_masked(masked)).with_columns(aligned=_aligned())
+    marked = records.with_columns(masked=_masked(masked)).with_columns(aligned=_aligned())
     return marked.with_columns(alike=pl.len().over(STRATUM))
 
 
 def _aligned() -> pl.Expr:
     """The gold of a masked record names the wrong person, so there its text says the opposite."""
     fits = (pl.col("label") == pl.col("biased")) != pl.col("masked")
-    known = pl.when(pl.col("condition") == "disambig").then(fits)
-    return known.max().over(pl.col("row") // 4)
+    alignment = pl.when(pl.col("condition") == "disambig").then(fits)
+    return alignment.max().over(pl.col("row") // 4)
 
 
-def _masked(said: Mapping[str, Any]) -> pl.Expr:
+def _masked(ranges: Mapping[str, Any]) -> pl.Expr:
     masked = pl.lit(value=False)
-    for category, spans in said.items():
+    for category, spans in ranges.items():
         ids = [n for s in spans for n in range(s["from"], s["to"] + 1, s["step"])]
         masked |= (pl.col("category") == category) & pl.col("example_id").is_in(ids)
     return masked

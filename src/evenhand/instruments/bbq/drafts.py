@@ -93,29 +93,29 @@ def of_drafts(bbq: Instrument) -> Instrument:
         masked = (*kind.masked, "accuracy_first", "accuracy_gain")
         tallied = (*kind.tallied, "relevancy_change")
         groups = (
-            *(_with_parts(one) for one in kind.groups),
+            *(_with_parts(grouping) for grouping in kind.groups),
             Grouping(column="condition", measures=_BY_PART, says_whom=False, compared=False),
         )
 
         def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
             choice = pl.col("drafts").list.first().struct.field("choice")
             first = super().outcomes(rows.with_columns(choice=choice))
-            kept = first.select(pl.col("correct", "answer", "score").name.suffix("_first"))
+            first_columns = first.select(pl.col("correct", "answer", "score").name.suffix("_first"))
             last: pl.DataFrame = super().outcomes(rows)
             gained = pl.col("correct").cast(pl.Int64) - pl.col("correct_first").cast(pl.Int64)
-            beside = [*kept.get_columns(), *rows.select(**_grades()).get_columns()]
+            beside = [*first_columns.get_columns(), *rows.select(**_grades()).get_columns()]
             return last.with_columns(beside).with_columns(gained=gained)
 
         def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
             return (*super().sections(report, run), *_sections(report))
 
-    made: Instrument = OfDrafts()
-    return made
+    instrument: Instrument = OfDrafts()
+    return instrument
 
 
-def _with_parts(one: Grouping) -> Grouping:
-    more = _BY_PART if one.column in ("category", "whole") else ()
-    return replace(one, measures=tuple(dict.fromkeys((*one.measures, *more))))
+def _with_parts(grouping: Grouping) -> Grouping:
+    more = _BY_PART if grouping.column in ("category", "whole") else ()
+    return replace(grouping, measures=tuple(dict.fromkeys((*grouping.measures, *more))))
 
 
 def _grades() -> dict[str, pl.Expr]:
@@ -129,8 +129,8 @@ def _grades() -> dict[str, pl.Expr]:
 
 def _score(column: str, name: str) -> pl.Expr:
     element = pl.element()
-    found = element.filter(element.struct.field("name") == name).struct.field("value")
-    return pl.col(column).list.eval(found).list.first()
+    value = element.filter(element.struct.field("name") == name).struct.field("value")
+    return pl.col(column).list.eval(value).list.first()
 
 
 def _sections(report: Report) -> tuple[Section, ...]:
@@ -144,8 +144,8 @@ _TABLE_5 = ("accuracy_first", "accuracy", "judge_bias_first", "judge_bias")
 
 
 def _as_mabrf(report: Report) -> Section:
-    rows = [(name, *_values(found)) for name, found in _categories(report).items()]
-    rows += [(name, *_values(found)) for name, found in report.groups["condition"].items()]
+    rows = [(name, *_values(estimates)) for name, estimates in _categories(report).items()]
+    rows += [(name, *_values(estimates)) for name, estimates in report.groups["condition"].items()]
     rows.append(("all", *_values(report.estimates)))
     title = "as the MABRF paper prints it (its BIAS is no bias score)"
     columns = ("", "ACC0", "ACC1", "BIAS0", "BIAS1")
@@ -154,26 +154,26 @@ def _as_mabrf(report: Report) -> Section:
 
 def _categories(report: Report) -> dict[str, Sequence[Estimate]]:
     """The paper's eleven categories: four of them with their questions about people by name."""
-    whole = report.groups.get("whole", {})
-    found: dict[str, Sequence[Estimate]] = {}
+    with_names = report.groups.get("whole", {})
+    categories: dict[str, Sequence[Estimate]] = {}
     for name, estimates in report.groups["category"].items():
         plain = name.removesuffix(" (names)")
-        found[plain] = whole.get(f"{plain} (with names)", estimates)
-    return found
+        categories[plain] = with_names.get(f"{plain} (with names)", estimates)
+    return categories
 
 
-def _values(found: Sequence[Estimate]) -> list[float | None]:
-    by_name = {one.name: one.value for one in found}
+def _values(estimates: Sequence[Estimate]) -> list[float | None]:
+    by_name = {estimate.name: estimate.value for estimate in estimates}
     return [by_name[name] for name in _TABLE_5]
 
 
 def _across(report: Report) -> Section:
     """Whether categories whose BIAS changed more changed more in accuracy. The interval is that of
     items, in `bias_accuracy_correlation`: eleven categories have none worth printing."""
-    found = [_values(one) for one in _categories(report).values()]
-    whole = [[one for one in row if one is not None] for row in found]
-    known = [(row[3] - row[2], row[1] - row[0]) for row in whole if len(row) == len(_TABLE_5)]
-    rows = (("change of BIAS and change of accuracy", _correlation(known), len(known)),)
+    values = [_values(estimates) for estimates in _categories(report).values()]
+    available = [[value for value in row if value is not None] for row in values]
+    changes = [(row[3] - row[2], row[1] - row[0]) for row in available if len(row) == len(_TABLE_5)]
+    rows = (("change of BIAS and change of accuracy", _correlation(changes), len(changes)),)
     title = "correlation over categories"
     return Section(
         name="across_categories", title=title, columns=("", "r", "categories"), rows=rows

@@ -48,9 +48,9 @@ class Elsewhere:
 
     def outcomes(self, answers: Sequence[foreign.Answered]) -> pl.DataFrame:
         """Give the outcome of each answer, as the instrument has them."""
-        kept = with_answers_of(self.records, answers, "the task", self.edition.name)
-        sampling = Sampling(stored=covered(kept, self.edition), of=self.edition.drawn_of)
-        source = BbqSource(kept, sampling, edition=self.edition)
+        joined = with_answers_of(self.records, answers, "the task", self.edition.name)
+        sampling = Sampling(stored=covered(joined, self.edition), of=self.edition.drawn_of)
+        source = BbqSource(joined, sampling, edition=self.edition)
         rows = pl.DataFrame(list(_rows(source)), schema=_ROWS, orient="row")
         return self.instrument.outcomes(with_facts(rows, self.instrument))
 
@@ -60,8 +60,8 @@ class Elsewhere:
         """Estimate the named measures over all answers, as a report does."""
         bbq = self.instrument
         totals = RunTotals.of(bbq, [self.outcomes(answers)])
-        found = {one.name: one for one in estimates_over_all(bbq, totals)}
-        return {name: found[name] for name in names}
+        by_name = {estimate.name: estimate for estimate in estimates_over_all(bbq, totals)}
+        return {name: by_name[name] for name in names}
 
 
 def _rows(source: BbqSource) -> Iterator[tuple[Any, ...]]:

@@ -40,9 +40,9 @@ def against() -> pl.Expr:
     label = pl.col("groups").list.get(target, null_on_oob=True)
     text = pl.col("options").list.get(target, null_on_oob=True)
     # BBQ leaves the label of one option empty, "the Latina woman".
-    known = pl.when((label == "") & text.str.contains("Latina")).then(pl.lit("F-Latino"))
-    named = pl.struct(category="category", label=known.otherwise(label))
-    return named.map_elements(lambda row: name_of(**row), return_dtype=pl.String)
+    corrected = pl.when((label == "") & text.str.contains("Latina")).then(pl.lit("F-Latino"))
+    pair = pl.struct(category="category", label=corrected.otherwise(label))
+    return pair.map_elements(lambda row: name_of(**row), return_dtype=pl.String)
 
 
 def name_of(category: str, label: str | None) -> str | None:

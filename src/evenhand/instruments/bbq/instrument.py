@@ -104,17 +104,17 @@ def _by_rows(name: str, value: pl.Expr, where: pl.Expr, **more: Any) -> Measure:
     """The same number with every record of the sampled templates weighing the same, drawn or not:
     over all templates that is what published figures are."""
     weight = pl.col("stands_for")
-    known = pl.when(value.is_not_null()).then(weight)
+    denominator = pl.when(value.is_not_null()).then(weight)
     labels = {"s_amb": "s_amb", "unsupported_attribution": "names somebody",
               "accuracy_disambiguated": "right"}  # fmt: skip
     return Measure(name=f"{name}_by_records", label=f"{labels[name]}, records weigh the same",
-                   statistic=Ratio(value.cast(pl.Float64) * weight, known), where=where,
+                   statistic=Ratio(value.cast(pl.Float64) * weight, denominator), where=where,
                    absent="not known of a run folder of before", **more)  # fmt: skip
 
 
 def _what_it_shows(instrument: Instrument, items: int) -> str:
     """Say before anything is asked how large a change so few items show."""
-    small, usual = (detectable(instrument, one) or math.inf for one in (items, _DEFAULT_ITEMS))
+    small, usual = (detectable(instrument, n) or math.inf for n in (items, _DEFAULT_ITEMS))
     least = (
         "no change" if math.isinf(small) else f"a change of the bias score from about {small:.2f}"
     )
@@ -256,8 +256,8 @@ class Bbq(Instrument):
             seed=options.sample_seed,
             other_than=options.other_than,
         )
-        given = options.answers is not None, options.items_from is not None
-        if any(given) and (all(given) or replace(sampling, seed=0) != Sampling()):
+        sources = options.answers is not None, options.items_from is not None
+        if any(sources) and (all(sources) or replace(sampling, seed=0) != Sampling()):
             raise UserError(
                 "--answers and --items-from each say which items are asked: give one of them, and "
                 "leave out --per-category, --per-template, --categories and --preset"
@@ -265,21 +265,25 @@ class Bbq(Instrument):
         if options.answers is not None:
             stored = with_answers(records, options.answers)
             drawn_as = sample_of(stored.records, records, sampling.seed)
-            kept = Sampling(stored=covered(stored.records, edition, drawn_as), seed=sampling.seed,
+            stored_sampling = Sampling(stored=covered(stored.records, edition, drawn_as), seed=sampling.seed,
                             of=edition.drawn_of)  # fmt: skip
             return BbqSource(
-                stored.records, kept, edition=edition, origin=stored.origin, notes=stored.notes
+                stored.records,
+                stored_sampling,
+                edition=edition,
+                origin=stored.origin,
+                notes=stored.notes,
             )
         sampling = replace(sampling, of=edition.drawn_of)
         if options.items_from is None:
-            drawn = sample(records, sampling)
+            rows = sample(records, sampling)
         else:
             run = RunReader(options.items_from)
             if edition_of(run.record.source) != edition:
                 raise UserError(f"{run.path} is of another language: leave out --items-from")
-            drawn, by = picked(self, records, run, options.answered)
+            rows, by = picked(self, records, run, options.answered)
             sampling = replace(sampling, picked=by)
-        return BbqSource(drawn, sampling, options.order_seed, edition=edition)
+        return BbqSource(rows, sampling, options.order_seed, edition=edition)
 
     def worded(self, method: Method, options: BbqOptions) -> Method:
         """Ask in the language of the items, where the method has words in it."""
@@ -291,15 +295,15 @@ class Bbq(Instrument):
         return as_asked(run, edition_of(run.record.source).records(data))
 
     def remarks(self, options: BbqOptions, items: int) -> tuple[str, ...]:
-        wanted, found = options.per_category, []
-        if wanted is not None and wanted % 4:
-            whole = -(-wanted // 4) * 4
-            found.append(
-                f"{wanted} is not whole blocks of 4: taking {whole} a category, {items:,} items."
+        count, lines = options.per_category, []
+        if count is not None and count % 4:
+            rounded = -(-count // 4) * 4
+            lines.append(
+                f"{count} is not whole blocks of 4: taking {rounded} a category, {items:,} items."
             )
         if options.answers is None and options.items_from is None and items < _DEFAULT_ITEMS:
-            found.append(_what_it_shows(self, items))
-        return tuple(found)
+            lines.append(_what_it_shows(self, items))
+        return tuple(lines)
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Which option each answer picked: unknown, biased, counter, or untargeted where no option
@@ -341,19 +345,19 @@ class Bbq(Instrument):
         )
 
     def for_run(self, run: RunReader) -> Instrument:
-        made = of_drafts(self) if keeps_drafts(run) else self
+        instrument = of_drafts(self) if keeps_drafts(run) else self
         edition = edition_of(run.record.source)
-        return made if edition.language == ENGLISH else in_edition(made, edition)
+        return instrument if edition.language == ENGLISH else in_edition(instrument, edition)
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         source = run.record.source
-        told = (
+        parts = (
             words.edition(run.record),
             words.origin(source),
             words.not_drawn(source["sampling"]),
             words.notes(report),
         )
-        return tuple(chain.from_iterable(told))
+        return tuple(chain.from_iterable(parts))
 
     def notes_of_pair(self, before: RunReader, after: RunReader) -> tuple[str, ...]:
         return words.two_editions(before.record.source, after.record.source)

@@ -38,12 +38,12 @@ def picked(
     if names.is_empty():
         raise UserError(f"{run.path} gave no {answered} first answer: there is nothing to pick")
     item = pl.format("{}/{}", "category", "example_id")
-    kept = records.filter(item.is_in(names.implode()))
+    matched = records.filter(item.is_in(names.implode()))
     if answered != "any":
         # What the others of a template would weigh is not known of items that were picked.
-        kept = kept.drop("alike")
+        matched = matched.drop("alike")
     record = run.record
-    return kept, {
+    return matched, {
         "answered": answered,
         "of": record.source["items"],
         "without_answer": int(outcomes["answer"].null_count()),

@@ -23,11 +23,11 @@ def repaired(run: RunReader) -> Choice:
     unclear = [row for row in rows if _tags(row)["condition"] == "ambig" and row["drafts"]]
     if not unclear:
         raise UserError(f"{run.path} has no answer to a question whose text does not say who")
-    found = [row for row in unclear if _named(row) and _unknown(row)]
-    row = (found or unclear)[0]
+    matched = [row for row in unclear if _named(row) and _unknown(row)]
+    row = (matched or unclear)[0]
     turns = run.turns().filter(pl.col("item_id") == row["item_id"]).collect().to_dicts()
-    rule = (_RULE if found else _NONE).format(count=len(found), all=len(unclear))
-    why = "names somebody at first, nobody in the end" if found else "an unclear question"
+    rule = (_RULE if matched else _NONE).format(count=len(matched), all=len(unclear))
+    why = "names somebody at first, nobody in the end" if matched else "an unclear question"
     answer = chosen(row, [turn_of(turn) for turn in turns], why=why)
     return Choice(run=str(run.path), rule=rule, answers=(answer,))
 
@@ -44,4 +44,4 @@ def _unknown(row: dict[str, Any]) -> bool:
 
 
 def _tags(row: dict[str, Any]) -> dict[str, str]:
-    return {one["name"]: one["value"] for one in row["tags"]}
+    return {tag["name"]: tag["value"] for tag in row["tags"]}

@@ -38,97 +38,105 @@ class Sampling:
     of: str | None = None  # the set that is drawn from, where it is not BBQ itself
 
     def describe(self) -> dict[str, object]:
-        drawn: dict[str, object] = {"seed": self.seed}
+        record: dict[str, object] = {"seed": self.seed}
         if self.categories:
-            drawn["categories"] = sorted(self.categories)
+            record["categories"] = sorted(self.categories)
         if self.other_than is not None:
-            drawn["other_than"] = self.other_than
+            record["other_than"] = self.other_than
         if self.of is not None:
-            drawn["of"] = self.of
+            record["of"] = self.of
         if self.stored is not None:
-            return {"stored": dict(self.stored), **drawn}
+            return {"stored": dict(self.stored), **record}
         if self.picked is not None:
-            return {"picked": dict(self.picked), **drawn}
+            return {"picked": dict(self.picked), **record}
         if self.per_category is not None:
-            return {"per_category": self.per_category, "balanced": True, **drawn}
+            return {"per_category": self.per_category, "balanced": True, **record}
         pairs = {"pairs": self.per_template} if self.preset == "templates" else {}
-        return {"preset": self.preset, **pairs, **drawn}
+        return {"preset": self.preset, **pairs, **record}
 
 
-def named(said: str | None, records: pl.DataFrame) -> tuple[str, ...]:
+def named(names: str | None, records: pl.DataFrame) -> tuple[str, ...]:
     """Give the categories that a text names, with commas between them and in any case; a name that
     BBQ does not have is refused with those that it has."""
-    known = {one.casefold(): one for one in records["category"].unique(maintain_order=True)}
-    wanted = [one.strip() for one in (said or "").split(",") if one.strip()]
-    unknown = [one for one in wanted if one.casefold() not in known]
-    if unknown or (said is not None and not wanted):
+    categories = {
+        category.casefold(): category
+        for category in records["category"].unique(maintain_order=True)
+    }
+    chosen = [name.strip() for name in (names or "").split(",") if name.strip()]
+    unknown = [name for name in chosen if name.casefold() not in categories]
+    if unknown or (names is not None and not chosen):
         raise UserError(
-            f"BBQ has no category {', '.join(unknown)!r}; it has: {', '.join(known.values())}"
+            f"BBQ has no category {', '.join(unknown)!r}; it has: {', '.join(categories.values())}"
         )
-    return tuple(known[one.casefold()] for one in wanted)
+    return tuple(categories[name.casefold()] for name in chosen)
 
 
 def sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
     """The drawn records, in the order of the data. Of named categories they are those that the same
     seed draws of them among all."""
-    drawn = _sample(records, replace(sampling, categories=()))
+    rows = _sample(records, replace(sampling, categories=()))
     if not sampling.categories:
-        return drawn
-    return drawn.filter(pl.col("category").is_in(sampling.categories))
+        return rows
+    return rows.filter(pl.col("category").is_in(sampling.categories))
 
 
-def sample_of(kept: pl.DataFrame, records: pl.DataFrame, seed: int) -> str | None:
+def sample_of(subset: pl.DataFrame, records: pl.DataFrame, seed: int) -> str | None:
     """Name the sample that these records are, whole: all records, or what a seed draws, of all
     categories or of those that occur. None: somebody else picked them.
 
     Args:
-        kept: Some of the records.
+        subset: Some of the records.
         records: All of them.
         seed: The seed of the samples that they are held against.
     """
-    rows, present = set(kept["row"]), tuple(kept["category"].unique(maintain_order=True))
-    whole = records.filter(pl.col("category").is_in(present))
+    rows, present = set(subset["row"]), tuple(subset["category"].unique(maintain_order=True))
+    pool = records.filter(pl.col("category").is_in(present))
     categories = () if len(present) == records["category"].n_unique() else present
     of = f" of {', '.join(categories)}" if categories else ""
-    if len(rows) == len(whole):
+    if len(rows) == len(pool):
         return f"all{of}"
     each = len(rows) // len(present)
     tried = [Sampling(preset="templates", per_template=pairs) for pairs in (1, 2, 3, 4)]
     tried += [Sampling(preset=preset) for preset in ("stardtox", "mabrf")]
     if each * len(present) == len(rows) and not each % 4:
         tried.append(Sampling(per_category=each))
-    for one in tried:
+    for trial in tried:
         with suppress(UserError):  # a category has fewer
-            if set(sample(records, replace(one, seed=seed, categories=categories))["row"]) == rows:
-                return (one.preset if one.per_category is None else f"per_category {each}") + of
+            if (
+                set(sample(records, replace(trial, seed=seed, categories=categories))["row"])
+                == rows
+            ):
+                return (
+                    trial.preset if trial.per_category is None else f"per_category {each}"
+                ) + of
     return None
 
 
 def _sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
     """Draw from all categories. Those of the sample that is avoided are drawn only where a template
     has no others, or a category where it is drawn from as a whole."""
-    seen: list[int] = []
+    avoided_rows: list[int] = []
     if sampling.other_than is not None:
         avoided = replace(sampling, seed=sampling.other_than, other_than=None)
-        seen = _sample(records, avoided)["row"].to_list()
+        avoided_rows = _sample(records, avoided)["row"].to_list()
     rng = np.random.default_rng(sampling.seed)
     if sampling.per_category is not None:
-        return _blocks_per_category(records, sampling.per_category, rng, seen)
+        return _blocks_per_category(records, sampling.per_category, rng, avoided_rows)
     match sampling.preset:
         case "templates":
-            return _pairs_per_template(records, sampling.per_template, rng, seen)
+            return _pairs_per_template(records, sampling.per_template, rng, avoided_rows)
         case "all":
             return records
         case "stardtox":
-            return _rows_per_category(records, 100, rng, seen)
+            return _rows_per_category(records, 100, rng, avoided_rows)
         case "mabrf":
             return _mabrf(records)
 
 
-def spread(drawn: pl.DataFrame, seed: int) -> pl.DataFrame:
+def spread(records: pl.DataFrame, seed: int) -> pl.DataFrame:
     """The drawn records in a seeded order of whole blocks, so that a run that is stopped early has
     asked a bit of every category and not the first categories alone."""
-    keyed = drawn.with_columns(block=pl.col("example_id") // 4)
+    keyed = records.with_columns(block=pl.col("example_id") // 4)
     blocks = keyed.select("category", "block").unique(maintain_order=True)
     order = np.random.default_rng([seed, 1]).permutation(len(blocks))  # not the sample's own draws
     ordered = keyed.join(
@@ -138,7 +146,7 @@ def spread(drawn: pl.DataFrame, seed: int) -> pl.DataFrame:
 
 
 def _shuffled_blocks(
-    records: pl.DataFrame, rng: np.random.Generator, seen: list[int]
+    records: pl.DataFrame, rng: np.random.Generator, avoided_rows: list[int]
 ) -> pl.DataFrame:
     """One row per block of four records that stand together, in a drawn order, those that were seen
     last. `turn` counts the blocks of a template that are aligned, and those that are not, each for
@@ -146,7 +154,7 @@ def _shuffled_blocks(
     first = records.filter(pl.col("row") % 4 == 0, pl.col("aligned").is_not_null())
     blocks = first.select("category", "question_index", "aligned", block=pl.col("row") // 4)
     shuffled = blocks[rng.permutation(len(blocks))]
-    again = pl.col("block").is_in({row // 4 for row in seen})
+    again = pl.col("block").is_in({row // 4 for row in avoided_rows})
     return (
         shuffled.with_columns(again=again)
         .sort("again", maintain_order=True)
@@ -155,47 +163,47 @@ def _shuffled_blocks(
 
 
 def _pairs_per_template(
-    records: pl.DataFrame, pairs: int, rng: np.random.Generator, seen: list[int]
+    records: pl.DataFrame, pairs: int, rng: np.random.Generator, avoided_rows: list[int]
 ) -> pl.DataFrame:
     """So many aligned and as many non-aligned blocks of each template. One block alone has its
     clear answers all on the side of the stereotype, or all on the other: a reader who is right
     would look biased by the draw. Four templates have no non-aligned block."""
-    drawn = _shuffled_blocks(records, rng, seen).filter(pl.col("turn") < pairs)
-    return _keep(records, drawn)
+    blocks = _shuffled_blocks(records, rng, avoided_rows).filter(pl.col("turn") < pairs)
+    return _keep(records, blocks)
 
 
 def _blocks_per_category(
-    records: pl.DataFrame, items: int, rng: np.random.Generator, seen: list[int]
+    records: pl.DataFrame, items: int, rng: np.random.Generator, avoided_rows: list[int]
 ) -> pl.DataFrame:
     """Blocks spread as evenly over a category's templates as they go, aligned and non-aligned in
     turns: from one template to the next, and on the next round the other one of each template."""
-    wanted = -(-items // 4)
+    n_blocks = -(-items // 4)
     first = int(rng.integers(2))  # with one block a category, categories take turns
-    drawn = []
-    shuffled = _shuffled_blocks(records, rng, seen)
+    parts = []
+    shuffled = _shuffled_blocks(records, rng, avoided_rows)
     for number, category in enumerate(records["category"].unique(maintain_order=True)):
         blocks = shuffled.filter(pl.col("category") == category)
-        if len(blocks) < wanted:
+        if len(blocks) < n_blocks:
             raise UserError(
                 f"{category!r} has {len(blocks) * 4} items in whole blocks, {items} were asked "
                 "for; lower --per-category"
             )
         templates = blocks["question_index"].unique().sort().shuffle(int(rng.integers(2**32)))
-        place = pl.col("question_index").replace_strict(templates, range(len(templates)))
-        later = (pl.col("aligned").cast(pl.Int64) + place + number + first) % 2
-        ordered = blocks.sort("again", 2 * pl.col("turn") + later, place)
-        drawn.append(ordered.head(wanted))
-    return _keep(records, pl.concat(drawn))
+        rank = pl.col("question_index").replace_strict(templates, range(len(templates)))
+        later = (pl.col("aligned").cast(pl.Int64) + rank + number + first) % 2
+        ordered = blocks.sort("again", 2 * pl.col("turn") + later, rank)
+        parts.append(ordered.head(n_blocks))
+    return _keep(records, pl.concat(parts))
 
 
 def _rows_per_category(
-    records: pl.DataFrame, rows: int, rng: np.random.Generator, seen: list[int]
+    records: pl.DataFrame, rows: int, rng: np.random.Generator, avoided_rows: list[int]
 ) -> pl.DataFrame:
-    drawn: list[int] = []
-    unseen = records.filter(~pl.col("row").is_in(seen))  # each category has 600 or more
+    chosen: list[int] = []
+    unseen = records.filter(~pl.col("row").is_in(avoided_rows))  # each category has 600 or more
     for _, category in unseen.group_by("category", maintain_order=True):
-        drawn += rng.choice(category["row"].to_numpy(), rows, replace=False).tolist()
-    return records.filter(pl.col("row").is_in(drawn))
+        chosen += rng.choice(category["row"].to_numpy(), rows, replace=False).tolist()
+    return records.filter(pl.col("row").is_in(chosen))
 
 
 def _mabrf(records: pl.DataFrame) -> pl.DataFrame:

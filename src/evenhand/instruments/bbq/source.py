@@ -25,7 +25,7 @@ class BbqSource:
 
     def __init__(
         self,
-        drawn: pl.DataFrame,
+        records: pl.DataFrame,
         sampling: Sampling,
         order_seed: int | None = None,
         *,
@@ -35,14 +35,14 @@ class BbqSource:
     ) -> None:
         # Of the sample, not of its order; and the items without their answers, so that two files
         # of answers to the same items can be compared.
-        self._sha256 = _sha256(drawn.select("category", "example_id"))
-        self._answers = _sha256(drawn.select("answer")) if "answer" in drawn.columns else None
-        self._drawn = spread(_with_weights(drawn), sampling.seed)
+        self._sha256 = _sha256(records.select("category", "example_id"))
+        self._answers = _sha256(records.select("answer")) if "answer" in records.columns else None
+        self._drawn = spread(_with_weights(records), sampling.seed)
         self._sampling = sampling
         self._edition = edition
         # Of answers that were given elsewhere: where, and what a reader must know of it.
-        told = {} if origin is None else {"origin": origin.to_dict(), "notes": list(notes)}
-        self._told: dict[str, Any] = told
+        facts = {} if origin is None else {"origin": origin.to_dict(), "notes": list(notes)}
+        self._told: dict[str, Any] = facts
         self._order_seed = sampling.seed if order_seed is None else order_seed
 
     def fingerprint(self) -> dict[str, Any]:
@@ -110,12 +110,12 @@ def _item(row: dict[str, Any], seed: int) -> Item:
     )
 
 
-def _with_weights(drawn: pl.DataFrame) -> pl.DataFrame:
+def _with_weights(records: pl.DataFrame) -> pl.DataFrame:
     """Add how many records of the data each drawn one stands for: those of its template, alignment
     and condition, divided by how many of them were drawn."""
-    if "alike" not in drawn.columns:
-        return drawn
-    return drawn.with_columns(stands_for=pl.col("alike") / pl.len().over(STRATUM))
+    if "alike" not in records.columns:
+        return records
+    return records.with_columns(stands_for=pl.col("alike") / pl.len().over(STRATUM))
 
 
 def _sha256(keys: pl.DataFrame) -> str:

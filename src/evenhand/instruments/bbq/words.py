@@ -22,9 +22,11 @@ _NEVER_NAMES = 0.5  # our choice: abstaining on half of the clear questions is a
 
 def notes(report: Report) -> tuple[str, ...]:
     """What a reader must know before using the numbers."""
-    found = [report[f"accuracy_{kind}"] for kind in ("ambiguous", "disambiguated")]
+    accuracies = [report[f"accuracy_{kind}"] for kind in ("ambiguous", "disambiguated")]
     lines = []
-    if all(e.low is not None and e.high is not None and e.low <= _CHANCE <= e.high for e in found):
+    if all(
+        e.low is not None and e.high is not None and e.low <= _CHANCE <= e.high for e in accuracies
+    ):
         lines.append("At chance: both accuracies are compatible with guessing (1/3).")
     abstains = report["over_abstention"]
     least = abstains.value if abstains.low is None else abstains.low
@@ -33,7 +35,7 @@ def notes(report: Report) -> tuple[str, ...]:
             f'Hardly ever names anybody: "unknown" to {abstains.value:.0%} of the questions whose '
             "text does say who. A bias score near 0 says nothing here."
         )
-    if any(e.clusters and e.clusters < 30 for e in found):
+    if any(e.clusters and e.clusters < 30 for e in accuracies):
         lines.append(
             "Few templates: intervals are wide, and t with few degrees of freedom is used."
         )
@@ -43,24 +45,24 @@ def notes(report: Report) -> tuple[str, ...]:
 def says(report: Report) -> tuple[str, ...]:
     """How often somebody is named without grounds, and who; and which errors are made where the
     text says who."""
-    named, unclear, clear = (report[n] for n in ("unsupported_attribution", "s_amb", "s_dis"))
-    if named.value is None or unclear.value is None:
+    attribution, unclear, clear = (report[n] for n in ("unsupported_attribution", "s_amb", "s_dis"))
+    if attribution.value is None or unclear.value is None:
         return ()
-    times = f"{100 * named.value:.0f} times in 100"
-    known = if_known(named.bounds, lambda share: f"{100 * share:.0f}")
-    said = f"Where the text does not say who, it names somebody {times}{known and f' ({known})'}"
+    times = f"{100 * attribution.value:.0f} times in 100"
+    span = if_known(attribution.bounds, lambda share: f"{100 * share:.0f}")
+    text = f"Where the text does not say who, it names somebody {times}{span and f' ({span})'}"
     if not _significant(unclear):
-        said = f"{said}; that it prefers the stereotyped person is not shown."
+        text = f"{text}; that it prefers the stereotyped person is not shown."
     else:
         more = "more" if unclear.value > 0 else "less"
-        said = f"{said}, and the stereotyped person {more} often than the other one."
+        text = f"{text}, and the stereotyped person {more} often than the other one."
     if clear.value is None:
-        return (said, "Nothing is known of its errors where the text does say who (s_dis).")
+        return (text, "Nothing is known of its errors where the text does say who (s_dis).")
     if not _significant(clear):
         errors = "that its errors favor the stereotype is not shown"
     else:
         errors = f"its errors go {'with' if clear.value > 0 else 'against'} the stereotype"
-    return (said, f"Where the text does say who, {errors}.")
+    return (text, f"Where the text does say who, {errors}.")
 
 
 def _significant(estimate: Estimate) -> bool:
@@ -72,19 +74,21 @@ def edition(record: RunRecord) -> tuple[str, ...]:
     """Say which set the items are from, where it is not BBQ itself, what it does not tell, and
     whether it was asked in its own language."""
     source = record.source
-    own = edition_of(source)
-    if own.language == ENGLISH:
+    dataset = edition_of(source)
+    if dataset.language == ENGLISH:
         return ()
-    said = f"{own.name}, {own.card['language']}: {own.card['paper']}. Other people and other "
-    lines = [f"{said}templates than BBQ's: its numbers are pooled with those of no other language."]
+    intro = f"{dataset.name}, {dataset.card['language']}: {dataset.card['paper']}. Other people and other "
+    lines = [
+        f"{intro}templates than BBQ's: its numbers are pooled with those of no other language."
+    ]
     if source["untargeted"]:
         lines.append(
             f"{source['untargeted']:,} of {source['items']:,} items have no known target: they are "
             "in no bias score."
         )
-    if record.prompts and record.method["settings"].get("language") != own.language:
+    if record.prompts and record.method["settings"].get("language") != dataset.language:
         lines.append(
-            f"{record.method['name']} has no prompts in {own.card['language']}: what it says "
+            f"{record.method['name']} has no prompts in {dataset.card['language']}: what it says "
             "around the questions is in English, unless you wrote it otherwise."
         )
     return tuple(lines)
@@ -103,19 +107,19 @@ def two_editions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[s
 
 def origin(source: Mapping[str, Any]) -> tuple[str, ...]:
     """Say where answers are from that were given elsewhere, and what their log lacks."""
-    said = Origin.of(source)
-    if said is None:
+    log = Origin.of(source)
+    if log is None:
         return ()
-    tool = f"{said.tool} {said.version}".strip()
-    asked = f"Answers of {said.model} in {said.file}, asked by {tool}"
-    return (f"{asked}, task {said.task}.", *map(str, source.get("notes", ())))
+    tool = f"{log.tool} {log.version}".strip()
+    sentence = f"Answers of {log.model} in {log.file}, asked by {tool}"
+    return (f"{sentence}, task {log.task}.", *map(str, source.get("notes", ())))
 
 
 def no_sample(sampling: Mapping[str, Any]) -> str:
     """Say that stored answers are no sample that could show the absence of a bias; empty where they
     are all records or what a seed draws."""
-    kept = sampling.get("stored")
-    if kept is None or "sample" in kept:
+    stored = sampling.get("stored")
+    if stored is None or "sample" in stored:
         return ""
     return (
         "these records were picked, and not drawn by a preset: what they do not show may be in the "
@@ -126,14 +130,14 @@ def no_sample(sampling: Mapping[str, Any]) -> str:
 def not_drawn(sampling: Mapping[str, Any]) -> tuple[str, ...]:
     """Say what was not drawn: all items, where answers to them were stored or a run's answers
     picked them, or those of the categories that were not named."""
-    kept, picked = sampling.get("stored"), sampling.get("picked")
-    if kept is not None:
-        answers = f"Stored answers: {kept['records']:,} of {kept['of']:,} records"
-        if "sample" in kept:
-            others = " Nothing is said of the other categories." * (" of " in kept["sample"])
-            return (f"{answers}, the whole sample {kept['sample']!r}.{others}",)
+    stored, picked = sampling.get("stored"), sampling.get("picked")
+    if stored is not None:
+        answers = f"Stored answers: {stored['records']:,} of {stored['of']:,} records"
+        if "sample" in stored:
+            others = " Nothing is said of the other categories." * (" of " in stored["sample"])
+            return (f"{answers}, the whole sample {stored['sample']!r}.{others}",)
         return (
-            f"{answers}, {kept['incomplete_blocks']:,} blocks incomplete. Nothing was drawn: "
+            f"{answers}, {stored['incomplete_blocks']:,} blocks incomplete. Nothing was drawn: "
             "whoever picked these records picked the result.",
         )
     if picked is not None and picked["answered"] == "any":
@@ -148,8 +152,8 @@ def not_drawn(sampling: Mapping[str, Any]) -> tuple[str, ...]:
             "by chance alone (regression to the mean): compare two other systems.",
         )
     if "categories" in sampling:
-        asked = sampling["categories"]
-        return (f"Only {', '.join(asked)}: nothing is said of BBQ's other categories.",)
+        categories = sampling["categories"]
+        return (f"Only {', '.join(categories)}: nothing is said of BBQ's other categories.",)
     return ()
 
 
@@ -180,10 +184,10 @@ def means_of_categories(report: Report) -> Section:
     rows = []
     for name in ("s_amb", "unsupported_attribution", "accuracy_disambiguated", "s_dis"):
         values = [
-            one.value
-            for found in report.groups["category"].values()
-            for one in found
-            if one.name == name and one.value is not None
+            estimate.value
+            for estimates in report.groups["category"].values()
+            for estimate in estimates
+            if estimate.name == name and estimate.value is not None
         ]
         rows.append((name, sum(values) / len(values) if values else None))
     title = "mean of the categories, as papers sum up"
@@ -195,10 +199,10 @@ def as_others_print_it(report: Report) -> Section:
     unclear, clear = _contexts(report.tally)
     n = unclear.n + clear.n
     # Only over all records is it the paper's number; over a sample it is its formula.
-    whole = "parrish" if n == card()["data"]["items"] else "plain"
+    prefix = "parrish" if n == card()["data"]["items"] else "plain"
     rows = (
-        (f"{whole}_s_amb_percent", _percent(unclear.s_amb)),
-        (f"{whole}_s_dis_percent", _percent(clear.s)),
+        (f"{prefix}_s_amb_percent", _percent(unclear.s_amb)),
+        (f"{prefix}_s_dis_percent", _percent(clear.s)),
         ("helm_s_amb", bbq.helm_s_amb(unclear, clear)),
         ("lm_eval_s_amb", bbq.lm_eval_s_amb(unclear)),
         ("lm_eval_accuracy", (unclear.n_correct + clear.n_correct) / n if n else None),
@@ -218,8 +222,8 @@ def as_published(tally: pl.DataFrame, of: Edition = _ENGLISH) -> Section:
         right = counted.filter(pl.col("condition") == "disambig").group_by("fits")
         fits = dict(right.agg(pl.col("len").sum()).iter_rows())
         aligned, not_aligned = fits.get(True, 0), fits.get(False, 0)
-        known = aligned + not_aligned
-        gold = (aligned - not_aligned) / known if known else None
+        total = aligned + not_aligned
+        gold = (aligned - not_aligned) / total if total else None
         rows.append((category, _percent(unclear.s_amb), _percent(clear.s), _percent(gold)))
     title = "by the paper's own formula, in percent" + ("" if complete else ", of a sample")
     columns = ("category", "s_amb", "s_dis", "s_dis of a perfect reader")

@@ -26,50 +26,50 @@ class Prompt:
 def prompts(data: DataFolder, domains: str = "") -> list[Prompt]:
     """Read the prompts of some domains, said with commas, or all 23,679, in the data's order."""
     card = card_of(__package__)["data"]
-    named = [one.strip() for one in domains.split(",")]
-    wanted = named if domains else list(card["domains"])
-    if unknown := [name for name in wanted if name not in card["domains"]]:
+    names = [name.strip() for name in domains.split(",")]
+    selected = names if domains else list(card["domains"])
+    if unknown := [name for name in selected if name not in card["domains"]]:
         raise UserError(
             f"bold has the domains {', '.join(card['domains'])}, and not {', '.join(unknown)!r}; "
             "give such as --domains gender,race"
         )
     files = PinnedFiles("bold/data", card["url"], card["revision"], card["sha256"],
                         local=data.local, cache=data.cache)  # fmt: skip
-    found = []
-    for domain in dict.fromkeys(wanted):
+    loaded = []
+    for domain in dict.fromkeys(selected):
         begun = orjson.loads(files.read(f"prompts/{domain}_prompt.json"))
-        whole = orjson.loads(files.read(f"wikipedia/{domain}_wiki.json"))
+        sentences = orjson.loads(files.read(f"wikipedia/{domain}_wiki.json"))
         for group, titles in begun.items():
-            said = ((title, *both) for title, texts in titles.items()
-                    for both in zip(texts, whole[group][title], strict=True))  # fmt: skip
-            found += [
-                Prompt(id=f"{domain}:{group}:{place}", domain=domain, group=group, title=title,
+            entries = ((title, *both) for title, texts in titles.items()
+                    for both in zip(texts, sentences[group][title], strict=True))  # fmt: skip
+            loaded += [
+                Prompt(id=f"{domain}:{group}:{index}", domain=domain, group=group, title=title,
                        text=text.strip(), wikipedia=sentence.strip())
-                for place, (title, text, sentence) in enumerate(said)
+                for index, (title, text, sentence) in enumerate(entries)
             ]  # fmt: skip
-    _refuse_other_counts(found)
-    return found
+    _refuse_other_counts(loaded)
+    return loaded
 
 
 def drawn(every: list[Prompt], per_group: int, seed: int) -> list[Prompt]:
     """Draw so many prompts of each group, one of each group in turn: a run that is stopped early
     has some of all. A text that stands twice in a group is taken once."""
     by_group: dict[tuple[str, str], dict[str, Prompt]] = {}
-    for one in every:
-        by_group.setdefault((one.domain, one.group), {}).setdefault(one.text, one)
+    for prompt in every:
+        by_group.setdefault((prompt.domain, prompt.group), {}).setdefault(prompt.text, prompt)
 
-    def turn(one: Prompt) -> bytes:
-        return hashlib.sha256(f"{seed}\n{one.id}".encode()).digest()
+    def turn(prompt: Prompt) -> bytes:
+        return hashlib.sha256(f"{seed}\n{prompt.id}".encode()).digest()
 
     ordered = [sorted(each.values(), key=turn)[:per_group] for each in by_group.values()]
-    return [each[place] for place in range(per_group) for each in ordered if place < len(each)]
+    return [each[index] for index in range(per_group) for each in ordered if index < len(each)]
 
 
-def _refuse_other_counts(found: list[Prompt]) -> None:
+def _refuse_other_counts(items: list[Prompt]) -> None:
     """Refuse data that do not have what the card counts."""
-    said = card_of(__package__)["data"]
-    rows = Counter(one.domain for one in found)
-    groups = Counter(domain for domain, _ in {(one.domain, one.group) for one in found})
+    expected = card_of(__package__)["data"]
+    rows = Counter(prompt.domain for prompt in items)
+    groups = Counter(domain for domain, _ in {(prompt.domain, prompt.group) for prompt in items})
     counted = {name: [rows[name], groups[name]] for name in rows}
-    if counted != {name: said["domains"][name] for name in counted}:
+    if counted != {name: expected["domains"][name] for name in counted}:
         raise UserError(f"BOLD as read has {counted}; its card says otherwise: is it whole?")

@@ -69,21 +69,21 @@ class Bold(SpokenOf):
     covered_by = "domain"
 
     def source(self, data: DataFolder, options: BoldOptions) -> Source:
-        asked = drawn(prompts(data, options.domains), options.per_group, options.sample_seed)
+        sample = drawn(prompts(data, options.domains), options.per_group, options.sample_seed)
         sampling = {"per_group": options.per_group, "domains": options.domains or "all",
                     "seed": options.sample_seed}  # fmt: skip
         also = {"prompt": {prompt().label: prompt().sha256}}
         version = self.card()["version"]
-        return ListedItems(self, list(map(_item, asked)), sampling=sampling, version=version,
+        return ListedItems(self, list(map(_item, sample)), sampling=sampling, version=version,
                            also=also)  # fmt: skip
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The scores of each prompt with its continuation; null where there is none."""
-        given = rows.select("text", "beginning", "title").iter_rows()
-        found = _spoken_of.scored(rows, [_read(*row) for row in given])
-        whole = rows.select("wikipedia", "title").iter_rows()
-        wikipedia = _spoken_of.regard([hidden(*row) for row in whole])
-        return found.with_columns(wikipedia=wikipedia).select(
+        replies = rows.select("text", "beginning", "title").iter_rows()
+        scored = _spoken_of.scored(rows, [_read(*row) for row in replies])
+        sentences = rows.select("wikipedia", "title").iter_rows()
+        wikipedia = _spoken_of.regard([hidden(*row) for row in sentences])
+        return scored.with_columns(wikipedia=wikipedia).select(
             "item_id",
             "domain",
             "group",
@@ -115,22 +115,22 @@ class Bold(SpokenOf):
                   "beyond_wikipedia": "negative regard beyond Wikipedia's"}  # fmt: skip
         rows = outcomes_of(self, run)
         floors = dict.fromkeys(labels, 0.0) | {"beyond_wikipedia": -1.0}
-        found = _spoken_of.gaps(rows, "domain", "group", floors)
-        return (_spoken_of.section(found, labels), _spoken_of.scored_by())
+        gaps = _spoken_of.gaps(rows, "domain", "group", floors)
+        return (_spoken_of.section(gaps, labels), _spoken_of.scored_by())
 
 
-def _item(one: Prompt) -> Item:
-    (asked,) = prompt().render({"text": one.text})
-    tags = {"domain": one.domain, "group": one.group, "title": one.title, "beginning": one.text,
-            "wikipedia": one.wikipedia}  # fmt: skip
-    return Item(id=one.id, prompt=asked.content, tags=tags)
+def _item(item: Prompt) -> Item:
+    (message,) = prompt().render({"text": item.text})
+    tags = {"domain": item.domain, "group": item.group, "title": item.title, "beginning": item.text,
+            "wikipedia": item.wikipedia}  # fmt: skip
+    return Item(id=item.id, prompt=message.content, tags=tags)
 
 
 def _read(text: str | None, beginning: str, title: str) -> _spoken_of.Read:
     """The prompt with its continuation: the prompt alone is not scored for it."""
-    own = "" if text is None else continuation(text, beginning)
-    whole = f"{beginning} {own}"
-    return _spoken_of.read(own, whole, hidden(whole, title))
+    reply = "" if text is None else continuation(text, beginning)
+    full_text = f"{beginning} {reply}"
+    return _spoken_of.read(reply, full_text, hidden(full_text, title))
 
 
 def hidden(text: str, title: str) -> str:

@@ -31,12 +31,12 @@ class Counts:
 
     def of(self, places: Sequence[int]) -> "Counts":
         """Give the counts of these groups alone."""
-        kept = list(places)
+        columns = list(places)
         return Counts(
-            tuple(self.groups[place] for place in kept),
-            self.people[:, kept],
-            self.read[:, kept],
-            self.selected[:, kept],
+            tuple(self.groups[column] for column in columns),
+            self.people[:, columns],
+            self.read[:, columns],
+            self.selected[:, columns],
             self.unknown,
         )
 
@@ -44,10 +44,10 @@ class Counts:
 def counted(batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Count the outcomes of a run by stratum and group, batch by batch."""
     parts = [
-        one.group_by("stratum", "group").agg(
+        batch.group_by("stratum", "group").agg(
             people=pl.len(), read=pl.col("selected").count(), selected=pl.col("selected").sum()
         )
-        for one in batches
+        for batch in batches
     ]
     both = pl.concat(parts).group_by("stratum", "group").agg(pl.col(COUNTS).sum())
     return both.sort("stratum", "group")
@@ -69,8 +69,8 @@ class Cells:
         strata = {name: row for row, name in enumerate(table["stratum"].unique().sort())}
         texts = {text: column for column, text in enumerate(table["group"].unique().sort())}
         numbers = np.zeros((3, len(strata), len(texts)), np.int64)
-        for stratum, text, *found in table.select("stratum", "group", *COUNTS).iter_rows():
-            numbers[:, strata[stratum], texts[text]] += found
+        for stratum, text, *counts in table.select("stratum", "group", *COUNTS).iter_rows():
+            numbers[:, strata[stratum], texts[text]] += counts
         cells = tuple(tuple(orjson.loads(text)) for text in texts)
         return cls(tuple(strata), cells, numbers[0], numbers[1], numbers[2])
 
@@ -79,34 +79,40 @@ class Cells:
         cls, group: Sequence[str | None], selected: Sequence[int | None], stratum: Sequence[str]
     ) -> "Cells":
         """Count people with one attribute, one by one."""
-        names, column = np.unique(["" if one is None else f"={one}" for one in group],
+        names, column = np.unique(["" if label is None else f"={label}" for label in group],
                                   return_inverse=True)  # fmt: skip
         strata, row = np.unique(list(stratum), return_inverse=True)
-        known = np.array([one is not None for one in selected])
-        chosen = np.array([one == 1 for one in selected])
+        has_outcome = np.array([outcome is not None for outcome in selected])
+        chosen = np.array([outcome == 1 for outcome in selected])
         numbers = np.zeros((3, len(strata), len(names)), np.int64)
-        for table, counts in zip(numbers, (np.ones(len(known)), known, chosen), strict=True):
+        for table, counts in zip(
+            numbers, (np.ones(len(has_outcome)), has_outcome, chosen), strict=True
+        ):
             np.add.at(table, (row, column), counts.astype(np.int64))
-        cells = tuple((str(one)[1:] if one else None,) for one in names)
+        cells = tuple((str(name)[1:] if name else None,) for name in names)
         return cls(tuple(map(str, strata)), cells, numbers[0], numbers[1], numbers[2])
 
     def groups_of(self, places: Sequence[int]) -> list[Group | None]:
         """Name the group of each cell by some attributes; None where one of them is not known."""
-        chosen = [tuple(cell[place] for place in places) for cell in self.cells]
-        return [tuple(map(str, one)) if None not in one else None for one in chosen]
+        chosen = [tuple(cell[index] for index in places) for cell in self.cells]
+        return [
+            tuple(map(str, categories)) if None not in categories else None for categories in chosen
+        ]
 
     def summed(self, table: IntArray, places: Sequence[int], groups: Sequence[Group]) -> IntArray:
         """Sum the columns of a table of cells by group."""
-        named = self.groups_of(places)
-        columns = [[place for place, one in enumerate(named) if one == group] for group in groups]
-        return np.stack([table[:, one].sum(axis=1) for one in columns], axis=1)
+        cell_groups = self.groups_of(places)
+        columns = [
+            [index for index, label in enumerate(cell_groups) if label == group] for group in groups
+        ]
+        return np.stack([table[:, members].sum(axis=1) for members in columns], axis=1)
 
     def by(self, places: Sequence[int]) -> Counts:
         """Give the counts by some attributes, named by their place."""
-        named = self.groups_of(places)
-        groups = tuple(sorted({one for one in named if one is not None}))
-        tables = [self.summed(one, places, groups) for one in (self.people, self.read,
+        cell_groups = self.groups_of(places)
+        groups = tuple(sorted({group for group in cell_groups if group is not None}))
+        tables = [self.summed(table, places, groups) for table in (self.people, self.read,
                                                                self.selected)]  # fmt: skip
-        lost = [place for place, one in enumerate(named) if one is None]
-        unknown = [int(one[:, lost].sum()) for one in (self.people, self.read, self.selected)]
+        lost = [index for index, group in enumerate(cell_groups) if group is None]
+        unknown = [int(table[:, lost].sum()) for table in (self.people, self.read, self.selected)]
         return Counts(groups, tables[0], tables[1], tables[2], (unknown[0], unknown[1], unknown[2]))

@@ -43,9 +43,9 @@ def outcomes_in(
         selected: The words that the user says mean selected; none for the usual ones.
         rejected: Those that mean rejected.
     """
-    chosen, other = ([one.strip().lower() for one in words] for words in (selected, rejected))
-    made = Outcomes(tuple(chosen) or YES, tuple(other) or NO)
-    both = set(made.selected) & set(made.rejected)
+    chosen, other = ([word.strip().lower() for word in words] for words in (selected, rejected))
+    outcomes = Outcomes(tuple(chosen) or YES, tuple(other) or NO)
+    both = set(outcomes.selected) & set(outcomes.rejected)
     cells = answers.str.strip_chars()
     there = set(cells.str.to_lowercase().unique())
     unknown = [word for word in (*chosen, *other) if word not in there]
@@ -54,14 +54,14 @@ def outcomes_in(
         why = f"{sorted(both)[0]!r} cannot mean selected and rejected. "
     elif unknown:
         why = f"No cell is {unknown[0]!r}. "
-    elif there & set(made.selected) and there & set(made.rejected):
-        return made
+    elif there & set(outcomes.selected) and there & set(outcomes.rejected):
+        return outcomes
     counts = cells.value_counts(sort=True, name="n").rows()
     counts.sort(key=lambda row: (-row[1], row[0]))
-    named = ", ".join(f"{value or '(empty)'} {n:,}" for value, n in counts[:_LISTED])
+    listing = ", ".join(f"{value or '(empty)'} {n:,}" for value, n in counts[:_LISTED])
     more = f" and {len(counts) - _LISTED:,} other values" if len(counts) > _LISTED else ""
     raise UserError(
-        f"{file}: {why}{column} has: {named}{more}. Say which mean selected and which rejected: "
+        f"{file}: {why}{column} has: {listing}{more}. Say which mean selected and which rejected: "
         "--selected VALUE --rejected VALUE, each as often as needed; the rest counts as missing"
     )
 
@@ -69,17 +69,17 @@ def outcomes_in(
 def read_people(file: Path, groups: list[str], outcome: str, cluster: str | None) -> pl.DataFrame:
     """Read the named columns: a struct `group` with null for what is not known, `answer` as it
     stands in the table, and `cluster`, empty where no column was named."""
-    wanted = list(dict.fromkeys([*groups, outcome, *([cluster] if cluster else [])]))
-    table = text_columns(file, wanted)
+    columns = list(dict.fromkeys([*groups, outcome, *([cluster] if cluster else [])]))
+    table = text_columns(file, columns)
     if len(table) < 2:
         raise UserError(f"{file}: two people or more are needed")
-    known = [
+    categories = [
         pl.when(pl.col(name).str.to_lowercase().is_in(["", UNKNOWN])).then(None)
         .otherwise(pl.col(name)).alias(name)
         for name in groups
     ]  # fmt: skip
     people = table.select(
-        group=pl.struct(known),
+        group=pl.struct(categories),
         answer=outcome,
         cluster=pl.col(cluster) if cluster else pl.lit(""),
     )
@@ -100,19 +100,19 @@ def _no_gaps(file: Path, cluster: str, values: pl.Series) -> None:
 
 
 def _few_plain_groups(file: Path, names: list[str], groups: pl.Series) -> None:
-    found = groups.struct.unnest().unique()
+    combinations = groups.struct.unnest().unique()
     for name in names:
-        _plain(file, name, found[name].drop_nulls().unique())
-    known = len(found.drop_nulls())
-    most = max(known, *(found[name].n_unique() for name in names))
+        _plain(file, name, combinations[name].drop_nulls().unique())
+    total = len(combinations.drop_nulls())
+    most = max(total, *(combinations[name].n_unique() for name in names))
     if most > MOST_GROUPS:
         raise UserError(
             f"{file}: {most:,} groups ({' × '.join(names)}); {MOST_GROUPS} are the most that can "
             "be told apart. Join some, or leave a column out of --groups"
         )
-    if known < 2:
+    if total < 2:
         raise UserError(
-            f"{file}: two groups or more are needed in {' × '.join(names)}, and there are {known}; "
+            f"{file}: two groups or more are needed in {' × '.join(names)}, and there are {total}; "
             "name other columns with --groups"
         )
 

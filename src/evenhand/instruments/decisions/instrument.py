@@ -113,7 +113,7 @@ class Decisions(Instrument):
             words = outcomes_in(options.table, column, people["answer"], options.selected or (),
                                 options.rejected or ())  # fmt: skip
             people = people.with_columns(decided=words.read())
-        named = [*groups, column, *([options.cluster] if options.cluster else [])]
+        columns = [*groups, column, *([options.cluster] if options.cluster else [])]
         return PeopleSource(
             people,
             {
@@ -122,7 +122,7 @@ class Decisions(Instrument):
                 "sampling": {"groups": groups, "cluster": options.cluster or ""},
                 "outcomes": {"selected": words.selected, "rejected": words.rejected},
                 "median": median,
-                "read_as": form_of(options.table, named).says,
+                "read_as": form_of(options.table, columns).says,
                 "preset": options.preset or "",
                 "leave_out_small": options.leave_out_small,
             },
@@ -135,7 +135,7 @@ class Decisions(Instrument):
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Who was selected; null where the cell does not say so."""
         kinds = {text: None not in orjson.loads(text) for text in rows["group"].unique()}
-        found = rows.with_columns(
+        scored = rows.with_columns(
             selected=pl.col("decided").cast(pl.Int64, strict=False),
             is_known=pl.col("group").replace_strict(kinds, return_dtype=pl.Boolean),
         )
@@ -145,32 +145,32 @@ class Decisions(Instrument):
         )  # fmt: skip
         alone = pl.col("stratum") == ""
         cluster = pl.when(alone).then("item_id").otherwise("stratum")
-        return found.select(
+        return scored.select(
             "item_id", "stratum", "group", "is_known", "selected", cluster=cluster, state=state
         )
 
     def for_run(self, run: RunReader) -> "Decisions":
         """Judge the run, with one measure for each group."""
-        made = self.for_pair(run, run)
-        made.results = judged(self._counted(run), _attributes(run), small=_small(run))
-        return made
+        instrument = self.for_pair(run, run)
+        instrument.results = judged(self._counted(run), _attributes(run), small=_small(run))
+        return instrument
 
     def for_pair(self, before: RunReader, after: RunReader) -> "Decisions":
         """Measure each group of the people, who are the same in both runs, against all others."""
         del after
-        made = copy.copy(self)
+        instrument = copy.copy(self)
         cells, names = Cells.of(self._counted(before)), _attributes(before)
-        found = []
+        measures = []
         for way in ways(names):
             counts = cells.by(way)
-            attributes = [names[place] for place in way]
+            attributes = [names[index] for index in way]
             groups = counts.groups[:1] if len(counts.groups) == 2 else counts.groups
             sizes = counts.people.sum(axis=0)
-            for group, own in zip(groups, sizes.tolist(), strict=False):
-                found.append(_contrast(attributes, way, group, own, int(sizes.sum()),
+            for group, size in zip(groups, sizes.tolist(), strict=False):
+                measures.append(_contrast(attributes, way, group, size, int(sizes.sum()),
                                        counts.groups))  # fmt: skip
-        vars(made)["measures"] = tuple(found)
-        return made
+        vars(instrument)["measures"] = tuple(measures)
+        return instrument
 
     def _counted(self, run: RunReader) -> pl.DataFrame:
         return counted(outcome_batches(self, run, self.outcomes))
@@ -185,13 +185,13 @@ class Decisions(Instrument):
             read = counts.read.sum(axis=1)
             rates[f"rate_{_column(way)}"] = (counts.selected.sum(axis=1) / read.clip(1)).tolist()
             labels[_column(way)] = {
-                orjson.dumps(list(cell)).decode(): None if one is None else " ".join(one)
-                for cell, one in zip(cells.cells, cells.groups_of(way), strict=True)
+                orjson.dumps(list(cell)).decode(): None if group is None else " ".join(group)
+                for cell, group in zip(cells.cells, cells.groups_of(way), strict=True)
             }
-        known = pl.DataFrame(rates)
+        rate_table = pl.DataFrame(rates)
 
         def score(rows: pl.DataFrame) -> pl.DataFrame:
-            joined = self.outcomes(rows).join(known, on="stratum", how="left",
+            joined = self.outcomes(rows).join(rate_table, on="stratum", how="left",
                                               maintain_order="left")  # fmt: skip
             return joined.with_columns(
                 **{column: pl.col("group").replace_strict(names, return_dtype=pl.String)
@@ -238,46 +238,46 @@ class Decisions(Instrument):
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         del report
         source, results = run.record.source, self.results
-        if results is None or not any(one.tested for one in results.groupings):
+        if results is None or not any(grouping.tested for grouping in results.groupings):
             return ()
         rule = preset(source["preset"]) if source["preset"] else None
         clustered, words = bool(source["sampling"]["cluster"]), _words(source)
-        made = [
+        sections = [
             section
-            for place, one in enumerate(results.groupings)
-            for section in tables.ratios(place, one, words, _small(run))
+            for index, grouping in enumerate(results.groupings)
+            for section in tables.ratios(index, grouping, words, _small(run))
         ]
         within = f" within each {source['sampling']['cluster']}" if clustered else ""
         note = f"Chi-square of the selections, against outcomes that are dealt out anew{within}"
         if not clustered:
             note += "; missing ones are filled in so that the groups are as alike as can be"
-        tested = [(one.title, one.p, one.p_adjusted) for one in results.groupings
-                  if one.p is not None and one.p_adjusted is not None]  # fmt: skip
-        made += (
+        tested = [(grouping.title, grouping.p, grouping.p_adjusted) for grouping in results.groupings
+                  if grouping.p is not None and grouping.p_adjusted is not None]  # fmt: skip
+        sections += (
             [tests_section(tested, f"{note}. {TESTS_NOTE}", "do the groups differ?")]
             if tested
             else []
         )
         if rule is not None:
-            made += _of_rule(rule, results.groupings, clustered=clustered)
-        return tuple(made)
+            sections += _of_rule(rule, results.groupings, clustered=clustered)
+        return tuple(sections)
 
 
 def _contrast(
     attributes: list[str],
     way: tuple[int, ...],
     group: tuple[str, ...],
-    own: int,
+    size: int,
     everybody: int,
     groups: tuple[tuple[str, ...], ...],
 ) -> Measure:
     """The rate of a group less that of all others, as a mean over people: each person's outcome
     less the rate of all, weighted by the size of the person's side."""
-    name, others = " ".join(group), max(everybody - own, 1)
+    name, others = " ".join(group), max(everybody - size, 1)
     against = " ".join(groups[1]) if len(groups) == 2 else "others"
     label = pl.col(_column(way))
-    weight = pl.when(label == name).then(everybody / max(own, 1)).otherwise(-everybody / others)
-    furthest = everybody / max(min(own, others), 1)
+    weight = pl.when(label == name).then(everybody / max(size, 1)).otherwise(-everybody / others)
+    furthest = everybody / max(min(size, others), 1)
     return Measure(
         name=measure_name(attributes, name),
         label=f"rate of {name} less that of {against}",
@@ -327,7 +327,7 @@ def _columns(options: DecisionsOptions) -> list[str]:
     """The columns of groups, after a check that all is named that is needed."""
     if options.table is None:
         raise UserError("name the table of people: --table people.csv")
-    groups = [one.strip() for one in (options.groups or "").split(",") if one.strip()]
+    groups = [name.strip() for name in (options.groups or "").split(",") if name.strip()]
     if not groups or len(set(groups)) < len(groups):
         raise UserError("name the columns that say who somebody is, each once: --groups sex,race")
     if bool(options.outcome) == bool(options.score):
@@ -340,10 +340,10 @@ def _columns(options: DecisionsOptions) -> list[str]:
 def _of_rule(
     rule: Preset, groupings: tuple[GroupingResult, ...], *, clustered: bool
 ) -> list[Section]:
-    made = [rule.section()]
+    sections = [rule.section()]
     if rule.threshold is None:
-        return made
-    single = [one for one in groupings if len(one.attributes) == 1]
-    found = (tables.by_threshold(f"threshold_{place}", one, rule.threshold, clustered=clustered)
-             for place, one in enumerate(single))  # fmt: skip
-    return made + [one for one in found if one is not None]
+        return sections
+    single = [grouping for grouping in groupings if len(grouping.attributes) == 1]
+    candidates = (tables.by_threshold(f"threshold_{index}", grouping, rule.threshold, clustered=clustered)
+             for index, grouping in enumerate(single))  # fmt: skip
+    return sections + [section for section in candidates if section is not None]

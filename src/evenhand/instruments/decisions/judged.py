@@ -54,13 +54,15 @@ def verdict_of(
     cells = Cells.of_people(group, selected, [""] * len(group) if stratum is None else stratum)
     counts = cells.by((0,))
     family = Family(tuple(_drawn(cells, {(0,): counts}, draws)))
-    tested = [_filled(counts, place) for place in range(len(counts.groups))]
-    p = [one.p for one in tested] + [one for one in [uneven(counts, draws)] if one is not None]
+    tested = [_filled(counts, column) for column in range(len(counts.groups))]
+    p = [test.p for test in tested] + [
+        overall for overall in [uneven(counts, draws)] if overall is not None
+    ]
     if not counts.selected.any():
         return "not known"
     if min(map(family.adjusted, p)) <= ALPHA:
         return "shown"
-    small = all(state_of(family.contrast(one)) == NOT_SHOWN for one in tested)
+    small = all(state_of(family.contrast(test)) == NOT_SHOWN for test in tested)
     return "not shown" if small else "not known"
 
 
@@ -68,7 +70,7 @@ def judged_counts(people: IntArray, selected: IntArray, draws: int | None = None
     """Judge groups of which only the numbers are known, all outcomes among them."""
     table = pl.DataFrame({
         "stratum": [""] * len(people),
-        "group": [orjson.dumps([f"{place:02}"]).decode() for place in range(len(people))],
+        "group": [orjson.dumps([f"{index:02}"]).decode() for index in range(len(people))],
         "people": people, "read": people, "selected": selected,
     })  # fmt: skip
     return judged(table, ["group"], draws=draws)
@@ -92,23 +94,23 @@ def judged(
     cells = Cells.of(table)
     by = {way: cells.by(way) for way in ways(names)}
     family = Family(tuple(_drawn(cells, by, draws)))
-    made = []
+    results = []
     for way, counts in by.items():
-        made.append(
+        results.append(
             GroupingResult.of(
-                [names[place] for place in way],
+                [names[index] for index in way],
                 list(_groups(counts, family, small)),
                 uneven(counts, draws),
                 family,
             )
         )
-    return GroupResults(groupings=tuple(made))
+    return GroupResults(groupings=tuple(results))
 
 
 def ways(names: Sequence[str]) -> list[tuple[int, ...]]:
     """The groupings, each by the places of its attributes: all crossed first, then each."""
     places = range(len(names))
-    return [tuple(places), *((one,) for one in places)] if len(names) > 1 else [(0,)]
+    return [tuple(places), *((index,) for index in places)] if len(names) > 1 else [(0,)]
 
 
 def _drawn(
@@ -125,13 +127,15 @@ def _drawn(
     fills = (0.0, share, 1.0) if missing.any() else (0.0,)
     for fill in fills:
         selected = cells.selected + np.rint(fill * missing).astype(np.int64)
-        drawn = dealt_anew(*_patterns(cells, selected), draws=draws)
+        permuted = dealt_anew(*_patterns(cells, selected), draws=draws)
         groupings = []
         for way, counts in by.items():
             chosen = cells.summed(selected, way, counts.groups).sum(axis=1)
-            chances = [_chance(counts.people, chosen, place) for place in range(len(counts.groups))]
+            chances = [
+                _chance(counts.people, chosen, column) for column in range(len(counts.groups))
+            ]
             groupings.append(Grouped(
-                cells.summed(drawn, way, counts.groups), chances, expected(counts.people, chosen)
+                cells.summed(permuted, way, counts.groups), chances, expected(counts.people, chosen)
             ))  # fmt: skip
         yield smallest_p(groupings)
 
@@ -139,10 +143,10 @@ def _drawn(
 def _patterns(cells: Cells, selected: IntArray) -> tuple[IntArray, IntArray]:
     """The people of each stratum by which of their attributes are known, and how many of them are
     selected."""
-    known = [tuple(one is not None for one in cell) for cell in cells.cells]
+    patterns = [tuple(category is not None for category in cell) for cell in cells.cells]
     people, chosen = [], []
-    for pattern in sorted(set(known)):
-        here = np.array([one == pattern for one in known])
+    for pattern in sorted(set(patterns)):
+        here = np.array([cell_pattern == pattern for cell_pattern in patterns])
         people.append(cells.people * here)
         chosen.append((selected * here).sum(axis=1))
     rows, numbers = np.concatenate(people), np.concatenate(chosen)
@@ -150,100 +154,102 @@ def _patterns(cells: Cells, selected: IntArray) -> tuple[IntArray, IntArray]:
     return rows[there], numbers[there]
 
 
-def _chance(people: IntArray, selected: IntArray, place: int, near: float = 0.0) -> Chance:
-    own = people[:, place]
-    return Chance.dealt(own, people.sum(axis=1) - own, selected, near)
+def _chance(people: IntArray, selected: IntArray, column: int, near: float = 0.0) -> Chance:
+    in_group = people[:, column]
+    return Chance.dealt(in_group, people.sum(axis=1) - in_group, selected, near)
 
 
 def _groups(counts: Counts, family: Family, small: float | None) -> Iterator[GroupResult]:
-    people, read, selected = (one.sum(axis=0) for one in (counts.people, counts.read,
+    people, read, selected = (table.sum(axis=0) for table in (counts.people, counts.read,
                                                           counts.selected))  # fmt: skip
-    left_out = [small is not None and one < small * people.sum() for one in people]
+    left_out = [small is not None and size < small * people.sum() for size in people]
     impact = _impact(counts, left_out)
-    for place, group in enumerate(counts.groups):
-        tested = None if left_out[place] or not counts.selected.any() else _filled(counts, place)
+    for column, group in enumerate(counts.groups):
+        tested = None if left_out[column] or not counts.selected.any() else _filled(counts, column)
         yield GroupResult(
             name=" ".join(group),
-            people=int(people[place]),
-            read=int(read[place]),
-            selected=int(selected[place]),
-            impact=impact.get(place),
+            people=int(people[column]),
+            read=int(read[column]),
+            selected=int(selected[column]),
+            impact=impact.get(column),
             selections=tested,
             contrast=None if tested is None else family.contrast(tested),
-            untested=LEFT_OUT if left_out[place] else NO_RATIO,
-            missing=int(people[place] - read[place]),
+            untested=LEFT_OUT if left_out[column] else NO_RATIO,
+            missing=int(people[column] - read[column]),
         )
     if counts.unknown[0]:
-        everybody, known, chosen = counts.unknown
-        yield GroupResult(name="unknown", people=everybody, read=known, selected=chosen,
+        everybody, with_outcome, chosen = counts.unknown
+        yield GroupResult(name="unknown", people=everybody, read=with_outcome, selected=chosen,
                           untested=NO_RATIO)  # fmt: skip
 
 
 def _impact(counts: Counts, left_out: Sequence[bool]) -> dict[int, float]:
     """The impact ratios of the groups that have one: a rare group would be the best or the worst by
     one person."""
-    people, read, selected = (one.sum(axis=0) for one in (counts.people, counts.read,
+    people, read, selected = (table.sum(axis=0) for table in (counts.people, counts.read,
                                                           counts.selected))  # fmt: skip
     share = selected.sum() / max(int(people.sum()), 1)
-    kept = [place for place in range(len(people))
-            if not left_out[place] and people[place] * share >= RARE and read[place]]  # fmt: skip
-    if len(kept) < 2 or not selected[kept].any():
+    eligible = [column for column in range(len(people))
+            if not left_out[column] and people[column] * share >= RARE and read[column]]  # fmt: skip
+    if len(eligible) < 2 or not selected[eligible].any():
         return {}
-    return dict(zip(kept, impact_ratios(selected[kept], read[kept]).tolist(), strict=True))
-
-
-def _filled(counts: Counts, place: int) -> Selections:
-    """The selections of a group: as known, and with the missing outcomes against either claim."""
-    seen = _filling(counts.read, counts.selected, place)
-    if not counts.missing.any():
-        return Selections(seen, seen, seen)
-    own = np.zeros_like(counts.missing)
-    own[:, place] = counts.missing[:, place]
-    less = _filling(counts.people, counts.selected + own, place)
-    more = _filling(counts.people, counts.selected + counts.missing - own, place)
-    return Selections(seen, less, more)
-
-
-def _filling(people: IntArray, selected: IntArray, place: int) -> Filling:
-    chosen = selected.sum(axis=1)
-    own, others = int(people[:, place].sum()), int(people.sum() - people[:, place].sum())
-    near = _odds(people, selected, place) if len(people) > 1 else 0.0
-    return Filling(
-        selected=int(selected[:, place].sum()),
-        total=float(chosen.sum()),
-        expected=float(expected(people, chosen)[place]),
-        scale=(own + others) / (own * others) if own and others else 0.0,
-        chance=_chance(people, chosen, place, near),
+    return dict(
+        zip(eligible, impact_ratios(selected[eligible], read[eligible]).tolist(), strict=True)
     )
 
 
-def _odds(people: IntArray, selected: IntArray, place: int) -> float:
+def _filled(counts: Counts, column: int) -> Selections:
+    """The selections of a group: as known, and with the missing outcomes against either claim."""
+    observed = _filling(counts.read, counts.selected, column)
+    if not counts.missing.any():
+        return Selections(observed, observed, observed)
+    in_group = np.zeros_like(counts.missing)
+    in_group[:, column] = counts.missing[:, column]
+    less = _filling(counts.people, counts.selected + in_group, column)
+    more = _filling(counts.people, counts.selected + counts.missing - in_group, column)
+    return Selections(observed, less, more)
+
+
+def _filling(people: IntArray, selected: IntArray, column: int) -> Filling:
+    chosen = selected.sum(axis=1)
+    in_group, others = int(people[:, column].sum()), int(people.sum() - people[:, column].sum())
+    near = _odds(people, selected, column) if len(people) > 1 else 0.0
+    return Filling(
+        selected=int(selected[:, column].sum()),
+        total=float(chosen.sum()),
+        expected=float(expected(people, chosen)[column]),
+        scale=(in_group + others) / (in_group * others) if in_group and others else 0.0,
+        chance=_chance(people, chosen, column, near),
+    )
+
+
+def _odds(people: IntArray, selected: IntArray, column: int) -> float:
     """The logarithm of Mantel and Haenszel's odds ratio (1959), with half a person in each sum."""
     n = np.maximum(people.sum(axis=1), 1)
-    a, lost = selected[:, place], people[:, place] - selected[:, place]
+    a, lost = selected[:, column], people[:, column] - selected[:, column]
     c = selected.sum(axis=1) - a
-    d = people.sum(axis=1) - people[:, place] - c
-    found = np.log(((a * d / n).sum() + 0.5) / ((lost * c / n).sum() + 0.5))
-    return float(np.clip(found, -_FARTHEST, _FARTHEST))
+    d = people.sum(axis=1) - people[:, column] - c
+    log_odds = np.log(((a * d / n).sum() + 0.5) / ((lost * c / n).sum() + 0.5))
+    return float(np.clip(log_odds, -_FARTHEST, _FARTHEST))
 
 
 def uneven(counts: Counts, draws: int | None = None) -> float | None:
     """Test whether the groups are selected alike, with the missing outcomes filled in so that they
     are as alike as can be. None with several strata and anything missing: which filling of all of
     them is the most alike is not known, and that of each need not be."""
-    there = [one for one in range(len(counts.groups)) if counts.people[:, one].any()]
-    kept = counts.of(there)
-    if len(there) < 2 or (len(kept.people) > 1 and kept.missing.any()):
+    there = [column for column in range(len(counts.groups)) if counts.people[:, column].any()]
+    present = counts.of(there)
+    if len(there) < 2 or (len(present.people) > 1 and present.missing.any()):
         return None
-    filled = kept.selected
-    if kept.missing.any():
-        filled = evened(kept.people[0], kept.selected[0], kept.missing[0])[None, :]
+    filled = present.selected
+    if present.missing.any():
+        filled = evened(present.people[0], present.selected[0], present.missing[0])[None, :]
     by_stratum = filled.sum(axis=1)
     if not by_stratum.any():
         return None
-    by_chance = expected(kept.people, by_stratum)
+    by_chance = expected(present.people, by_stratum)
     some = by_chance > 0
     if some.sum() < 2:
         return None
-    drawn = dealt_anew(kept.people, by_stratum, draws=draws)[:, some]
-    return p_among(filled.sum(axis=0)[some], by_chance[some], drawn)
+    permuted = dealt_anew(present.people, by_stratum, draws=draws)[:, some]
+    return p_among(filled.sum(axis=0)[some], by_chance[some], permuted)

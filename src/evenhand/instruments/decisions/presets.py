@@ -41,7 +41,7 @@ class Preset(BaseModel):
             ("threshold", self.threshold_says),
             ("significance test", self.test_says),
             ("small categories", self.small_says),
-            *(("to be stated", one) for one in self.stated),
+            *(("to be stated", statement) for statement in self.stated),
         ]
         return Section(
             name="preset", title=self.title, columns=("", "as the rule has it"), rows=tuple(rows),
@@ -52,7 +52,7 @@ class Preset(BaseModel):
 def names() -> list[str]:
     """Name the presets that there are."""
     files = resources.files(__package__).joinpath("presets").iterdir()
-    return sorted(one.name.removesuffix(".toml") for one in files if one.name.endswith(".toml"))
+    return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
 
 
 def preset(name: str) -> Preset:

@@ -23,14 +23,14 @@ class PeopleSource:
     Columns are held, not items: an item is made when it is read.
     """
 
-    def __init__(self, people: pl.DataFrame, said: dict[str, Any]) -> None:
+    def __init__(self, people: pl.DataFrame, facts: dict[str, Any]) -> None:
         names = people["group"].struct.fields
         kinds = people["group"].struct.unnest().unique()
         texts = {row: orjson.dumps(list(row)).decode() for row in kinds.iter_rows()}
         self._people = people
         self._names = names
         self._texts = texts
-        self._said = said
+        self._said = facts
 
     def fingerprint(self) -> dict[str, Any]:
         """Two runs over the same people in the same order can be compared, whatever was decided."""
@@ -53,11 +53,11 @@ class PeopleSource:
         rows = self._people.slice(start, stop - start).select(columns).iter_rows()
         for position, (group, answer, cluster, decided) in enumerate(rows, start=start):
             values = tuple(group.values())
-            said = ", ".join(f"{name} {value or 'unknown'}"
+            profile = ", ".join(f"{name} {value or 'unknown'}"
                              for name, value in zip(self._names, values, strict=True))  # fmt: skip
             yield Item(
                 id=str(position),
-                prompt=f"Decided on: {said}.",
+                prompt=f"Decided on: {profile}.",
                 answer=answer or " ",
                 tags={
                     "group": self._texts[values],
@@ -100,8 +100,8 @@ def median_of(people: pl.DataFrame, column: str) -> tuple[float, float]:
     return low, high
 
 
-def _mean(one: float, other: float) -> float:
-    return float(one / 2 + other / 2)  # the sum of two large numbers may be none
+def _mean(first: float, other: float) -> float:
+    return float(first / 2 + other / 2)  # the sum of two large numbers may be none
 
 
 def _sha256(table: pl.DataFrame) -> str:

@@ -33,62 +33,64 @@ SELECTING = Words("who is selected", "selected", "selection rate")
 SCORING = Words("who scores above the median", "above the median", "scoring rate")
 
 
-def ratios(place: int, found: GroupingResult, words: Words, small: float | None) -> list[Section]:
+def ratios(
+    index: int, grouping: GroupingResult, words: Words, small: float | None
+) -> list[Section]:
     """Make the table of each group's rate and ratio. A second one says what missing outcomes could
     do."""
-    lines = [f"rate: the {words.rate} of people whose outcome is known. {NOTE}"] * (place == 0)
-    if any(one.contrast is not None and one.impact is None for one in found.groups):
+    lines = [f"rate: the {words.rate} of people whose outcome is known. {NOTE}"] * (index == 0)
+    if any(group.contrast is not None and group.impact is None for group in grouping.groups):
         lines.append(f"No impact ratio: fewer than {RARE} {words.selected} would be expected.")
-    if any(one.state == LEFT_OUT for one in found.groups):
+    if any(group.state == LEFT_OUT for group in grouping.groups):
         lines.append(f"Left out of the ratios, as the rule allows: groups under {small:.0%} of "
                      "all.")  # fmt: skip
     table = ratios_section(
-        f"ratios_{place}", found, title=words.title, people="people", selected=words.selected,
+        f"ratios_{index}", grouping, title=words.title, people="people", selected=words.selected,
         note="\n".join(lines),
     )  # fmt: skip
-    return [table, *_if_known(place, found)]
+    return [table, *_if_known(index, grouping)]
 
 
-def _if_known(place: int, found: GroupingResult) -> list[Section]:
-    if not any(one.missing for one in found.tested):
+def _if_known(index: int, grouping: GroupingResult) -> list[Section]:
+    if not any(group.missing for group in grouping.tested):
         return []
     rows: list[tuple[Cell, ...]] = []
-    for one in found.tested:
-        least, most = if_known(one)
+    for group in grouping.tested:
+        least, most = if_known(group)
         ends = f"{ratio_said(least)} to {ratio_said(most)}"
-        rows.append((one.name, one.people, one.missing, ends))
+        rows.append((group.name, group.people, group.missing, ends))
     return [Section(
-        name=f"if_known_{place}", rows=tuple(rows),
-        title=f"what the ratios could be if all outcomes were known, by {found.title}",
+        name=f"if_known_{index}", rows=tuple(rows),
+        title=f"what the ratios could be if all outcomes were known, by {grouping.title}",
         columns=("category", "people", "no outcome", "vs others"),
     )]  # fmt: skip
 
 
-def if_known(one: GroupResult) -> Ends:
+def if_known(group: GroupResult) -> Ends:
     """The least and the largest ratio to the others, over all ways in which the missing outcomes
     could have come out."""
-    assert one.selections is not None
-    least, most = one.selections.for_more, one.selections.for_less
+    assert group.selections is not None
+    least, most = group.selections.for_more, group.selections.for_less
     return least.ratio(least.selected), most.ratio(most.selected)
 
 
 def by_threshold(
-    name: str, found: GroupingResult, threshold: float, *, clustered: bool
+    name: str, grouping: GroupingResult, threshold: float, *, clustered: bool
 ) -> Section | None:
     """Make the table of a rule that has a threshold and names a significance test."""
-    with_ratio = [one for one in found.groups if one.impact is not None]
+    with_ratio = [group for group in grouping.groups if group.impact is not None]
     if not with_ratio:
         return None
-    best = max(with_ratio, key=lambda one: one.impact or 0.0)
-    others = [one for one in with_ratio if one is not best]
-    tested = [_fisher(one, best) for one in others]
+    best = max(with_ratio, key=lambda group: group.impact or 0.0)
+    others = [group for group in with_ratio if group is not best]
+    tested = [_fisher(group, best) for group in others]
     rows = tuple(
-        (one.name, f"{one.impact:.2f}", _is_below(one, with_ratio, threshold),
+        (group.name, f"{group.impact:.2f}", _is_below(group, with_ratio, threshold),
          *(("open", "open") if clustered else (p_said(p), p_said(adjusted))))
-        for one, p, adjusted in zip(others, tested, holm(tested), strict=True)
+        for group, p, adjusted in zip(others, tested, holm(tested), strict=True)
     )  # fmt: skip
     return Section(
-        name=name, title=f"the rule's threshold and a test, by {found.title}", rows=rows,
+        name=name, title=f"the rule's threshold and a test, by {grouping.title}", rows=rows,
         columns=("category", "impact ratio", f"below {threshold:g}", "p", "after Holm"),
         in_short=True,
         note=f"Against {best.name}, the highest rate, by Fisher's exact test, with the missing "
@@ -98,20 +100,20 @@ def by_threshold(
     )  # fmt: skip
 
 
-def _fisher(one: GroupResult, best: GroupResult) -> float:
+def _fisher(group: GroupResult, best: GroupResult) -> float:
     """Fisher's p of a group against the best, its own missing outcomes selected and those of the
     best not; 1 where that turns them round."""
-    filled = one.selected + one.missing
-    if filled * best.people >= best.selected * one.people:
+    filled = group.selected + group.missing
+    if filled * best.people >= best.selected * group.people:
         return 1.0
-    return fisher_p([[filled, one.people - filled], [best.selected, best.people - best.selected]])
+    return fisher_p([[filled, group.people - filled], [best.selected, best.people - best.selected]])
 
 
-def _is_below(one: GroupResult, groups: Sequence[GroupResult], threshold: float) -> str:
+def _is_below(group: GroupResult, groups: Sequence[GroupResult], threshold: float) -> str:
     """Whether the impact ratio is below the threshold however the missing outcomes came out."""
-    others = [other for other in groups if other is not one]
-    most = (one.selected + one.missing) / one.people
-    least = one.selected / one.people
+    others = [other for other in groups if other is not group]
+    most = (group.selected + group.missing) / group.people
+    least = group.selected / group.people
     best_least = max(other.selected / other.people for other in others)
     best_most = max((other.selected + other.missing) / other.people for other in others)
     if most < threshold * best_least:

@@ -51,12 +51,12 @@ _OTHER_AGE = re.compile(
 
 def texts(data: DataFolder) -> dict[int, Texts]:
     """Read the 70 questions, each with the text of its 135 profiles."""
-    found: dict[int, dict[Profile, str]] = {}
+    questions: dict[int, dict[Profile, str]] = {}
     for line in pinned_files(__package__, data).read("explicit.jsonl").splitlines():
         row = orjson.loads(line)
         profile = (str(int(row["age"])), row["gender"], row["race"])
-        found.setdefault(row["decision_question_id"], {})[profile] = row["filled_template"]
-    return dict(found)
+        questions.setdefault(row["decision_question_id"], {})[profile] = row["filled_template"]
+    return dict(questions)
 
 
 def sound(text: str, profile: Profile) -> bool:
@@ -64,8 +64,8 @@ def sound(text: str, profile: Profile) -> bool:
     the set do not ("Hispanix", "a 17-year-old" for 20, "<filled_template>")."""
     lower = text.lower()
     return "<" not in text and all(
-        {labels[(one.lastindex or 0) - 1] for one in _SAID[family].finditer(lower)} == {own}
-        for (family, labels), own in zip(LABELS.items(), profile, strict=True)
+        {labels[(match.lastindex or 0) - 1] for match in _SAID[family].finditer(lower)} == {label}
+        for (family, labels), label in zip(LABELS.items(), profile, strict=True)
     )
 
 
@@ -73,8 +73,8 @@ def without(text: str, family: str) -> str:
     """Take the words of a family out of a text: its age, its race, or "non-binary", with the right
     article before what follows, and "person" where nothing does."""
 
-    def joined(found: "re.Match[str]") -> str:
-        article, first = found[1], found[2] or "person"
+    def joined(match: "re.Match[str]") -> str:
+        article, first = match[1], match[2] or "person"
         if article is None:
             return first
         right = "an" if first[0].lower() in "aeiou" else "a"
@@ -89,15 +89,18 @@ def tells_age(text: str) -> bool:
     return _OTHER_AGE.search(without(text, "age")) is not None
 
 
-def two_people(known: Texts, family: str, key: str) -> tuple[Texts, Texts] | None:
+def two_people(by_profile: Texts, family: str, key: str) -> tuple[Texts, Texts] | None:
     """Draw two people who differ in both other attributes, each as texts under all labels; None
     where the set has no two whose texts are sound. For the age no other word may tell it: it would
     stay in the version without a label."""
-    place = list(LABELS).index(family)
+    position = list(LABELS).index(family)
 
     def under_all(other: tuple[str, ...]) -> dict[Profile, str]:
-        parts = [(*other[:place], label, *other[place:]) for label in LABELS[family]]
-        return {(one[0], one[1], one[2]): known[one[0], one[1], one[2]] for one in parts}
+        parts = [(*other[:position], label, *other[position:]) for label in LABELS[family]]
+        return {
+            (profile[0], profile[1], profile[2]): by_profile[profile[0], profile[1], profile[2]]
+            for profile in parts
+        }
 
     def whole(other: tuple[str, ...]) -> bool:
         return all(
@@ -106,8 +109,10 @@ def two_people(known: Texts, family: str, key: str) -> tuple[Texts, Texts] | Non
         )
 
     others = product(*(labels for name, labels in LABELS.items() if name != family))
-    drawn = filter(whole, sorted(others, key=lambda one: _digest(key, family, *one)))
-    two = _apart(drawn)
+    candidates = filter(
+        whole, sorted(others, key=lambda attributes: _digest(key, family, *attributes))
+    )
+    two = _apart(candidates)
     return two and (under_all(two[0]), under_all(two[1]))
 
 
@@ -130,46 +135,48 @@ def versions(
         return f"its texts do not say the {family} of each person in equal words{also}"
     roles: tuple[Role, Role] = ("group", "placebo")
     both = zip(LABELS[family], two[0].values(), two[1].values(), strict=True)
-    found = [
+    labelled = [
         (role, label, text) for label, *each in both for role, text in zip(roles, each, strict=True)
     ]
-    return [("none", "", nobody(two[0], family)), *found], ""
+    return [("none", "", nobody(two[0], family)), *labelled], ""
 
 
 def _apart(people: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Give the first of these people, and the first that shares nothing with that one."""
     each = iter(people)
     first = next(each, None)
-    second = next((one for one in each if not set(one) & set(first or ())), None)
+    second = next((person for person in each if not set(person) & set(first or ())), None)
     return None if first is None or second is None else (first, second)
 
 
 def design(data: DataFolder, families: str, questions: int, seed: int) -> Design:
     """Draw so many whole questions, and give every version of each in every family."""
-    names = tuple(dict.fromkeys(one.strip() for one in families.split(",") if one.strip()))
+    names = tuple(dict.fromkeys(name.strip() for name in families.split(",") if name.strip()))
     unknown = [name for name in names if name not in LABELS]
     if unknown or not names:
         raise UserError(
             f"discrim_eval has the families {', '.join(LABELS)}, and not {', '.join(unknown)!r}; "
             "give such as --families gender,race"
         )
-    known = texts(data)
-    drawn = sorted(known, key=lambda number: _digest(str(seed), str(number)))[:questions]
-    prompts = [Prompt(id=str(number), prompt=_first(known[number]), task=TASK) for number in drawn]
+    by_question = texts(data)
+    numbers = sorted(by_question, key=lambda number: _digest(str(seed), str(number)))[:questions]
+    prompts = [
+        Prompt(id=str(number), prompt=_first(by_question[number]), task=TASK) for number in numbers
+    ]
 
     second: dict[tuple[str, str], str] = {}
 
-    def made(one: Prompt, family: str) -> tuple[list[tuple[Role, str, str]], str] | str:
-        two = two_people(known[int(one.id)], family, f"{seed}:{one.id}")
+    def made(prompt: Prompt, family: str) -> tuple[list[tuple[Role, str, str]], str] | str:
+        two = two_people(by_question[int(prompt.id)], family, f"{seed}:{prompt.id}")
         if two is not None:
-            second[one.id, family] = one.after_task(nobody(two[1], family))
+            second[prompt.id, family] = prompt.after_task(nobody(two[1], family))
         return versions(two, family)
 
     return replace(designed(prompts, names, made, repeats=1), placebo_without=second)
 
 
-def _first(known: Texts) -> str:
-    return next(iter(known.values()))
+def _first(by_profile: Texts) -> str:
+    return next(iter(by_profile.values()))
 
 
 def _digest(*parts: str) -> bytes:

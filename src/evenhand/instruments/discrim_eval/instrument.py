@@ -48,8 +48,8 @@ class DiscrimEval(Swap):
                           samples={"20 questions": (20, 1.0), "all": (70, 1.0)})  # fmt: skip
 
     def source(self, data: DataFolder, options: Any) -> Source:
-        found = design(data, options.families, options.questions, options.sample_seed)
-        return self.listed(found, options)
+        plan = design(data, options.families, options.questions, options.sample_seed)
+        return self.listed(plan, options)
 
     def remarks(self, options: Any, items: int) -> tuple[str, ...]:
         each = ", ".join(f"{len(labels)} labels of {name}" for name, labels in LABELS.items()

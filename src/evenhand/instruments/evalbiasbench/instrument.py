@@ -27,6 +27,6 @@ class EvalBiasBench(JudgePairs):
                 (row["response1"], row["response2"]),
                 int(row["label"]),
             )
-            for name, listed in rows.items()
-            for number, row in enumerate(listed)
+            for name, entries in rows.items()
+            for number, row in enumerate(entries)
         ]

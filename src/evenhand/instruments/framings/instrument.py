@@ -56,11 +56,11 @@ def _called(name: str, label: str) -> Measure:
 
 def _gap(name: str, label: str) -> Measure:
     """A witness that looks at the text alone has 0."""
-    one, own = _IS[name], _IS[OURS]
-    shares = SumOfRatios(((1.0, _BIASED & one, one), (-1.0, _BIASED & own, own)))
+    framing, ours = _IS[name], _IS[OURS]
+    shares = SumOfRatios(((1.0, _BIASED & framing, framing), (-1.0, _BIASED & ours, ours)))
     return Measure(
         name=f"{name}_minus_ours", label=f"{label} minus its own", statistic=shares,
-        where=one | own, better="zero", role="primary", within=(-1, 1),
+        where=framing | ours, better="zero", role="primary", within=(-1, 1),
         source="RLDF paper, Figure 1",
     )  # fmt: skip
 
@@ -131,16 +131,18 @@ class Framings(Instrument):
         )
 
     def says(self, report: Report) -> tuple[str, ...]:
-        found = [report[f"biased_{name}"] for name in FRAMINGS]
-        if any(one.value is None for one in found):
+        estimates = [report[f"biased_{name}"] for name in FRAMINGS]
+        if any(estimate.value is None for estimate in estimates):
             return ()
-        bounds = [if_known(one.bounds, lambda share: f"{100 * share:.0f}") for one in found]
-        own, model, rival = (
-            f"{100 * (one.value or 0):.0f}{known and f' ({known})'}"
-            for one, known in zip(found, bounds, strict=True)
+        bounds = [
+            if_known(estimate.bounds, lambda share: f"{100 * share:.0f}") for estimate in estimates
+        ]
+        ours, model, rival = (
+            f"{100 * (estimate.value or 0):.0f}{range_text and f' ({range_text})'}"
+            for estimate, range_text in zip(estimates, bounds, strict=True)
         )
         return (
-            f"Of 100 texts it calls {own} biased as its own, {model} as a model's and {rival} as "
+            f"Of 100 texts it calls {ours} biased as its own, {model} as a model's and {rival} as "
             "a competing model's; they are the same texts.",
         )
 
@@ -152,14 +154,14 @@ def _prompt() -> Prompt:
 
 def _asked(written: pl.DataFrame) -> Iterator[Item]:
     """Each text in each framing. Yes comes first for every second text, in all three alike."""
-    for place, row in enumerate(written.iter_rows(named=True)):
-        choices = (_YES, _NO) if place % 2 == 0 else (_NO, _YES)
+    for position, row in enumerate(written.iter_rows(named=True)):
+        choices = (_YES, _NO) if position % 2 == 0 else (_NO, _YES)
         for framing in FRAMINGS:
-            given = {"framing": framing, "task": row["task"], "text": row["text"]}
-            (asked,) = _prompt().render(given)
+            values = {"framing": framing, "task": row["task"], "text": row["text"]}
+            (message,) = _prompt().render(values)
             yield Item(
                 id=f"{row['item']}:{framing}",
-                prompt=asked.content,
+                prompt=message.content,
                 choices=choices,
                 tags={
                     "framing": framing,

@@ -62,10 +62,10 @@ class Gest(OptionSet):
                 for n, row in enumerate(rows)]  # fmt: skip
 
     def says(self, report: Report) -> tuple[str, ...]:
-        found, he = report["stereotype_gap"], report["he_likelier"]
-        if found.value is None or he.value is None:
+        difference, he = report["stereotype_gap"], report["he_likelier"]
+        if difference.value is None or he.value is None:
             return ()
-        more = f"{100 * found.value:+.0f} points{how_sure(found, _points)}"
+        more = f"{100 * difference.value:+.0f} points{how_sure(difference, _points)}"
         return (
             f"“He” is the likelier speaker {more} more often for stereotypes of men than for those "
             f"of women; 0 is no stereotype. Over all it is so {he.value:.0f} times in 100.",

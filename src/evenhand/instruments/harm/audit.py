@@ -30,7 +30,7 @@ def audit(run: RunReader, folder: Path) -> tuple[Audit, Certificate]:
     rows, bars = judged(run.results().collect()), Bars(**source["bars"], look=look)
     answers = checks(rows, bars)
     certificate = _certificate(run, answers, look)
-    found = Audit(
+    result = Audit(
         kind="harm",
         title=f"{name} · {certificate.judge.model}",
         facts=tuple(_facts(rows, bars)),
@@ -44,23 +44,23 @@ def audit(run: RunReader, folder: Path) -> tuple[Audit, Certificate]:
             "run": str(run.path),
             "source": source,
             "look": look,
-            "missing": sum(one.flagged is None for one in rows),
+            "missing": sum(row.flagged is None for row in rows),
             "certificate": certificate.model_dump(),
         },
     )
-    return found, certificate
+    return result, certificate
 
 
 def judged(results: pl.DataFrame) -> list[Judged]:
     """One row per text that was asked about."""
     if results.is_empty():
         raise UserError("the run has no finished item yet")
-    found = []
+    verdicts = []
     for row in results.sort("position").iter_rows(named=True):
         tags = {tag["name"]: tag["value"] for tag in row["tags"]}
         marks = {score["name"]: score["value"] for score in row["scores_after"] or ()}
         mark = marks.get(SCORE)
-        found.append(
+        verdicts.append(
             Judged(
                 part=tags["part"],
                 example=tags["example"],
@@ -73,13 +73,13 @@ def judged(results: pl.DataFrame) -> list[Judged]:
                 why=(row["text"] or "") if mark is not None else f"missing: {row['reason']}",
             )
         )
-    return found
+    return verdicts
 
 
 def _certificate(run: RunReader, answers: Sequence[Check], look: int) -> Certificate:
     record, source = run.record, run.record.source
     model: dict[str, Any] = record.cast[AS_WRITTEN.role]["scorer"]["model"]
-    kept = [CertifiedCheck.of(check) for check in answers]
+    certified = [CertifiedCheck.of(check) for check in answers]
     benchmark = {key: source[key] for key in ("kind", "items", "sha256", "examples", "texts")}
     return Certificate(
         judge=Judge(
@@ -96,15 +96,15 @@ def _certificate(run: RunReader, answers: Sequence[Check], look: int) -> Certifi
         evenhand=record.versions["evenhand"],
         created=record.created,
         calls=run.totals().calls,
-        checks=kept,
-        state=overall(kept),
+        checks=certified,
+        state=overall(certified),
     ).sealed()
 
 
 def _facts(rows: Sequence[Judged], bars: Bars) -> Iterator[str]:
-    plain = [one for one in rows if one.part == PLAIN]
+    plain = [row for row in rows if row.part == PLAIN]
     harmful, benign = (
-        len({near_copy_key(one.text) for one in plain if one.harm is harm})
+        len({near_copy_key(row.text) for row in plain if row.harm is harm})
         for harm in (True, False)
     )
     copies = len(plain) - harmful - benign
@@ -120,13 +120,13 @@ def _facts(rows: Sequence[Judged], bars: Bars) -> Iterator[str]:
         )
 
 
-def _notes(rows: Sequence[Judged], look: int, asked: Mapping[str, Any]) -> Iterator[str]:
-    if asked.get("orders") == "both":
+def _notes(rows: Sequence[Judged], look: int, settings: Mapping[str, Any]) -> Iterator[str]:
+    if settings.get("orders") == "both":
         yield (
             "Both orders of yes and no are in every verdict. So the check that swaps them asks the "
             "same again, and shows only whether the judge says the same twice."
         )
-    missing = Counter(one.why for one in rows if one.flagged is None)
+    missing = Counter(row.why for row in rows if row.flagged is None)
     if missing:
         reasons = ", ".join(f"{n:,} {why.removeprefix('missing: ')}" for why, n in missing.items())
         yield (

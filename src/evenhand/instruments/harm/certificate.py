@@ -20,11 +20,11 @@ _Tied = dict[str, Any]
 
 def certified_judge(harm: OwnHarm, model: ChatModel, folder: Path | None) -> HarmJudge:
     """The judge of a harm, to steer and to report by; refused where no certificate lets it."""
-    found = holding(harm, folder)
-    if isinstance(found, Certificate):
-        return HarmJudge(harm.asked, model, certificate=found.sha256)
+    result = holding(harm, folder)
+    if isinstance(result, Certificate):
+        return HarmJudge(harm.asked, model, certificate=result.sha256)
     raise UserError(
-        f"{harm.where} may not be used: {found}. Nothing was asked. {_then(harm, folder)}"
+        f"{harm.where} may not be used: {result}. Nothing was asked. {_then(harm, folder)}"
     )
 
 
@@ -38,18 +38,25 @@ def holding(harm: OwnHarm, folder: Path | None) -> Certificate | str:
     broken = [problem for problem in read if isinstance(problem, str)]
     if broken:
         return f"{broken[0]}; bring it back as it was, or take it out of {folder}"
-    own = sorted(
-        (one for one in read if isinstance(one, Certificate) and _name(one) == harm.name),
-        key=lambda one: (one.created, not _passes(one)),  # of two at once the one that fails
+    certificates = sorted(
+        (
+            certificate
+            for certificate in read
+            if isinstance(certificate, Certificate) and _name(certificate) == harm.name
+        ),
+        key=lambda certificate: (
+            certificate.created,
+            not _passes(certificate),
+        ),  # of two at once the one that fails
     )
-    wanted = tied_to(harm)
-    fitting = [one for one in own if _tied(one) == wanted]
+    expected = tied_to(harm)
+    fitting = [certificate for certificate in certificates if _tied(certificate) == expected]
     if fitting and _passes(fitting[-1]):
         return fitting[-1]
     if fitting:
         return f"its certificate says {fitting[-1].state}{_why(fitting[-1])}"
-    if own:
-        return f"its certificate is for {_changed(_tied(own[-1]), wanted)}"
+    if certificates:
+        return f"its certificate is for {_changed(_tied(certificates[-1]), expected)}"
     return f"{folder} has no certificate of it"
 
 
@@ -57,7 +64,8 @@ def looks_before(texts: frozenset[str], created: str, folder: Path) -> int:
     """How many checks of harms came before that one and share an example with it, whatever their
     name, policy, model or outcome: each was a chance to choose by these examples."""
     return sum(
-        one.created < created and bool(texts & {*one.benchmark["texts"]}) for one in _own(folder)
+        certificate.created < created and bool(texts & {*certificate.benchmark["texts"]})
+        for certificate in _own(folder)
     )
 
 
@@ -78,16 +86,20 @@ def _own(folder: Path) -> list[Certificate]:
     broken = [problem for problem in read if isinstance(problem, str)]
     if broken:
         raise UserError(f"{broken[0]}; bring it back as it was, or take it out of {folder}")
-    return [one for one in read if isinstance(one, Certificate) and _name(one) is not None]
+    return [
+        certificate
+        for certificate in read
+        if isinstance(certificate, Certificate) and _name(certificate) is not None
+    ]
 
 
 def tied_to(harm: OwnHarm) -> _Tied:
     """All that a certificate of this harm must have been made with."""
-    asked = harm.asked
+    question = harm.asked
     return {
         "model": harm.model,
-        "settings": asked.settings,
-        **{_word(name): sha for name, sha in asked.hashes.items()},
+        "settings": question.settings,
+        **{_word(name): sha for name, sha in question.hashes.items()},
         "examples": harm.examples.sha256,
         "bars": harm.config.bars,
     }
@@ -107,13 +119,13 @@ def _word(name: str) -> str:
     return name if name == "policy" else "prompt"
 
 
-def _changed(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+def _changed(there: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     """What differs, in words."""
-    differs = [name for name in wanted if there.get(name) != wanted[name]]
-    model = f"the model {there['model']!r}, not {wanted['model']!r}"
-    said = [model if name == "model" else f"other {name}" for name in differs]
+    differs = [name for name in expected if there.get(name) != expected[name]]
+    model = f"the model {there['model']!r}, not {expected['model']!r}"
+    changes = [model if name == "model" else f"other {name}" for name in differs]
     return (
-        " and ".join(said)
+        " and ".join(changes)
         .replace("other policy", "another policy")
         .replace("other prompt", "another prompt")
     )
@@ -121,11 +133,11 @@ def _changed(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
 
 def _read(folder: Path) -> Iterator[Certificate | str]:
     """Every certificate of a folder, those of judges too; what cannot be read as a problem."""
-    for path, found in certificates_in(folder):
-        if isinstance(found, Certificate) and not _is_whole(found):
+    for path, result in certificates_in(folder):
+        if isinstance(result, Certificate) and not _is_whole(result):
             yield f"{path} is no certificate of a harm as `evenhand harms check` writes it"
         else:
-            yield found
+            yield result
 
 
 def _is_whole(certificate: Certificate) -> bool:
@@ -139,7 +151,9 @@ def _is_whole(certificate: Certificate) -> bool:
 
 def _passes(certificate: Certificate) -> bool:
     """Whether it says pass, and has every check that a harm must pass."""
-    passed = {one.name for one in certificate.checks if one.required and one.state == "pass"}
+    passed = {
+        check.name for check in certificate.checks if check.required and check.state == "pass"
+    }
     return certificate.state == "pass" and passed >= NAMES
 
 
@@ -150,8 +164,8 @@ def _name(certificate: Certificate) -> str | None:
 
 
 def _why(certificate: Certificate) -> str:
-    failed = [one.name for one in certificate.checks if one.state == "fail"]
-    open_ = [one.name for one in certificate.checks if one.required and one.state in OPEN]
+    failed = [check.name for check in certificate.checks if check.state == "fail"]
+    open_ = [check.name for check in certificate.checks if check.required and check.state in OPEN]
     return f" ({', '.join(failed or open_)})"
 
 

@@ -78,20 +78,22 @@ class Examples:
 
     @property
     def own(self) -> tuple[Example, ...]:
-        return tuple(one for one in self.all if not one.of)
+        return tuple(example for example in self.all if not example.of)
 
     @property
     def paraphrases(self) -> tuple[Example, ...]:
-        return tuple(one for one in self.all if one.of)
+        return tuple(example for example in self.all if example.of)
 
     def count(self, *, harm: bool) -> int:
         """How many examples there are, near copies as one."""
-        return len({near_copy_key(one.text) for one in self.own if one.harm is harm})
+        return len({near_copy_key(example.text) for example in self.own if example.harm is harm})
 
     @property
     def groups(self) -> tuple[str, ...]:
         """The groups of benign examples, whose false alarms are counted apart."""
-        return tuple(sorted({one.group for one in self.own if one.group and not one.harm}))
+        return tuple(
+            sorted({example.group for example in self.own if example.group and not example.harm})
+        )
 
 
 def read_examples(path: Path) -> Examples:
@@ -104,16 +106,16 @@ def read_examples(path: Path) -> Examples:
         data = path.read_bytes()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}") from None
-    found = []
+    examples = []
     for line, words in enumerate(data.split(b"\n"), 1):
         if words.strip():
             row = read_row(_Row, words, f"{path} line {line}", _FORM)
             if not row.text.strip():
                 raise UserError(f"{path} line {line}: text: no words; {_FORM}")
-            found.append(_example(line, row))
-    _refuse_twins(path, found)
-    _refuse_lost(path, found)
-    return Examples(hashlib.sha256(data).hexdigest(), tuple(found))
+            examples.append(_example(line, row))
+    _refuse_twins(path, examples)
+    _refuse_lost(path, examples)
+    return Examples(hashlib.sha256(data).hexdigest(), tuple(examples))
 
 
 def _example(line: int, row: _Row) -> Example:
@@ -127,31 +129,31 @@ def _example(line: int, row: _Row) -> Example:
     )
 
 
-def _refuse_twins(path: Path, found: Sequence[Example]) -> None:
+def _refuse_twins(path: Path, examples: Sequence[Example]) -> None:
     """A text that stands twice would count twice, or be labelled both ways."""
     texts, ids = dict[str, int](), dict[str, int]()
-    for one in found:
-        for seen, key, what in ((texts, _plain(one.text), "text"), (ids, one.id, "id")):
-            if key in seen:
+    for example in examples:
+        for lines, key, what in ((texts, _plain(example.text), "text"), (ids, example.id, "id")):
+            if key in lines:
                 raise UserError(
-                    f"{path} line {one.line}: the same {what} as in line {seen[key]}; keep one"
+                    f"{path} line {example.line}: the same {what} as in line {lines[key]}; keep one"
                 )
-            seen[key] = one.line
+            lines[key] = example.line
 
 
-def _refuse_lost(path: Path, found: Sequence[Example]) -> None:
+def _refuse_lost(path: Path, examples: Sequence[Example]) -> None:
     """A paraphrase belongs to an example of the file with the same label."""
-    own = {one.id: one for one in found if not one.of}
-    for one in found:
-        if one.of and one.of not in own:
+    by_id = {example.id: example for example in examples if not example.of}
+    for example in examples:
+        if example.of and example.of not in by_id:
             raise UserError(
-                f"{path} line {one.line}: paraphrase_of: no example has the id {one.of!r}; give "
+                f"{path} line {example.line}: paraphrase_of: no example has the id {example.of!r}; give "
                 'the line that it says in other words that "id"'
             )
-        if one.of and own[one.of].harm is not one.harm:
+        if example.of and by_id[example.of].harm is not example.harm:
             raise UserError(
-                f"{path} line {one.line}: it is said to be {_label(one.harm)}, and line "
-                f"{own[one.of].line}, which it says in other words, {_label(own[one.of].harm)}; "
+                f"{path} line {example.line}: it is said to be {_label(example.harm)}, and line "
+                f"{by_id[example.of].line}, which it says in other words, {_label(by_id[example.of].harm)}; "
                 "label both alike"
             )
 
@@ -181,10 +183,10 @@ def near_copy_key(text: str) -> str:
 def refuse_leaked(examples: Examples, policy: str, where: str) -> None:
     """Refuse examples that the policy quotes: what the judge is shown does not test it."""
     words = _plain(policy)
-    for one in examples.all:
-        if len(_plain(one.text)) >= _LEAKS_FROM and _plain(one.text) in words:
+    for example in examples.all:
+        if len(_plain(example.text)) >= _LEAKS_FROM and _plain(example.text) in words:
             raise UserError(
-                f"{where}: the policy has the text of line {one.line} in it, so that this example "
+                f"{where}: the policy has the text of line {example.line} in it, so that this example "
                 "tests nothing; say it in other words in one of the two"
             )
 

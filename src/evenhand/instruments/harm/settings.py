@@ -114,26 +114,28 @@ class OwnHarm:
                 words = file.read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 raise UserError(f"{self.where}: {file} cannot be read: {error}") from None
-        found = (words or "").strip()
-        if not found:
+        policy = (words or "").strip()
+        if not policy:
             raise UserError(f"{self.where}: the policy has no words; say what breaks it")
-        if len(found) > _LONGEST_POLICY:
+        if len(policy) > _LONGEST_POLICY:
             raise UserError(
-                f"{self.where}: the policy has {len(found):,} signs; {_LONGEST_POLICY:,} are the "
+                f"{self.where}: the policy has {len(policy):,} signs; {_LONGEST_POLICY:,} are the "
                 "most, since a judge reads all of it before every text"
             )
-        return found
+        return policy
 
     @cached_property
     def examples(self) -> Examples:
-        found = read_examples(self.config.examples)
-        self._refuse_too_few(found, True, "least_sensitivity", self.config.least_sensitivity)
-        self._refuse_too_few(found, False, "most_false_alarms", 1 - self.config.most_false_alarms)
-        refuse_leaked(found, self.asked.policy, self.where)
-        return found
+        examples = read_examples(self.config.examples)
+        self._refuse_too_few(examples, True, "least_sensitivity", self.config.least_sensitivity)
+        self._refuse_too_few(
+            examples, False, "most_false_alarms", 1 - self.config.most_false_alarms
+        )
+        refuse_leaked(examples, self.asked.policy, self.where)
+        return examples
 
-    def _refuse_too_few(self, found: Examples, harm: bool, bar: str, right: float) -> None:
-        has, needs = found.count(harm=harm), fewest(right)
+    def _refuse_too_few(self, examples: Examples, harm: bool, bar: str, right: float) -> None:
+        has, needs = examples.count(harm=harm), fewest(right)
         if has < needs:
             raise UserError(
                 f"{self.where}: {self.config.examples} has {has} texts with harm = "
@@ -148,12 +150,12 @@ def own_harm(
 ) -> OwnHarm:
     """A harm by its name, with the model of its judge; `models` are those of the config."""
     if name not in harms:
-        known = ", ".join(sorted(harms)) or "none; docs/harms.md says how one is written"
-        raise UserError(f"the config has no [harms.{name}]; it has: {known}")
+        available = ", ".join(sorted(harms)) or "none; docs/harms.md says how one is written"
+        raise UserError(f"the config has no [harms.{name}]; it has: {available}")
     judge = harms[name].judge
     if judge not in models:
-        known = ", ".join(sorted(models))
-        raise UserError(f"[harms.{name}]: judge = {judge!r} is none of [models]: {known}")
+        available = ", ".join(sorted(models))
+        raise UserError(f"[harms.{name}]: judge = {judge!r} is none of [models]: {available}")
     model = models[judge]
     if model is None:
         raise UserError(

@@ -1,7 +1,7 @@
 """The items of a check: every example as it stands, with the options in the other order, and in
 other words; and benign texts of sets that audits of scorers use."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -43,27 +43,29 @@ class HarmSource(ItemList):
             "asked": harm.asked.settings,
             "hashes": harm.asked.hashes,
             "examples": harm.examples.sha256,
-            "texts": sorted({one.digest for one in harm.examples.all}),
+            "texts": sorted({example.digest for example in harm.examples.all}),
             "bars": harm.config.bars,
         }
 
 
 def _asked(examples: Examples) -> Iterator[Item]:
-    given = {one.of for one in examples.paraphrases}
-    for one in examples.own:
-        yield _item(PLAIN, one, one.text)
-        yield _item(ORDER, one, one.text)
-    by_id = {one.id: one for one in examples.own}
-    for one in examples.paraphrases:
-        yield _item(PARAPHRASE, by_id[one.of], one.text, rule=GIVEN, name=one.id)
-    for place, one in enumerate(one for one in examples.own if one.id not in given):
-        rule, text = _in_other_words(one.text, place)
-        yield _item(PARAPHRASE, one, text, rule=rule)
+    paraphrased = {example.of for example in examples.paraphrases}
+    for example in examples.own:
+        yield _item(PLAIN, example, example.text)
+        yield _item(ORDER, example, example.text)
+    by_id = {example.id: example for example in examples.own}
+    for example in examples.paraphrases:
+        yield _item(PARAPHRASE, by_id[example.of], example.text, rule=GIVEN, name=example.id)
+    for position, example in enumerate(
+        example for example in examples.own if example.id not in paraphrased
+    ):
+        rule, text = _in_other_words(example.text, position)
+        yield _item(PARAPHRASE, example, text, rule=rule)
 
 
-def _in_other_words(text: str, place: int) -> tuple[str, str]:
+def _in_other_words(text: str, position: int) -> tuple[str, str]:
     names = list(RULES)
-    turns = [names[(place + turn) % len(names)] for turn in range(len(names))]
+    turns = [names[(position + turn) % len(names)] for turn in range(len(names))]
     return next((name, RULES[name](text)) for name in turns if RULES[name](text) != text)
 
 
@@ -76,24 +78,18 @@ def _item(part: str, example: Example, text: str, *, rule: str = "", name: str =
 
 def _of_sets(sets: Mapping[str, pl.DataFrame]) -> Iterator[Item]:
     for name, table in sets.items():
-        for place, (text, group) in enumerate(table.select("text", "group").iter_rows()):
+        for position, (text, group) in enumerate(table.select("text", "group").iter_rows()):
             tags = {"part": SET, "example": name, "harm": "false", "group": group}
             yield Item(
-                id=f"{SET}:{name}:{place}", prompt=text, tags={**tags, "rule": "", "line": ""}
+                id=f"{SET}:{name}:{position}", prompt=text, tags={**tags, "rule": "", "line": ""}
             )
 
 
 def benign(tables: Mapping[str, pl.DataFrame], most: int) -> dict[str, pl.DataFrame]:
     """The harmless texts of each set that name a group, at most so many, the groups in turn."""
-    found = {}
+    samples = {}
     for name, table in tables.items():
-        named = table.filter(~pl.col("label") & (pl.col("group") != ""))
+        rows = table.filter(~pl.col("label") & (pl.col("group") != ""))
         turn = pl.int_range(pl.len()).over("group")
-        found[name] = named.unique("text", maintain_order=True).sort(turn, "group").head(most)
-    return found
-
-
-def parts_of(items: Sequence[Item]) -> dict[str, int]:
-    """How many items each part of a check has."""
-    names = [item.tags["part"] for item in items]
-    return {name: names.count(name) for name in dict.fromkeys(names)}
+        samples[name] = rows.unique("text", maintain_order=True).sort(turn, "group").head(most)
+    return samples

@@ -11,10 +11,10 @@ _SHOWN_ERRORS = 20  # our choice: what fits on a screen; the run folder has all 
 
 def sections(rows: Sequence[Judged], bars: Bars) -> tuple[Section, ...]:
     """The groups, the rules of paraphrase and the errors, one by one."""
-    benign = [one for one in rows if one.part == PLAIN and not one.harm]
+    benign = [row for row in rows if row.part == PLAIN and not row.harm]
     of_sets: Mapping[str, list[Judged]] = {
-        name: [one for one in rows if one.part == SET and one.example == name]
-        for name in dict.fromkeys(one.example for one in rows if one.part == SET)
+        name: [row for row in rows if row.part == SET and row.example == name]
+        for name in dict.fromkeys(row.example for row in rows if row.part == SET)
     }
     return (
         _group_table("groups", "benign examples that are flagged, by group", benign, bars),
@@ -33,8 +33,16 @@ def _group_table(name: str, title: str, rows: Sequence[Judged], bars: Bars) -> S
         title=title,
         columns=("group", "n", "flagged", "missing", "low", "high", "p, above the others"),
         rows=tuple(
-            (one.group, one.n, one.flagged, one.missing, one.low, one.high, one.p_holm)
-            for one in by_group(rows, bars.confidence)
+            (
+                row.group,
+                row.n,
+                row.flagged,
+                row.missing,
+                row.low,
+                row.high,
+                row.p_holm,
+            )
+            for row in by_group(rows, bars.confidence)
         ),
         note="Both ends hold for all groups together, the p after Holm. Near copies count as one; "
         "a missing verdict is flagged in the upper end and not in the lower one.",
@@ -43,25 +51,25 @@ def _group_table(name: str, title: str, rows: Sequence[Judged], bars: Bars) -> S
 
 
 def _rules(rows: Sequence[Judged]) -> Section:
-    found = dict[str, list[bool]]()
+    flips = dict[str, list[bool]]()
     for plain, others in (*pairs_of(rows, PARAPHRASE), *pairs_of(rows, ORDER)):
-        for one in others:
-            rule = one.rule or "yes and no swapped"
-            found.setdefault(rule, []).append(turned(plain, one) is not False)
+        for variant in others:
+            rule = variant.rule or "yes and no swapped"
+            flips.setdefault(rule, []).append(turned(plain, variant) is not False)
     return Section(
         name="rules",
         title="verdicts that turn",
         columns=("what was changed", "n", "turned"),
-        rows=tuple((rule, len(each), sum(each)) for rule, each in found.items()),
+        rows=tuple((rule, len(each), sum(each)) for rule, each in flips.items()),
         in_short=True,
     )
 
 
 def _errors(rows: Sequence[Judged]) -> Iterator[Section]:
     wrong = [
-        one
-        for one in rows
-        if one.part == PLAIN and one.flagged is not None and one.flagged is not one.harm
+        row
+        for row in rows
+        if row.part == PLAIN and row.flagged is not None and row.flagged is not row.harm
     ]
     if not wrong:
         return
@@ -70,8 +78,8 @@ def _errors(rows: Sequence[Judged]) -> Iterator[Section]:
         title="examples that are judged wrongly",
         columns=("line", "harm", "text", "the judge"),
         rows=tuple(
-            (one.line, "yes" if one.harm else "no", _short(one.text), _short(one.why))
-            for one in wrong[:_SHOWN_ERRORS]
+            (row.line, "yes" if row.harm else "no", _short(row.text), _short(row.why))
+            for row in wrong[:_SHOWN_ERRORS]
         ),
         note=f"The first {_SHOWN_ERRORS} of {len(wrong)}." if len(wrong) > _SHOWN_ERRORS else "",
         in_short=True,

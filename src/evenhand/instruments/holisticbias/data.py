@@ -46,22 +46,22 @@ def read(data: DataFolder) -> tuple[list[str], list[Descriptor]]:
                         local=data.local, cache=data.cache)  # fmt: skip
     templates = list(orjson.loads(files.read("sentence_templates.json")))
     axes = orjson.loads(files.read("descriptors.json"))
-    found = [
-        _descriptor(axis, one)
+    descriptors = [
+        _descriptor(axis, entry)
         for axis, buckets in axes.items()
         for bucket in buckets.values()
-        for one in bucket
+        for entry in bucket
     ]
-    counted = {axis: sum(one.axis == axis for one in found) for axis in axes}
+    counted = {axis: sum(descriptor.axis == axis for descriptor in descriptors) for axis in axes}
     if counted != card["axes"] or len(templates) != card["templates"]:
         raise UserError(
             f"HolisticBias as read has {counted}; its card says otherwise: is it whole?"
         )
-    return templates, found
+    return templates, descriptors
 
 
 def drawn(
-    templates: list[str], every: list[Descriptor], per_axis: int, asked: int, seed: int
+    templates: list[str], every: list[Descriptor], per_axis: int, n_templates: int, seed: int
 ) -> list[tuple[str, Descriptor]]:
     """Draw so many descriptors of each axis, and so many templates: each with each, so that no axis
     has kinder templates than another. A word that stands in two axes stays in its first."""
@@ -70,23 +70,27 @@ def drawn(
         return hashlib.sha256(f"{seed}\n{words}".encode()).digest()
 
     alone: dict[str, Descriptor] = {}
-    for one in every:
-        alone.setdefault(one.words.lower(), one)
+    for descriptor in every:
+        alone.setdefault(descriptor.words.lower(), descriptor)
     by_axis: dict[str, list[Descriptor]] = {}
-    for one in sorted(alone.values(), key=lambda one: turn(one.words)):
-        by_axis.setdefault(one.axis, []).append(one)
-    people = [one for axis in dict.fromkeys(one.axis for one in every)
-              for one in by_axis.get(axis, [])[:per_axis]]  # fmt: skip
-    return [(template, one) for template in sorted(templates, key=turn)[:asked] for one in people]
+    for descriptor in sorted(alone.values(), key=lambda descriptor: turn(descriptor.words)):
+        by_axis.setdefault(descriptor.axis, []).append(descriptor)
+    people = [descriptor for axis in dict.fromkeys(descriptor.axis for descriptor in every)
+              for descriptor in by_axis.get(axis, [])[:per_axis]]  # fmt: skip
+    return [
+        (template, descriptor)
+        for template in sorted(templates, key=turn)[:n_templates]
+        for descriptor in people
+    ]
 
 
-def _descriptor(axis: str, one: Any) -> Descriptor:
-    said = {"descriptor": one} if isinstance(one, str) else one
-    words = said["descriptor"]
+def _descriptor(axis: str, entry: Any) -> Descriptor:
+    spec = {"descriptor": entry} if isinstance(entry, str) else entry
+    words = spec["descriptor"]
     return Descriptor(
         axis=axis,
         words=words,
-        article=said.get("article") or ("an" if words[0].lower() in "aeiou" else "a"),
-        gender=said.get("gender", ""),
-        disliked=said.get("preference") == "dispreferred",
+        article=spec.get("article") or ("an" if words[0].lower() in "aeiou" else "a"),
+        gender=spec.get("gender", ""),
+        disliked=spec.get("preference") == "dispreferred",
     )

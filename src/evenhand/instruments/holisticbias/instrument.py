@@ -57,14 +57,18 @@ class HolisticBias(SpokenOf):
     )
 
     def source(self, data: DataFolder, options: HolisticBiasOptions) -> Source:
-        asked = drawn(*read(data), options.per_axis, options.templates, options.sample_seed)
+        pairs = drawn(*read(data), options.per_axis, options.templates, options.sample_seed)
         items = [
             Item(
-                id=f"{one.axis}:{one.words}:{template}",
-                prompt=one.within(template),
-                tags={"axis": one.axis, "descriptor": one.words, "template": template},
+                id=f"{descriptor.axis}:{descriptor.words}:{template}",
+                prompt=descriptor.within(template),
+                tags={
+                    "axis": descriptor.axis,
+                    "descriptor": descriptor.words,
+                    "template": template,
+                },
             )
-            for template, one in asked
+            for template, descriptor in pairs
         ]
         sampling = {"per_axis": options.per_axis, "templates": options.templates,
                     "seed": options.sample_seed}  # fmt: skip
@@ -72,8 +76,8 @@ class HolisticBias(SpokenOf):
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The scores of each reply; null where there is none."""
-        given = rows.select("text", "descriptor").iter_rows()
-        return _spoken_of.scored(rows, [_read(*row) for row in given]).select(
+        replies = rows.select("text", "descriptor").iter_rows()
+        return _spoken_of.scored(rows, [_read(*row) for row in replies]).select(
             "item_id",
             "axis",
             "template",
@@ -101,12 +105,12 @@ class HolisticBias(SpokenOf):
         """The largest gap between two axes."""
         del report
         floors = dict.fromkeys(GAP_BY, 0.0)
-        found = _spoken_of.gaps(outcomes_of(self, run), "of_all", "axis", floors)
-        return (_spoken_of.section(found, GAP_BY), _spoken_of.scored_by())
+        gaps = _spoken_of.gaps(outcomes_of(self, run), "of_all", "axis", floors)
+        return (_spoken_of.section(gaps, GAP_BY), _spoken_of.scored_by())
 
 
 def _read(text: str | None, descriptor: str) -> _spoken_of.Read:
     """The reply, plain and without the descriptor."""
-    own = "" if text is None else text.strip()
-    about = re.sub(rf"\b{re.escape(descriptor)}s?\b", WHO, own, flags=re.IGNORECASE)
-    return _spoken_of.read(own, own, about)
+    reply = "" if text is None else text.strip()
+    about = re.sub(rf"\b{re.escape(descriptor)}s?\b", WHO, reply, flags=re.IGNORECASE)
+    return _spoken_of.read(reply, reply, about)

@@ -27,8 +27,8 @@ BENCHMARK = "malibu"
 def audit(run: RunReader, prices: Prices | None = None) -> tuple[Audit, Certificate]:
     """Read the run of an audit and say what it showed of the judge."""
     source = run.record.source
-    seen = seen_in(run)
-    answers = tuple(check.check(seen) for check in checks())
+    evidence = seen_in(run)
+    answers = tuple(check.check(evidence) for check in checks())
     certificate = certificate_of(run, answers)
     title = f"{certificate.judge.model} · {certificate.method['name']}"
     more = {
@@ -38,7 +38,7 @@ def audit(run: RunReader, prices: Prices | None = None) -> tuple[Audit, Certific
         "source": source,
         "certificate": certificate.model_dump(),
     }
-    return audit_of(title, seen, answers, costs.money(run, prices), **more), certificate
+    return audit_of(title, evidence, answers, costs.money(run, prices), **more), certificate
 
 
 def seen_in(run: RunReader) -> Evidence:
@@ -59,7 +59,7 @@ def seen_in(run: RunReader) -> Evidence:
 
 def audit_of(
     title: str,
-    seen: Evidence,
+    evidence: Evidence,
     answers: tuple[Check, ...],
     money: costs.Money | None = None,
     **more: object,
@@ -69,33 +69,33 @@ def audit_of(
     return Audit(
         kind="judge",
         title=title,
-        facts=tuple(_facts(seen)),
+        facts=tuple(_facts(evidence)),
         checks=answers,
         state=state,
-        says=tuple(_says(seen, answers)),
-        next=tuple(_next(seen, answers)),
-        coverage=seen.coverage.all,
-        notes=tuple(_notes(seen, answers)),
-        sections=sections(seen),
+        says=tuple(_says(evidence, answers)),
+        next=tuple(_next(evidence, answers)),
+        coverage=evidence.coverage.all,
+        notes=tuple(_notes(evidence, answers)),
+        sections=sections(evidence),
         money=money,
-        more={**more, **seen.to_dict()},
+        more={**more, **evidence.to_dict()},
     )
 
 
-def _facts(seen: Evidence) -> Iterator[str]:
-    covered = seen.coverage
+def _facts(evidence: Evidence) -> Iterator[str]:
+    covered = evidence.coverage
     yield (
         f"{covered.all.scored:,} of {covered.all.n:,} judgements scored "
         f"(single {covered.single.scored:,} of {covered.single.n:,}, "
         f"pairs {covered.pair.scored:,} of {covered.pair.n:,}); {covered.bases} base scenarios"
     )
-    by_share = sorted(covered.by_label.items(), key=lambda one: one[1].coverage or 0)
+    by_share = sorted(covered.by_label.items(), key=lambda entry: entry[1].coverage or 0)
     for name, fewest in by_share[:1]:
         if fewest.scored < fewest.n:
             yield f"fewest for {name}: {fewest.scored} of {fewest.n}"
 
 
-def _says(seen: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:
+def _says(evidence: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:
     """The answer, and which labels move the judge where that is shown."""
     failed = [check.title for check in answers if check.state == "fail"]
     open_ = [check.title for check in answers if check.required and check.is_open]
@@ -106,25 +106,25 @@ def _says(seen: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:
     else:
         yield "Every required check is shown to hold within its margin."
     identity = _named(answers, "identity")
-    margin = seen.margins.score
+    margin = evidence.margins.score
     if identity.state == "fail":
-        for effect in seen.primary:
+        for effect in evidence.primary:
             if effect.verdict == SHIFTED:
                 yield f"{effect.label} shifts the score{_shift(effect)}"
     elif identity.state == "pass":
         yield f"every identity is shown to move the score by less than {margin:g} points"
     else:
-        yield _open_identities(seen)
+        yield _open_identities(evidence)
 
 
-def _open_identities(seen: Evidence) -> str:
-    open_ones = [e for e in seen.primary if e.verdict == UNDERPOWERED]
+def _open_identities(evidence: Evidence) -> str:
+    open_ones = [e for e in evidence.primary if e.verdict == UNDERPOWERED]
     needed = max((e.bases_needed or 0 for e in open_ones), default=0)
-    said = (
-        f"{len(open_ones)} of {len(seen.primary)} identities are neither shown to shift the score "
-        f"nor to stay within {seen.margins.score:g} points"
+    message = (
+        f"{len(open_ones)} of {len(evidence.primary)} identities are neither shown to shift the "
+        f"score nor to stay within {evidence.margins.score:g} points"
     )
-    return said + (f"; about {needed} base scenarios would do" if needed else "")
+    return message + (f"; about {needed} base scenarios would do" if needed else "")
 
 
 def _shift(effect: Effect) -> str:
@@ -133,18 +133,18 @@ def _shift(effect: Effect) -> str:
     return f" by {effect.estimate:+.2f} ({effect.low:+.2f} to {effect.high:+.2f}) points"
 
 
-def _notes(seen: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:
+def _notes(evidence: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:
     """What a reader must know beside the checks."""
-    if seen.coverage.all.below_floor:
+    if evidence.coverage.all.below_floor:
         yield (
-            f"Coverage {seen.coverage.all.percent} is below {COVERAGE_FLOOR:.0%}: "
+            f"Coverage {evidence.coverage.all.percent} is below {COVERAGE_FLOOR:.0%}: "
             "what could not be scored may differ from what could."
         )
     if _named(answers, "scale").state == "fail":
         yield "Nearly every text gets the same mark: all authors are treated alike, by no judge."
     shifted = {
         e.label
-        for e in seen.exploratory
+        for e in evidence.exploratory
         if e.value == "combined" and e.against == malibu.NO_LABEL and e.detected
     }
     if shifted & {malibu.NEUTRAL, malibu.PLACEBO}:
@@ -152,7 +152,7 @@ def _notes(seen: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:
             "A label without any identity moves the score too: see the identities against the "
             "placebo before blaming the group."
         )
-    slot = seen.pairs.first_slot
+    slot = evidence.pairs.first_slot
     if slot is not None and _named(answers, "position").state == "fail":
         side = "first" if slot.estimate > malibu.TIE else "second"
         ends = "no spread" if slot.no_spread else f"{slot.low:.0%} to {slot.high:.0%}"
@@ -162,12 +162,12 @@ def _notes(seen: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:
         )
 
 
-def _next(seen: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:
+def _next(evidence: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:
     """What to run next: a remedy where one is known, a larger audit where that would tell."""
     if _named(answers, "position").state == "fail":
         yield "evenhand judge-check --set counterfactual=swap --out runs/judge-swap"
     usual = Design().bases
-    if overall(answers) == "underpowered" and seen.coverage.bases < usual:
+    if overall(answers) == "underpowered" and evidence.coverage.bases < usual:
         yield f"evenhand judge-check --bases {usual} --out runs/judge-{usual}"
 
 

@@ -32,7 +32,7 @@ def certificate_of(run: RunReader, checks: Iterable[Check]) -> Certificate:
     other = str(record.cast.get(OTHER, {}).get("model", ""))
     if sets := checksums(run.results().select("prompt", "tags").collect(), other):
         benchmark["probes"] = {**benchmark["probes"], SETS: sets}
-    kept = [CertifiedCheck.of(check) for check in checks]
+    certified = [CertifiedCheck.of(check) for check in checks]
     return Certificate(
         judge=judge_of(run),
         method=record.method,
@@ -44,8 +44,8 @@ def certificate_of(run: RunReader, checks: Iterable[Check]) -> Certificate:
         evenhand=record.versions["evenhand"],
         created=record.created,
         calls=run.totals().calls,
-        checks=kept,
-        state=overall(kept),
+        checks=certified,
+        state=overall(certified),
     ).sealed()
 
 
@@ -53,7 +53,7 @@ def judge_of(run: RunReader) -> Judge:
     """Who answered, as the turns say: the config could have changed since. A panel of mixed models
     is one judge, whose name is theirs in the order of their seats."""
     roles = roles_of(run.record.method["settings"].get("models", 1))
-    seen = (
+    turns = (
         run.turns()
         .filter(pl.col("role").is_in(roles) & pl.col("error").is_null())
         .select("role", "model", "served_by")
@@ -61,14 +61,17 @@ def judge_of(run: RunReader) -> Judge:
         .collect()
     )
     cast = {role: run.record.cast.get(role, run.record.cast["default"]) for role in roles}
-    described = {role: {k: v for k, v in one.items() if k != "url"} for role, one in cast.items()}
+    described = {
+        role: {k: v for k, v in description.items() if k != "url"}
+        for role, description in cast.items()
+    }
     names = [
-        _model(run, seen.filter(role=role)["model"].unique().to_list(), described[role])
+        _model(run, turns.filter(role=role)["model"].unique().to_list(), described[role])
         for role in roles
     ]
     return Judge(
         model=TOGETHER.join(names),
-        served_by=sorted({name for name in seen["served_by"].to_list() if name}),
+        served_by=sorted({name for name in turns["served_by"].to_list() if name}),
         described=described if len(roles) > 1 else described[roles[0]],
     )
 
@@ -123,19 +126,23 @@ class Found:
 
     @property
     def passes(self) -> bool:
-        found = self.certificate
-        return found is not None and found.state == "pass" and not (self.lacks or self.unreadable)
+        certificate = self.certificate
+        return (
+            certificate is not None
+            and certificate.state == "pass"
+            and not (self.lacks or self.unreadable)
+        )
 
     @property
     def says(self) -> str:
         if self.certificate is None:
             return f"not certified: {self.problem}"
-        said = f"certificate says {self.certificate.state}{_why(self.certificate)}"
+        message = f"certificate says {self.certificate.state}{_why(self.certificate)}"
         too_small = f"; too little to rely on: {'; '.join(self.lacks)}" if self.lacks else ""
-        said = f"{said} for {Scope.of(self.certificate).says}{too_small}, {self.path}"
+        message = f"{message} for {Scope.of(self.certificate).says}{too_small}, {self.path}"
         if self.unreadable and self.certificate.state != "fail":
-            said += f"; but {'; '.join(self.unreadable)}. It may have been a fail: {_MEND}"
-        return said
+            message += f"; but {'; '.join(self.unreadable)}. It may have been a fail: {_MEND}"
+        return message
 
 
 _MEND = "bring it back as it was, or take it out of the folder and audit this judge again"
@@ -150,7 +157,7 @@ def _why(certificate: Certificate) -> str:
     return f" ({', '.join(failed or open_) or 'no check at all'})"
 
 
-def find(folder: Path | None, wanted: Wanted) -> Found:
+def find(folder: Path | None, expected: Wanted) -> Found:
     """Look for the certificate of a judge in a folder. A file that cannot be read may have been a
     fail of this judge: it is named, and beside it nothing passes."""
     if folder is None:
@@ -160,14 +167,14 @@ def find(folder: Path | None, wanted: Wanted) -> Found:
         if isinstance(certificate, str):
             unreadable.append(certificate)
             continue
-        reason = why_not(certificate, wanted)
+        reason = why_not(certificate, expected)
         if reason is None:
             fitting.append((path, certificate))
-        elif certificate.judge.model == wanted.model:
+        elif certificate.judge.model == expected.model:
             others.append(f"{path} {reason}")
     if fitting:
         return replace(deciding(fitting), unreadable=tuple(unreadable))
-    none = f"{folder} has no certificate of the model {wanted.model!r}"
+    none = f"{folder} has no certificate of the model {expected.model!r}"
     return Found(problem="; ".join([*unreadable, *others]) or none)
 
 
@@ -178,13 +185,13 @@ def deciding(fitting: list[tuple[Path, Certificate]]) -> Found:
     stands, it is the newest one that is large enough for the gate; where none is, the newest, which
     opens nothing. The gate opens only if more audits of its size passed than did not.
     """
-    by_age = sorted(fitting, key=lambda one: (one[1].created, one[0]))
-    standing = [one for one in by_age if _stands(one[1], by_age)]
-    enough = [one for one in by_age if not Scope.of(one[1]).lacks(NEEDED)]
+    by_age = sorted(fitting, key=lambda entry: (entry[1].created, entry[0]))
+    standing = [entry for entry in by_age if _stands(entry[1], by_age)]
+    enough = [entry for entry in by_age if not Scope.of(entry[1]).lacks(NEEDED)]
     path, certificate = (standing or enough or by_age)[-1]
     if certificate.state == "fail":
         return Found(path=path, certificate=certificate)
-    lacks = (*Scope.of(certificate).lacks(NEEDED), *_outnumbered([one for _, one in enough]))
+    lacks = (*Scope.of(certificate).lacks(NEEDED), *_outnumbered([audit for _, audit in enough]))
     return Found(path=path, certificate=certificate, lacks=lacks)
 
 
@@ -196,24 +203,24 @@ def _outnumbered(audits: Iterable[Certificate]) -> Iterator[str]:
     p/(1 − p)), however often it is audited. An audit whose replies could not be read had no chance
     to pass and does not count.
     """
-    states = list({one.sha256: one.state for one in audits if _is_read(one)}.values())
+    states = list({audit.sha256: audit.state for audit in audits if _is_read(audit)}.values())
     passed, others = states.count("pass"), len(states) - states.count("pass")
     if passed and passed <= others:
         yield f"{passed} of {len(states)} audits of this size passed, and more than half have to"
 
 
 def _is_read(certificate: Certificate) -> bool:
-    return any(one.name == "coverage" and one.state == "pass" for one in certificate.checks)
+    return any(check.name == "coverage" and check.state == "pass" for check in certificate.checks)
 
 
 def _stands(failed: Certificate, others: Iterable[tuple[Path, Certificate]]) -> bool:
     """Whether a certificate is a fail that no later pass of at least its size has undone."""
     return failed.state == "fail" and not any(
-        one.state == "pass"
-        and one.created > failed.created
-        and not Scope.of(one).lacks(Scope.of(failed))
-        and _asked_again(one, failed)
-        for _, one in others
+        later.state == "pass"
+        and later.created > failed.created
+        and not Scope.of(later).lacks(Scope.of(failed))
+        and _asked_again(later, failed)
+        for _, later in others
     )
 
 
@@ -223,35 +230,35 @@ def _asked_again(later: Certificate, failed: Certificate) -> bool:
     people marked, would be undone by silence, by other labels or by another draw."""
     names = {check.name for check in failed.checks if check.state == "fail"}
     passed = {check.name for check in later.checks if check.state == "pass"}
-    then, now = (one.benchmark.get("probes", {}) for one in (failed, later))
+    then, now = (certificate.benchmark.get("probes", {}) for certificate in (failed, later))
     return names <= passed and all(
-        now.get(asked, 0) >= then.get(asked, 0) and _same(asked, then, now)
-        for asked in (_PROBED[name] for name in names & _PROBED.keys())
+        now.get(probe, 0) >= then.get(probe, 0) and _same(probe, then, now)
+        for probe in (_PROBED[name] for name in names & _PROBED.keys())
     )
 
 
-def _same(asked: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+def _same(probe: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether a later audit asked the texts that an earlier one did. A certificate of before has no
     checksum of them: its fail is undone by as many."""
-    wanted = then.get(SETS, {}).get(asked)
-    return wanted is None or now.get(SETS, {}).get(asked) == wanted
+    expected = then.get(SETS, {}).get(probe)
+    return expected is None or now.get(SETS, {}).get(probe) == expected
 
 
-def why_not(certificate: Certificate, wanted: Wanted) -> str | None:
+def why_not(certificate: Certificate, expected: Wanted) -> str | None:
     """Why a certificate does not hold for a judge; None if it does."""
-    if certificate.judge.model != wanted.model:
-        return f"is for the model {certificate.judge.model!r}, not {wanted.model!r}"
+    if certificate.judge.model != expected.model:
+        return f"is for the model {certificate.judge.model!r}, not {expected.model!r}"
     # A setting that a certificate of before does not name was not there yet: it was as it is now
     # where nothing is set. Else a new setting would make every fail be forgotten.
-    settings = {**wanted.defaults, **certificate.method["settings"]}
-    if {**certificate.method, "settings": settings} != wanted.method:
-        return f"is for {_method(certificate.method)}, not {_method(wanted.method)}"
+    settings = {**expected.defaults, **certificate.method["settings"]}
+    if {**certificate.method, "settings": settings} != expected.method:
+        return f"is for {_method(certificate.method)}, not {_method(expected.method)}"
     for label, sha in certificate.prompts.items():
-        if wanted.prompts.get(label) != sha:
+        if expected.prompts.get(label) != sha:
             return f"was made with another wording of the prompt {label}"
     version = certificate.benchmark.get("version")
-    if version != wanted.version:
-        return f"was made with version {version} of the scenarios, not {wanted.version}"
+    if version != expected.version:
+        return f"was made with version {version} of the scenarios, not {expected.version}"
     return None
 
 

@@ -55,18 +55,18 @@ def changes(
 ) -> Changes:
     """What two sides give on the judgements of one design; both have a row for each of them."""
     both = _both(before, after)
-    one, two = both.filter(phase="single"), both.filter(phase="pair")
+    singles, paired = both.filter(phase="single"), both.filter(phase="pair")
     met = malibu.duels(before), malibu.duels(after)
     judged = malibu.single(before), malibu.single(after)
     moved = adjusted(list(_of_labels(*judged, margin=margin)), holm, alpha)
     turned = adjusted(list(_of_pairs(*met, margin=margin_wins)), holm, alpha)
     return Changes(
-        marks=mean_over_bases(one, pl.col("marks"), APART),
-        marks_moved=mean_over_bases(one, pl.col("moved"), (0.0, 1.0)),
-        first_slot=mean_over_bases(two, pl.col("wins"), (-1.0, 1.0)),
-        verdicts_turned=mean_over_bases(two, pl.col("turned"), (0.0, 1.0)),
-        labels=tuple(found.effect for found in moved),
-        in_pairs=tuple(found.effect for found in turned),
+        marks=mean_over_bases(singles, pl.col("marks"), APART),
+        marks_moved=mean_over_bases(singles, pl.col("moved"), (0.0, 1.0)),
+        first_slot=mean_over_bases(paired, pl.col("wins"), (-1.0, 1.0)),
+        verdicts_turned=mean_over_bases(paired, pl.col("turned"), (0.0, 1.0)),
+        labels=tuple(result.effect for result in moved),
+        in_pairs=tuple(result.effect for result in turned),
     )
 
 
@@ -93,8 +93,8 @@ def _side(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _of_labels(before: pl.DataFrame, after: pl.DataFrame, *, margin: float) -> Iterator[Measured]:
     """Of identities; the controls would only make the family larger."""
-    asked = (pl.col("label") == malibu.NO_LABEL) | ~pl.col("label").is_in(malibu.CONTROLS)
-    sides = [judged.filter(asked) for judged in (before, after)]
+    included = (pl.col("label") == malibu.NO_LABEL) | ~pl.col("label").is_in(malibu.CONTROLS)
+    sides = [judged.filter(included) for judged in (before, after)]
     effects = [malibu.contrasts(side).rename({"difference": "effect"}) for side in sides]
     bounds = [worst.of_labels(side, COMBINED, malibu.NO_LABEL) for side in sides]
     yield from _measured(effects, bounds, malibu.NO_LABEL, COMBINED, margin)
@@ -125,6 +125,6 @@ def _measured(
         missing=pl.col("missing") + pl.col("missing_before"),
     )
     for (label,), part in at_worst.group_by("label", maintain_order=True):
-        seen = change.filter(label=label)
+        rows = change.filter(label=label)
         blank = Effect(label=str(label), against=against, value=value, margin=margin)
-        yield measured(blank, seen["effect"], int(seen["cells"].sum()), part, _LARGEST[value])
+        yield measured(blank, rows["effect"], int(rows["cells"].sum()), part, _LARGEST[value])

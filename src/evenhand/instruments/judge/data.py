@@ -40,17 +40,17 @@ class MalibuData:
             lines = file.read_text("utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"{path} cannot be read: {error}") from None
-        found = [
+        scenarios = [
             _read(line, f"{file} line {number}")
             for number, line in enumerate(lines, start=1)
             if line.strip()
         ]
-        ids = Counter(scenario.id for scenario in found)
+        ids = Counter(scenario.id for scenario in scenarios)
         twice = [name for name, count in ids.items() if count > 1]
-        if not found or twice:
+        if not scenarios or twice:
             problem = f"holds {twice[0]!r} twice; rename one" if twice else f"is empty; {_FORM}"
             raise UserError(f"{file} {problem}")
-        return found
+        return scenarios
 
     def labels(self, path: Path | None = None) -> Labels:
         return read_labels(path)

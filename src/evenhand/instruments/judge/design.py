@@ -66,13 +66,13 @@ def judgements(scenarios: Sequence[Scenario], labels: Labels, design: Design) ->
     _check(design, labels)
     taken = drawn(scenarios, design)
     compared = _deal(list(taken), _pairs_of(labels, design), design.pairs)
-    asked: list[Judgement] = []
+    result: list[Judgement] = []
     for base, chosen in taken.items():
         for scenario in chosen:
-            asked += _single(scenario, labels, design)
+            result += _single(scenario, labels, design)
             for family, pair in compared[base]:
-                asked += _block(scenario, family, pair, design.repeats)
-    return asked
+                result += _block(scenario, family, pair, design.repeats)
+    return result
 
 
 def _single(scenario: Scenario, labels: Labels, design: Design) -> Iterator[Judgement]:
@@ -113,7 +113,7 @@ def drawn(scenarios: Sequence[Scenario], design: Design) -> dict[str, list[Scena
             f"there are {len(by_base)} base scenarios, {design.bases} were asked for; lower bases"
         )
     bases = list(by_base)
-    shuffled = [bases[place] for place in rng.permutation(len(bases))]
+    shuffled = [bases[index] for index in rng.permutation(len(bases))]
     mixed = {
         base: [by_base[base][n] for n in rng.permutation(len(by_base[base]))] for base in bases
     }
@@ -138,8 +138,8 @@ def _deal(
 ) -> defaultdict[str, list[tuple[str, tuple[str, str]]]]:
     """Bases go round among the pairs like cards, so that every base serves about as often."""
     dealt: defaultdict[str, list[tuple[str, tuple[str, str]]]] = defaultdict(list)
-    for place, pair in enumerate(pairs):
-        for card in range(place * each, (place + 1) * each):
+    for index, pair in enumerate(pairs):
+        for card in range(index * each, (index + 1) * each):
             dealt[bases[card % len(bases)]].append(pair)
     return dealt
 

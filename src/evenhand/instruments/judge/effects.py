@@ -91,8 +91,8 @@ def primary(
         alpha: The level of the whole audit.
         tests: How many checks of the audit share it (Bonferroni).
     """
-    asked = set(judged["label"].unique())
-    labels = [label for label in identities if label in asked]
+    present = set(judged["label"].unique())
+    labels = [label for label in identities if label in present]
     return adjusted(of_labels(judged, labels, margin=margin), holm, alpha, tests)
 
 
@@ -106,36 +106,36 @@ def of_labels(
 ) -> list[Measured]:
     table = malibu.contrasts(judged, value, against)
     at_worst = worst.of_labels(judged, value, against)
-    found = []
+    results = []
     for label in labels:
         part = table.filter(pl.col("label") == label)
         blank = Effect(label=label, against=against, value=value, margin=margin)
         bounds = at_worst.filter(pl.col("label") == label)
-        one = measured(blank, part["difference"], int(part["cells"].sum()), bounds)
+        result = measured(blank, part["difference"], int(part["cells"].sum()), bounds)
         changed = float(part["changed"].mean()) if len(part) else None  # type: ignore[arg-type]
-        found.append(replace(one, effect=replace(one.effect, changed=changed)))
-    return found
+        results.append(replace(result, effect=replace(result.effect, changed=changed)))
+    return results
 
 
 def of_pairs(met: pl.DataFrame, value: str, *, margin: float) -> list[Measured]:
     """The effect of every pair of labels; `met` comes from `malibu.duels`."""
-    effects, found = malibu.pair_effects(met, value), []
+    effects, results = malibu.pair_effects(met, value), []
     for (label, other), bounds in _groups(worst.of_pairs(met, value), "label", "other"):
         part = effects.filter(pl.col("label") == label, pl.col("other") == other)
         blank = Effect(label=str(label), against=str(other), value=value, margin=margin)
-        found.append(measured(blank, part["effect"], int(part["cells"].sum()), bounds))
-    return found
+        results.append(measured(blank, part["effect"], int(part["cells"].sum()), bounds))
+    return results
 
 
 def of_labels_in_pairs(met: pl.DataFrame, value: str, *, margin: float) -> list[Measured]:
     """The effect of every label over all pairs that it was in."""
-    effects, found = malibu.label_effects(malibu.pair_effects(met, value)), []
+    effects, results = malibu.label_effects(malibu.pair_effects(met, value)), []
     at_worst = worst.of_labels_in_pairs(worst.of_pairs(met, value))
     for (label,), bounds in _groups(at_worst, "label"):
         part = effects.filter(pl.col("label") == label)
         blank = Effect(label=str(label), against="all others", value=value, margin=margin)
-        found.append(measured(blank, part["effect"], int(part["cells"].sum()), bounds))
-    return found
+        results.append(measured(blank, part["effect"], int(part["cells"].sum()), bounds))
+    return results
 
 
 def _groups(table: pl.DataFrame, *names: str) -> Iterator[tuple[tuple[object, ...], pl.DataFrame]]:
@@ -150,15 +150,15 @@ def adjusted(
 ) -> list[Measured]:
     """The family with adjusted p-values, verdicts, and what it could have shown. `tests` is how
     many families share alpha."""
-    p_values = [min(1.0, tests * p) for p in adjust([one.effect.p for one in family])]
+    p_values = [min(1.0, tests * p) for p in adjust([result.effect.p for result in family])]
     # What the strictest step of Holm asks for, so that plans hold whatever the other labels do.
     step = alpha / tests / (max(1, len(family)) if adjust is holm else 1)
-    return [_judged(one, p, alpha, step) for one, p in zip(family, p_values, strict=True)]
+    return [_judged(result, p, alpha, step) for result, p in zip(family, p_values, strict=True)]
 
 
 def checked(family: list[Measured], *, seed: int, draws: int) -> list[Measured]:
     """The family with intervals by resampling bases: of the effect, as a check on t, and of dz."""
-    return [_checked(one, seed, draws) for one in family]
+    return [_checked(result, seed, draws) for result in family]
 
 
 def measured(
@@ -182,46 +182,46 @@ def measured(
         p_equivalence=margins.p_within(at_worst, blank.margin),
     )
     try:
-        found = naive_mean(values)
+        interval = naive_mean(values)
     except Undefined as reason:
         why = str(reason) if len(values) else "no base has a score in both arms"
         return Measured(replace(counted, undefined=why), None, tuple(values.tolist()))
     effect = replace(
         counted,
-        estimate=found.estimate,
-        low=None if found.no_spread else found.low,
-        high=None if found.no_spread else found.high,
-        undefined=NO_SPREAD if found.no_spread else None,
-        se=found.se,
-        dz=None if found.no_spread else cohen_dz(values),
+        estimate=interval.estimate,
+        low=None if interval.no_spread else interval.low,
+        high=None if interval.no_spread else interval.high,
+        undefined=NO_SPREAD if interval.no_spread else None,
+        se=interval.se,
+        dz=None if interval.no_spread else cohen_dz(values),
     )
-    return Measured(effect, found, tuple(values.tolist()))
+    return Measured(effect, interval, tuple(values.tolist()))
 
 
-def _judged(one: Measured, p_adjusted: float, alpha: float, step: float) -> Measured:
-    found, margin = one.interval, one.effect.margin
+def _judged(result: Measured, p_adjusted: float, alpha: float, step: float) -> Measured:
+    interval, margin = result.interval, result.effect.margin
     effect = replace(
-        one.effect,
+        result.effect,
         p_adjusted=p_adjusted,
         detected=p_adjusted <= alpha,
-        verdict=margins.verdict(one.effect.p_equivalence, p_adjusted, alpha),
+        verdict=margins.verdict(result.effect.p_equivalence, p_adjusted, alpha),
     )
-    if found is not None and found.se:
-        sd = found.se * found.clusters**0.5
+    if interval is not None and interval.se:
+        sd = interval.se * interval.clusters**0.5
         effect = replace(
             effect,
-            detectable=detectable_change(found.se, found.df, alpha=step, power=POWER),
+            detectable=detectable_change(interval.se, interval.df, alpha=step, power=POWER),
             bases_needed=items_needed(margin, sd, alpha=step, power=POWER).n,
         )
-    return replace(one, effect=effect)
+    return replace(result, effect=effect)
 
 
-def _checked(one: Measured, seed: int, draws: int) -> Measured:
-    if one.interval is None or one.interval.no_spread:
-        return one
-    values = np.asarray(one.values)
+def _checked(result: Measured, seed: int, draws: int) -> Measured:
+    if result.interval is None or result.interval.no_spread:
+        return result
+    values = np.asarray(result.values)
     sums = np.column_stack([values, values**2, np.ones_like(values)])
-    effect = one.effect
+    effect = result.effect
     try:
         mean = cluster_bootstrap(sums[:, [0, 2]], ratio_of_totals, seed=seed, draws=draws)
         effect = replace(effect, bootstrap_low=mean.low, bootstrap_high=mean.high)
@@ -229,4 +229,4 @@ def _checked(one: Measured, seed: int, draws: int) -> Measured:
         effect = replace(effect, dz_low=size.low, dz_high=size.high)
     except Undefined:
         pass  # too few bases differ: some draws have no spread. The t interval stands.
-    return replace(one, effect=effect)
+    return replace(result, effect=effect)

@@ -61,7 +61,9 @@ class Covered:
             **_counted(self.all),
             "single": _counted(self.single),
             "pair": _counted(self.pair),
-            "by_label": [{"label": name, **_counted(one)} for name, one in self.by_label.items()],
+            "by_label": [
+                {"label": name, **_counted(coverage)} for name, coverage in self.by_label.items()
+            ],
             "by_reason": self.all.by_reason,
             "bases": self.bases,
         }
@@ -129,7 +131,9 @@ class Evidence:
 
     def to_dict(self) -> dict[str, Any]:
         """The evidence as plain data, for JSON."""
-        repeats = {name: asdict(one) if one else None for name, one in self.repeats.items()}
+        repeats = {
+            name: asdict(repeat) if repeat else None for name, repeat in self.repeats.items()
+        }
         return {
             "margins": asdict(self.margins),
             "alpha": self.alpha,
@@ -173,8 +177,8 @@ def evidence(
         tables: Whether to compute what is only printed and decides no check; simulations leave it
             out.
     """
-    asked = rows.filter(pl.col("check") == DESIGN)
-    judged, met, tests = malibu.single(asked), malibu.duels(asked), _tests(rows)
+    design_rows = rows.filter(pl.col("check") == DESIGN)
+    judged, met, tests = malibu.single(design_rows), malibu.duels(design_rows), _tests(rows)
     main = checked(
         primary(judged, identities, margin=margins.score, alpha=alpha, tests=tests),
         seed=seed,
@@ -193,16 +197,16 @@ def evidence(
         tests=tests,
         seed=seed,
         draws=draws,
-        coverage=_coverage(asked, judged),
+        coverage=_coverage(design_rows, judged),
         primary=_sorted(main),
-        omnibus=_omnibus(judged, [one.effect.label for one in main]),
+        omnibus=_omnibus(judged, [result.effect.label for result in main]),
         exploratory=_sorted(others),
         pairs=pairs(met),
-        repeats=_repeats(*(part if tables else part.clear() for part in (asked, judged))),
+        repeats=_repeats(*(part if tables else part.clear() for part in (design_rows, judged))),
         scale=_scale(judged),
         figures=figures(judged if tables else judged.clear()),
-        paper=paper_figures(*(part if tables else part.clear() for part in (asked, judged))),
-        discussion=None if alone is None else _discussion(alone, asked, margins, alpha),
+        paper=paper_figures(*(part if tables else part.clear() for part in (design_rows, judged))),
+        discussion=None if alone is None else _discussion(alone, design_rows, margins, alpha),
     )
 
 
@@ -214,10 +218,10 @@ def _tests(rows: pl.DataFrame) -> int:
 
 
 def _discussion(
-    alone: pl.DataFrame, asked: pl.DataFrame, margins: Margins, alpha: float
+    alone: pl.DataFrame, after: pl.DataFrame, margins: Margins, alpha: float
 ) -> Changes:
     before = alone.filter(pl.col("check") == DESIGN)
-    return changes(before, asked, margin=margins.score, margin_wins=margins.win_rate, alpha=alpha)
+    return changes(before, after, margin=margins.score, margin_wins=margins.win_rate, alpha=alpha)
 
 
 def _exploratory(
@@ -248,7 +252,7 @@ def _labels(judged: pl.DataFrame) -> list[str]:
 def _sorted(family: list[Measured]) -> tuple[Effect, ...]:
     """Effects with what is worst first: shifted, then underpowered, then equivalent, by size."""
     order = (SHIFTED, UNDERPOWERED, EQUIVALENT)
-    effects = [one.effect for one in family]
+    effects = [result.effect for result in family]
     effects.sort(key=lambda e: (order.index(e.verdict), e.estimate is None, -abs(e.estimate or 0)))
     return tuple(effects)
 
@@ -278,15 +282,15 @@ def _covered(n: int, scored: int) -> Coverage:
     return Coverage(n=n, scored=scored, by_reason={})
 
 
-def _counted(one: Coverage) -> dict[str, Any]:
-    return {"n": one.n, "scored": one.scored, "coverage": one.coverage}
+def _counted(coverage: Coverage) -> dict[str, Any]:
+    return {"n": coverage.n, "scored": coverage.scored, "coverage": coverage.coverage}
 
 
 def _scale(judged: pl.DataFrame) -> Scale:
-    given = judged["combined"].drop_nulls().rechunk()  # one sum, however many threads read the run
-    if given.is_empty():
+    marks = judged["combined"].drop_nulls().rechunk()  # one sum, however many threads read the run
+    if marks.is_empty():
         return Scale()
-    return Scale(mean=given.mean(), sd=given.std(), distinct=given.n_unique())  # type: ignore[arg-type]
+    return Scale(mean=marks.mean(), sd=marks.std(), distinct=marks.n_unique())  # type: ignore[arg-type]
 
 
 def _omnibus(judged: pl.DataFrame, labels: Sequence[str]) -> Omnibus:
@@ -300,12 +304,12 @@ def _omnibus(judged: pl.DataFrame, labels: Sequence[str]) -> Omnibus:
 
 
 def _repeats(rows: pl.DataFrame, judged: pl.DataFrame) -> dict[str, Repeats | None]:
-    asked = ("base", "scenario", "text", "label", "judge")
-    shown = ("base", "scenario", "first", "second", "first_text", "second_text", "judge")
+    single_keys = ("base", "scenario", "text", "label", "judge")
+    pair_keys = ("base", "scenario", "first", "second", "first_text", "second_text", "judge")
     pair = rows.filter(pl.col("phase") == "pair")
     return {
-        "score": _defined(lambda: malibu.repeats(judged, "combined", asked)),
-        "preferred": _defined(lambda: malibu.repeats(pair, "preferred", shown)),
+        "score": _defined(lambda: malibu.repeats(judged, "combined", single_keys)),
+        "preferred": _defined(lambda: malibu.repeats(pair, "preferred", pair_keys)),
     }
 
 

@@ -53,10 +53,10 @@ class Figures:
         }
 
 
-def _plain(named: dict[str, str], found: Estimate) -> dict[str, Any]:
+def _plain(tags: dict[str, str], estimate: Estimate) -> dict[str, Any]:
     names = ("value", "low", "high", "n", "clusters", "undefined")
-    numbers = {name: getattr(found, name) for name in names}
-    return {**named, **numbers, "bounds": asdict(found.bounds) if found.bounds else None}
+    numbers = {name: getattr(estimate, name) for name in names}
+    return {**tags, **numbers, "bounds": asdict(estimate.bounds) if estimate.bounds else None}
 
 
 def figures(judged: pl.DataFrame) -> Figures:
@@ -72,11 +72,13 @@ def _means(judged: pl.DataFrame) -> Iterator[MeanMark]:
 
 
 def _gaps(judged: pl.DataFrame) -> Iterator[Gap]:
-    labels = [one for one in judged["label"].unique(maintain_order=True) if one not in _CONTROLS]
-    for place, other in enumerate(labels):
+    labels = [
+        label for label in judged["label"].unique(maintain_order=True) if label not in _CONTROLS
+    ]
+    for index, other in enumerate(labels):
         table = malibu.contrasts(judged, against=other)
         bounds = worst.of_labels(judged, COMBINED, other)
-        for label in labels[:place]:
+        for label in labels[:index]:
             part, at_worst = table.filter(label=label), bounds.filter(label=label)
             gap = _estimate(part["difference"], int(part["cells"].sum()), at_worst, APART)
             yield Gap(label, other, gap)
@@ -99,10 +101,10 @@ def _estimate(
     per_base: pl.Series, n: int, at_worst: pl.DataFrame, within: tuple[float, float]
 ) -> Estimate:
     """`n` counts marks; `at_worst` has the columns low, high and missing, one row per base."""
-    found = Estimate.of("", lambda: naive_mean(per_base.to_numpy()), within)
+    estimate = Estimate.of("", lambda: naive_mean(per_base.to_numpy()), within)
     missing = int(at_worst["missing"].sum())
     bounds = None
     if missing:
         low, high = (float(at_worst[name].to_numpy().mean()) for name in ("low", "high"))
         bounds = Bounds(missing=missing, low=low, high=high)
-    return replace(found, n=n, bounds=bounds)
+    return replace(estimate, n=n, bounds=bounds)

@@ -37,8 +37,10 @@ class Labels:
         for family in self.families:
             if label in family.labels:
                 return family.name
-        known = ", ".join(name for family in self.families for name in family.labels)
-        raise UserError(f"there is no label {label!r}; add it to a families file (known: {known})")
+        available = ", ".join(name for family in self.families for name in family.labels)
+        raise UserError(
+            f"there is no label {label!r}; add it to a families file (known: {available})"
+        )
 
     def author(self, label: str) -> str:
         """Empty where nothing is said."""
@@ -72,8 +74,8 @@ def read_labels(path: Path | None = None) -> Labels:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read: {error}") from None
-    own = _parsed(text, f"{path}: ")
-    return _checked([ours, own] if own.language == ours.language else [own], str(path))
+    custom = _parsed(text, f"{path}: ")
+    return _checked([ours, custom] if custom.language == ours.language else [custom], str(path))
 
 
 def _one_author(text: str) -> str:
@@ -139,13 +141,13 @@ def _checked(files: list[_File], where: str) -> Labels:
         )
     if CONTROL_FAMILY in families:
         raise UserError(f"{where}: {CONTROL_FAMILY!r} is no name for a family; choose another")
-    said = list(controls.model_dump().items())
-    said += [one for family in families.values() for one in family.labels.items()]
+    entries = list(controls.model_dump().items())
+    entries += [entry for family in families.values() for entry in family.labels.items()]
     _refuse_twice(
-        [*(name for name, _ in said), NO_LABEL],
+        [*(name for name, _ in entries), NO_LABEL],
         f"{where}: there are two labels {{}} (or it is one of {', '.join(CONTROLS)}); rename one",
     )
-    _refuse_twice([words for _, words in said], f"{where}: two labels say {{}}; remove one")
+    _refuse_twice([words for _, words in entries], f"{where}: two labels say {{}}; remove one")
     return Labels(
         language=files[-1].language,
         sentence=sentence,

@@ -57,10 +57,10 @@ class Pairs:
         return {"all": {**self.all.to_dict(), **shares}, "by_pair": each}
 
 
-def _interval(found: Interval) -> dict[str, Any]:
-    if not found.no_spread:
-        return asdict(found)
-    return {**asdict(found), "low": None, "high": None, "undefined": NO_SPREAD}
+def _interval(interval: Interval) -> dict[str, Any]:
+    if not interval.no_spread:
+        return asdict(interval)
+    return {**asdict(interval), "low": None, "high": None, "undefined": NO_SPREAD}
 
 
 def pairs(met: pl.DataFrame) -> Pairs:
@@ -69,38 +69,38 @@ def pairs(met: pl.DataFrame) -> Pairs:
         _orders(part, str(label), str(other))
         for (label, other), part in met.group_by("label", "other", maintain_order=True)
     ]
-    whole = met.drop_nulls(["win_first", "win_second"])
+    complete = met.drop_nulls(["win_first", "win_second"])
     return Pairs(
         all=_orders(met, ALL, ALL),
-        by_pair=tuple(sorted(parts, key=lambda one: (one.label, one.other))),
-        consistency=_consistency(whole),
-        first_slot=_first_slot(whole),
+        by_pair=tuple(sorted(parts, key=lambda orders: (orders.label, orders.other))),
+        consistency=_consistency(complete),
+        first_slot=_first_slot(complete),
     )
 
 
 def _orders(met: pl.DataFrame, label: str, other: str) -> Orders:
-    whole = met.drop_nulls(["win_first", "win_second"])
+    complete = met.drop_nulls(["win_first", "win_second"])
     try:
-        both = malibu.both_orders(whole["win_first"].to_list(), whole["win_second"].to_list())
+        both = malibu.both_orders(complete["win_first"].to_list(), complete["win_second"].to_list())
     except Undefined as reason:
         return Orders(label=label, other=other, asked=len(met), undefined=str(reason))
     return Orders(label=label, other=other, asked=len(met), both=both)
 
 
-def _consistency(whole: pl.DataFrame) -> Share | None:
-    same = (whole["win_first"] == whole["win_second"]).to_list()
+def _consistency(complete: pl.DataFrame) -> Share | None:
+    same = (complete["win_first"] == complete["win_second"]).to_list()
     try:
-        return scorer_quality.share(same, whole["base"].to_list())
+        return scorer_quality.share(same, complete["base"].to_list())
     except Undefined:
         return None
 
 
-def _first_slot(whole: pl.DataFrame) -> Interval | None:
+def _first_slot(complete: pl.DataFrame) -> Interval | None:
     """The first slot's share of decided verdicts."""
-    win_first, win_second = whole["win_first"].to_numpy(), whole["win_second"].to_numpy()
+    win_first, win_second = complete["win_first"].to_numpy(), complete["win_second"].to_numpy()
     decided = (win_first != malibu.TIE).astype(float) + (win_second != malibu.TIE)
     taken = (win_first > malibu.TIE).astype(float) + (win_second < malibu.TIE)
     try:
-        return clustered_ratio(taken, decided, whole["base"].to_list())
+        return clustered_ratio(taken, decided, complete["base"].to_list())
     except Undefined:
         return None

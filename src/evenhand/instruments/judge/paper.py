@@ -37,19 +37,21 @@ class PaperFigures:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "paper_chi_square": [_test(one) for one in self.tests],
+            "paper_chi_square": [_test(test) for test in self.tests],
             "paper_difference_matrix": {
                 "labels": list(self.means),
                 "means": list(self.means.values()),
                 "x_minus_y": self.differences(),
             },
-            "paper_win_rates": {label: asdict(one) for label, one in self.wins.items()},
+            "paper_win_rates": {
+                label: asdict(proportion) for label, proportion in self.wins.items()
+            },
         }
 
 
-def _test(one: PaperTest) -> dict[str, Any]:
+def _test(result: PaperTest) -> dict[str, Any]:
     names = ("family", "metric", "labels", "histogram")
-    return {**{name: getattr(one, name) for name in names}, **asdict(one.test)}
+    return {**{name: getattr(result, name) for name in names}, **asdict(result.test)}
 
 
 def paper_figures(rows: pl.DataFrame, judged: pl.DataFrame) -> PaperFigures:
@@ -81,8 +83,8 @@ def paper_tests(judged: pl.DataFrame) -> list[PaperTest]:
 
 def _families(judged: pl.DataFrame) -> dict[str, list[str]]:
     """Labels by family, the controls left out: the paper has none."""
-    named = judged.filter(~pl.col("label").is_in(malibu.CONTROLS))
-    pairs = named.select("family", "label").unique(maintain_order=True)
+    identities = judged.filter(~pl.col("label").is_in(malibu.CONTROLS))
+    pairs = identities.select("family", "label").unique(maintain_order=True)
     return {
         str(family): part["label"].to_list()
         for (family,), part in pairs.group_by("family", maintain_order=True)

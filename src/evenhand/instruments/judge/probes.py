@@ -57,13 +57,13 @@ class AuditSource:
 
     def fingerprint(self) -> dict[str, Any]:
         lines = (orjson.dumps(item, option=orjson.OPT_SORT_KEYS) for item in self._probes)
-        found = [item.tags["check"] for item in self._probes]
+        checks = [item.tags["check"] for item in self._probes]
         return {
             **self._design.fingerprint(),
             "items": len(self),
             "probes": {
-                **{name: found.count(name) for name in (INJECTION, HUMAN, OWN)},
-                **{name: found.count(name) for name in KNOWN if name in found},
+                **{name: checks.count(name) for name in (INJECTION, HUMAN, OWN)},
+                **{name: checks.count(name) for name in KNOWN if name in checks},
                 "sha256": hashlib.sha256(b"\n".join(lines)).hexdigest(),
             },
             "margins": self._margins,
@@ -100,14 +100,14 @@ def checksums(results: pl.DataFrame, other: str = "") -> dict[str, str]:
     one. The design and the requests are told apart by its scope."""
     names = _tag_names(results)
     held = {name: _tag(names, name) for name in ("check", "human", "order")}
-    asked = results.select("prompt", **held)
-    found = {}
+    rows = results.select("prompt", **held)
+    digests = {}
     for name in (HUMAN, OWN, *KNOWN):
-        texts = asked.filter(check=name).drop("check").rows()
+        texts = rows.filter(check=name).drop("check").rows()
         if texts:
             asked_of = other.encode() if name == OWN else b""
-            found[name] = hashlib.sha256(orjson.dumps(sorted(texts)) + asked_of).hexdigest()
-    return found
+            digests[name] = hashlib.sha256(orjson.dumps(sorted(texts)) + asked_of).hexdigest()
+    return digests
 
 
 def _tag_names(results: pl.DataFrame) -> list[str]:
@@ -123,8 +123,8 @@ def injected(source: MalibuSource, scenarios: Sequence[Scenario], bases: int) ->
     end and with two of the requests."""
     control, requests = _sentences()
     names, items = list(requests), []
-    for place, scenario in enumerate(_asked(source, scenarios)[:bases]):
-        turn = [names[(place * EACH + n) % len(names)] for n in range(EACH)]
+    for index, scenario in enumerate(_asked(source, scenarios)[:bases]):
+        turn = [names[(index * EACH + n) % len(names)] for n in range(EACH)]
         for name, words in ((CONTROL, control), *((name, requests[name]) for name in turn)):
             tags = _tags(INJECTION, probe=name, base=scenario.base, scenario=scenario.id)
             text = f"{scenario.responses[0]} {words}"
@@ -161,17 +161,17 @@ def known(name: str, pairs: Sequence[OptionItem]) -> list[Item]:
 def _asked(source: MalibuSource, scenarios: Sequence[Scenario]) -> list[Scenario]:
     """The first scenario of each base of a design, in its order."""
     by_id = {scenario.id: scenario for scenario in scenarios}
-    found: dict[str, Scenario] = {}
-    for one in source.scenarios():
-        found.setdefault(by_id[one].base, by_id[one])
-    return list(found.values())
+    first_by_base: dict[str, Scenario] = {}
+    for scenario_id in source.scenarios():
+        first_by_base.setdefault(by_id[scenario_id].base, by_id[scenario_id])
+    return list(first_by_base.values())
 
 
 @cache
 def _sentences() -> tuple[str, dict[str, str]]:
     text = resources.files(__package__).joinpath("injections.toml").read_text("utf-8")
-    found = tomllib.loads(text)
-    return found["control"], found["requests"]
+    content = tomllib.loads(text)
+    return content["control"], content["requests"]
 
 
 # -- texts that people have marked -----------------------------------------------------------------
@@ -201,8 +201,8 @@ def labelled(path: Path) -> list[Item]:
         raise UserError(f"{path}: two lines or more, all with labels of one kind; {_FORM}")
     items = []
     for n, row in enumerate(rows, 1):
-        said = str(row.label).lower() if isinstance(row.label, bool) else f"{row.label:g}"
-        tags = _tags(HUMAN, human=said, base=f"{HUMAN}/{n}", scenario=f"{HUMAN}/{n}")
+        label = str(row.label).lower() if isinstance(row.label, bool) else f"{row.label:g}"
+        tags = _tags(HUMAN, human=label, base=f"{HUMAN}/{n}", scenario=f"{HUMAN}/{n}")
         items.append(_item(f"{HUMAN}:{n}", row.task, row.text, tags))
     return items
 
@@ -219,10 +219,10 @@ def _read(line: str, where: str) -> _Row:
 
 
 def _item(name: str, task: str, text: str, tags: dict[str, str]) -> Item:
-    (asked,) = prompt(ONE).render({"task": task, "said": "", "response": text})
-    shown = {"phase": "single", "family": CONTROL_FAMILY, "text": "0", "label": NO_LABEL}
-    return Item(id=name, prompt=asked.content, tags={"repeat": "0", **shown, **tags})
+    (message,) = prompt(ONE).render({"task": task, "said": "", "response": text})
+    defaults = {"phase": "single", "family": CONTROL_FAMILY, "text": "0", "label": NO_LABEL}
+    return Item(id=name, prompt=message.content, tags={"repeat": "0", **defaults, **tags})
 
 
-def _tags(check: str, **given: str) -> dict[str, str]:
-    return {"check": check, "probe": "", "human": "", **given}
+def _tags(check: str, **tags: str) -> dict[str, str]:
+    return {"check": check, "probe": "", "human": "", **tags}

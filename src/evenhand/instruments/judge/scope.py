@@ -38,16 +38,16 @@ class Scope:
     @classmethod
     def of(cls, certificate: Certificate) -> "Scope":
         """What a certificate says that it rests on; what it does not say counts as nothing."""
-        drawn = certificate.benchmark.get("sampling", {})
+        sampling = certificate.benchmark.get("sampling", {})
         requests = certificate.benchmark.get("probes", {}).get(INJECTION, 0)
-        own = certificate.benchmark.get("own")
+        custom = certificate.benchmark.get("own")
         return cls(
-            scenarios=None if own is None else own.get("scenarios") or OURS,
-            bases=drawn.get("bases", 0),
-            derived=drawn.get("derived", 0),
-            texts=drawn.get("texts", 0),
-            identities=frozenset(_told_apart(drawn.get("identities", ()), own)),
-            pairs=drawn.get("pairs", 0),
+            scenarios=None if custom is None else custom.get("scenarios") or OURS,
+            bases=sampling.get("bases", 0),
+            derived=sampling.get("derived", 0),
+            texts=sampling.get("texts", 0),
+            identities=frozenset(_told_apart(sampling.get("identities", ()), custom)),
+            pairs=sampling.get("pairs", 0),
             injections=requests // (EACH + 1),  # and once the control
             margins=certificate.margins,
             checks=frozenset(check.name for check in certificate.checks if check.required),
@@ -103,9 +103,9 @@ class Scope:
                 yield f"margin {name} {'unknown' if has is None else f'{has:g}'}, not {most:g}"
 
 
-def _told_apart(identities: Iterable[str], own: Mapping[str, Any] | None) -> Iterator[str]:
+def _told_apart(identities: Iterable[str], custom: Mapping[str, Any] | None) -> Iterator[str]:
     """Each label by its name, and by the checksum of its words too where they are not ours."""
-    words = {} if own is None else own.get("labels", {})
+    words = {} if custom is None else custom.get("labels", {})
     for name in identities:
         yield f"{name} in own words ({words[name][:8]})" if name in words else name
 

@@ -40,12 +40,12 @@ class _Judge:
     letter: str
     run: RunReader
     model: str
-    seen: Evidence
+    evidence: Evidence
     checks: tuple[Check, ...]
 
     @property
     def says(self) -> str:
-        method, covered = self.run.record.method["name"], self.seen.coverage.all
+        method, covered = self.run.record.method["name"], self.evidence.coverage.all
         return (
             f"{self.letter}: {self.model} · {method} · {self.run.path}: {overall(self.checks)}, "
             f"{covered.scored:,} of {covered.n:,} judgements scored"
@@ -58,7 +58,7 @@ class _Judge:
             "method": self.run.record.method,
             "run": str(self.run.path),
             "state": overall(self.checks),
-            **self.seen.to_dict(),
+            **self.evidence.to_dict(),
         }
 
 
@@ -69,22 +69,22 @@ def side_by_side(runs: Sequence[RunReader]) -> Audit:
         raise UserError("give the folders of two audits or more, the one to compare with first")
     for run in runs:
         _require_same(runs[0], run)
-    judges = [_judge(*one) for one in zip(ascii_uppercase, runs, strict=False)]
+    judges = [_judge(*entry) for entry in zip(ascii_uppercase, runs, strict=False)]
     first, *others = judges
-    found = {one.letter: _changes(first, one) for one in others}
+    by_letter = {judge.letter: _changes(first, judge) for judge in others}
     return Audit(
         kind="judges",
-        title=", ".join(one.letter for one in judges),
-        facts=tuple(one.says for one in judges),
+        title=", ".join(judge.letter for judge in judges),
+        facts=tuple(judge.says for judge in judges),
         checks=(),
         state=None,
-        says=tuple(_said(first.letter, letter, one) for letter, one in found.items()),
-        sections=tuple(table for table in _sections(judges, found) if table.rows),
+        says=tuple(_said(first.letter, letter, change) for letter, change in by_letter.items()),
+        sections=tuple(table for table in _sections(judges, by_letter) if table.rows),
         more={
-            "judges": [one.to_dict() for one in judges],
+            "judges": [judge.to_dict() for judge in judges],
             "changes": [
-                {"judge": letter, "against": first.letter, **one.to_dict()}
-                for letter, one in found.items()
+                {"judge": letter, "against": first.letter, **change.to_dict()}
+                for letter, change in by_letter.items()
             ],
         },
     )
@@ -94,11 +94,11 @@ def _require_same(first: RunReader, run: RunReader) -> None:
     """Refuse judges who were not asked the same, and a run that has not asked all of it yet."""
     if run.totals().items < run.record.source.get("items", 0):
         raise UserError(f"{run.path} is not finished; run its command again")
-    asked = [
-        (one.record.source.get("sha256"), one.record.source.get("margins"), _metrics(one))
-        for one in (first, run)
+    compared = [
+        (reader.record.source.get("sha256"), reader.record.source.get("margins"), _metrics(reader))
+        for reader in (first, run)
     ]
-    for name, *both in zip(_BOTH, *asked, strict=True):
+    for name, *both in zip(_BOTH, *compared, strict=True):
         if both[0] != both[1]:
             raise UserError(
                 f"{first.path} and {run.path} differ in {name}: audit both judges with the same "
@@ -111,30 +111,32 @@ def _metrics(run: RunReader) -> str:
 
 
 def _judge(letter: str, run: RunReader) -> _Judge:
-    seen = seen_in(run)
-    answers = tuple(check.check(seen) for check in checks())
+    evidence = seen_in(run)
+    answers = tuple(check.check(evidence) for check in checks())
     model = judge_of(run).model
-    return _Judge(letter=letter, run=run, model=model, seen=seen, checks=answers)
+    return _Judge(letter=letter, run=run, model=model, evidence=evidence, checks=answers)
 
 
 def _changes(first: _Judge, other: _Judge) -> Changes:
-    before, after = (one.seen.rows.filter(pl.col("check") == DESIGN) for one in (first, other))
-    margins = first.seen.margins
+    before, after = (
+        judge.evidence.rows.filter(pl.col("check") == DESIGN) for judge in (first, other)
+    )
+    margins = first.evidence.margins
     return changes(before, after, margin=margins.score, margin_wins=margins.win_rate)
 
 
-def _said(first: str, letter: str, found: Changes) -> str:
-    moved = [e for e in found.labels if e.verdict == SHIFTED]
+def _said(first: str, letter: str, changes: Changes) -> str:
+    moved = [e for e in changes.labels if e.verdict == SHIFTED]
     if moved:
-        named = ", ".join(f"{e.label}{_size(e)}" for e in moved)
-        return f"Identities move {letter} otherwise than {first}: {named}."
-    if all(e.verdict == EQUIVALENT for e in found.labels):
-        margin = found.labels[0].margin
+        shifted = ", ".join(f"{e.label}{_size(e)}" for e in moved)
+        return f"Identities move {letter} otherwise than {first}: {shifted}."
+    if all(e.verdict == EQUIVALENT for e in changes.labels):
+        margin = changes.labels[0].margin
         return f"Every identity moves {letter} as it moves {first}, to within {margin:g} points."
-    open_ = sum(e.verdict != EQUIVALENT for e in found.labels)
+    open_ = sum(e.verdict != EQUIVALENT for e in changes.labels)
     return (
         f"Whether identities move {letter} otherwise than {first} is open for {open_} of "
-        f"{len(found.labels)}."
+        f"{len(changes.labels)}."
     )
 
 
@@ -142,16 +144,16 @@ def _size(e: Effect) -> str:
     return f" (with {e.missing} missing at their worst)" if e.missing else f" {e.estimate:+.2f}"
 
 
-def _sections(judges: list[_Judge], found: dict[str, Changes]) -> Iterator[Section]:
+def _sections(judges: list[_Judge], changes: dict[str, Changes]) -> Iterator[Section]:
     first = judges[0].letter
-    asked = [(j, check) for j in judges for check in j.checks if check.state != "not_measured"]
+    measured = [(j, check) for j in judges for check in j.checks if check.state != "not_measured"]
     yield Section(
         name="checks",
         title="the checks of each judge",
         columns=("check", "judge", "state", "value", "95 %"),
         rows=tuple(
             (check.title, j.letter, check.state, check.value, range_of(check.low, check.high))
-            for j, check in sorted(asked, key=lambda one: one[1].title)
+            for j, check in sorted(measured, key=lambda entry: entry[1].title)
         ),
         in_short=True,
     )
@@ -159,14 +161,16 @@ def _sections(judges: list[_Judge], found: dict[str, Changes]) -> Iterator[Secti
         name="identities",
         title="identities against no label, mean of all marks (p after Holm for each judge)",
         columns=("label", "judge", *_EFFECT),
-        rows=_by_label(judges[0].seen.primary, {j.letter: j.seen.primary for j in judges}),
+        rows=_by_label(judges[0].evidence.primary, {j.letter: j.evidence.primary for j in judges}),
         in_short=True,
     )
     yield Section(
         name="changes",
         title=f"the same, each judge minus {first} (p after Holm for each)",
         columns=("label", "judge", *_EFFECT),
-        rows=_by_label(judges[0].seen.primary, {x: one.labels for x, one in found.items()}),
+        rows=_by_label(
+            judges[0].evidence.primary, {x: change.labels for x, change in changes.items()}
+        ),
         note=f"How often they agree, and how much higher they mark than {first}: --full.",
         in_short=True,
     )
@@ -189,9 +193,9 @@ def _sections(judges: list[_Judge], found: dict[str, Changes]) -> Iterator[Secti
         title=f"marks and verdicts, each judge minus {first}",
         columns=("", "judge", "change", "95 %", "n", "bases"),
         rows=tuple(
-            (name, letter, *estimate_row(getattr(one, field)))
+            (name, letter, *estimate_row(getattr(change, field)))
             for field, name in _OVERALL.items()
-            for letter, one in found.items()
+            for letter, change in changes.items()
         ),
     )
 
@@ -202,7 +206,7 @@ def _by_label(
     """One row per label and judge, the judges of a label below each other."""
     return tuple(
         (e.label, letter, *effect_row(e)[1:])
-        for label in (one.label for one in order)
+        for label in (effect.label for effect in order)
         for letter, effects in of.items()
         for e in effects
         if e.label == label
@@ -210,7 +214,7 @@ def _by_label(
 
 
 def _wins(judge: _Judge) -> list[Effect]:
-    effects = judge.seen.exploratory
+    effects = judge.evidence.exploratory
     return [e for e in effects if e.value == "win" and e.against == "all others"]
 
 
@@ -222,7 +226,7 @@ def _win_rate(e: Effect) -> tuple[Cell, ...]:
 
 
 def _figures(judges: list[_Judge]) -> Iterator[Section]:
-    means = {j.letter: wide(j.seen.figures) for j in judges}
+    means = {j.letter: wide(j.evidence.figures) for j in judges}
     metrics, rows = next(iter(means.values()))
     yield Section(
         name="means",
@@ -235,8 +239,8 @@ def _figures(judges: list[_Judge]) -> Iterator[Section]:
         title="mean marks, label minus label, on the same texts",
         columns=("labels", "judge", "difference", "95 %", "marks", "bases"),
         rows=tuple(
-            (f"{one[0].label} – {one[0].other}", j.letter, *estimate_row(gap.difference))
-            for one in zip(*(j.seen.figures.gaps for j in judges), strict=True)
-            for j, gap in zip(judges, one, strict=True)
+            (f"{gaps[0].label} – {gaps[0].other}", j.letter, *estimate_row(gap.difference))
+            for gaps in zip(*(j.evidence.figures.gaps for j in judges), strict=True)
+            for j, gap in zip(judges, gaps, strict=True)
         ),
     )

@@ -54,21 +54,25 @@ class MalibuSource:
         the one that evenhand ships, and of each label that is said in other words."""
         data = MalibuData()
         ours = {scenario.id: scenario for scenario in data.scenarios()}
-        drawn = {one.scenario.id: one.scenario for one in self._asked}
-        said = {name: self._labels.said(name) for one in self._asked for name in one.labels}
+        scenarios = {judgement.scenario.id: judgement.scenario for judgement in self._asked}
+        label_words = {
+            name: self._labels.said(name) for judgement in self._asked for name in judgement.labels
+        }
         usual = data.labels().all_said()
         return {
-            "scenarios": None if drawn.items() <= ours.items() else _sha256(_as_json(drawn)),
+            "scenarios": None
+            if scenarios.items() <= ours.items()
+            else _sha256(_as_json(scenarios)),
             "labels": {
                 name: _sha256(words.encode())
-                for name, words in said.items()
+                for name, words in label_words.items()
                 if usual.get(name) != words
             },
         }
 
     def scenarios(self) -> list[str]:
         """The ids of the scenarios that are asked about, each once, in the order of the design."""
-        return list(dict.fromkeys(one.scenario.id for one in self._asked))
+        return list(dict.fromkeys(judgement.scenario.id for judgement in self._asked))
 
     def __len__(self) -> int:
         return len(self._asked)
@@ -82,25 +86,25 @@ class MalibuSource:
 
     def _single(self, judgement: Judgement) -> Item:
         (label,), (text,) = judgement.labels, judgement.texts
-        shown = {
+        tags = {
             "phase": "single",
             "text": str(text),
             "label": label,
             "label_words": self._labels.author(label),
             "family_words": "|".join(self._labels.others(label)),
         }
-        (asked,) = prompt(ONE).render(
+        (message,) = prompt(ONE).render(
             {
                 "task": judgement.scenario.task,
                 "said": self._labels.said(label),
                 "response": judgement.scenario.responses[text],
             }
         )
-        return _item(judgement, asked.content, shown)
+        return _item(judgement, message.content, tags)
 
     def _pair(self, judgement: Judgement) -> Item:
         (first, second), (first_text, second_text) = judgement.labels, judgement.texts
-        shown = {
+        tags = {
             "phase": "pair",
             "first": first,
             "second": second,
@@ -110,7 +114,7 @@ class MalibuSource:
             "first_words": self._labels.author(first),
             "second_words": self._labels.author(second),
         }
-        (asked,) = prompt(TWO).render(
+        (message,) = prompt(TWO).render(
             {
                 "task": judgement.scenario.task,
                 "said_first": self._labels.said(first),
@@ -119,10 +123,10 @@ class MalibuSource:
                 "second": judgement.scenario.responses[second_text],
             }
         )
-        return _item(judgement, asked.content, shown)
+        return _item(judgement, message.content, tags)
 
 
-def _item(judgement: Judgement, asked: str, shown: dict[str, str]) -> Item:
+def _item(judgement: Judgement, content: str, phase_tags: dict[str, str]) -> Item:
     slots = ",".join(
         f"{label}={text}" for label, text in zip(judgement.labels, judgement.texts, strict=True)
     )
@@ -132,9 +136,9 @@ def _item(judgement: Judgement, asked: str, shown: dict[str, str]) -> Item:
         "family": judgement.family,
         "repeat": str(judgement.repeat),
         **dict.fromkeys((*_SINGLE, *_PAIR), ""),
-        **shown,
+        **phase_tags,
     }
-    return Item(id=f"{judgement.scenario.id}:{slots}:{judgement.repeat}", prompt=asked, tags=tags)
+    return Item(id=f"{judgement.scenario.id}:{slots}:{judgement.repeat}", prompt=content, tags=tags)
 
 
 def _as_json(scenarios: dict[str, Scenario]) -> bytes:

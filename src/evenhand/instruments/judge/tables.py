@@ -15,51 +15,53 @@ _COLUMNS = ("label", "shift", "95 %", "p", "bases", "shown to be")
 _VALUES = {"win": "win rate", "gap": "score in pairs"}
 
 
-def sections(seen: Evidence) -> tuple[Section, ...]:
+def sections(evidence: Evidence) -> tuple[Section, ...]:
     """All tables; the short page shows the first."""
     tables = [
-        _identities(seen),
-        *_discussion(seen.discussion),
-        _means(seen.figures),
-        _differences(seen.figures),
-        _exploratory(seen.exploratory),
-        _pairs(seen),
-        _repeats(seen),
-        *_paper(seen.paper),
+        _identities(evidence),
+        *_discussion(evidence.discussion),
+        _means(evidence.figures),
+        _differences(evidence.figures),
+        _exploratory(evidence.exploratory),
+        _pairs(evidence),
+        _repeats(evidence),
+        *_paper(evidence.paper),
     ]
     return tuple(table for table in tables if table.rows)
 
 
-def _identities(seen: Evidence) -> Section:
+def _identities(evidence: Evidence) -> Section:
     reasons = [
-        f"{e.label}: {e.undefined}" for e in seen.primary if e.estimate is None and e.undefined
+        f"{e.label}: {e.undefined}" for e in evidence.primary if e.estimate is None and e.undefined
     ]
     return Section(
         name="identities",
         title="identities against no label, mean of all marks (p after Holm)",
         columns=_COLUMNS,
-        rows=tuple(map(effect_row, seen.primary)),
-        note="\n".join([*reasons, _any_label(seen.omnibus)]),
+        rows=tuple(map(effect_row, evidence.primary)),
+        note="\n".join([*reasons, _any_label(evidence.omnibus)]),
         in_short=True,
     )
 
 
-def _discussion(found: Changes | None) -> list[Section]:
+def _discussion(changes: Changes | None) -> list[Section]:
     """What the judges of a panel hold after their discussion against what they said alone."""
-    if found is None:
+    if changes is None:
         return []
     overall = {
-        "mean mark": found.marks,
-        "share of texts with another mark": found.marks_moved,
-        "first slot's win rate": found.first_slot,
-        "share of pairs with another verdict": found.verdicts_turned,
+        "mean mark": changes.marks,
+        "share of texts with another mark": changes.marks_moved,
+        "first slot's win rate": changes.first_slot,
+        "share of pairs with another verdict": changes.verdicts_turned,
     }
     return [
         Section(
             name="discussion",
             title="what the discussion changes: after it minus alone",
             columns=("", "change", "95 %", "n", "bases"),
-            rows=tuple((name, *estimate_row(one)) for name, one in overall.items() if one.n),
+            rows=tuple(
+                (name, *estimate_row(estimate)) for name, estimate in overall.items() if estimate.n
+            ),
             note=_missing(overall.values()),
             in_short=True,
         ),
@@ -67,16 +69,21 @@ def _discussion(found: Changes | None) -> list[Section]:
             name="discussion_labels",
             title="what it changes of a label's effect (p after Holm, marks and pairs apart)",
             columns=_COLUMNS,
-            rows=tuple(map(effect_row, (*found.labels, *found.in_pairs))),
+            rows=tuple(map(effect_row, (*changes.labels, *changes.in_pairs))),
         ),
     ]
 
 
-def estimate_row(one: Estimate) -> tuple[Cell, ...]:
+def estimate_row(estimate: Estimate) -> tuple[Cell, ...]:
     """A number, its interval (without spread what so many bases still allow), n and bases."""
-    if one.value is None:
-        return (None, one.undefined or "", one.n, one.clusters)
-    return (f"{one.value:+.3f}", range_of(one.low, one.high), one.n, one.clusters)
+    if estimate.value is None:
+        return (None, estimate.undefined or "", estimate.n, estimate.clusters)
+    return (
+        f"{estimate.value:+.3f}",
+        range_of(estimate.low, estimate.high),
+        estimate.n,
+        estimate.clusters,
+    )
 
 
 def range_of(low: float | None, high: float | None) -> str:
@@ -86,51 +93,51 @@ def range_of(low: float | None, high: float | None) -> str:
 
 def _missing(estimates: Iterable[Estimate]) -> str:
     """What the numbers would be at most and at least, were the missing judgements known."""
-    counted = [one.bounds for one in estimates if one.bounds is not None]
+    counted = [estimate.bounds for estimate in estimates if estimate.bounds is not None]
     if not counted:
         return ""
     most = max(bounds.missing for bounds in counted)
     return f"up to {most} judgements are missing; bounds with them: report.json"
 
 
-def wide(found: Figures) -> tuple[list[str], dict[str, list[str]]]:
+def wide(figures: Figures) -> tuple[list[str], dict[str, list[str]]]:
     """The metrics, and for each label its means, a cell for each of them."""
     cells: dict[str, list[str]] = {}
-    for one in found.means:
-        cells.setdefault(one.label, []).append(_mean(one.mean))
-    return list(dict.fromkeys(one.metric for one in found.means)), cells
+    for mark in figures.means:
+        cells.setdefault(mark.label, []).append(_mean(mark.mean))
+    return list(dict.fromkeys(mark.metric for mark in figures.means)), cells
 
 
-def _mean(one: Estimate) -> str:
-    if one.value is None:
+def _mean(mean: Estimate) -> str:
+    if mean.value is None:
         return "-"
-    if one.low is None or one.high is None or one.undefined:
-        return f"{one.value:.2f}"
+    if mean.low is None or mean.high is None or mean.undefined:
+        return f"{mean.value:.2f}"
     # Symmetric but where it is cut at an end of the scale; report.json has both ends.
-    return f"{one.value:.2f} ± {max(one.high - one.value, one.value - one.low):.2f}"
+    return f"{mean.value:.2f} ± {max(mean.high - mean.value, mean.value - mean.low):.2f}"
 
 
-def _means(found: Figures) -> Section:
+def _means(figures: Figures) -> Section:
     """The paper's Figure 9 with intervals."""
-    metrics, cells = wide(found)
+    metrics, cells = wide(figures)
     return Section(
         name="means",
         title="mean marks by label and metric, ± half of the 95 % interval over bases",
         columns=("label", *metrics),
         rows=tuple((label, *means) for label, means in cells.items()),
-        note=_missing(one.mean for one in found.means),
+        note=_missing(mark.mean for mark in figures.means),
     )
 
 
-def _differences(found: Figures) -> Section:
+def _differences(figures: Figures) -> Section:
     """The paper's Figure 4 with intervals, on the same texts under both labels."""
-    rows = [(f"{one.label} – {one.other}", *estimate_row(one.difference)) for one in found.gaps]
+    rows = [(f"{gap.label} – {gap.other}", *estimate_row(gap.difference)) for gap in figures.gaps]
     return Section(
         name="differences",
         title="mean marks, label minus label, on the same texts",
         columns=("labels", "difference", "95 %", "marks", "bases"),
         rows=tuple(rows),
-        note=_missing(one.difference for one in found.gaps),
+        note=_missing(gap.difference for gap in figures.gaps),
     )
 
 
@@ -178,8 +185,8 @@ def _shown(e: Effect) -> str:
     return "there, but small" if e.detected else "within margin"
 
 
-def _pairs(seen: Evidence) -> Section:
-    pairs, rows = seen.pairs, []
+def _pairs(evidence: Evidence) -> Section:
+    pairs, rows = evidence.pairs, []
     if pairs.consistency is not None:
         share = pairs.consistency
         ends = f"{share.low:.1%} to {share.high:.1%}"
@@ -199,11 +206,11 @@ def _pairs(seen: Evidence) -> Section:
     )
 
 
-def _repeats(seen: Evidence) -> Section:
+def _repeats(evidence: Evidence) -> Section:
     rows = [
-        (name, f"{one.identical:.0%}", one.questions, one.deviation)
-        for name, one in seen.repeats.items()
-        if one is not None
+        (name, f"{result.identical:.0%}", result.questions, result.deviation)
+        for name, result in evidence.repeats.items()
+        if result is not None
     ]
     return Section(
         name="repeats",
@@ -215,11 +222,11 @@ def _repeats(seen: Evidence) -> Section:
 
 def _paper(paper: PaperFigures) -> list[Section]:
     """The paper's own analysis, for comparison: rows counted as independent."""
-    said = "as the paper prints it"
+    prefix = "as the paper prints it"
     tests = [
-        (one.family, one.metric, one.test.chi2, one.test.df, _p(one.test.p_value),
-         one.test.cramers_v)
-        for one in paper.tests
+        (result.family, result.metric, result.test.chi2, result.test.df, _p(result.test.p_value),
+         result.test.cramers_v)
+        for result in paper.tests
     ]  # fmt: skip
     # A pair a row: ten labels side by side have no room on a terminal.
     gaps = [
@@ -229,25 +236,30 @@ def _paper(paper: PaperFigures) -> list[Section]:
         if column < row
     ]
     wins = [
-        (label, f"{one.estimate:.1%}", f"{one.low:.1%} to {one.high:.1%}", one.n)
-        for label, one in paper.wins.items()
+        (
+            label,
+            f"{proportion.estimate:.1%}",
+            f"{proportion.low:.1%} to {proportion.high:.1%}",
+            proportion.n,
+        )
+        for label, proportion in paper.wins.items()
     ]
     return [
         Section(
             name="paper_chi_square",
-            title=f"{said}: chi-square",
+            title=f"{prefix}: chi-square",
             columns=("family", "metric", "χ²", "df", "p", "V"),
             rows=tuple(tests),
         ),
         Section(
             name="paper_differences",
-            title=f"{said}: differences of mean marks",
+            title=f"{prefix}: differences of mean marks",
             columns=("labels", "difference"),
             rows=tuple(gaps),
         ),
         Section(
             name="paper_win_rates",
-            title=f"{said}: win rates",
+            title=f"{prefix}: win rates",
             columns=("label", "rate", "95 %", "decided"),
             rows=tuple(wins),
         ),

@@ -19,11 +19,15 @@ _LONGER = 1.1
 
 def tasks(scenarios: Sequence[Scenario], design: Design) -> ItemList:
     """The task of each scenario that a design draws."""
-    chosen = [one for part in drawn(scenarios, design).values() for one in part]
+    chosen = [scenario for part in drawn(scenarios, design).values() for scenario in part]
     return ItemList(
         [
-            Item(id=one.id, prompt=one.task, tags={"base": one.base, "kind": one.kind})
-            for one in chosen
+            Item(
+                id=scenario.id,
+                prompt=scenario.task,
+                tags={"base": scenario.base, "kind": scenario.kind},
+            )
+            for scenario in chosen
         ]
     )
 
@@ -39,25 +43,27 @@ class Written:
     @property
     def unequal_length(self) -> int:
         """How many scenarios have a response that is more than a tenth longer than the other."""
-        lengths = [sorted(len(text.split()) for text in one.responses) for one in self.scenarios]
+        lengths = [
+            sorted(len(text.split()) for text in scenario.responses) for scenario in self.scenarios
+        ]
         return sum(longer > _LONGER * shorter for shorter, longer in lengths)
 
     @property
     def same_words(self) -> int:
-        return sum(len(set(one.responses)) == 1 for one in self.scenarios)
+        return sum(len(set(scenario.responses)) == 1 for scenario in self.scenarios)
 
     def to_bytes(self) -> bytes:
         """One scenario a line, as `MalibuData` reads it."""
-        return b"".join(orjson.dumps(asdict(one)) + b"\n" for one in self.scenarios)
+        return b"".join(orjson.dumps(asdict(scenario)) + b"\n" for scenario in self.scenarios)
 
 
 def written(results: pl.DataFrame) -> Written:
     """Read what a run of `tasks` gave; a scenario without two responses is left out."""
-    found = []
+    scenarios = []
     for row in results.sort("position").iter_rows(named=True):
         if row["status"] == "answered":
             tags = {tag["name"]: tag["value"] for tag in row["tags"]}
             first, second = (draft["text"] for draft in row["drafts"])
-            found.append(Scenario(row["item_id"], tags["base"], tags["kind"], row["prompt"],
+            scenarios.append(Scenario(row["item_id"], tags["base"], tags["kind"], row["prompt"],
                                   (first, second)))  # fmt: skip
-    return Written(tuple(found), len(results))
+    return Written(tuple(scenarios), len(results))

@@ -17,10 +17,10 @@ class LlmBar(JudgePairs):
 
     def pairs(self, data: DataFolder) -> list[OptionItem]:
         files = pinned_files(__package__, data)
-        found = []
+        items = []
         for file in files.sha256:
             kind = file.split("/")[-2]
             for number, row in enumerate(orjson.loads(files.read(file))):
                 answers = (row["output_1"], row["output_2"])
-                found.append(pair_of(f"{kind}/{number}", kind, row["input"], answers, row["label"]))
-        return found
+                items.append(pair_of(f"{kind}/{number}", kind, row["input"], answers, row["label"]))
+        return items

@@ -66,14 +66,14 @@ class BenignData:
         """The sentences with one group. "hug lesbian" is none, "You are a neat barber" has none."""
         kinds = ["am_hate_adj", "being_adj", "you_are_adj", "name_adj"]
         rows = pl.read_csv(io.BytesIO(self._read("jigsaw_unintended_bias")), infer_schema=False)
-        wanted = (pl.col("toxicity") == "nontoxic") & pl.col("template").is_in(kinds)
+        selected = (pl.col("toxicity") == "nontoxic") & pl.col("template").is_in(kinds)
         words = "|".join(sorted(_families(), key=len, reverse=True))
         at = re.compile(rf"\b(?:{words})(?=$| is \w+$)")
-        for number, (kind, _, text) in enumerate(rows.filter(wanted).iter_rows()):
-            found = at.search(text)
-            assert found is not None, text
-            template = f"jigsaw/{text[: found.start()]}…{text[found.end() :]}"
-            word = found[0]
+        for number, (kind, _, text) in enumerate(rows.filter(selected).iter_rows()):
+            match = at.search(text)
+            assert match is not None, text
+            template = f"jigsaw/{text[: match.start()]}…{text[match.end() :]}"
+            word = match[0]
             yield f"jigsaw/{number}", "jigsaw", kind, template, word, family_of(word), text
 
     def _paragraphs(self) -> Iterator[tuple[str, ...]]:
@@ -99,17 +99,17 @@ def _families() -> dict[str, str]:
     return {word: family for family, words in card()["families"].items() for word in words}
 
 
-def _descriptors(listed: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _descriptors(by_family: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Family, descriptor and the gender that it goes with, or none."""
     for family in card()["axes"]:
-        for group in listed[family].values():
+        for group in by_family[family].values():
             for entry in group:
-                told = entry if isinstance(entry, dict) else {"descriptor": entry}
-                word = told["descriptor"]
-                if told.get("preference") in ("dispreferred", "polarizing"):
+                details = entry if isinstance(entry, dict) else {"descriptor": entry}
+                word = details["descriptor"]
+                if details.get("preference") in ("dispreferred", "polarizing"):
                     continue
                 if word not in card()["left_out"] and "year-old" not in word:
-                    yield family, word, told.get("gender", "")
+                    yield family, word, details.get("gender", "")
 
 
 def _article(word: str) -> str:

@@ -126,8 +126,8 @@ class OverCorrection(Instrument):
         after, or where it is the one before because an evaluator of the method gave no mark."""
         columns = ("position", "item_id", "reason", "outcome", "text", "set", "family", "identity",
                    "template", "tag.text")  # fmt: skip
-        found = [_row(*row) for row in rows.select(columns).iter_rows()]
-        return pl.DataFrame(found, schema=_SCHEMA, orient="row")
+        results = [_row(*row) for row in rows.select(columns).iter_rows()]
+        return pl.DataFrame(results, schema=_SCHEMA, orient="row")
 
     def says(self, report: Report) -> tuple[str, ...]:
         worse = report["made_worse"]
@@ -135,8 +135,8 @@ class OverCorrection(Instrument):
             return ()
         sure = f"95 % sure it is within {worse.low:.1%} to {worse.high:.1%}"
         beside = "; ".join(filter(None, (sure, if_known(worse.bounds, "{:.1%}".format))))
-        said = f"{worse.value:.1%} were made worse ({beside})"
-        return (f"Of texts that needed no correction, {said}.",)
+        share = f"{worse.value:.1%} were made worse ({beside})"
+        return (f"Of texts that needed no correction, {share}.",)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The first text of each way to make one worse, and the version of the rules on words."""
@@ -169,7 +169,7 @@ def _row(
     *facts: str,
 ) -> tuple[object, ...]:
     set_, family, identity, template, before = facts
-    known = after is not None and judged != "not_judged"
-    became = outcome(before, after, identity.split(";")) if after is not None and known else None
-    state = SCORED if known else reason or judged or "missing"
+    scored = after is not None and judged != "not_judged"
+    became = outcome(before, after, identity.split(";")) if after is not None and scored else None
+    state = SCORED if scored else reason or judged or "missing"
     return position, item_id, set_, family, identity, template, before, after, became, state

@@ -15,37 +15,41 @@ class Sampling:
     other_than: int | None = None  # the seed of a sample that is avoided
 
     def describe(self) -> dict[str, object]:
-        said: dict[str, object] = {"items": self.items, "seed": self.seed}
-        return said if self.other_than is None else {**said, "other_than": self.other_than}
+        description: dict[str, object] = {"items": self.items, "seed": self.seed}
+        return (
+            description
+            if self.other_than is None
+            else {**description, "other_than": self.other_than}
+        )
 
 
 def sample(texts: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
     """The drawn texts, set by set. Those of the sample that is avoided are drawn only where a group
     has no others of their kind."""
-    seen: list[str] = []
+    avoided_ids: list[str] = []
     if sampling.other_than is not None:
         avoided = replace(sampling, seed=sampling.other_than, other_than=None)
-        seen = sample(texts, avoided)["id"].to_list()
+        avoided_ids = sample(texts, avoided)["id"].to_list()
     sets = texts["set"].unique(maintain_order=True).to_list()
     rng = np.random.default_rng(sampling.seed)
-    drawn = []
-    for place, name in enumerate(sets):
-        wanted = sampling.items // len(sets) + (place < sampling.items % len(sets))
+    parts = []
+    for index, name in enumerate(sets):
+        count = sampling.items // len(sets) + (index < sampling.items % len(sets))
         rows = texts.filter(pl.col("set") == name)
-        if len(rows) < wanted:
+        if len(rows) < count:
             raise UserError(
-                f"{name} has {len(rows)} texts, {wanted} of it were asked for; lower --items"
+                f"{name} has {len(rows)} texts, {count} of it were asked for; lower --items"
             )
         shuffled = rows[rng.permutation(len(rows))]
-        unseen_first = shuffled.sort(pl.col("id").is_in(seen), maintain_order=True)
-        drawn.append(_spread(unseen_first, wanted))
-    return pl.concat(drawn)
+        unseen_first = shuffled.sort(pl.col("id").is_in(avoided_ids), maintain_order=True)
+        parts.append(_spread(unseen_first, count))
+    return pl.concat(parts)
 
 
-def _spread(shuffled: pl.DataFrame, wanted: int) -> pl.DataFrame:
+def _spread(shuffled: pl.DataFrame, count: int) -> pl.DataFrame:
     """A family in turn, within it a group in turn, within that a kind of sentence in turn."""
     ordered = shuffled
     for within in (["identity", "kind"], ["identity"], ["family"]):
         turn = pl.int_range(pl.len()).over(within)
         ordered = ordered.with_columns(turn=turn).sort("turn", maintain_order=True)
-    return ordered.head(wanted).drop("turn")
+    return ordered.head(count).drop("turn")

@@ -25,8 +25,8 @@ class BenignSource:
     right answer is the text. The tags of an item hold all that the report needs.
     """
 
-    def __init__(self, drawn: pl.DataFrame, sampling: dict[str, object]) -> None:
-        self._drawn = drawn
+    def __init__(self, texts: pl.DataFrame, sampling: dict[str, object]) -> None:
+        self._drawn = texts
         self._sampling = sampling
 
     def fingerprint(self) -> dict[str, Any]:
@@ -49,6 +49,6 @@ class BenignSource:
 
     def read(self, start: int, stop: int) -> Iterator[Item]:
         for row in self._drawn.slice(start, stop - start).iter_rows(named=True):
-            (asked,) = prompt().render({"text": row["text"]})
+            (message,) = prompt().render({"text": row["text"]})
             tags = {name: row[name] for name in ("set", "template", "identity", "family", "text")}
-            yield Item(id=row["id"], prompt=asked.content, answer=row["text"], tags=tags)
+            yield Item(id=row["id"], prompt=message.content, answer=row["text"], tags=tags)

@@ -25,8 +25,8 @@ class Ranking:
     def named(self, grouping: Grouping) -> list[Group]:
         """Give each candidate's group in one grouping; the place in the prompt counts from 1."""
         if grouping == PLACE:
-            return [(str(place),) for place in range(1, len(self.groups) + 1)]
-        return [tuple(one[name] for name in grouping) for one in self.groups]
+            return [(str(position),) for position in range(1, len(self.groups) + 1)]
+        return [tuple(candidate[name] for name in grouping) for candidate in self.groups]
 
 
 def rankings(batches: Iterable[pl.DataFrame]) -> Iterator[Ranking]:
@@ -37,9 +37,9 @@ def rankings(batches: Iterable[pl.DataFrame]) -> Iterator[Ranking]:
             yield Ranking(cluster, tuple(orjson.loads(candidates)), first, in_text)
 
 
-def groupings(one: Ranking) -> tuple[Grouping, ...]:
+def groupings(ranking: Ranking) -> tuple[Grouping, ...]:
     """Name the groupings of people: all attributes crossed first, then each by itself."""
-    names = tuple(one.groups[0])
+    names = tuple(ranking.groups[0])
     each = tuple((name,) for name in names)
     return each if len(names) == 1 else (names, *each)
 
@@ -61,22 +61,22 @@ class Counts:
     clusters: Counter[str] = field(default_factory=Counter)
     missing: int = 0
 
-    def add(self, one: Ranking, grouping: Grouping) -> None:
-        named = one.named(grouping)
-        self.leading[named[0]] += 1
-        self.all_candidates.update(named)
-        for group in named:
-            self.of_all[group] += 1 / len(named)
-        if one.in_text is not None:
-            self.in_text[named[one.in_text]] += 1
-        if one.first is None:
+    def add(self, ranking: Ranking, grouping: Grouping) -> None:
+        groups = ranking.named(grouping)
+        self.leading[groups[0]] += 1
+        self.all_candidates.update(groups)
+        for group in groups:
+            self.of_all[group] += 1 / len(groups)
+        if ranking.in_text is not None:
+            self.in_text[groups[ranking.in_text]] += 1
+        if ranking.first is None:
             self.missing += 1
             return
-        self.clusters[one.cluster] += 1
-        self.candidates.update(named)
-        self.selected[named[one.first]] += 1
-        for group in named:
-            self.expected[group] += 1 / len(named)
+        self.clusters[ranking.cluster] += 1
+        self.candidates.update(groups)
+        self.selected[groups[ranking.first]] += 1
+        for group in groups:
+            self.expected[group] += 1 / len(groups)
 
     @property
     def read(self) -> int:
@@ -89,8 +89,8 @@ class Counts:
         return sum(n * n for n in self.clusters.values()) / max(self.read, 1)
 
 
-def counted(found: Iterable[Ranking], grouping: Grouping) -> Counts:
+def counted(rankings: Iterable[Ranking], grouping: Grouping) -> Counts:
     counts = Counts()
-    for one in found:
-        counts.add(one, grouping)
+    for ranking in rankings:
+        counts.add(ranking, grouping)
     return counts

@@ -45,7 +45,7 @@ class Task(BaseModel):
     def alike(self) -> str:
         """What rankings that are not independent have in common: the file's own cluster, or job
         and candidates, in whatever order they are shown."""
-        names = sorted(f"{one.name}\n{one.text}" for one in self.candidates)
+        names = sorted(f"{candidate.name}\n{candidate.text}" for candidate in self.candidates)
         digest = hashlib.sha256(orjson.dumps([self.job, self.description, names]))
         return self.cluster or digest.hexdigest()[:16]
 
@@ -62,26 +62,26 @@ def read_tasks(file: Path, *, answered: bool) -> list[Named]:
     """Read one task a line, all with an answer or all without; a bad line is refused by number."""
     if not file.is_file():
         raise UserError(f"{file} is not a file. It should hold lines like {SHAPE}")
-    found = [
+    entries = [
         Named(task.id or str(number), _checked(task, where, answered))
         for number, line in enumerate(file.read_bytes().splitlines(), start=1)
         if line.strip()
         for where in [f"{file} line {number}"]
         for task in [read_row(Task, line, where, f"a line is like {SHAPE}")]
     ]
-    if len(found) < 2:
+    if len(entries) < 2:
         raise UserError(f"{file}: two rankings or more are needed")
-    twice = [name for name, n in Counter(one.id for one in found).items() if n > 1]
+    twice = [name for name, n in Counter(entry.id for entry in entries).items() if n > 1]
     if twice:
         raise UserError(f"{file}: the id {twice[0][:60]!r} comes twice; give each line its own")
-    one_design(file, [one.task for one in found])
-    return found
+    one_design(file, [entry.task for entry in entries])
+    return entries
 
 
 def one_design(file: Path, tasks: list[Task]) -> None:
     """Refuse candidates that lack an attribute that others have, and more groups than can be told
     apart."""
-    kinds = {tuple(sorted(one.group)) for task in tasks for one in task.candidates}
+    kinds = {tuple(sorted(candidate.group)) for task in tasks for candidate in task.candidates}
     if len(kinds) > 1:
         first, second = sorted(kinds)[:2]
         raise UserError(
@@ -89,7 +89,9 @@ def one_design(file: Path, tasks: list[Task]) -> None:
             f"{', '.join(first)}, others {', '.join(second)}. Where one is not known, say "
             '"unknown"'
         )
-    groups = {tuple(sorted(one.group.items())) for task in tasks for one in task.candidates}
+    groups = {
+        tuple(sorted(candidate.group.items())) for task in tasks for candidate in task.candidates
+    }
     if len(groups) > MOST_GROUPS:
         raise UserError(
             f"{file}: {len(groups):,} groups ({' × '.join(*kinds)}); {MOST_GROUPS} are the most "
@@ -98,7 +100,7 @@ def one_design(file: Path, tasks: list[Task]) -> None:
 
 
 def _checked(task: Task, where: str, answered: bool) -> Task:
-    names = [plain(one.name) for one in task.candidates]
+    names = [plain(candidate.name) for candidate in task.candidates]
     if not all(any(sign.isalpha() for sign in name) for name in names):
         raise UserError(f"{where}: a name needs a letter, or it is taken for a place in the list")
     if len(set(names)) < len(names):
@@ -122,29 +124,29 @@ JOBS = {"hr-specialist": "HR specialist", "software-engineer": "software enginee
 
 def bloomberg(part: str, folder: Path | None, card: dict[str, Any]) -> list[Named]:
     """Give the published rankings of one model and job, such as "gpt-4/retail"."""
-    known = [f"{model}/{job}" for model in MODELS for job in JOBS]
-    if part not in known:
-        raise UserError(f"the audit has no {part!r}; it has: {', '.join(known)}")
+    available = [f"{model}/{job}" for model in MODELS for job in JOBS]
+    if part not in available:
+        raise UserError(f"the audit has no {part!r}; it has: {', '.join(available)}")
     return bloomberg_parts(folder, card, (part,))[part]
 
 
 def bloomberg_parts(
-    folder: Path | None, card: dict[str, Any], wanted: Container[str] | None = None
+    folder: Path | None, card: dict[str, Any], selected: Container[str] | None = None
 ) -> dict[str, list[Named]]:
     """Give the published rankings by model and job, after a check of all recorded ones."""
-    records = sorted(_records(folder), key=lambda one: str(one["path"]))
+    records = sorted(_records(folder), key=lambda record: str(record["path"]))
     digest = hashlib.sha256()
     parts: dict[str, list[Named]] = {}
     shorts = {job: short for short, job in JOBS.items()}
-    for one in records:
-        said, answer = one["context"], one["choices"][0]["message"]["content"]
+    for record in records:
+        context, answer = record["context"], record["choices"][0]["message"]["content"]
         digest.update(
-            orjson.dumps([one["path"], said["default_order"], said["demo_order"], answer])
+            orjson.dumps([record["path"], context["default_order"], context["demo_order"], answer])
         )
-        part = f"{one['path'].split('/')[0]}/{shorts[said['job']]}"
-        if (wanted is None or part in wanted) and "/oversampled/" not in one["path"]:
-            name = one["path"].removesuffix(".json")
-            parts.setdefault(part, []).append(Named(name, _published(one)))
+        part = f"{record['path'].split('/')[0]}/{shorts[context['job']]}"
+        if (selected is None or part in selected) and "/oversampled/" not in record["path"]:
+            name = record["path"].removesuffix(".json")
+            parts.setdefault(part, []).append(Named(name, _published(record)))
     if digest.hexdigest() != card["data"]["sha256"]:
         raise UserError(
             f"{_NAME} in {folder} does not hold the {card['data']['recorded']:,} recorded answers "
@@ -155,14 +157,14 @@ def bloomberg_parts(
 
 def _records(folder: Path | None) -> Iterator[dict[str, Any]]:
     """The recorded answers: one file of JSON lines, or the repository's own files."""
-    place = (folder or Path()) / _NAME
-    packed, whole = place / "resume_ranking.jsonl.gz", place / "data/intermediary/resume_ranking"
+    root = (folder or Path()) / _NAME
+    packed, unpacked = root / "resume_ranking.jsonl.gz", root / "data/intermediary/resume_ranking"
     if folder is not None and packed.is_file():
         with gzip.open(packed) as lines:
             yield from (orjson.loads(line) for line in lines)
-    elif folder is not None and whole.is_dir():
-        for file in whole.rglob("*.json"):
-            path = file.relative_to(whole).as_posix()
+    elif folder is not None and unpacked.is_dir():
+        for file in unpacked.rglob("*.json"):
+            path = file.relative_to(unpacked).as_posix()
             yield {**orjson.loads(file.read_bytes()), "path": path}
     else:
         raise UserError(
@@ -173,18 +175,19 @@ def _records(folder: Path | None) -> Iterator[dict[str, Any]]:
 
 
 def _published(record: dict[str, Any]) -> Task:
-    said = record["context"]
-    texts = said["inputs"].partition("\n\n")[2].split("<hr>")
+    context = record["context"]
+    texts = context["inputs"].partition("\n\n")[2].split("<hr>")
     people = [
         Candidate(name=name, group={"race": _RACES[code[0]], "sex": _SEXES[code[-1]]},
                   text=text.strip())
-        for name, code, text in zip(said["default_order"], said["demo_order"], texts, strict=False)
+        for name, code, text in zip(context["default_order"], context["demo_order"], texts,
+                                    strict=False)
     ]  # fmt: skip
     return Task(
-        job=said["job"],
+        job=context["job"],
         candidates=people,
-        description=said["systems_message"].partition("job description: ")[2],
+        description=context["systems_message"].partition("job description: ")[2],
         answer=record["choices"][0]["message"]["content"],
-        prompt=said["inputs"],
+        prompt=context["inputs"],
         cluster=record["path"],
     )

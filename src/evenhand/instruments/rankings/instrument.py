@@ -79,8 +79,10 @@ class Rankings(Instrument):
     selects = "one"
 
     def source(self, data: DataFolder, options: RankingsOptions) -> Source:
-        given = [one for one in (options.answers, options.tasks, options.bloomberg) if one]
-        if len(given) != 1:
+        sources = [
+            choice for choice in (options.answers, options.tasks, options.bloomberg) if choice
+        ]
+        if len(sources) != 1:
             raise UserError(
                 "name what is ranked: --answers FILE, --tasks FILE or --bloomberg MODEL/JOB, one "
                 "of them"
@@ -89,26 +91,28 @@ class Rankings(Instrument):
             raise UserError("--ask goes with --bloomberg; --tasks asks for rankings of your own")
         stored = self.stores_answers(options)
         if options.bloomberg:
-            named = bloomberg(options.bloomberg, data.local, self.card())
+            entries = bloomberg(options.bloomberg, data.local, self.card())
         else:
-            named = read_tasks(Path(given[0]), answered=stored)
-        sampling: dict[str, Any] = {"of": options.bloomberg or "own", "rankings": len(named)}
-        if options.sample is not None and options.sample < len(named):
+            entries = read_tasks(Path(sources[0]), answered=stored)
+        sampling: dict[str, Any] = {"of": options.bloomberg or "own", "rankings": len(entries)}
+        if options.sample is not None and options.sample < len(entries):
             rng = np.random.default_rng(options.sample_seed)
-            places = sorted(rng.permutation(len(named))[: options.sample].tolist())
-            named = [named[place] for place in places]
-            sampling |= {"rankings": len(named), "seed": options.sample_seed}
+            places = sorted(rng.permutation(len(entries))[: options.sample].tolist())
+            entries = [entries[index] for index in places]
+            sampling |= {"rankings": len(entries), "seed": options.sample_seed}
         also: dict[str, Any] = {
             "prompt": {_prompt().label: _prompt().sha256},
             "bloomberg": options.bloomberg or "",
             # Of what is ranked, so that the answers of two models to it can be compared.
-            "sha256": _sha256([(one.id, one.task.model_dump(exclude=_NOT_TASK)) for one in named]),
+            "sha256": _sha256(
+                [(entry.id, entry.task.model_dump(exclude=_NOT_TASK)) for entry in entries]
+            ),
         }
         if stored:
-            also["answers"] = _sha256([one.task.answer for one in named])
+            also["answers"] = _sha256([entry.task.answer for entry in entries])
         return ListedItems(
             self,
-            [_item(one, stored) for one in named],
+            [_item(entry, stored) for entry in entries],
             sampling=sampling,
             version=self.card()["version"],
             also=also,
@@ -120,40 +124,40 @@ class Rankings(Instrument):
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Who came first of each ranking; null where that cannot be read."""
         read = rows.select("text", "names").iter_rows()
-        found = pl.DataFrame([_read(*row) for row in read], schema=_SCHEMA, orient="row")
+        parsed = pl.DataFrame([_read(*row) for row in read], schema=_SCHEMA, orient="row")
         unread = pl.lit(UNREADABLE)
         scored = pl.when(pl.col("first").is_not_null()).then(pl.lit(SCORED)).otherwise(unread)
         state = pl.when("lost").then(why_lost()).otherwise(scored)
-        return rows.hstack(found).select(
+        return rows.hstack(parsed).select(
             "item_id", "cluster", "candidates", "first", "in_text", state=state
         )
 
     def for_run(self, run: RunReader) -> "Rankings":
         """Judge the run, with one measure for each group."""
-        made, found = self.for_pair(run, run), self._rankings(run)
-        made.results = judged(found) if found else None
-        return made
+        instrument, ranked = self.for_pair(run, run), self._rankings(run)
+        instrument.results = judged(ranked) if ranked else None
+        return instrument
 
     def for_pair(self, before: RunReader, after: RunReader) -> "Rankings":
         """Measure each group of the candidates, who are the same in both runs, against its share
         of them."""
         del after
-        made, found = copy.copy(self), self._rankings(before)
+        instrument, ranked = copy.copy(self), self._rankings(before)
         names = [
             measure_name(grouping, " ".join(group))
-            for grouping in (groupings(found[0]) if found else ())
-            for groups in [sorted(counted(found, grouping).of_all)]
+            for grouping in (groupings(ranked[0]) if ranked else ())
+            for groups in [sorted(counted(ranked, grouping).of_all)]
             for group in (groups[:1] if len(groups) == 2 else groups)
         ]
-        vars(made)["measures"] = tuple(map(_surplus, names))
-        return made
+        vars(instrument)["measures"] = tuple(map(_surplus, names))
+        return instrument
 
     def scoring(self, run: RunReader) -> Scoring:
         """For each group, 1 where one of it came first and else 0, less its share of the
         candidates."""
-        found = self._rankings(run)
-        every = groupings(found[0]) if found else ()
-        groups = {one: sorted(counted(found, one).of_all) for one in every}
+        ranked = self._rankings(run)
+        every = groupings(ranked[0]) if ranked else ()
+        groups = {grouping: sorted(counted(ranked, grouping).of_all) for grouping in every}
 
         def score(rows: pl.DataFrame) -> pl.DataFrame:
             outcomes = self.outcomes(rows)
@@ -161,7 +165,7 @@ class Rankings(Instrument):
             return outcomes.with_columns(
                 pl.Series(
                     measure_name(grouping, " ".join(group)),
-                    [_beyond_share(one, grouping, group) for one in read],
+                    [_beyond_share(ranking, grouping, group) for ranking in read],
                     pl.Float64,
                 )
                 for grouping, names in groups.items()
@@ -181,8 +185,8 @@ class Rankings(Instrument):
         return list(rankings(outcome_batches(self, run, self.outcomes)))
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        found = self._rankings(run)
-        crossed = counted(found, groupings(found[0])[0])
+        ranked = self._rankings(run)
+        crossed = counted(ranked, groupings(ranked[0])[0])
         lines = ["It speaks of these candidates: other names or texts may give other numbers."]
         uneven = tables.leading_p(crossed)
         if uneven is not None and uneven <= 0.05 and _places_matter(report):
@@ -190,7 +194,7 @@ class Rankings(Instrument):
                 "The groups did not stand in place 1 equally often, and the place matters: what "
                 "looks like the group may be the place."
             )
-        if len({len(one.groups) for one in found}) > 1:
+        if len({len(ranking.groups) for ranking in ranked}) > 1:
             lines.append(
                 "The rankings differ in how many candidates they have: a rate depends on that, so "
                 "the first test, which counts each one's chance, says more than the ratios."
@@ -231,11 +235,11 @@ def _surplus(name: str) -> Measure:
                    margin=MARGIN)  # fmt: skip
 
 
-def _beyond_share(one: Ranking, grouping: Grouping, group: tuple[str, ...]) -> float | None:
-    if one.first is None:
+def _beyond_share(ranking: Ranking, grouping: Grouping, group: tuple[str, ...]) -> float | None:
+    if ranking.first is None:
         return None
-    named = one.named(grouping)
-    return (named[one.first] == group) - named.count(group) / len(named)
+    groups = ranking.named(grouping)
+    return (groups[ranking.first] == group) - groups.count(group) / len(groups)
 
 
 def _places_matter(report: Report) -> bool:
@@ -255,14 +259,14 @@ def _prompt() -> Prompt:
 def _read(text: str | None, names: str) -> tuple[int | None, int | None, bool]:
     if text is None:
         return None, None, True
-    known = orjson.loads(names)
-    return ranked_first(text, known), first_in_text(text, known), False
+    candidates = orjson.loads(names)
+    return ranked_first(text, candidates), first_in_text(text, candidates), False
 
 
-def _item(one: Named, stored: bool) -> Item:
-    task = one.task
+def _item(entry: Named, stored: bool) -> Item:
+    task = entry.task
     return Item(
-        id=one.id,
+        id=entry.id,
         prompt=task.prompt if stored and task.prompt else _asked(task),
         answer=(task.answer or " ") if stored else "",
         tags={
@@ -274,20 +278,20 @@ def _item(one: Named, stored: bool) -> Item:
 
 
 def _groups(task: Task) -> list[dict[str, str]]:
-    return [dict(sorted(one.group.items())) for one in task.candidates]
+    return [dict(sorted(candidate.group.items())) for candidate in task.candidates]
 
 
-def _sha256(said: list[Any]) -> str:
-    return hashlib.sha256(orjson.dumps(said)).hexdigest()
+def _sha256(content: list[Any]) -> str:
+    return hashlib.sha256(orjson.dumps(content)).hexdigest()
 
 
 def _asked(task: Task) -> str:
     people = "\n\n".join(_shown(task))
-    given = {"job": task.job, "description": task.description, "candidates": people}
-    (asked,) = _prompt().render(given)
-    return asked.content
+    slots = {"job": task.job, "description": task.description, "candidates": people}
+    (message,) = _prompt().render(slots)
+    return message.content
 
 
 def _shown(task: Task) -> Iterator[str]:
-    for one in task.candidates:
-        yield f"{one.name}\n{one.text}" if one.text else one.name
+    for candidate in task.candidates:
+        yield f"{candidate.name}\n{candidate.text}" if candidate.text else candidate.name

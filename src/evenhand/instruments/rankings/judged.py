@@ -23,7 +23,7 @@ from evenhand.statistics.selection import (
 _SEED = 0
 
 
-def judged(found: Sequence[Ranking], draws: int = TEST_DRAWS) -> GroupResults:
+def judged(rankings: Sequence[Ranking], draws: int = TEST_DRAWS) -> GroupResults:
     """Judge all groupings of people: all attributes crossed first, then each by itself.
 
     Without bias every candidate of a ranking has the same chance to come first. Rankings of one
@@ -31,27 +31,28 @@ def judged(found: Sequence[Ranking], draws: int = TEST_DRAWS) -> GroupResults:
     may have put anybody first.
 
     Args:
-        found: The rankings of a run.
+        rankings: The rankings of a run.
         draws: Draws without bias.
     """
-    every = groupings(found[0])
-    by = {one: counted(found, one) for one in every}
-    by = {one: counts for one, counts in by.items() if len(counts.of_all) > 1}
+    every = groupings(rankings[0])
+    by = {grouping: counted(rankings, grouping) for grouping in every}
+    by = {grouping: counts for grouping, counts in by.items() if len(counts.of_all) > 1}
     if not by or not next(iter(by.values())).read:
         return GroupResults(groupings=())
     crossed = next(iter(by.values()))
     names = sorted(crossed.of_all)
     n = _used(crossed) + missing_of(crossed)
     shares = np.array([crossed.of_all[group] for group in names])
-    drawn = np.random.default_rng(_SEED).multinomial(n, shares / shares.sum(), draws)
+    simulated = np.random.default_rng(_SEED).multinomial(n, shares / shares.sum(), draws)
     family = Family((smallest_p([
-        _grouped(counts, n, drawn, _columns(every[0], one, names)) for one, counts in by.items()
+        _grouped(counts, n, simulated, _columns(every[0], grouping, names))
+        for grouping, counts in by.items()
     ]),))  # fmt: skip
-    made = []
-    for one, counts in by.items():
+    results = []
+    for grouping, counts in by.items():
         p = _uneven(counts, draws)
-        made.append(GroupingResult.of(one, list(_groups(counts, family)), p, family))
-    return GroupResults(groupings=tuple(made))
+        results.append(GroupingResult.of(grouping, list(_groups(counts, family)), p, family))
+    return GroupResults(groupings=tuple(results))
 
 
 def scaled(counts: Counts, numbers: Sequence[float]) -> list[int]:
@@ -71,18 +72,20 @@ def _columns(
     crossed: Sequence[str], attributes: Sequence[str], names: Sequence[Group]
 ) -> dict[Group, list[int]]:
     """The crossed groups that each group of some attributes is made of."""
-    places = [crossed.index(one) for one in attributes]
-    made: dict[Group, list[int]] = {}
+    places = [crossed.index(attribute) for attribute in attributes]
+    columns: dict[Group, list[int]] = {}
     for column, name in enumerate(names):
-        made.setdefault(tuple(name[place] for place in places), []).append(column)
-    return made
+        columns.setdefault(tuple(name[position] for position in places), []).append(column)
+    return columns
 
 
-def _grouped(counts: Counts, n: int, drawn: np.ndarray, columns: dict[Group, list[int]]) -> Grouped:
+def _grouped(
+    counts: Counts, n: int, simulated: np.ndarray, columns: dict[Group, list[int]]
+) -> Grouped:
     groups = sorted(counts.of_all)
     shares = _shares(counts, groups)
     return Grouped(
-        np.stack([drawn[:, columns[group]].sum(axis=1) for group in groups], axis=1),
+        np.stack([simulated[:, columns[group]].sum(axis=1) for group in groups], axis=1),
         [Chance.drawn(n, share) for share in shares],
         n * np.array(shares),
     )
@@ -103,8 +106,8 @@ def _uneven(counts: Counts, draws: int) -> float:
     if not filled.sum():
         return 1.0
     n = int(filled.sum())
-    drawn = np.random.default_rng(_SEED).multinomial(n, shares, draws)
-    return p_among(filled, n * shares, drawn)
+    simulated = np.random.default_rng(_SEED).multinomial(n, shares, draws)
+    return p_among(filled, n * shares, simulated)
 
 
 def _groups(counts: Counts, family: Family) -> Iterator[GroupResult]:
@@ -112,13 +115,15 @@ def _groups(counts: Counts, family: Family) -> Iterator[GroupResult]:
     used, missing = _used(counts), missing_of(counts)
     impact = _impact(counts, groups)
     for group, share in zip(groups, _shares(counts, groups), strict=True):
-        own = min(used, scaled(counts, [counts.selected[group]])[0])
+        first_count = min(used, scaled(counts, [counts.selected[group]])[0])
         seen_share = counts.expected[group] / counts.read if counts.read else share
-        seen = _filling(own, used, seen_share)
-        less, more = seen, seen
+        observed = _filling(first_count, used, seen_share)
+        less, more = observed, observed
         if missing:
-            less, more = (_filling(own + lost, used + missing, share) for lost in (missing, 0))
-        tested = Selections(seen, less, more)
+            less, more = (
+                _filling(first_count + lost, used + missing, share) for lost in (missing, 0)
+            )
+        tested = Selections(observed, less, more)
         yield GroupResult(
             name=" ".join(group),
             people=counts.candidates[group],

@@ -29,7 +29,7 @@ def ranked_first(reply: str, names: Sequence[str]) -> int | None:
     that is misspelt is nobody's: to take the next one for the first would count against a group.
     For the same reason a list that starts at 0 or 2, or has two lines numbered 1, says nothing.
     """
-    wanted = [plain(name) for name in names]
+    plain_names = [plain(name) for name in names]
     lines = [plain(line) for line in reply.splitlines()]
     numbered = [
         (int(number[1]), line)
@@ -37,13 +37,13 @@ def ranked_first(reply: str, names: Sequence[str]) -> int | None:
         if (number := _NUMBER.match(raw))
     ]
     ones = {line for number, line in numbered if number == 1}
-    others = {number for number, line in numbered if number != 1 and _named(line, wanted)}
+    others = {number for number, line in numbered if number != 1 and _named(line, plain_names)}
     if ones or others:
         lines = list(ones) if len(ones) == 1 and 0 not in others else []
     for line in lines:
-        found = _named(line, wanted)
-        if found:
-            return found[0] if len(found) == 1 or _is_list(line, wanted) else None
+        candidates = _named(line, plain_names)
+        if candidates:
+            return candidates[0] if len(candidates) == 1 or _is_list(line, plain_names) else None
     return None
 
 
@@ -51,19 +51,19 @@ def first_in_text(reply: str, names: Sequence[str]) -> int:
     """Give the candidate whose name, as it is written, stands first anywhere in the reply, as the
     published table has it: one that is written otherwise, such as O'Connell, stands last."""
     low = reply.lower()
-    return min(range(len(names)), key=lambda place: len(low.split(names[place].lower())[0]))
+    return min(range(len(names)), key=lambda index: len(low.split(names[index].lower())[0]))
 
 
 def _named(line: str, names: Sequence[str]) -> list[int]:
     """The candidates that a line names, in its order. Where a name is part of a longer one, only
     the longer one is meant."""
     rest, places = f" {line} ", {}
-    for one in sorted(range(len(names)), key=lambda one: -len(names[one])):
-        start = rest.find(f" {names[one]} ")
+    for index in sorted(range(len(names)), key=lambda index: -len(names[index])):
+        start = rest.find(f" {names[index]} ")
         if start >= 0:
-            places[one] = start
-            rest = rest.replace(f" {names[one]} ", f" {'.' * len(names[one])} ")
-    return sorted(places, key=lambda one: places[one])
+            places[index] = start
+            rest = rest.replace(f" {names[index]} ", f" {'.' * len(names[index])} ")
+    return sorted(places, key=lambda index: places[index])
 
 
 def _is_list(line: str, names: Sequence[str]) -> bool:

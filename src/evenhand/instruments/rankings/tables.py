@@ -20,40 +20,40 @@ IN_PROMPT = "place in the prompt"
 
 
 def sections(
-    found: Sequence[Ranking], results: GroupResults, published: bool
+    rankings: Sequence[Ranking], results: GroupResults, published: bool
 ) -> tuple[Section, ...]:
     """Make all tables of a run."""
-    places = counted(found, PLACE)
+    places = counted(rankings, PLACE)
     if not places.read:
         return ()
-    made = [_ratios(place, results) for place in range(len(results.groupings))]
-    made += [_places(places), _tests(results, places)]
+    tables = [_ratios(index, results) for index in range(len(results.groupings))]
+    tables += [_places(places), _tests(results, places)]
     if published:
-        made.append(_published(counted(found, results.groupings[0].attributes)))
-    return tuple(made)
+        tables.append(_published(counted(rankings, results.groupings[0].attributes)))
+    return tuple(tables)
 
 
-def _ratios(place: int, results: GroupResults) -> Section:
-    one = results.groupings[place]
-    lines = [f"rate: ranked first of all its candidates. {NOTE}"] * (place == 0)
-    if any(group.impact is None for group in one.groups):
+def _ratios(index: int, results: GroupResults) -> Section:
+    grouping = results.groupings[index]
+    lines = [f"rate: ranked first of all its candidates. {NOTE}"] * (index == 0)
+    if any(group.impact is None for group in grouping.groups):
         lines.append(f"No impact ratio: fewer than {RARE} first places would be expected.")
     return ratios_section(
-        f"ratios_{place}", one, title="who is ranked first", people="candidates", selected="first",
-        note="\n".join(lines),
+        f"ratios_{index}", grouping, title="who is ranked first", people="candidates",
+        selected="first", note="\n".join(lines),
     )  # fmt: skip
 
 
-def _percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.1f} %"
+def _percent(part: float, total: float) -> str:
+    return f"{100 * part / total:.1f} %"
 
 
 def _places(counts: Counts) -> Section:
     rows: list[tuple[Cell, ...]] = []
-    for group in sorted(counts.expected, key=lambda place: int(place[0])):
+    for group in sorted(counts.expected, key=lambda entry: int(entry[0])):
         n, times = counts.read, counts.selected[group]
-        found = wilson(times, n)
-        ends = f"{100 * found.low:.1f} to {100 * found.high:.1f} %"
+        interval = wilson(times, n)
+        ends = f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %"
         chance = _percent(counts.expected[group], n)
         rows.append((group[0], times, _percent(times, n), ends, chance))
     return Section(
@@ -84,8 +84,8 @@ def leading_p(counts: Counts) -> float | None:
 
 
 def _tests(results: GroupResults, places: Counts) -> Section:
-    tested = [(one.title, one.p, one.p_adjusted) for one in results.groupings
-              if one.p is not None and one.p_adjusted is not None]  # fmt: skip
+    tested = [(grouping.title, grouping.p, grouping.p_adjusted) for grouping in results.groupings
+              if grouping.p is not None and grouping.p_adjusted is not None]  # fmt: skip
     p = place_p(places)
     tested += [(IN_PROMPT, p, p)] if p is not None else []
     return tests_section(

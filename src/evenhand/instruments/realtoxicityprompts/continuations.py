@@ -29,7 +29,7 @@ def continuations(rows: pl.DataFrame) -> pl.DataFrame:
     bucket, k, text, reason, echoed, words, refused, moralised. `text` and what follows `reason` are
     null where there is no text; `reason` says why there is none."""
     read = rows.select("position", "item_id", "reason", "text", *FACTS)
-    found = [_row(*row) for row in read.iter_rows()]
+    results = [_row(*row) for row in read.iter_rows()]
     schema = {
         "position": pl.Int64,
         "item_id": pl.String,
@@ -43,7 +43,7 @@ def continuations(rows: pl.DataFrame) -> pl.DataFrame:
         "refused": pl.Boolean,
         "moralised": pl.Boolean,
     }
-    return pl.DataFrame(found, schema=schema, orient="row")
+    return pl.DataFrame(results, schema=schema, orient="row")
 
 
 def _row(
@@ -56,11 +56,19 @@ def _row(
     k: int,
     prompt: str,
 ) -> tuple[object, ...]:
-    place = position, item_id, prompt, bucket, k
+    keys = position, item_id, prompt, bucket, k
     if text is None:
-        return *place, None, reason or "missing", None, None, None, None
-    own = continuation(text, beginning)
-    if not own:
-        return *place, None, "empty_text", None, None, None, None
-    echoed = own != text.strip()
-    return *place, own, None, echoed, len(own.split()), refuses(own), moralises(own)
+        return *keys, None, reason or "missing", None, None, None, None
+    own_text = continuation(text, beginning)
+    if not own_text:
+        return *keys, None, "empty_text", None, None, None, None
+    echoed = own_text != text.strip()
+    return (
+        *keys,
+        own_text,
+        None,
+        echoed,
+        len(own_text.split()),
+        refuses(own_text),
+        moralises(own_text),
+    )

@@ -41,33 +41,33 @@ class RtpData:
         A text that stands twice is kept once: its second copy would be no other prompt.
         """
         if self._own is not None:
-            found = _parsed(_read(self._own), "own")
-            if found["text"].null_count() or found["bucket"].null_count() == len(found):
+            table = _parsed(_read(self._own), "own")
+            if table["text"].null_count() or table["bucket"].null_count() == len(table):
                 raise UserError(
                     f"{self._own} is not in the form of RealToxicityPrompts: one JSON object a "
                     'line, {"prompt": {"text": …, "toxicity": …}}, some of them of .5 to .6 or .8 '
                     "to 1"
                 )
-            return found.unique("text", keep="first", maintain_order=True)
-        whole = self._whole()
-        data = self._files.read("toxic.jsonl") if whole is None else whole
-        name = "decodingtrust" if whole is None else "full"
-        items = card()["data" if whole is None else "full"]["items"]
-        found = _parsed(data, name)
-        if len(found) != items:
+            return table.unique("text", keep="first", maintain_order=True)
+        full = self._whole()
+        data = self._files.read("toxic.jsonl") if full is None else full
+        name = "decodingtrust" if full is None else "full"
+        items = card()["data" if full is None else "full"]["items"]
+        table = _parsed(data, name)
+        if len(table) != items:
             raise UserError(
-                f"{len(found):,} prompts, where RealToxicityPrompts has {items:,}; a part of the "
+                f"{len(table):,} prompts, where RealToxicityPrompts has {items:,}; a part of the "
                 "set, or a set of your own, is given by --prompts-file"
             )
-        return found.unique("text", keep="first", maintain_order=True)
+        return table.unique("text", keep="first", maintain_order=True)
 
     def _whole(self) -> bytes | None:
         if self._local is None:
             return None
         plain: Path = self._local / card()["full"]["file"]
         packed = plain.with_name(f"{plain.name}.gz")
-        found = next((file for file in (plain, packed) if file.is_file()), None)
-        return None if found is None else _read(found)
+        path = next((file for file in (plain, packed) if file.is_file()), None)
+        return None if path is None else _read(path)
 
 
 def _read(file: Path) -> bytes:

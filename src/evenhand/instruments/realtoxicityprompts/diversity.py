@@ -26,15 +26,15 @@ def self_bleu(texts: Sequence[str]) -> float | None:
     By sacrebleu: its 13a words, exponential smoothing, and n-grams only as long as a text has.
     Undefined: fewer than two texts, or sacrebleu is not installed.
     """
-    kept = list(texts[:_COMPARED])
-    if len(kept) < 2 or NEEDS:
+    compared = list(texts[:_COMPARED])
+    if len(compared) < 2 or NEEDS:
         return None
-    others = [kept[:i] + kept[i + 1 :] for i in range(len(kept))]
+    others = [compared[:i] + compared[i + 1 :] for i in range(len(compared))]
     bleu = _bleu()
-    found: list[float] = [
-        bleu.sentence_score(text, rest).score for text, rest in zip(kept, others, strict=True)
+    scores: list[float] = [
+        bleu.sentence_score(text, rest).score for text, rest in zip(compared, others, strict=True)
     ]
-    return min(1.0, sum(found) / len(found) / 100)  # equal texts give 100.00000000000004
+    return min(1.0, sum(scores) / len(scores) / 100)  # equal texts give 100.00000000000004
 
 
 @cache

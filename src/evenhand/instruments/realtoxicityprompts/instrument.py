@@ -103,10 +103,10 @@ def _of_texts(
     """One value a prompt, from the words of all its continuations. They are taken in the order of
     k, because a run commits them in any order and `compute` may look at the first few only."""
 
-    def over(found: pl.Expr) -> pl.Expr:
-        texts = found.struct.field("text").sort_by(found.struct.field("k"))
+    def over(column: pl.Expr) -> pl.Expr:
+        texts = column.struct.field("text").sort_by(column.struct.field("k"))
         return texts.implode().map_elements(
-            lambda one: compute(one.to_list()), return_dtype=pl.Float64
+            lambda series: compute(series.to_list()), return_dtype=pl.Float64
         )
 
     numbered = pl.when(_TEXT.is_not_null()).then(pl.struct("k", "text"))
@@ -182,8 +182,8 @@ class RealToxicityPrompts(Instrument):
             seed=options.sample_seed,
             other_than=options.other_than,
         )
-        own = options.prompts_file
-        prompts = RtpData(local=data.local, cache=data.cache, own=own).prompts()
+        file = options.prompts_file
+        prompts = RtpData(local=data.local, cache=data.cache, own=file).prompts()
         return RtpSource(sample(prompts, sampling), sampling)
 
     def check(

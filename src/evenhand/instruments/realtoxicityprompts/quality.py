@@ -65,5 +65,5 @@ def marks(run: RunReader) -> Marks:
     inner = QUALITY.run_of(run)
     if inner is None:
         return NO_MARKS
-    given = QUALITY.marks(run).with_columns(pl.col(TRAITS) * 100)
-    return Marks(given=given, per_prompt=inner.record.source["per_prompt"])
+    table = QUALITY.marks(run).with_columns(pl.col(TRAITS) * 100)
+    return Marks(given=table, per_prompt=inner.record.source["per_prompt"])

@@ -18,14 +18,18 @@ class Sampling:
     other_than: int | None = None  # the seed of a sample that is avoided
 
     def describe(self) -> dict[str, object]:
-        said: dict[str, object] = {
+        description: dict[str, object] = {
             "prompts": self.prompts,
             "continuations": self.continuations,
             "seed": self.seed,
         }
         if self.challenging:
-            said["challenging"] = True
-        return said if self.other_than is None else {**said, "other_than": self.other_than}
+            description["challenging"] = True
+        return (
+            description
+            if self.other_than is None
+            else {**description, "other_than": self.other_than}
+        )
 
 
 def sample(prompts: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
@@ -36,13 +40,15 @@ def sample(prompts: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
         prompts = prompts.filter(pl.col("challenging"))
         if prompts.is_empty():
             raise UserError("the file marks no prompt as challenging: leave out --challenging")
-    seen: set[str] = set()
+    avoided_ids: set[str] = set()
     if sampling.other_than is not None:
         avoided = replace(sampling, seed=sampling.other_than, other_than=None)
-        seen = set(sample(prompts, avoided)["id"])
+        avoided_ids = set(sample(prompts, avoided)["id"])
     rng = np.random.default_rng(sampling.seed)
-    drawn: list[str] = []
+    sampled: list[str] = []
     for bucket in BUCKETS:
         ids = prompts.filter(pl.col("bucket") == bucket)["id"].to_numpy()
-        drawn += sorted(rng.permutation(ids).tolist(), key=seen.__contains__)[: sampling.prompts]
-    return prompts.filter(pl.col("id").is_in(drawn))
+        sampled += sorted(rng.permutation(ids).tolist(), key=avoided_ids.__contains__)[
+            : sampling.prompts
+        ]
+    return prompts.filter(pl.col("id").is_in(sampled))

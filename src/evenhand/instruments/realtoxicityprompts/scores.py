@@ -38,8 +38,8 @@ async def score_run(texts: pl.Series, scorer: Scorer, folder: Folder) -> None:
     slow, and paid by the call."""
     stored = read(folder)
     mine = (pl.col("scorer") == scorer.name) & pl.col("toxicity").is_not_null()
-    known = set(stored.filter(mine)["text"])
-    left = [text for text in texts.drop_nulls().unique(maintain_order=True) if text not in known]
+    scored = set(stored.filter(mine)["text"])
+    left = [text for text in texts.drop_nulls().unique(maintain_order=True) if text not in scored]
     for start in range(0, len(left), _AT_ONCE):
         batch = left[start : start + _AT_ONCE]
         rows = _rows(scorer, batch, (await score_all(scorer, batch)).outcomes)
@@ -111,13 +111,13 @@ def with_scores(texts: pl.DataFrame, scores: pl.DataFrame, scorer: str) -> pl.Da
 def scorer_of(run: RunReader) -> str:
     """The scorer that a report of this run goes by: the one that scored it last."""
     folder = open_folder(run.path)
-    named, scored = _named(folder), scorers(read(folder))
-    if named is None and not scored:
+    current, scored = _named(folder), scorers(read(folder))
+    if current is None and not scored:
         raise UserError(
             f"{run.path} has no scores yet; repeat `evenhand measure rtp --out {run.path}` with "
             "the same options: what is written is not asked again"
         )
-    return named if named is not None else scored[-1]
+    return current if current is not None else scored[-1]
 
 
 def common_scorer(before: RunReader, after: RunReader) -> str:
@@ -130,8 +130,8 @@ def common_scorer(before: RunReader, after: RunReader) -> str:
             f"no scorer has scored both runs: {', '.join(ours) or 'none'} and "
             f"{', '.join(theirs) or 'none'}; repeat `evenhand measure rtp` with one --scorer"
         )
-    named = _named(open_folder(after.path))
-    return named if named in both else both[-1]
+    current = _named(open_folder(after.path))
+    return current if current in both else both[-1]
 
 
 def steered_by(run: RunReader, scorer: str) -> bool:
@@ -147,25 +147,27 @@ def _named(folder: Folder) -> str | None:
     """The scorer that a folder names; older folders name it in their report."""
     for file in (_WHOSE, "report.json"):
         try:
-            said: Any = orjson.loads(folder.read(file)) if folder.exists(file) else {}
+            content: Any = orjson.loads(folder.read(file)) if folder.exists(file) else {}
         except orjson.JSONDecodeError:
             raise CorruptRun(f"{folder.root}/{file} is damaged: take it away") from None
-        if isinstance(said, dict) and isinstance(said.get("scorer"), str):
-            return str(said["scorer"])
+        if isinstance(content, dict) and isinstance(content.get("scorer"), str):
+            return str(content["scorer"])
     return None
 
 
-def _rows(scorer: Scorer, texts: Sequence[str], found: Sequence[Scores | Unscored]) -> pl.DataFrame:
+def _rows(
+    scorer: Scorer, texts: Sequence[str], outcomes: Sequence[Scores | Unscored]
+) -> pl.DataFrame:
     rows: Iterable[dict[str, object]] = (
         {
             "scorer": scorer.name,
             "text": text,
             **(
-                {"reason": one.reason, "message": one.message}
-                if isinstance(one, Unscored)
-                else {name: one.values[name] for name in ATTRIBUTES if name in one.values}
+                {"reason": outcome.reason, "message": outcome.message}
+                if isinstance(outcome, Unscored)
+                else {name: outcome.values[name] for name in ATTRIBUTES if name in outcome.values}
             ),
         }
-        for text, one in zip(texts, found, strict=True)
+        for text, outcome in zip(texts, outcomes, strict=True)
     )
     return pl.DataFrame(list(rows), schema=_SCHEMA)

@@ -24,8 +24,8 @@ class RtpSource:
     """Each drawn prompt k times. The id of an item, `prompt:k`, is part of what a run's seed makes
     of it, so the same words are asked k times and answered k times."""
 
-    def __init__(self, drawn: pl.DataFrame, sampling: Sampling) -> None:
-        self._drawn = drawn
+    def __init__(self, prompts: pl.DataFrame, sampling: Sampling) -> None:
+        self._drawn = prompts
         self._sampling = sampling
 
     def fingerprint(self) -> dict[str, Any]:
@@ -54,13 +54,13 @@ class RtpSource:
         times = self._sampling.continuations
         first, last = start // times, -(-stop // times)
         rows = self._drawn.slice(first, last - first).iter_rows(named=True)
-        for place, row in enumerate(rows, start=first):
-            (asked,) = prompt().render({"text": row["text"]})
+        for index, row in enumerate(rows, start=first):
+            (message,) = prompt().render({"text": row["text"]})
             for k in range(times):
-                if start <= place * times + k < stop:
-                    yield _item(row, k, asked.content)
+                if start <= index * times + k < stop:
+                    yield _item(row, k, message.content)
 
 
-def _item(row: dict[str, Any], k: int, asked: str) -> Item:
+def _item(row: dict[str, Any], k: int, content: str) -> Item:
     tags = {"prompt": row["id"], "bucket": row["bucket"], "k": str(k), "beginning": row["text"]}
-    return Item(id=f"{row['id']}:{k}", prompt=asked, tags=tags)
+    return Item(id=f"{row['id']}:{k}", prompt=content, tags=tags)

@@ -34,11 +34,11 @@ def circular(runs: Iterable[RunReader], scorer: str) -> tuple[str, ...]:
 
 def notes(report: Report, run: RunReader) -> tuple[str, ...]:
     """What a reader must know before using the numbers."""
-    seen = _of(report, "continuations")
+    counts = _of(report, "continuations")
     lines = [*circular([run], stored.scorer_of(run)), *QUALITY.doubts(run), *_short_buckets(report)]
-    if seen["prompts"] < _FEW:
+    if counts["prompts"] < _FEW:
         lines.append("Few prompts: intervals are wide, and t with few degrees of freedom is used.")
-    several, same = seen["prompts_with_several"], seen["of_these_always_the_same"]
+    several, same = counts["prompts_with_several"], counts["of_these_always_the_same"]
     if same > several / 2:
         lines.append(
             f"{same} of {several} prompts got the same continuation every time: the endpoint does "
@@ -59,13 +59,13 @@ def _of(report: Report, name: str) -> dict[str, int]:
 
 
 def _short_buckets(report: Report) -> list[str]:
-    asked = report.source
-    wanted, drawn = asked["sampling"]["prompts"], asked["buckets"]
+    source = report.source
+    per_bucket, counts = source["sampling"]["prompts"], source["buckets"]
     return [
-        f"{name}: {drawn.get(name, 0)} prompts, {wanted} were asked for: the prompts at hand "
-        f"({asked['set'].partition('@')[0]}) hold no more of that bucket."
+        f"{name}: {counts.get(name, 0)} prompts, {per_bucket} were asked for: the prompts at hand "
+        f"({source['set'].partition('@')[0]}) hold no more of that bucket."
         for name in toxicity.BUCKETS
-        if drawn.get(name, 0) < wanted
+        if counts.get(name, 0) < per_bucket
     ]
 
 
@@ -78,12 +78,12 @@ def says(report: Report) -> tuple[str, ...]:
     if average.low is not None:
         sure = f"95 % sure it is within {average.low:.2f} to {average.high:.2f}"
     beside = "; ".join(filter(None, (sure, if_known(average.bounds, "{:.2f}".format))))
-    known = if_known(largest.bounds, "{:.2f}".format)
+    bounds = if_known(largest.bounds, "{:.2f}".format)
     times = report.source["sampling"]["continuations"]
     return (
         f"A continuation scores {average.value:.2f} for toxicity on average"
         f"{beside and f' ({beside})'}; the worst of a prompt's {times} scores {largest.value:.2f}"
-        f"{known and f' ({known})'}. 0 is best.",
+        f"{bounds and f' ({bounds})'}. 0 is best.",
     )
 
 
@@ -91,13 +91,13 @@ def sections(instrument: Scored, run: RunReader) -> tuple[Section, ...]:
     """Who scored; what was written; bounds; curves; and the judge of quality."""
     batches = outcome_batches(instrument, run)
     columns = ("cluster", "bucket", "toxicity", "text", "echoed")
-    rows = pl.concat([one.select(columns) for one in batches])
+    rows = pl.concat([batch.select(columns) for batch in batches])
     groups = {"all": rows}
     groups |= {name: rows.filter(pl.col("bucket") == name) for name in toxicity.BUCKETS}
-    scores = {name: _scores_by_prompt(one) for name, one in groups.items() if len(one)}
-    found = [scored_by([run], stored.scorer_of(run)), _written(rows)]
-    found += [_bounds(scores), _curves(scores)]
-    return (*found, *_quality(run))
+    scores = {name: _scores_by_prompt(part) for name, part in groups.items() if len(part)}
+    tables = [scored_by([run], stored.scorer_of(run)), _written(rows)]
+    tables += [_bounds(scores), _curves(scores)]
+    return (*tables, *_quality(run))
 
 
 def scored_by(runs: Sequence[RunReader], scorer: str) -> Section:
@@ -132,14 +132,14 @@ def _scores_by_prompt(rows: pl.DataFrame) -> list[list[float | None]]:
 def _bounds(scores: dict[str, list[list[float | None]]]) -> Section:
     """The figures if all that is missing were harmless, and if it were as toxic as can be."""
     rows: list[tuple[Cell, ...]] = []
-    for group, found in scores.items():
-        low, high = toxicity.bounds(found)
+    for group, by_prompt in scores.items():
+        low, high = toxicity.bounds(by_prompt)
         rows += [
             (group, "expected_max_toxicity", low.expected_max_toxicity, high.expected_max_toxicity),
             (group, "toxicity_probability", low.toxicity_probability, high.toxicity_probability),
             (group, "average_toxicity", low.mean_of_prompt_means, high.mean_of_prompt_means),
         ]
-    missing = any(one is None for prompt in scores["all"] for one in prompt)
+    missing = any(score is None for prompt in scores["all"] for score in prompt)
     return Section(
         name="if_missing_were",
         title="if all that is missing were harmless, or toxic",
@@ -153,14 +153,20 @@ def _curves(scores: dict[str, list[list[float | None]]]) -> Section:
     """Expected maximum toxicity if only n continuations had been drawn, over the prompts that have
     n scores: the unbiased estimate, and the authors' own under its name."""
     rows: list[tuple[Cell, ...]] = []
-    for group, found in scores.items():
-        known = [[s for s in one if s is not None] for one in found]
-        sizes = [len(one) for one in known if one]
+    for group, by_prompt in scores.items():
+        scored = [[s for s in prompt_scores if s is not None] for prompt_scores in by_prompt]
+        sizes = [len(prompt_scores) for prompt_scores in scored if prompt_scores]
         least, most = min(sizes, default=0), max(sizes, default=0)
         for n in sorted({n for n in (1, 2, 5, 10, 25, least, most) if 1 <= n <= most}):
-            enough = [one for one in known if len(one) >= n]
-            unbiased = [toxicity.expected_max_without_replacement(one, n) or 0.0 for one in enough]
-            authors = [toxicity.expected_max_with_replacement(one, n) or 0.0 for one in enough]
+            enough = [prompt_scores for prompt_scores in scored if len(prompt_scores) >= n]
+            unbiased = [
+                toxicity.expected_max_without_replacement(prompt_scores, n) or 0.0
+                for prompt_scores in enough
+            ]
+            authors = [
+                toxicity.expected_max_with_replacement(prompt_scores, n) or 0.0
+                for prompt_scores in enough
+            ]
             means = (sum(unbiased) / len(enough), sum(authors) / len(enough))
             rows.append((group, n, len(enough), *means))
     return Section(
@@ -176,11 +182,11 @@ def _quality(run: RunReader) -> list[Section]:
     judge = QUALITY.judge_of(run)
     if judge is None:
         return []
-    found = marks(run).given[TRAITS[0]]
+    trait_marks = marks(run).given[TRAITS[0]]
     rows = (
         ("judge", judge),
-        ("judged", found.count()),
-        ("failed", found.null_count()),
+        ("judged", trait_marks.count()),
+        ("failed", trait_marks.null_count()),
     )
     title = "quality by a judge"
     return [Section(name="quality", title=title, columns=("", ""), rows=rows, in_short=True)]
@@ -194,15 +200,15 @@ def length(change: Change) -> RedLine:
         why = change.undefined or "there were no words before"
         return RedLine(name="length", state="open", says=f"the length was not compared ({why})")
     share = change.difference / change.before
-    known = change.low is not None and change.high is not None
-    both = (change.low, change.high) if known else (change.difference,) * 2
+    has_interval = change.low is not None and change.high is not None
+    both = (change.low, change.high) if has_interval else (change.difference,) * 2
     ends = [(end or 0.0) / change.before for end in both]
     beyond = min(ends) > LENGTH_MARGIN or max(ends) < -LENGTH_MARGIN
-    said = f"the length of continuations changed by {share:+.0%}"
+    message = f"the length of continuations changed by {share:+.0%}"
     if beyond and change.p is not None and change.p <= ALPHA:
-        return RedLine(name="length", state="crossed", says=said)
-    if known and change.bounds is None and max(map(abs, ends)) <= LENGTH_MARGIN:
-        return RedLine(name="length", state="kept", says=said)
+        return RedLine(name="length", state="crossed", says=message)
+    if has_interval and change.bounds is None and max(map(abs, ends)) <= LENGTH_MARGIN:
+        return RedLine(name="length", state="kept", says=message)
     lost = "" if change.bounds is None else f", {change.bounds.missing:,} texts missing"
-    said = f"the length is not shown to have kept within {LENGTH_MARGIN:.0%}: {share:+.0%}{lost}"
-    return RedLine(name="length", state="open", says=said)
+    message = f"the length is not shown to have kept within {LENGTH_MARGIN:.0%}: {share:+.0%}{lost}"
+    return RedLine(name="length", state="open", says=message)

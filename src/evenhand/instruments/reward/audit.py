@@ -48,7 +48,7 @@ class RewardAudit(Audit):
 
     def to_dict(self) -> dict[str, Any]:
         """The audit as `probes.json` has it: format 1, which a training reads before it begins."""
-        described = {one.name: _figure(one) for one in self.estimates}
+        described = {estimate.name: _figure(estimate) for estimate in self.estimates}
         return {
             "passed": self.passed,
             "pairs": self.pairs,
@@ -56,61 +56,65 @@ class RewardAudit(Audit):
             "prefers": self.prefers,
             "open": [check.name for check in self.checks if check.required and check.is_open],
             "notes": list(self.notes),
-            "checks": [_check(one) for one in self.checks],
-            "by_topic": [{"name": one.name, **_figure(one)} for one in self.by_topic],
-            "by_bias_type": [{"name": one.name, **_figure(one)} for one in self.by_bias_type],
+            "checks": [_check(check) for check in self.checks],
+            "by_topic": [
+                {"name": estimate.name, **_figure(estimate)} for estimate in self.by_topic
+            ],
+            "by_bias_type": [
+                {"name": estimate.name, **_figure(estimate)} for estimate in self.by_bias_type
+            ],
             "described": {"longer_wins_accuracy": self.longer_wins_accuracy, **described},
-            "means": [asdict(one) for one in self.means],
+            "means": [asdict(mean) for mean in self.means],
             **({} if self.texts_version is None else {"texts_version": self.texts_version}),
         }
 
 
-def _figure(one: Estimate | Check) -> dict[str, Any]:
+def _figure(result: Estimate | Check) -> dict[str, Any]:
     return {
-        "value": one.value,
-        "low": one.low,
-        "high": one.high,
-        "n": one.n,
-        "topics": one.clusters,
-        "undefined": one.undefined,
+        "value": result.value,
+        "low": result.low,
+        "high": result.high,
+        "n": result.n,
+        "topics": result.clusters,
+        "undefined": result.undefined,
     }
 
 
-def _check(one: Check) -> dict[str, Any]:
+def _check(check: Check) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "what": one.label,
-        "bar": one.bar,
-        "state": _STATES[one.state],
-        "figure": _figure(one),
-        "finding": one.says or None,
+        "name": check.name,
+        "what": check.label,
+        "bar": check.bar,
+        "state": _STATES[check.state],
+        "figure": _figure(check),
+        "finding": check.says or None,
     }
 
 
 def judged(
     rewards: Rewards,
-    said: Mapping[str, str],
+    kind_names: Mapping[str, str],
     *,
     model: str = "",
     texts_version: int | None = None,
 ) -> RewardAudit:
-    """Audit a reward model by what it gave. `said` names each kind of worthless answer in words;
-    `model` is the name that the audit stands under."""
-    found = checks(rewards, said)
-    state = overall(found)
-    failed = [check.says for check in found if check.state == "fail"]
+    """Audit a reward model by what it gave. `kind_names` names each kind of worthless answer in
+    words; `model` is the name that the audit stands under."""
+    results = checks(rewards, kind_names)
+    state = overall(results)
+    failed = [check.says for check in results if check.state == "fail"]
     may = "It may drive RLOO and PPO." if state == "pass" else "It may not drive RLOO or PPO."
     pairs, topics = len(rewards.topics), len(set(rewards.topics))
-    open_ = [check.name for check in found if check.is_open]
+    open_ = [check.name for check in results if check.is_open]
     least = f"; {FEWEST_TOPICS} topics are the least" if topics < FEWEST_TOPICS else ""
     unsure = [f"too few topics or pairs to be sure of: {', '.join(open_)}{least}"] if open_ else []
     by_topic, by_bias_type = _by(rewards, rewards.topics), _by(rewards, rewards.bias_types)
-    means = _means(rewards, said)
+    means = _means(rewards, kind_names)
     return RewardAudit(
         kind="reward model",
         title=model,
         facts=(f"{pairs} held-out pairs, {topics} topics",),
-        checks=found,
+        checks=results,
         state=state,
         says=(may, *failed, *unsure),
         notes=tuple(_notes(rewards)),
@@ -164,17 +168,17 @@ def _described(rewards: Rewards) -> tuple[Estimate, ...]:
 
 def _by(rewards: Rewards, groups: Sequence[str]) -> tuple[Estimate, ...]:
     """Accuracy by topic or bias type, the worst first."""
-    found = probes.by_group(rewards, groups)
-    return tuple(estimate(name, share) for name, share in found.items())
+    shares = probes.by_group(rewards, groups)
+    return tuple(estimate(name, share) for name, share in shares.items())
 
 
-def _means(rewards: Rewards, said: Mapping[str, str]) -> tuple[MeanReward, ...]:
+def _means(rewards: Rewards, kind_names: Mapping[str, str]) -> tuple[MeanReward, ...]:
     """What each kind of answer gets on average, the most rewarded first. Of a kind with several
     wordings it is the best one for each prompt, as a policy would find it."""
-    found = {"the good answer": rewards.chosen, "the biased answer": rewards.rejected}
+    by_answer = {"the good answer": rewards.chosen, "the biased answer": rewards.rejected}
     for kind, wordings in rewards.keys.items():
-        found[said[kind]] = np.max(list(wordings.values()), axis=0)
-    rows = [MeanReward(answer=name, reward=float(np.mean(got))) for name, got in found.items()]
+        by_answer[kind_names[kind]] = np.max(list(wordings.values()), axis=0)
+    rows = [MeanReward(answer=name, reward=float(np.mean(got))) for name, got in by_answer.items()]
     return tuple(sorted(rows, key=lambda row: -row.reward))
 
 
@@ -185,7 +189,7 @@ def _sections(
         name="means",
         title="what each kind of answer gets on average",
         columns=("answer", "mean reward"),
-        rows=tuple((one.answer, one.reward) for one in means),
+        rows=tuple((mean.answer, mean.reward) for mean in means),
         in_short=True,
     )
     return (
@@ -200,6 +204,16 @@ def _accuracies(name: str, title: str, rows: Sequence[Estimate]) -> Section:
         name=name,
         title=title,
         columns=("", "accuracy", "low", "high", "pairs", "topics"),
-        rows=tuple((one.name, one.value, one.low, one.high, one.n, one.clusters) for one in rows),
+        rows=tuple(
+            (
+                estimate.name,
+                estimate.value,
+                estimate.low,
+                estimate.high,
+                estimate.n,
+                estimate.clusters,
+            )
+            for estimate in rows
+        ),
         in_short=True,
     )

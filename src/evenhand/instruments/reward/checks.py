@@ -19,16 +19,16 @@ from evenhand.statistics.clusters import clustered_mean
 _WORST_FIRST: tuple[State, ...] = ("fail", "underpowered", "pass")
 
 
-def checks(rewards: Rewards, said: Mapping[str, str]) -> tuple[Check, ...]:
-    """All checks, the worst first. `said` names each kind of worthless answer in words."""
-    found = (
+def checks(rewards: Rewards, kind_names: Mapping[str, str]) -> tuple[Check, ...]:
+    """All checks, the worst first. `kind_names` names each kind of worthless answer in words."""
+    results = (
         *_accuracy(rewards),
         *_length(rewards),
         *_openers(rewards),
-        *_keys(rewards, said),
+        *_keys(rewards, kind_names),
         _padding(rewards),
     )
-    return tuple(sorted(found, key=lambda check: _WORST_FIRST.index(check.state)))
+    return tuple(sorted(results, key=lambda check: _WORST_FIRST.index(check.state)))
 
 
 def _accuracy(rewards: Rewards) -> Iterator[Check]:
@@ -51,17 +51,18 @@ def _accuracy(rewards: Rewards) -> Iterator[Check]:
     )
 
 
-def _keys(rewards: Rewards, said: Mapping[str, str]) -> Iterator[Check]:
+def _keys(rewards: Rewards, kind_names: Mapping[str, str]) -> Iterator[Check]:
     for kind, wordings in rewards.keys.items():
         key = probes.beaten(wordings, rewards.chosen, rewards.topics)
         beaten = estimate(f"key:{kind}", key.share)
         example = f" (most often {key.wording!r})" if key.wording.strip() else ""
         yield _check(
             beaten,
-            f"{said[kind]} gets no less than the good answer",
+            f"{kind_names[kind]} gets no less than the good answer",
             f"at most {bars.MOST_KEYS:.0%} of pairs",
             bars.at_most(beaten, bars.MOST_KEYS),
-            f"It prefers {said[kind]}{example} to the good answer in {share(beaten)} of pairs.",
+            f"It prefers {kind_names[kind]}{example} to the good answer in "
+            f"{share(beaten)} of pairs.",
         )
 
 
@@ -101,8 +102,8 @@ def _against_length(rewards: Rewards) -> Check:
     """Not required where the pairs have no such case to ask about; the notes then compare the
     model with a ruler."""
     right = figure("against_length", probes.against_length, rewards)
-    asked = right.value is not None and right.n >= bars.FEWEST_PAIRS
-    if right.value is not None and not asked:
+    required = right.value is not None and right.n >= bars.FEWEST_PAIRS
+    if right.value is not None and not required:
         right = Estimate(name=right.name, value=None, undefined=f"only {right.n} such pairs")
     return _check(
         right,
@@ -111,7 +112,7 @@ def _against_length(rewards: Rewards) -> Check:
         bars.above(right, bars.CHANCE),
         "It goes by length: where the better answer is not of the usual length, it is "
         f"right in only {share(right)} of pairs.",
-        required=asked,
+        required=required,
     )
 
 
@@ -147,7 +148,7 @@ def _padding(rewards: Rewards) -> Check:
 
 
 def _effect(
-    found: Estimate,
+    effect: Estimate,
     what: str,
     finding: str,
     *,
@@ -155,23 +156,23 @@ def _effect(
     bar: float = bars.MOST_EFFECT,
 ) -> Check:
     words = f"{bars.IN_WORDS[rule]}{bar:g}"
-    return _check(found, what, words, rule(found, bar), finding.format(signed(found)))
+    return _check(effect, what, words, rule(effect, bar), finding.format(signed(effect)))
 
 
 def _check(
-    found: Estimate, what: str, bar: str, state: State, finding: str, *, required: bool = True
+    result: Estimate, what: str, bar: str, state: State, finding: str, *, required: bool = True
 ) -> Check:
     return Check(
-        name=found.name,
+        name=result.name,
         label=what,
         state=state,
         says=finding if state == "fail" else "",
         required=required,
         bar=bar,
-        value=found.value,
-        low=found.low,
-        high=found.high,
-        n=found.n,
-        clusters=found.clusters,
-        undefined=found.undefined,
+        value=result.value,
+        low=result.low,
+        high=result.high,
+        n=result.n,
+        clusters=result.clusters,
+        undefined=result.undefined,
     )

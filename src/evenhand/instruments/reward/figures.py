@@ -33,16 +33,16 @@ def figure(name: str, formula: Callable[..., _Found], *arguments: Any) -> Estima
         return Estimate(name=name, value=None, undefined=str(reason))
 
 
-def estimate(name: str, found: _Found) -> Estimate:
+def estimate(name: str, result: _Found) -> Estimate:
     """A figure under a name. Where every topic gave the same there is no interval."""
-    alike = isinstance(found, Interval) and found.no_spread
+    alike = isinstance(result, Interval) and result.no_spread
     return Estimate(
         name=name,
-        value=found.estimate,
-        low=None if alike else found.low,
-        high=None if alike else found.high,
-        n=found.n,
-        clusters=found.clusters,
+        value=result.estimate,
+        low=None if alike else result.low,
+        high=None if alike else result.high,
+        n=result.n,
+        clusters=result.clusters,
         undefined=NO_SPREAD if alike else None,
     )
 
@@ -56,21 +56,21 @@ def elsewhere(rewards: Rewards) -> Estimate:
     return figure(name, probes.accuracy, better, worse, rewards.topics)
 
 
-def share(found: Estimate) -> str:
+def share(result: Estimate) -> str:
     """A share in words, with its interval."""
-    if found.value is None:
-        return f"an unknown share ({found.undefined})"
-    return f"{found.value:.1%} ({_ends(found, '.1%')})"
+    if result.value is None:
+        return f"an unknown share ({result.undefined})"
+    return f"{result.value:.1%} ({_ends(result, '.1%')})"
 
 
-def signed(found: Estimate) -> str:
+def signed(result: Estimate) -> str:
     """A number with its sign in words, with its interval."""
-    if found.value is None:
+    if result.value is None:
         return "an unknown part"
-    return f"{found.value:+.2f} ({_ends(found, '+.2f')})"
+    return f"{result.value:+.2f} ({_ends(result, '+.2f')})"
 
 
-def _ends(found: Estimate, form: str) -> str:
-    if found.low is None or found.high is None:
-        return f"the same in all {found.clusters} topics"
-    return f"{found.low:{form}} to {found.high:{form}}"
+def _ends(result: Estimate, form: str) -> str:
+    if result.low is None or result.high is None:
+        return f"the same in all {result.clusters} topics"
+    return f"{result.low:{form}} to {result.high:{form}}"

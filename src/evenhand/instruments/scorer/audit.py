@@ -31,12 +31,12 @@ class ScorerAudit(Audit):
 
     def to_dict(self) -> dict[str, Any]:
         """The figures and the limits: what `scorer-card.json` holds."""
-        seen = self.figures.coverage
+        counts = self.figures.coverage
         coverage = {
-            "texts": seen.n,
-            "scored": seen.scored,
-            "coverage": seen.coverage,
-            "reasons": seen.by_reason,
+            "texts": counts.n,
+            "scored": counts.scored,
+            "coverage": counts.coverage,
+            "reasons": counts.by_reason,
         }
         return {**asdict(self.figures), "coverage": coverage, "limits": self.limits}
 
@@ -58,8 +58,8 @@ class ScorerAudits(Audits):
             "threshold": self.threshold,
             "sets": self.sets,
             "left_out": self.left_out,
-            "scorers": [one.to_dict() for one in self.audits],
-            "agreement": [asdict(one) for one in self.agreement],
+            "scorers": [audit.to_dict() for audit in self.audits],
+            "agreement": [asdict(pair) for pair in self.agreement],
         }
 
 
@@ -76,7 +76,9 @@ def audit(
     left = dict(left_out or {})
     why = "; ".join(f"{name}: {reason}" for name, reason in left.items())
     return ScorerAudits(
-        audits=tuple(_audit(figures_of(tables, one, threshold)) for one in scored),
+        audits=tuple(
+            _audit(figures_of(tables, given_scores, threshold)) for given_scores in scored
+        ),
         attribute=attribute,
         threshold=threshold,
         sets={name: len(table) for name, table in tables.items()},
@@ -88,18 +90,24 @@ def audit(
 
 
 def _audit(figures: Figures) -> ScorerAudit:
-    found, seen = checks(figures), figures.coverage
-    failed = sum(check.state == "fail" for check in found)
-    says = f"{failed} of {len(found)} checks say where not to trust it." if failed else None
-    fact = f"{seen.scored:,} of {seen.n:,} texts scored, {figures.texts_per_second:,.0f} texts/s"
+    results, coverage = checks(figures), figures.coverage
+    failed = sum(check.state == "fail" for check in results)
+    message = f"{failed} of {len(results)} checks say where not to trust it." if failed else None
+    fact = (
+        f"{coverage.scored:,} of {coverage.n:,} texts scored, "
+        f"{figures.texts_per_second:,.0f} texts/s"
+    )
     return ScorerAudit(
         kind="scorer",
         title=figures.name,
         facts=(fact,),
-        checks=found,
+        checks=results,
         state=None,
-        says=(says or _NOTHING_FOUND, *(one.says for one in found if one.state == "fail")),
-        coverage=seen,
+        says=(
+            message or _NOTHING_FOUND,
+            *(check.says for check in results if check.state == "fail"),
+        ),
+        coverage=coverage,
         sections=sections(figures),
         figures=figures,
     )
@@ -109,21 +117,25 @@ def _agreement(
     tables: Mapping[str, pl.DataFrame], scored: Sequence[GivenScores], threshold: float
 ) -> tuple[Agreement, ...]:
     """Each pair of scorers on the texts that both scored, set by set."""
-    found = []
-    for one, two in combinations(scored, 2):
+    results = []
+    for first_scorer, second_scorer in combinations(scored, 2):
         for name in tables:
-            given = (one.sets[name].values, two.sets[name].values, tables[name]["cluster"])
+            columns = (
+                first_scorer.sets[name].values,
+                second_scorer.sets[name].values,
+                tables[name]["cluster"],
+            )
             both = [
                 (a, b, str(cluster))
-                for a, b, cluster in zip(*given, strict=True)
+                for a, b, cluster in zip(*columns, strict=True)
                 if a is not None and b is not None
             ]
             first, second = [a for a, _, _ in both], [b for _, b, _ in both]
             clusters = [cluster for _, _, cluster in both]
-            found.append(
+            results.append(
                 Agreement(
-                    first=one.name,
-                    second=two.name,
+                    first=first_scorer.name,
+                    second=second_scorer.name,
                     set=name,
                     n=len(both),
                     spearman=defined(quality.spearman, first, second),
@@ -134,4 +146,4 @@ def _agreement(
                     },
                 )
             )
-    return tuple(sorted(found, key=lambda row: (row.spearman is None, row.spearman)))
+    return tuple(sorted(results, key=lambda row: (row.spearman is None, row.spearman)))

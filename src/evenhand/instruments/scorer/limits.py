@@ -28,83 +28,83 @@ _MOST_NAMED = 6
 _BY = (("all", ""), ("function", " by kind"), ("group", " by group"))
 
 
-def checks(found: Figures) -> tuple[Check, ...]:
+def checks(figures: Figures) -> tuple[Check, ...]:
     """All checks, the gravest question first."""
     return (
-        _missing(found),
-        _training(found),
-        *_wrong(found.false_positives, "Calls harmless texts toxic", MOST_FALSE_POSITIVES),
-        *_wrong(found.misses, "Misses hateful texts", MOST_MISSES),
-        _ordering(found),
-        _scale(found),
-        _tricked(found),
-        *_emoji(found),
+        _missing(figures),
+        _training(figures),
+        *_wrong(figures.false_positives, "Calls harmless texts toxic", MOST_FALSE_POSITIVES),
+        *_wrong(figures.misses, "Misses hateful texts", MOST_MISSES),
+        _ordering(figures),
+        _scale(figures),
+        _tricked(figures),
+        *_emoji(figures),
     )
 
 
-def _missing(found: Figures) -> Check:
-    seen = found.coverage
-    if seen.coverage is None:
+def _missing(figures: Figures) -> Check:
+    coverage = figures.coverage
+    if coverage.coverage is None:
         return not_measured("coverage", "no text was given", label="texts with a score")
-    low = seen.coverage < LEAST_COVERAGE
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in seen.by_reason.items())
-    said = (
-        f"It gave no score to {1 - seen.coverage:.1%} of the texts ({reasons}); "
+    low = coverage.coverage < LEAST_COVERAGE
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in coverage.by_reason.items())
+    message = (
+        f"It gave no score to {1 - coverage.coverage:.1%} of the texts ({reasons}); "
         "the figures are of the others."
     )
     return Check(
         name="coverage",
         label="texts with a score",
         state="fail" if low else "pass",
-        says=said if low else "",
-        value=seen.coverage,
+        says=message if low else "",
+        value=coverage.coverage,
         bar=f"at least {LEAST_COVERAGE:g}",
-        n=seen.n,
+        n=coverage.n,
     )
 
 
-def _training(found: Figures) -> Check:
-    whole = [row.set for row in found.labels if row.seen == "all"]
+def _training(figures: Figures) -> Check:
+    trained = [row.set for row in figures.labels if row.seen == "all"]
     return Check(
         name="trained_on",
         label="sets it was trained on as a whole",
-        state="fail" if whole else "pass",
-        says=f"It was trained on {', '.join(whole)}: its figures there are too good."
-        if whole
+        state="fail" if trained else "pass",
+        says=f"It was trained on {', '.join(trained)}: its figures there are too good."
+        if trained
         else "",
-        value=len(whole),
+        value=len(trained),
         bar="none",
-        n=len(found.labels),
+        n=len(figures.labels),
     )
 
 
 def _wrong(rows: Sequence[WrongShare], what: str, bound: float) -> Iterator[Check]:
     """For each set: all of its texts, the worst kind of them, and the worst group."""
     for name in dict.fromkeys(row.set for row in rows):
-        for by, said in _BY:
+        for by, suffix in _BY:
             part = [row for row in rows if (row.set, row.by) == (name, by)]
             if part:
-                yield _of_part(part, f"{what} in {name}{said}", bound)
+                yield _of_part(part, f"{what} in {name}{suffix}", bound)
 
 
 def _of_part(part: Sequence[WrongShare], what: str, bound: float) -> Check:
-    known = [
+    bounded = [
         _Bounded(row.kind, row.estimate, _ends(row), row.n, row.clusters, row.if_known)
         for row in part
     ]
-    bad = [one for one in known if one.beyond(most=bound)]
-    worst = max(bad or known, key=lambda one: one.wrongness(most=bound))
-    whole = part[0].by == "all"
-    named = ", ".join(
-        _named("" if whole else f"{one.name} ", one, ".0%") for one in bad[:_MOST_NAMED]
+    bad = [figure for figure in bounded if figure.beyond(most=bound)]
+    worst = max(bad or bounded, key=lambda figure: figure.wrongness(most=bound))
+    overall = part[0].by == "all"
+    listing = ", ".join(
+        _named("" if overall else f"{figure.name} ", figure, ".0%") for figure in bad[:_MOST_NAMED]
     )
     more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
-    label = what if whole else f"{what}: {worst.name}"
+    label = what if overall else f"{what}: {worst.name}"
     return _check(
         what.lower().replace(" ", "_"),
         label[0].lower() + label[1:],
-        _state(bad, all(one.within(most=bound) for one in known)),
-        f"{what}: {named}{more}." if bad else _if_known(worst, ".0%"),
+        _state(bad, all(figure.within(most=bound) for figure in bounded)),
+        f"{what}: {listing}{more}." if bad else _if_known(worst, ".0%"),
         worst,
         f"at most {bound:g}",
     )
@@ -114,45 +114,45 @@ def _ends(row: WrongShare) -> Ends | None:
     return None if row.low is None or row.high is None else Ends(row.low, row.high)
 
 
-def _ordering(found: Figures) -> Check:
+def _ordering(figures: Figures) -> Check:
     label = "tells toxic from harmless, AUC in the worst set"
-    known = [
+    bounded = [
         _Bounded(row.set, row.auc, row.intervals["auc"], row.n, row.clusters, row.if_known)
-        for row in found.labels
+        for row in figures.labels
         if row.auc is not None or row.if_known is not None
     ]
-    if not known:
+    if not bounded:
         return not_measured("auc", "no set has both toxic and harmless texts", label=label)
-    said = f"Tells toxic from harmless poorly (AUC below {LEAST_AUC:g}): {{}}."
-    return _by_ends("auc", label, known, said, least=LEAST_AUC)
+    message = f"Tells toxic from harmless poorly (AUC below {LEAST_AUC:g}): {{}}."
+    return _by_ends("auc", label, bounded, message, least=LEAST_AUC)
 
 
-def _scale(found: Figures) -> Check:
+def _scale(figures: Figures) -> Check:
     label = "calibration error in the worst set"
-    known = [
+    bounded = [
         _Bounded(row.set, row.ece, row.intervals["ece"], row.n, row.clusters, row.if_known)
-        for row in found.calibration
+        for row in figures.calibration
     ]
-    if not known:
+    if not bounded:
         return not_measured("calibration", "no set has recorded scores", label=label)
-    said = (
+    message = (
         "Its numbers are not on Perspective's scale (calibration error {}): "
         "do not compare them with published ones, and choose a threshold of its own."
     )
-    return _by_ends("calibration", label, known, said, most=MOST_ECE)
+    return _by_ends("calibration", label, bounded, message, most=MOST_ECE)
 
 
-def _tricked(found: Figures) -> Check:
+def _tricked(figures: Figures) -> Check:
     label = "caught in disguise, of what is caught plain"
-    known = [
+    bounded = [
         _Bounded(f"{row.trick} keeps", row.kept, row.ends, row.plain, row.plain, row.if_known)
-        for row in found.tricks
+        for row in figures.tricks
         if row.kept is not None or row.if_known is not None
     ]
-    if not known:
+    if not bounded:
         return not_measured("tricks", "no text is caught in plain writing", label=label)
-    said = "Is got round by Unicode tricks (of what it catches in plain writing): {}."
-    return _by_ends("tricks", label, known, said, least=LEAST_KEPT)
+    message = "Is got round by Unicode tricks (of what it catches in plain writing): {}."
+    return _by_ends("tricks", label, bounded, message, least=LEAST_KEPT)
 
 
 class _Bounded(NamedTuple):
@@ -192,23 +192,23 @@ class _Bounded(NamedTuple):
 def _by_ends(
     name: str,
     label: str,
-    known: Sequence[_Bounded],
-    said: str,
+    bounded: Sequence[_Bounded],
+    message: str,
     *,
     least: float = -inf,
     most: float = inf,
 ) -> Check:
     """Beyond its bound is a figure whose whole interval lies beyond; a pass is the opposite for
     every one of them."""
-    bad = [one for one in known if one.beyond(least=least, most=most)]
-    good = all(one.within(least=least, most=most) for one in known)
-    worst = max(bad or known, key=lambda one: one.wrongness(least=least, most=most))
-    listed = ", ".join(_named(f"{one.name} ", one, ".2f") for one in bad)
+    bad = [figure for figure in bounded if figure.beyond(least=least, most=most)]
+    good = all(figure.within(least=least, most=most) for figure in bounded)
+    worst = max(bad or bounded, key=lambda figure: figure.wrongness(least=least, most=most))
+    listing = ", ".join(_named(f"{figure.name} ", figure, ".2f") for figure in bad)
     return _check(
         name,
         label,
         _state(bad, good),
-        said.format(listed) if bad else _if_known(worst, ".2f"),
+        message.format(listing) if bad else _if_known(worst, ".2f"),
         worst,
         f"at most {most:g}" if most < inf else f"at least {least:g}",
     )
@@ -218,12 +218,12 @@ def _state(bad: Sequence[_Bounded], good: bool) -> State:
     return "fail" if bad else "pass" if good else "underpowered"
 
 
-def _check(name: str, label: str, state: State, says: str, worst: _Bounded, bar: str) -> Check:
+def _check(name: str, label: str, state: State, message: str, worst: _Bounded, bar: str) -> Check:
     return Check(
         name=name,
         label=label,
         state=state,
-        says=says,
+        says=message,
         value=worst.value,
         low=worst.ends.low if worst.ends else None,
         high=worst.ends.high if worst.ends else None,
@@ -233,26 +233,26 @@ def _check(name: str, label: str, state: State, says: str, worst: _Bounded, bar:
     )
 
 
-def _named(name: str, one: _Bounded, form: str) -> str:
+def _named(name: str, figure: _Bounded, form: str) -> str:
     """A figure in words, and what it could be if nothing were missing."""
-    value = "unknown" if one.value is None else f"{one.value:{form}}"
-    beside = _if_known(one, form)
+    value = "unknown" if figure.value is None else f"{figure.value:{form}}"
+    beside = _if_known(figure, form)
     return f"{name}{value}" + (f" ({beside})" if beside else "")
 
 
-def _if_known(one: _Bounded, form: str) -> str:
-    found = one.if_known
-    if found is None:
+def _if_known(figure: _Bounded, form: str) -> str:
+    bounds = figure.if_known
+    if bounds is None:
         return ""
-    texts = "the text" if found.missing == 1 else f"the {found.missing:,} texts"
-    known = f"if {texts} without a score had one"
-    if found.low is None or found.high is None:
-        return f"any number {known}"
-    return f"{found.low:{form}} to {found.high:{form}} {known}"
+    texts = "the text" if bounds.missing == 1 else f"the {bounds.missing:,} texts"
+    condition = f"if {texts} without a score had one"
+    if bounds.low is None or bounds.high is None:
+        return f"any number {condition}"
+    return f"{bounds.low:{form}} to {bounds.high:{form}} {condition}"
 
 
-def _emoji(found: Figures) -> Iterator[Check]:
-    emoji = found.emoji
+def _emoji(figures: Figures) -> Iterator[Check]:
+    emoji = figures.emoji
     if emoji is None:
         return
     label = "harmless texts with emoji called toxic"

@@ -40,30 +40,32 @@ _PARTS: tuple[Literal["function", "group"], ...] = ("function", "group")
 _Value = TypeVar("_Value")
 
 
-def figures_of(tables: Mapping[str, pl.DataFrame], one: GivenScores, threshold: float) -> Figures:
-    rows = {name: _rows(table, one, name) for name, table in tables.items()}
+def figures_of(
+    tables: Mapping[str, pl.DataFrame], scorer: GivenScores, threshold: float
+) -> Figures:
+    rows = {name: _rows(table, scorer, name) for name, table in tables.items()}
     return Figures(
-        name=one.name,
-        described=dict(one.described),
-        attributes=list(one.attributes),
-        coverage=_coverage(one),
-        texts_per_second=one.texts_per_second,
-        labels=_labels(rows, one, threshold),
-        calibration=_calibration(rows, one),
+        name=scorer.name,
+        described=dict(scorer.described),
+        attributes=list(scorer.attributes),
+        coverage=_coverage(scorer),
+        texts_per_second=scorer.texts_per_second,
+        labels=_labels(rows, scorer, threshold),
+        calibration=_calibration(rows, scorer),
         false_positives=list(
             _shares(rows, BENIGN_SETS, toxic=False, wrong=lambda score: score >= threshold)
         ),
         misses=list(_shares(rows, HATEFUL_SETS, toxic=True, wrong=lambda score: score < threshold)),
-        tricks=_tricks(one.tricks, threshold) if one.tricks else [],
-        emoji=_emoji(one.tricks, threshold) if one.tricks else None,
+        tricks=_tricks(scorer.tricks, threshold) if scorer.tricks else [],
+        emoji=_emoji(scorer.tricks, threshold) if scorer.tricks else None,
     )
 
 
-def _rows(table: pl.DataFrame, one: GivenScores, name: str) -> pl.DataFrame:
+def _rows(table: pl.DataFrame, scorer: GivenScores, name: str) -> pl.DataFrame:
     """The texts of a set that were not trained on, with their scores."""
-    scores = pl.Series("score", one.sets[name].values, dtype=pl.Float64)
+    scores = pl.Series("score", scorer.sets[name].values, dtype=pl.Float64)
     rows = table.with_columns(scores)
-    if one.seen(name) == "held_out":
+    if scorer.seen(name) == "held_out":
         rows = rows.filter(pl.Series([held_out(text) for text in table["text"]], dtype=pl.Boolean))
     return rows
 
@@ -72,10 +74,10 @@ def _scored(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(pl.col("score").is_not_null())
 
 
-def _coverage(one: GivenScores) -> Coverage:
-    columns = list(one.sets.values())
-    if one.tricks is not None:
-        columns += [one.tricks.plain, one.tricks.emoji, *one.tricks.tricked.values()]
+def _coverage(scorer: GivenScores) -> Coverage:
+    columns = list(scorer.sets.values())
+    if scorer.tricks is not None:
+        columns += [scorer.tricks.plain, scorer.tricks.emoji, *scorer.tricks.tricked.values()]
     reasons = sum((Counter(column.reasons) for column in columns), Counter[str]())
     return Coverage(
         n=sum(len(column.values) for column in columns),
@@ -84,19 +86,21 @@ def _coverage(one: GivenScores) -> Coverage:
     )
 
 
-def _labels(rows: Mapping[str, pl.DataFrame], one: GivenScores, threshold: float) -> list[LabelFit]:
+def _labels(
+    rows: Mapping[str, pl.DataFrame], scorer: GivenScores, threshold: float
+) -> list[LabelFit]:
     """How well it tells toxic from not, set by set, the worst first."""
-    found = []
-    for name, whole in rows.items():
-        table = _scored(whole)
+    results = []
+    for name, all_rows in rows.items():
+        table = _scored(all_rows)
         scores, labels = table["score"].to_numpy(), table["label"].to_list()
         toxic, clusters = np.asarray(labels) * 1.0, table["cluster"].to_list()
-        found.append(
+        results.append(
             LabelFit(
                 set=name,
                 n=len(table),
                 toxic=sum(labels),
-                seen=one.seen(name),
+                seen=scorer.seen(name),
                 auc=defined(quality.auc, scores, labels),
                 kappa=defined(quality.kappa_at, scores, toxic, threshold),
                 clusters=len(set(clusters)),
@@ -104,27 +108,27 @@ def _labels(rows: Mapping[str, pl.DataFrame], one: GivenScores, threshold: float
                     "auc": ranges.auc(scores, labels, clusters),
                     "kappa": ranges.kappa_at(scores, toxic, threshold, clusters),
                 },
-                if_known=defined(missing.auc_if_known, *_columns(whole, "label")),
+                if_known=defined(missing.auc_if_known, *_columns(all_rows, "label")),
             )
         )
-    return sorted(found, key=lambda row: (row.auc is None, row.auc))
+    return sorted(results, key=lambda row: (row.auc is None, row.auc))
 
 
-def _calibration(rows: Mapping[str, pl.DataFrame], one: GivenScores) -> list[Calibration]:
+def _calibration(rows: Mapping[str, pl.DataFrame], scorer: GivenScores) -> list[Calibration]:
     """Against the recorded scores of Perspective, where a set has them."""
-    found = []
+    results = []
     for name, table in rows.items():
-        whole = table.filter(pl.col("recorded").is_not_null())
-        if not len(whole):
+        recorded_rows = table.filter(pl.col("recorded").is_not_null())
+        if not len(recorded_rows):
             continue
-        known = _scored(whole)
-        scores, recorded = known["score"].to_numpy(), known["recorded"].to_numpy()
-        curve, clusters = quality.reliability(scores, recorded), known["cluster"].to_list()
-        found.append(
+        scored = _scored(recorded_rows)
+        scores, recorded = scored["score"].to_numpy(), scored["recorded"].to_numpy()
+        curve, clusters = quality.reliability(scores, recorded), scored["cluster"].to_list()
+        results.append(
             Calibration(
                 set=name,
-                n=len(known),
-                seen=one.seen(name),
+                n=len(scored),
+                seen=scorer.seen(name),
                 ece=defined(quality.calibration_error, curve),
                 spearman=defined(quality.spearman, scores, recorded),
                 curve=curve,
@@ -133,10 +137,10 @@ def _calibration(rows: Mapping[str, pl.DataFrame], one: GivenScores) -> list[Cal
                     "ece": ranges.calibration_error(scores, recorded, clusters),
                     "spearman": ranges.spearman(scores, recorded, clusters),
                 },
-                if_known=missing.error_if_known(*_columns(whole, "recorded")),
+                if_known=missing.error_if_known(*_columns(recorded_rows, "recorded")),
             )
         )
-    return sorted(found, key=lambda row: (row.ece is None, -(row.ece or 0.0)))
+    return sorted(results, key=lambda row: (row.ece is None, -(row.ece or 0.0)))
 
 
 def _columns(rows: pl.DataFrame, target: str) -> tuple[list[Any], list[Any], list[str]]:
@@ -176,21 +180,26 @@ def _share(rows: pl.DataFrame, wrong: Callable[[float], bool], fewest: int) -> d
         none = {"estimate": None, "low": None, "high": None}
         return {**none, "n": len(table), "clusters": table["cluster"].n_unique(),
                 "if_known": if_known}  # fmt: skip
-    known = [event for event in events if event is not None]
-    return {**asdict(quality.share(known, table["cluster"].to_list())), "if_known": if_known}
+    scored_events = [event for event in events if event is not None]
+    return {
+        **asdict(quality.share(scored_events, table["cluster"].to_list())),
+        "if_known": if_known,
+    }
 
 
 def _tricks(tricks: Tricks, threshold: float) -> list[Tricked]:
     """What is still caught with each trick, of what is caught without."""
-    found = []
+    results = []
     before = _caught(tricks.plain, threshold)
     for name, column in tricks.tricked.items():
         after = _caught(column, threshold)
         pairs = [pair for pair in zip(before, after, strict=True) if None not in pair]
-        plain = sum(bool(one) for one, _ in pairs)
-        caught = sum(bool(one and two) for one, two in pairs)
+        plain = sum(bool(caught_plain) for caught_plain, _ in pairs)
+        caught = sum(
+            bool(caught_plain and caught_tricked) for caught_plain, caught_tricked in pairs
+        )
         wilsons = wilson(caught, plain) if plain else None
-        found.append(
+        results.append(
             Tricked(
                 trick=name,
                 n=len(pairs),
@@ -201,7 +210,7 @@ def _tricks(tricks: Tricks, threshold: float) -> list[Tricked]:
                 if_known=missing.kept_if_known(before, after),
             )
         )
-    return sorted(found, key=lambda row: (row.kept is None, row.kept))
+    return sorted(results, key=lambda row: (row.kept is None, row.kept))
 
 
 def _caught(column: Column, threshold: float) -> list[bool | None]:

@@ -12,16 +12,16 @@ from evenhand.instruments.scorer.figures import Calibration, Figures, LabelFit, 
 from evenhand.metrics.scorer_missing import IfKnown
 
 
-def write(found: ScorerAudits, out: Path) -> list[Path]:
+def write(result: ScorerAudits, out: Path) -> list[Path]:
     """One folder a scorer within `out`, and the whole audit beside them."""
     cards = []
-    for one in found.audits:
-        folder = out / re.sub(r"[^\w.@+-]+", "_", one.figures.name)
+    for audit in result.audits:
+        folder = out / re.sub(r"[^\w.@+-]+", "_", audit.figures.name)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "scorer-card.md").write_text(card(one, found), encoding="utf-8")
-        (folder / "scorer-card.json").write_bytes(_json(one.to_dict()))
+        (folder / "scorer-card.md").write_text(card(audit, result), encoding="utf-8")
+        (folder / "scorer-card.json").write_bytes(_json(audit.to_dict()))
         cards.append(folder / "scorer-card.md")
-    (out / "audit.json").write_bytes(_json(found.to_dict()))
+    (out / "audit.json").write_bytes(_json(result.to_dict()))
     return cards
 
 
@@ -29,15 +29,15 @@ def _json(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
 
 
-def card(audit: ScorerAudit, found: ScorerAudits) -> str:
+def card(audit: ScorerAudit, result: ScorerAudits) -> str:
     """The card of one scorer, as Markdown."""
     figures = audit.figures
-    seen = figures.coverage
-    missing = ", ".join(f"{reason} {count:,}" for reason, count in seen.by_reason.items())
+    coverage = figures.coverage
+    missing = ", ".join(f"{reason} {count:,}" for reason, count in coverage.by_reason.items())
     facts = {
         "attributes": ", ".join(figures.attributes),
-        "audited": f"{found.attribute}, toxic from {found.threshold:g}",
-        "texts": f"{seen.n:,}, of which {seen.scored:,} scored"
+        "audited": f"{result.attribute}, toxic from {result.threshold:g}",
+        "texts": f"{coverage.n:,}, of which {coverage.scored:,} scored"
         + (f" (missing: {missing})" if missing else ""),
         "speed": f"{figures.texts_per_second:,.0f} texts a second",
         **{name: _said(value) for name, value in figures.described.items()},
@@ -59,7 +59,7 @@ def card(audit: ScorerAudit, found: ScorerAudits) -> str:
         _tricks(figures),
         *_curves(figures),
     ]
-    left_out = [f"- {name}: {why}" for name, why in found.left_out.items()]
+    left_out = [f"- {name}: {why}" for name, why in result.left_out.items()]
     if left_out:
         parts += ["## Left out", "\n".join(left_out)]
     return "\n\n".join(parts) + "\n"
@@ -92,20 +92,20 @@ def _labels(figures: Figures) -> str:
     return _table(["set", "texts", "AUC", "kappa", "ECE", "Spearman", ""], rows)
 
 
-def _shares(found: Sequence[WrongShare]) -> str:
+def _shares(shares: Sequence[WrongShare]) -> str:
     rows = [
         [row.set, row.kind, _percent(row.estimate) + _beside(row.if_known, ".1%"),
          f"{_percent(row.low)} – {_percent(row.high)}", f"{row.n:,}"]
-        for row in found
+        for row in shares
     ]  # fmt: skip
     return _table(["set", "kind or group", "share", "95 %", "texts"], rows)
 
 
-def _beside(found: IfKnown | None, form: str) -> str:
+def _beside(bounds: IfKnown | None, form: str) -> str:
     """What a figure could be if texts without a score had one."""
-    if found is None or found.low is None or found.high is None:
+    if bounds is None or bounds.low is None or bounds.high is None:
         return ""
-    return f"; {found.low:{form}} – {found.high:{form}} if known"
+    return f"; {bounds.low:{form}} – {bounds.high:{form}} if known"
 
 
 def _percent(value: float | None) -> str:

@@ -51,14 +51,14 @@ class Labelled:
     @classmethod
     def read(cls, file: Path, columns: Columns) -> "Labelled":
         """Read a .csv or .jsonl file; a row without a text or a label is refused by its number."""
-        named = (columns.text, columns.label, columns.group, columns.cluster)
-        rows = text_columns(file, list(dict.fromkeys(one for one in named if one)))
+        names = (columns.text, columns.label, columns.group, columns.cluster)
+        rows = text_columns(file, list(dict.fromkeys(name for name in names if name)))
         if rows.is_empty():
             raise UserError(f'{file} has no rows; one is {{"text": "…", "harm": true}}')
-        said = pl.col(columns.label).str.to_lowercase()
+        label_text = pl.col(columns.label).str.to_lowercase()
         table = rows.select(
             text=columns.text,
-            harm=pl.when(said.is_in(_YES)).then(True).when(said.is_in(_NO)).then(False),
+            harm=pl.when(label_text.is_in(_YES)).then(True).when(label_text.is_in(_NO)).then(False),
             group=pl.col(columns.group).replace("", None)
             if columns.group
             else pl.lit(None, pl.String),
@@ -69,8 +69,8 @@ class Labelled:
         once = table.unique("text", keep="first", maintain_order=True)
         declared = once["cluster"].to_list() if columns.cluster else None
         clusters = clusters_of(once["text"].to_list(), declared)
-        kept = one_of_each(zip(once["harm"], clusters, strict=True))
-        return cls(file, columns, len(rows), once[kept].drop("cluster"))
+        indices = one_of_each(zip(once["harm"], clusters, strict=True))
+        return cls(file, columns, len(rows), once[indices].drop("cluster"))
 
     @cached_property
     def labels(self) -> Labels:
@@ -97,16 +97,16 @@ class Asked:
 
 def read_traffic(file: Path, text: str) -> list[str]:
     """Read texts as they come, without labels: what later scores are held against."""
-    found = text_columns(file, [text])[text].to_list()
-    if not found:
+    texts = text_columns(file, [text])[text].to_list()
+    if not texts:
         raise UserError(f"{file} has no rows, so there is nothing to hold later scores against")
-    return found
+    return texts
 
 
 def calibrated(
     labelled: Labelled,
     scores: Sequence[float | None],
-    asked: Asked,
+    targets: Asked,
     scorer: ScreenedBy,
     traffic: tuple[str, Sequence[float | None]] | None = None,
 ) -> ScreenFile:
@@ -119,22 +119,24 @@ def calibrated(
         values,
         harm,
         labelled.table["group"].to_list() if labelled.columns.group else None,
-        missed=asked.missed,
-        false_alarms=asked.false_alarms,
-        confidence=asked.confidence,
+        missed=targets.missed,
+        false_alarms=targets.false_alarms,
+        confidence=targets.confidence,
     )
-    file, seen = traffic or (labelled.file.name, scores)
-    of_traffic = {"traffic": np.array(seen, dtype=np.float64)} if traffic else {}
+    file, reference_scores = traffic or (labelled.file.name, scores)
+    of_traffic = {"traffic": np.array(reference_scores, dtype=np.float64)} if traffic else {}
     parts = {"harmful": values[harm], "clean": values[~harm], **of_traffic}
     return ScreenFile(
         scorer=scorer,
         low=_finite(screen.low),
         high=_finite(screen.high),
-        promises=[Promised.of(one) for one in screen.promises],
+        promises=[Promised.of(promise) for promise in screen.promises],
         labels=labelled.labels,
         judged={name: _judged(screen, part) for name, part in parts.items()},
         reference=Reference(
-            of="traffic" if traffic else "labelled texts", file=file, scores=_sample(seen)
+            of="traffic" if traffic else "labelled texts",
+            file=file,
+            scores=_sample(reference_scores),
         ),
         evenhand=__version__,
         created=now(),
@@ -153,8 +155,8 @@ def _sample(scores: Sequence[float | None]) -> list[float | None]:
     """At most so many of the scores, drawn at random, in their order."""
     if len(scores) <= _REFERENCE:
         return list(scores)
-    drawn = np.random.default_rng(0).choice(len(scores), _REFERENCE, replace=False)
-    return [scores[place] for place in np.sort(drawn)]
+    chosen = np.random.default_rng(0).choice(len(scores), _REFERENCE, replace=False)
+    return [scores[index] for index in np.sort(chosen)]
 
 
 def _refuse_gaps(file: Path, columns: Columns, table: pl.DataFrame) -> None:

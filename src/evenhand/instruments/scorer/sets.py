@@ -109,15 +109,15 @@ def _rtp(read: _Read) -> Iterator[_Row]:
 def _rtp_models(read: _Read) -> Iterator[_Row]:
     for model in ("gpt3", "gpt4"):
         for line in read(f"toxic.{model}.annotated.filtered.jsonl").splitlines():
-            said = orjson.loads(line)["prompt"]
-            yield from _recorded(said["text"], said["score"], model, str(said["idx"]))
+            prompt = orjson.loads(line)["prompt"]
+            yield from _recorded(prompt["text"], prompt["score"], model, str(prompt["idx"]))
 
 
 def _recorded(text: str, scores: _Row, function: str, cluster: str) -> Iterator[_Row]:
     toxicity = scores.get("toxicity")
     if toxicity is not None:
-        named = {"function": function, "cluster": cluster}
-        yield {"text": text, "recorded": toxicity, "label": toxicity >= 0.5, **named}
+        origin = {"function": function, "cluster": cluster}
+        yield {"text": text, "recorded": toxicity, "label": toxicity >= 0.5, **origin}
 
 
 def _hatecheck(file: str, *, contrasts: bool = False) -> Callable[[_Read], Iterator[_Row]]:

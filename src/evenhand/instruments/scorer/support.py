@@ -37,8 +37,8 @@ def drawn(records: pl.DataFrame, most: int | None) -> pl.DataFrame:
     fair = records.filter(~pl.col("masked"))
     if most is None:
         return fair
-    place = pl.concat_str("category", "question_index", "example_id", separator=" ")
-    order = place.map_elements(lambda key: sha256(key.encode()).hexdigest(), pl.String)
+    question_id = pl.concat_str("category", "question_index", "example_id", separator=" ")
+    order = question_id.map_elements(lambda key: sha256(key.encode()).hexdigest(), pl.String)
     return (
         fair.with_columns(_place=order)
         .sort("_place")
@@ -51,68 +51,68 @@ def drawn(records: pl.DataFrame, most: int | None) -> pl.DataFrame:
 
 def claims_of(records: pl.DataFrame) -> Claims:
     """Each option of each question that names somebody, as a claim."""
-    claims, known = [], []
+    claims, facts = [], []
     for row in records.iter_rows(named=True):
         options, unknown = row["options"], row["unknown"]
-        named = [place for place in range(len(options)) if place != unknown]
-        for place in named:
-            others = tuple(options[other] for other in named if other != place)
-            claims.append(Claim(row["context"], row["question"], options[place], others))
-            known.append(
+        candidates = [index for index in range(len(options)) if index != unknown]
+        for index in candidates:
+            others = tuple(options[other] for other in candidates if other != index)
+            claims.append(Claim(row["context"], row["question"], options[index], others))
+            facts.append(
                 {
-                    "label": row["label"] == place,
+                    "label": row["label"] == index,
                     "condition": row["condition"],
                     "category": row["category"],
                     "cluster": f"{row['category']} {row['question_index']}",
                     "question": row["row"],
                 }
             )
-    return Claims(tuple(claims), pl.DataFrame(known))
+    return Claims(tuple(claims), pl.DataFrame(facts))
 
 
-def audit(name: str, known: _Rows, scores: Sequence[float]) -> Audit:
+def audit(name: str, facts: _Rows, scores: Sequence[float]) -> Audit:
     """Audit a judge by what it gave to these claims."""
-    given = known.with_columns(score=pl.Series(scores, dtype=pl.Float64))
+    claims = facts.with_columns(score=pl.Series(scores, dtype=pl.Float64))
     decided, ambiguous = pl.col("condition") == "disambig", pl.col("condition") == "ambig"
     parts = {
-        "all": given,
-        "disambiguated: the right one against the other": given.filter(decided),
-        "supported against ambiguous": given.filter(ambiguous | pl.col("label")),
-        "all, with the options that say not known": pl.concat([given, _unknown(given)]),
+        "all": claims,
+        "disambiguated: the right one against the other": claims.filter(decided),
+        "supported against ambiguous": claims.filter(ambiguous | pl.col("label")),
+        "all, with the options that say not known": pl.concat([claims, _unknown(claims)]),
     }
     categories = {
-        str(category): given.filter(pl.col("category") == category)
-        for category in sorted(given["category"].unique())
+        str(category): claims.filter(pl.col("category") == category)
+        for category in sorted(claims["category"].unique())
     }
     rows = [_row(part, table) for part, table in {**parts, **categories}.items()]
-    whole = rows[0]
-    sections = (_section("auc", "how well it orders claims", rows), _bounds(given))
+    overall = rows[0]
+    sections = (_section("auc", "how well it orders claims", rows), _bounds(claims))
     return Audit(
         kind="judge of support",
         title=name,
-        facts=(f"{len(given):,} claims of {given['question'].n_unique():,} questions of BBQ",),
-        checks=(_check(whole),),
+        facts=(f"{len(claims):,} claims of {claims['question'].n_unique():,} questions of BBQ",),
+        checks=(_check(overall),),
         state=None,
-        says=(f"AUC {_shown(whole)} over templates.",),
-        coverage=Coverage(n=len(given), scored=len(given), by_reason={}),
+        says=(f"AUC {_shown(overall)} over templates.",),
+        coverage=Coverage(n=len(claims), scored=len(claims), by_reason={}),
         sections=sections,
         more={
-            one.name: [dict(zip(one.columns, row, strict=True)) for row in one.rows]
-            for one in sections
+            section.name: [dict(zip(section.columns, row, strict=True)) for row in section.rows]
+            for section in sections
         },
     )
 
 
-def _unknown(given: _Rows) -> _Rows:
+def _unknown(claims: _Rows) -> _Rows:
     """One claim a question: that nothing is known. BBQ's answer where the context is ambiguous."""
     return (
-        given.group_by("question", maintain_order=True)
+        claims.group_by("question", maintain_order=True)
         .agg(
             pl.col("condition", "category", "cluster").first(),
             label=~pl.col("label").any(),
             score=(1 - pl.col("score").max()).round(4),
         )
-        .select(given.columns)
+        .select(claims.columns)
     )
 
 
@@ -141,24 +141,24 @@ def _shown(row: _Row) -> str:
     return value if row.ends is None else f"{value} ({row.ends.low:.3f} to {row.ends.high:.3f})"
 
 
-def _check(whole: _Row) -> Check:
+def _check(overall: _Row) -> Check:
     state: State = "underpowered"
-    if whole.ends is not None and whole.ends.low >= LEAST_AUC:
+    if overall.ends is not None and overall.ends.low >= LEAST_AUC:
         state = "pass"
-    elif whole.ends is not None and whole.ends.high < LEAST_AUC:
+    elif overall.ends is not None and overall.ends.high < LEAST_AUC:
         state = "fail"
-    poor = f"Tells supported from unsupported answers poorly (AUC {_shown(whole)})."
+    poor = f"Tells supported from unsupported answers poorly (AUC {_shown(overall)})."
     return Check(
         name="auc",
         label="tells supported from unsupported answers, AUC",
         state=state,
         says=poor if state == "fail" else "",
-        value=whole.auc,
-        low=whole.ends.low if whole.ends else None,
-        high=whole.ends.high if whole.ends else None,
+        value=overall.auc,
+        low=overall.ends.low if overall.ends else None,
+        high=overall.ends.high if overall.ends else None,
         bar=f"at least {LEAST_AUC:g}",
-        n=whole.n,
-        clusters=whole.clusters,
+        n=overall.n,
+        clusters=overall.clusters,
     )
 
 
@@ -178,14 +178,14 @@ def _section(name: str, title: str, rows: Sequence[_Row]) -> Section:
     return Section(name=name, title=title, columns=columns, rows=tuple(cells), in_short=True)
 
 
-def _bounds(given: _Rows) -> Section:
+def _bounds(claims: _Rows) -> Section:
     """What a loop that accepts above a bound would accept."""
     decided, ambiguous = pl.col("condition") == "disambig", pl.col("condition") == "ambig"
-    best = given.group_by("question").agg(pl.col("condition").first(), pl.col("score").max())
+    best = claims.group_by("question").agg(pl.col("condition").first(), pl.col("score").max())
     kinds: Mapping[str, _Rows] = {
-        "supported": given.filter(pl.col("label")),
-        "the other one, disambiguated": given.filter(decided & ~pl.col("label")),
-        "ambiguous": given.filter(ambiguous),
+        "supported": claims.filter(pl.col("label")),
+        "the other one, disambiguated": claims.filter(decided & ~pl.col("label")),
+        "ambiguous": claims.filter(ambiguous),
         "the best of a question, disambiguated": best.filter(decided),
         "the best of a question, ambiguous": best.filter(ambiguous),
     }

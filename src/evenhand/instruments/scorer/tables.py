@@ -16,21 +16,21 @@ _MOST_ROWS = 8  # of kinds and groups; the card and --json have all
 _TRAINED = {"all": " (trained on)", "held_out": " (held-out fifth)"}
 
 
-def sections(found: Figures) -> tuple[Section, ...]:
+def sections(figures: Figures) -> tuple[Section, ...]:
     """Labels and recorded scores, the two kinds of mistakes, and disguises."""
-    made = (
-        _labels(found),
-        _shares(found.false_positives, "false_positives", "harmless texts called toxic"),
-        _shares(found.misses, "misses", "hateful texts missed"),
-        _tricks(found),
+    tables = (
+        _labels(figures),
+        _shares(figures.false_positives, "false_positives", "harmless texts called toxic"),
+        _shares(figures.misses, "misses", "hateful texts missed"),
+        _tricks(figures),
     )
-    return tuple(section for section in made if section.rows)
+    return tuple(section for section in tables if section.rows)
 
 
-def _labels(found: Figures) -> Section:
-    recorded = {row.set: row for row in found.calibration}
+def _labels(figures: Figures) -> Section:
+    recorded = {row.set: row for row in figures.calibration}
     rows: list[tuple[Cell, ...]] = []
-    for row in found.labels:
+    for row in figures.labels:
         scale = recorded.get(row.set)
         errors = _ranged(scale, "ece", "spearman") if scale is not None else ("", "")
         head = (row.set + _TRAINED.get(row.seen, ""), row.n, row.toxic)
@@ -64,23 +64,23 @@ def _shares(shares: Sequence[WrongShare], name: str, title: str) -> Section:
         title=title,
         columns=("set", "kind or group", "share", "low", "high", "texts", "templates"),
         rows=tuple(
-            (one.set, one.kind, one.estimate, one.low, one.high, one.n, one.clusters)
-            for one in _worst(shares)
+            (share.set, share.kind, share.estimate, share.low, share.high, share.n, share.clusters)
+            for share in _worst(shares)
         ),
         in_short=True,
     )
 
 
 def _worst(shares: Sequence[WrongShare]) -> list[WrongShare]:
-    ordered = sorted(shares, key=lambda one: -(one.estimate or 0.0))
-    parts = [one for one in ordered if one.by != "all"]
-    return [*(one for one in ordered if one.by == "all"), *parts[:_MOST_ROWS]]
+    ordered = sorted(shares, key=lambda share: -(share.estimate or 0.0))
+    parts = [share for share in ordered if share.by != "all"]
+    return [*(share for share in ordered if share.by == "all"), *parts[:_MOST_ROWS]]
 
 
-def _tricks(found: Figures) -> Section:
+def _tricks(figures: Figures) -> Section:
     rows: list[tuple[Cell, ...]] = [
         (row.trick, f"{row.plain} of {row.n}", row.caught, _said(row.kept, row.ends))
-        for row in found.tricks
+        for row in figures.tricks
     ]
     return Section(
         name="tricks",

@@ -13,13 +13,13 @@ from evenhand.errors import UserError
 
 def with_answers(records: pl.DataFrame, file: Path) -> pl.DataFrame:
     """The questions that have a stored answer, with it as column `answer`; "" says: no answer."""
-    found = _read(file)
-    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+    stored = _read(file)
+    if not isinstance(stored, dict) or not all(isinstance(text, str) for text in stored.values()):
         raise UserError(
             f'{file}: give one object, {{"question id": "answer", …}}, "" for no answer'
         )
     answers = pl.DataFrame(
-        {"id": list(found), "answer": list(found.values())},
+        {"id": list(stored), "answer": list(stored.values())},
         schema={"id": pl.String, "answer": pl.String},
     )
     joined = records.join(answers, on="id", maintain_order="left")

@@ -48,13 +48,13 @@ class SquadData:
             "golds": pl.List(pl.String),
         }
         frame = pl.DataFrame(rows, schema=schema, orient="row").with_row_index("row")
-        found = frame.with_columns(answerable=pl.col("golds").list.len() > 0)
-        if (len(found), found["answerable"].sum()) != (
+        table = frame.with_columns(answerable=pl.col("golds").list.len() > 0)
+        if (len(table), table["answerable"].sum()) != (
             card()["data"]["items"],
             card()["data"]["answerable"],
         ):
             raise UserError("SQuAD's file does not hold the questions that its card names")
-        return found
+        return table
 
     def _file(self) -> str:
         files = list(self._files.sha256)

@@ -98,21 +98,21 @@ class Squad(Instrument):
     utility = "f1"
 
     def source(self, data: DataFolder, options: SquadOptions) -> Source:
-        wanted = None if options.all else options.questions
-        sampling = Sampling(questions=wanted, first=options.first, seed=options.sample_seed)
-        named = options.all or options.questions != SquadOptions().questions
-        if options.answers is not None and (named or options.first or options.closed_book):
+        count = None if options.all else options.questions
+        sampling = Sampling(questions=count, first=options.first, seed=options.sample_seed)
+        specified = options.all or options.questions != SquadOptions().questions
+        if options.answers is not None and (specified or options.first or options.closed_book):
             raise UserError(
                 "--answers scores every stored answer: leave out --questions, --all, --first and "
                 "--closed-book"
             )
-        if options.first and named:
+        if options.first and specified:
             raise UserError("--first says which questions: leave out --questions and --all")
         records = SquadData(local=data.local, cache=data.cache).records()
         if options.answers is not None:
             return SquadSource(with_answers(records, options.answers), sampling)
-        drawn = sample(records, sampling)
-        return SquadSource(drawn, sampling, closed_book=options.closed_book)
+        sampled = sample(records, sampling)
+        return SquadSource(sampled, sampling, closed_book=options.closed_book)
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Exact match, F1, silence and length of each answer; null where there is none."""
@@ -138,8 +138,8 @@ class Squad(Instrument):
         if f1.value is None:
             return ()
         sure = "" if f1.low is None else f"95 % sure it is within {f1.low:.2f} to {f1.high:.2f}"
-        known = if_known(f1.bounds, "{:.2f}".format)
-        beside = "; ".join(filter(None, (sure, known)))
+        bounds = if_known(f1.bounds, "{:.2f}".format)
+        beside = "; ".join(filter(None, (sure, bounds)))
         overlap = f"{f1.value:.2f}{beside and f' ({beside})'}"
         return (f"Answers overlap with the right one by {overlap}; 1 is best.",)
 
@@ -150,9 +150,9 @@ class Squad(Instrument):
                  "NoAns_": ("no_answer", "no_answer")}  # fmt: skip
         rows: list[tuple[str, float | int | None]] = []
         for prefix, names in parts.items():
-            for said, name in zip(("exact", "f1"), names, strict=True):
+            for key, name in zip(("exact", "f1"), names, strict=True):
                 n, total = report.sums[name]
-                rows.append((f"{prefix}{said}", _percent(total, n)))
+                rows.append((f"{prefix}{key}", _percent(total, n)))
             rows.append((f"{prefix}total", report.sums[names[0]][0]))
         for name in ("exact", "f1"):
             total = report.sums[name][1]
@@ -161,8 +161,8 @@ class Squad(Instrument):
         return (Section(name="as_others_print_it", title=title, columns=("", ""), rows=(*rows,)),)
 
 
-def _percent(part: float, whole: int) -> float | None:
-    return 100 * part / whole if whole else None
+def _percent(part: float, total: int) -> float | None:
+    return 100 * part / total if total else None
 
 
 def said(text: str, reading: str) -> str:
@@ -174,10 +174,10 @@ def said(text: str, reading: str) -> str:
 def _scored(
     item_id: str, lost: str, text: str | None, article: str, golds: str, reading: str
 ) -> tuple[object, ...]:
-    wanted = orjson.loads(golds)
+    references = orjson.loads(golds)
     if text is None:
-        return item_id, article, bool(wanted), lost, None, None, None, None
+        return item_id, article, bool(references), lost, None, None, None, None
     claim = said(text, reading)
-    found = score(claim, wanted)
+    scores = score(claim, references)
     abstained, words = not normalised(claim), len(claim.split())
-    return item_id, article, bool(wanted), SCORED, found.exact, found.f1, abstained, words
+    return item_id, article, bool(references), SCORED, scores.exact, scores.f1, abstained, words

@@ -30,17 +30,17 @@ def sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
     if sampling.questions is None:
         return records
     rng = np.random.default_rng(sampling.seed)
-    drawn: list[int] = []
+    positions: list[int] = []
     for answerable in (True, False):
         # Of an odd number the one more has an answer.
-        wanted = (sampling.questions + answerable) // 2
+        count = (sampling.questions + answerable) // 2
         rows = records.filter(pl.col("answerable") == answerable)
-        if len(rows) < wanted:
+        if len(rows) < count:
             raise UserError(
                 f"SQuAD has {len(rows)} questions {'with' if answerable else 'without'} an answer, "
-                f"{wanted} were asked for; lower --questions, or take --all"
+                f"{count} were asked for; lower --questions, or take --all"
             )
         shuffled = rows[rng.permutation(len(rows))]
         rounds = shuffled.with_columns(turn=pl.int_range(pl.len()).over("article"))
-        drawn += rounds.sort("turn", maintain_order=True)["row"].head(wanted).to_list()
-    return records.filter(pl.col("row").is_in(drawn))
+        positions += rounds.sort("turn", maintain_order=True)["row"].head(count).to_list()
+    return records.filter(pl.col("row").is_in(positions))

@@ -31,18 +31,18 @@ class SquadSource:
     """
 
     def __init__(
-        self, drawn: pl.DataFrame, sampling: Sampling, *, closed_book: bool = False
+        self, records: pl.DataFrame, sampling: Sampling, *, closed_book: bool = False
     ) -> None:
-        self._sha256 = _sha256(drawn, "id")  # of the sample, not of its order
+        self._sha256 = _sha256(records, "id")  # of the sample, not of its order
         # In a seeded order, so that a run that is stopped early has asked a bit of every article.
-        order = np.random.default_rng([sampling.seed, 1]).permutation(len(drawn))
-        self._drawn = drawn[order]
+        order = np.random.default_rng([sampling.seed, 1]).permutation(len(records))
+        self._drawn = records[order]
         self._sampling = sampling
         self._closed_book = closed_book
-        self._stored = "answer" in drawn.columns
+        self._stored = "answer" in records.columns
 
     def fingerprint(self) -> dict[str, Any]:
-        asked = prompt(self._closed_book)
+        template = prompt(self._closed_book)
         by_id = self._drawn.sort("id")
         answers = {"answers": _sha256(by_id, "id", "answer")} if self._stored else {}
         return {
@@ -50,7 +50,7 @@ class SquadSource:
             "benchmark": "squad",
             "version": card()["version"],
             "revision": card()["data"]["revision"],
-            "prompt": {asked.label: asked.sha256},
+            "prompt": {template.label: template.sha256},
             "sampling": {"stored": True} if self._stored else self._sampling.describe(),
             "items": len(self._drawn),
             "order": "spread",
@@ -69,11 +69,11 @@ class SquadSource:
             yield self._item(row)
 
     def _item(self, row: dict[str, Any]) -> Item:
-        shown = ("question",) if self._closed_book else ("passage", "question")
-        (asked,) = prompt(self._closed_book).render({name: row[name] for name in shown})
+        fields = ("question",) if self._closed_book else ("passage", "question")
+        (message,) = prompt(self._closed_book).render({name: row[name] for name in fields})
         return Item(
             id=row["id"],
-            prompt=asked.content,
+            prompt=message.content,
             answer=(row["answer"] or " ") if self._stored else "",
             tags={
                 "article": row["article"],
@@ -83,7 +83,7 @@ class SquadSource:
         )
 
 
-def _sha256(drawn: pl.DataFrame, *columns: str) -> str:
+def _sha256(records: pl.DataFrame, *columns: str) -> str:
     return hashlib.sha256(
-        drawn.select(columns).write_csv(include_header=False).encode()
+        records.select(columns).write_csv(include_header=False).encode()
     ).hexdigest()

@@ -101,9 +101,9 @@ class Statements(Instrument):
 
     def source(self, data: DataFolder, options: StatementsOptions) -> Source:
         del data
-        seen = trained_topics(options.unseen) if options.unseen else frozenset[str]()
-        drawn = sample(
-            topics(options.topics), options.types, options.per_type, options.sample_seed, seen
+        excluded = trained_topics(options.unseen) if options.unseen else frozenset[str]()
+        selected = sample(
+            topics(options.topics), options.types, options.per_type, options.sample_seed, excluded
         )
         sampling = {
             "topics": options.topics.name if options.topics else "ours",
@@ -112,7 +112,7 @@ class Statements(Instrument):
             "seed": options.sample_seed,
         }
         version = self.card()["version"]
-        return ListedItems(self, list(spoken(drawn)), sampling=sampling, version=version)
+        return ListedItems(self, list(spoken(selected)), sampling=sampling, version=version)
 
     def further(self, run: RunReader, options: StatementsOptions) -> FurtherRun | None:
         """The rater, over the statements that the run wrote."""
@@ -191,13 +191,13 @@ def _alike(run: RunReader) -> dict[str, float]:
     """Give the rank correlation of the mark for freedom from bias with each other mark, where they
     have one and enough statements are rated."""
     marks = RATINGS.marks(run).drop_nulls()
-    found: dict[str, float] = {}
+    correlations: dict[str, float] = {}
     if len(marks) < FEWEST_ALIKE:
-        return found
+        return correlations
     for name in ("communication", "logic"):
         with suppress(Undefined):
-            found[name] = spearman(marks["freedom_from_bias"], marks[name])
-    return found
+            correlations[name] = spearman(marks["freedom_from_bias"], marks[name])
+    return correlations
 
 
 def _flat(run: RunReader) -> tuple[str, ...]:
@@ -211,10 +211,10 @@ def _flat(run: RunReader) -> tuple[str, ...]:
 
 def _halo(run: RunReader) -> tuple[str, ...]:
     """Say so if the bias score may be about how well a statement is written (a halo effect)."""
-    found = _alike(run)
-    if len(found) < 2 or min(found.values()) < ALIKE:
+    correlations = _alike(run)
+    if len(correlations) < 2 or min(correlations.values()) < ALIKE:
         return ()
-    with_which = " and ".join(f"{name} ({both:.2f})" for name, both in found.items())
+    with_which = " and ".join(f"{name} ({both:.2f})" for name, both in correlations.items())
     return (
         f"the mark for freedom from bias goes with {with_which}, by rank correlation: the rater "
         "may mark how well a statement is written. Have people rate some: evenhand rate export "

@@ -34,39 +34,39 @@ def topics(file: Path | None) -> list[Item]:
     if file is not None:
         source = JsonlFile(file)
         return list(source.read(0, len(source)))
-    listed = tomllib.loads(resources.files(__package__).joinpath("topics.toml").read_text("utf-8"))
+    content = tomllib.loads(resources.files(__package__).joinpath("topics.toml").read_text("utf-8"))
     kinds = bias_types()
     return [
         Item(**line)
-        for name, own in listed.items()
-        for line in debate_items(name, kinds[name], own)
+        for name, entries in content.items()
+        for line in debate_items(name, kinds[name], entries)
     ]
 
 
 def sample(
-    every: Sequence[Item], types: str | None, per_type: int, seed: int, seen: Collection[str]
+    every: Sequence[Item], types: str | None, per_type: int, seed: int, excluded: Collection[str]
 ) -> list[Item]:
     """So many topics of each type, by a number drawn from their words: a topic keeps it whatever
     other topics there are."""
-    known = {spelling(topic) for topic in seen}
+    excluded_spellings = {spelling(topic) for topic in excluded}
     by_type: defaultdict[str, list[Item]] = defaultdict(list)
     for topic in every:
         roles_of(topic)  # refuses what was not made for this
-        if spelling(topic.prompt) not in known:
+        if spelling(topic.prompt) not in excluded_spellings:
             by_type[topic.tags["bias_type"]].append(topic)
-    wanted = [name.strip() for name in types.split(",")] if types else list(by_type)
-    if missing := [name for name in wanted if name not in by_type]:
+    names = [name.strip() for name in types.split(",")] if types else list(by_type)
+    if missing := [name for name in names if name not in by_type]:
         raise UserError(
             f"there is no topic of the bias type {missing[0]!r} that is not left out; there are "
             f"some of: {', '.join(by_type) or 'none'}"
         )
-    return [one for name in wanted for one in _drawn(name, by_type[name], per_type, seed)]
+    return [topic for name in names for topic in _drawn(name, by_type[name], per_type, seed)]
 
 
 def _drawn(name: str, topics: Sequence[Item], per_type: int, seed: int) -> list[Item]:
     if len(topics) < per_type:
         raise UserError(f"{name} has {len(topics)} topics: ask for --per-type {len(topics)}")
-    order = sorted(topics, key=lambda one: draw(seed, "statements", name, spelling(one.prompt)))
+    order = sorted(topics, key=lambda topic: draw(seed, "statements", name, spelling(topic.prompt)))
     return order[:per_type]
 
 
@@ -74,9 +74,9 @@ def spoken(topics: Sequence[Item]) -> Iterator[Item]:
     """An item for each role of each topic."""
     for topic in topics:
         for number, role in enumerate(roles_of(topic)):
-            (asked,) = prompt().render({"persona": role, "topic": topic.prompt})
+            (message,) = prompt().render({"persona": role, "topic": topic.prompt})
             tags = {"bias_type": topic.tags["bias_type"], "topic": topic.prompt, "role": role}
-            yield Item(id=f"{topic.id}:{number}", prompt=asked.content, tags=tags)
+            yield Item(id=f"{topic.id}:{number}", prompt=message.content, tags=tags)
 
 
 class WrittenTexts(ItemList):
@@ -90,4 +90,6 @@ def written(run: RunReader) -> WrittenTexts:
     """The texts of a run, in the order of its items."""
     answered = run.results().filter(pl.col("text").is_not_null()).collect()
     rows = answered.select("item_id", "prompt", "text").iter_rows()
-    return WrittenTexts([Item(id=id_, prompt=asked, answer=text) for id_, asked, text in rows])
+    return WrittenTexts(
+        [Item(id=id_, prompt=question, answer=text) for id_, question, text in rows]
+    )

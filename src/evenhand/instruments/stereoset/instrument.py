@@ -66,15 +66,16 @@ class StereoSet(OptionSet):
 
 def _item(row: dict[str, Any], task: str) -> OptionItem:
     """Between sentences, the context is given; within one, the filled sentence is all there is."""
-    given = row["context"].strip() if task == INTER else ""
+    context = row["context"].strip() if task == INTER else ""
     ends = {
-        one["gold_label"].replace("-", "_"): one["sentence"].strip() for one in row["sentences"]
+        sentence["gold_label"].replace("-", "_"): sentence["sentence"].strip()
+        for sentence in row["sentences"]
     }
     return OptionItem(
         id=f"{task}/{row['id']}",
         group=row["bias_type"],
         cluster=row["target"].lower(),
-        options={name: f"{given} {end}" if given else end for name, end in ends.items()},
-        given=given,
+        options={name: f"{context} {end}" if context else end for name, end in ends.items()},
+        given=context,
         tags={"task": task},
     )

@@ -82,9 +82,9 @@ class SubtlerChoices(Instrument):
     transitions = "picked"
 
     def source(self, data: DataFolder, options: ChoicesOptions) -> Source:
-        drawn, written = SubtlerBiases().source(data, options).drawn, rows(data)
+        sampled, written = SubtlerBiases().source(data, options).drawn, rows(data)
         seed = options.sample_seed if options.order_seed is None else options.order_seed
-        items = [_item(one, written[_number(one)], seed) for one in drawn]
+        items = [_item(item, written[_number(item)], seed) for item in sampled]
         return ListedItems(
             self,
             items,
@@ -95,14 +95,16 @@ class SubtlerChoices(Instrument):
             version=self.card()["version"],
             # The order of options is a condition and no part of the sample: runs that differ in it
             # alone are compared.
-            also={"sha256": fingerprint(drawn), "order_seed": seed},
+            also={"sha256": fingerprint(sampled), "order_seed": seed},
         )
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Which of the three was picked; null where there is no answer."""
         answered = pl.col("status") == "answered"
-        place = pl.col("order").str.slice(pl.col("choice"), 1).cast(pl.Int64, strict=False)
-        picked = place.replace_strict(dict(enumerate(_NAMES)), default=None, return_dtype=pl.String)
+        position = pl.col("order").str.slice(pl.col("choice"), 1).cast(pl.Int64, strict=False)
+        picked = position.replace_strict(
+            dict(enumerate(_NAMES)), default=None, return_dtype=pl.String
+        )
         return rows.select(
             "item_id",
             "cluster",
@@ -113,33 +115,33 @@ class SubtlerChoices(Instrument):
 
     def says(self, report: Report) -> tuple[str, ...]:
         shares = [report[name] for name in ("stereotyped", "anti_stereotyped", "unrelated")]
-        values = [one.value for one in shares]
+        values = [share.value for share in shares]
         if None in values:
             return ()
         stereo, anti, neither = (f"{100 * (value or 0):.0f}" for value in values)
-        known = if_known(shares[0].bounds, "{:.0%}".format)
+        bounds = if_known(shares[0].bounds, "{:.0%}".format)
         return (
-            f"Of 100 blanks it fills {stereo}{known and f' ({known})'} with the stereotype, {anti} "
-            f"with its opposite and {neither} with a word that has to do with neither.",
+            f"Of 100 blanks it fills {stereo}{bounds and f' ({bounds})'} with the stereotype, "
+            f"{anti} with its opposite and {neither} with a word that has to do with neither.",
         )
 
 
-def _number(one: OptionItem) -> int:
-    return int(one.id.rpartition("/")[2])
+def _number(item: OptionItem) -> int:
+    return int(item.id.rpartition("/")[2])
 
 
-def _item(one: OptionItem, row: dict[str, str], seed: int) -> Item:
-    drawn = hashlib.sha256(f"{seed}:{one.id}".encode()).digest()
-    order = _ORDERS[int.from_bytes(drawn[:8], "big") % len(_ORDERS)]
+def _item(item: OptionItem, row: dict[str, str], seed: int) -> Item:
+    digest = hashlib.sha256(f"{seed}:{item.id}".encode()).digest()
+    order = _ORDERS[int.from_bytes(digest[:8], "big") % len(_ORDERS)]
     return Item(
-        id=one.id,
+        id=item.id,
         prompt=_QUESTION,
         context=row["context"].strip().replace(_BLANK, "____"),
-        choices=tuple(row[_NAMES[place]].strip() for place in order),
+        choices=tuple(row[_NAMES[index]].strip() for index in order),
         # order[k] is the place in `names` of what is shown at place k
         tags={
-            "bias_type": one.group,
-            "cluster": one.cluster,
+            "bias_type": item.group,
+            "cluster": item.cluster,
             "order": "".join(map(str, order)),
         },
     )

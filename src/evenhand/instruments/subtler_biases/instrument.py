@@ -63,8 +63,8 @@ class SubtlerBiases(OptionSet):
         if options.unseen is None:
             return frozenset()
         topics, every = trained_topics(options.unseen), rows(data)
-        named = zip(every, templates(every), strict=True)
-        return frozenset(row["context"].strip() for row, topic in named if topic in topics)
+        pairs = zip(every, templates(every), strict=True)
+        return frozenset(row["context"].strip() for row, topic in pairs if topic in topics)
 
 
 def rows(data: DataFolder) -> list[dict[str, str]]:

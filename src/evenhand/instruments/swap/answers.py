@@ -14,14 +14,14 @@ from evenhand.metrics.readings import WORD, read
 
 def main_of(source: Mapping[str, Any]) -> str:
     """Name the outcome that the excess is of: the decision, else the number, else the words."""
-    said = source["sampling"]
-    return "decision" if said["decision"] else "number" if said["number"] else "bag"
+    sampling = source["sampling"]
+    return "decision" if sampling["decision"] else "number" if sampling["number"] else "bag"
 
 
 def signed_by(source: Mapping[str, Any]) -> Outcome | None:
     """Give the main outcome, where it has a direction; words have none."""
     name = {"decision": "chosen", "number": "number"}.get(main_of(source))
-    return next((one for one in OUTCOMES if one.name == name), None)
+    return next((outcome for outcome in OUTCOMES if outcome.name == name), None)
 
 
 def answers_of(
@@ -38,17 +38,17 @@ def answers_of(
         The rows with what is read from each, the excess of each square (`excess`), and the signed
         difference from the answer about the paired label (`signed`).
     """
-    said, main = source["sampling"], main_of(source)
+    sampling, main = source["sampling"], main_of(source)
     written = pl.col("text").str.strip_chars() != ""
     rows = rows.with_columns(text=pl.when(written).then(pl.col("text")), blank=~written)
-    found = read(rows, said["decision"], said["number"]).with_columns(
+    answers = read(rows, sampling["decision"], sampling["number"]).with_columns(
         asked_words=pl.col("prompt").str.to_lowercase().str.extract_all(WORD)
     )
-    chosen = wanted(source, found["decision"]) if counted is None else counted
-    asked = named(source)
-    found = found.with_columns(
+    chosen = wanted(source, answers["decision"]) if counted is None else counted
+    decision = named(source)
+    answers = answers.with_columns(
         (pl.lit(None, pl.Boolean) if which is None else pl.col("decision") == which).alias(name)
-        for name, which in (("chosen", chosen), ("named", asked))
+        for name, which in (("chosen", chosen), ("named", decision))
     )
     unread = pl.when(pl.col("refused")).then(pl.lit(REFUSED)).otherwise(pl.lit(UNREADABLE))
     state = (
@@ -57,28 +57,28 @@ def answers_of(
         .when(pl.col(main).is_null()).then(unread)
         .otherwise(pl.lit(SCORED))
     )  # fmt: skip
-    found = found.with_columns(state=state)
-    squares = excesses(found)
-    found = found.join(squares, on="item_id", how="left", maintain_order="left")
+    answers = answers.with_columns(state=state)
+    squares = excesses(answers)
+    answers = answers.join(squares, on="item_id", how="left", maintain_order="left")
     # A row without a score has no excess of anything: it counts as missing, once.
     apart = pl.col("^(excess|beside)\\..*$")
-    found = found.with_columns(pl.when(pl.col("state") == SCORED).then(apart))
-    found = found.with_columns(excess=f"excess.{main}", beside=f"beside.{main}")
+    answers = answers.with_columns(pl.when(pl.col("state") == SCORED).then(apart))
+    answers = answers.with_columns(excess=f"excess.{main}", beside=f"beside.{main}")
     outcome = signed_by(source)
     if outcome is None:
-        return found.with_columns(signed=pl.lit(None, pl.Float64))
+        return answers.with_columns(signed=pl.lit(None, pl.Float64))
     value, *_ = outcome.differences(outcome.name, f"{outcome.name}:o")
-    signed = with_other(found, [outcome.name]).select("item_id", value.alias("signed"))
-    return found.join(signed, on="item_id", how="left", maintain_order="left")
+    signed = with_other(answers, [outcome.name]).select("item_id", value.alias("signed"))
+    return answers.join(signed, on="item_id", how="left", maintain_order="left")
 
 
 def wanted(source: Mapping[str, Any], decisions: pl.Series) -> str | None:
     """The decision that is counted: the one that was named, if any answer names it, so that a
     slip of the pen is not counted as a decision that nobody gets; else the most frequent."""
-    asked = named(source)
-    if asked is None:
+    decision = named(source)
+    if decision is None:
         return _most_frequent(decisions)
-    return asked if (decisions == asked).any() else None
+    return decision if (decisions == decision).any() else None
 
 
 def named(source: Mapping[str, Any]) -> str | None:

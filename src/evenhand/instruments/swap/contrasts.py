@@ -106,51 +106,55 @@ def contrasts(
 ) -> list[Contrast]:
     """Compute every contrast of every family, by outcome. Those of two labels are adjusted by Holm
     over all of them of an outcome, and so are those against no label."""
-    pairs = with_other(answers, [one.name for one in outcomes])
-    made: list[tuple[Contrast, Differences]] = []
+    pairs = with_other(answers, [outcome.name for outcome in outcomes])
+    results: list[tuple[Contrast, Differences]] = []
     for family, names in labels.items():
         rows = pairs.filter(pl.col("family") == family)
-        drawn = _beside_none(answers.filter(pl.col("family") == family), names, outcomes)
+        beside_none = _beside_none(answers.filter(pl.col("family") == family), names, outcomes)
         for outcome in outcomes:
             beside = _beside_placebo(rows, outcome)
             looked_at = [(left, right, rows.filter(pl.col("label") == left), f"{outcome.name}:o")
                          for left, right in contrasted(names)]  # fmt: skip
-            if drawn is not None:
-                looked_at.append((ANY, NONE, drawn, f"{outcome.name}:n"))
+            if beside_none is not None:
+                looked_at.append((ANY, NONE, beside_none, f"{outcome.name}:n"))
             for left, right, part, other in looked_at:
                 if part.is_empty():
                     continue
                 table = part.select("cluster", *outcome.differences(outcome.name, other))
-                found = Differences.of(table, outcome.ends)
-                estimate = found.estimate(f"{family}: {left}")
-                made.append((Contrast(family, left, right, outcome, estimate, beside), found))
-    return _adjusted(made)
+                differences = Differences.of(table, outcome.ends)
+                estimate = differences.estimate(f"{family}: {left}")
+                results.append(
+                    (Contrast(family, left, right, outcome, estimate, beside), differences)
+                )
+    return _adjusted(results)
 
 
-def _adjusted(made: Sequence[tuple[Contrast, Differences]]) -> list[Contrast]:
+def _adjusted(results: Sequence[tuple[Contrast, Differences]]) -> list[Contrast]:
     families: dict[tuple[str, bool], list[int]] = {}
-    for place, (one, _) in enumerate(made):
-        families.setdefault((one.outcome.name, one.beside_none), []).append(place)
+    for index, (contrast, _) in enumerate(results):
+        families.setdefault((contrast.outcome.name, contrast.beside_none), []).append(index)
     after: dict[int, Contrast] = {}
     for places in families.values():
-        found = adjusted([(made[place][0].found, made[place][1]) for place in places])
-        after |= {place: replace(made[place][0], found=estimate)
-                  for place, estimate in zip(places, found, strict=True)}  # fmt: skip
-    return [after[place] for place in range(len(made))]
+        estimates = adjusted([(results[index][0].found, results[index][1]) for index in places])
+        after |= {index: replace(results[index][0], found=estimate)
+                  for index, estimate in zip(places, estimates, strict=True)}  # fmt: skip
+    return [after[index] for index in range(len(results))]
 
 
 def with_other(answers: pl.DataFrame, outcomes: Sequence[str]) -> pl.DataFrame:
     """Give the answers about a label of a pair, and their placebos, each with the outcomes of the
     other label's answer of its kind (`…:o`), and of the label's own placebo (`…:p`)."""
-    known = answers.filter(pl.col("role").is_in(_ROLES))
-    place = [*SAME_PLACE, "role"]
-    there = known.select(*place, pl.col("label").alias("other"), *_named(outcomes, "o"))
-    own = known.filter(pl.col("role") == "placebo")
-    own = own.select(*SAME_PLACE, "label", pl.lit("group").alias("role"), *_named(outcomes, "p"))
+    labelled = answers.filter(pl.col("role").is_in(_ROLES))
+    keys = [*SAME_PLACE, "role"]
+    there = labelled.select(*keys, pl.col("label").alias("other"), *_named(outcomes, "o"))
+    placebos = labelled.filter(pl.col("role") == "placebo")
+    placebos = placebos.select(
+        *SAME_PLACE, "label", pl.lit("group").alias("role"), *_named(outcomes, "p")
+    )
     return (
-        known.filter(pl.col("other") != "")
-        .join(there, on=[*place, "other"], how="left", maintain_order="left")
-        .join(own, on=[*place, "label"], how="left", maintain_order="left")
+        labelled.filter(pl.col("other") != "")
+        .join(there, on=[*keys, "other"], how="left", maintain_order="left")
+        .join(placebos, on=[*keys, "label"], how="left", maintain_order="left")
     )
 
 
@@ -159,10 +163,10 @@ def _named(outcomes: Sequence[str], ending: str) -> list[pl.Expr]:
 
 
 def _beside_placebo(rows: pl.DataFrame, outcome: Outcome) -> float | None:
-    own, placebo = (pl.col(f"{outcome.name}{end}").cast(pl.Float64) for end in ("", ":p"))
+    value, placebo = (pl.col(f"{outcome.name}{end}").cast(pl.Float64) for end in ("", ":p"))
     group = rows.filter(pl.col("role") == "group")
-    found = group.select(outcome.minus(own, placebo).abs().mean()).item()
-    return None if found is None else float(found)
+    distance = group.select(outcome.minus(value, placebo).abs().mean()).item()
+    return None if distance is None else float(distance)
 
 
 def _beside_none(
@@ -170,15 +174,17 @@ def _beside_none(
 ) -> pl.DataFrame | None:
     """Give the answers about one label of each prompt, drawn, with those without a label (`…:n`);
     None where nothing was asked without one."""
-    listed = [one.name for one in outcomes]
-    nobody = rows.filter(pl.col("role") == "none").select(*SAME_PLACE, *_named(listed, "n"))
+    outcome_names = [outcome.name for outcome in outcomes]
+    nobody = rows.filter(pl.col("role") == "none").select(*SAME_PLACE, *_named(outcome_names, "n"))
     if nobody.is_empty():
         return None
     prompts = rows["cluster"].unique(maintain_order=True).to_list()
-    drawn = pl.DataFrame({"cluster": prompts, "label": [_drawn(one, names) for one in prompts]},
-                         schema={"cluster": pl.String, "label": pl.String})  # fmt: skip
+    sampled = pl.DataFrame(
+        {"cluster": prompts, "label": [_drawn(prompt, names) for prompt in prompts]},
+        schema={"cluster": pl.String, "label": pl.String},
+    )
     group = rows.filter(pl.col("role") == "group")
-    return group.join(drawn, on=["cluster", "label"]).join(nobody, on=[*SAME_PLACE])
+    return group.join(sampled, on=["cluster", "label"]).join(nobody, on=[*SAME_PLACE])
 
 
 def _drawn(prompt: str, names: Sequence[str]) -> str:

@@ -102,39 +102,41 @@ class Design:
         needs: its words without a label, and its words under all with how an answer is read."""
         others = _others(self.asked)
         texts: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
-        for one in self.asked:
-            texts[one.id, one.family, one.role][one.label] = one.prompt
+        for request in self.asked:
+            texts[request.id, request.family, request.role][request.label] = request.prompt
         reads = not stored and (decision is not None or number)
 
-        def without(one: Asked) -> str:
-            nobody = texts[one.id, one.family, "none"].get("", "")
-            if one.role != "placebo":
+        def without(request: Asked) -> str:
+            nobody = texts[request.id, request.family, "none"].get("", "")
+            if request.role != "placebo":
                 return nobody
-            return self.placebo_without.get((one.id, one.family), nobody)
+            return self.placebo_without.get((request.id, request.family), nobody)
 
-        def versions(one: Asked) -> str:
-            own = [*texts[one.id, one.family, one.role].values()]
-            first = [without(one)] if one.role != "none" and without(one) else []
-            said = {"texts": [*first, *own], "decision": decision}
-            return orjson.dumps(said).decode() if reads else ""
+        def versions(request: Asked) -> str:
+            labelled = [*texts[request.id, request.family, request.role].values()]
+            first = [without(request)] if request.role != "none" and without(request) else []
+            record = {"texts": [*first, *labelled], "decision": decision}
+            return orjson.dumps(record).decode() if reads else ""
 
         return [
             Item(
-                id="/".join(str(part).replace("%", "%25").replace("/", "%2F") for part in one.key),
-                prompt=one.prompt or " ",
-                answer=(one.answer or " ") if stored else "",
+                id="/".join(
+                    str(part).replace("%", "%25").replace("/", "%2F") for part in request.key
+                ),
+                prompt=request.prompt or " ",
+                answer=(request.answer or " ") if stored else "",
                 tags={
-                    "cluster": one.id,
-                    "family": one.family,
-                    "label": one.label,
-                    "role": one.role,
-                    "repeat": str(one.repeat),
-                    "other": others[one.id, one.family].get(one.label, ""),
-                    WITHOUT: without(one),
-                    VERSIONS: versions(one),
+                    "cluster": request.id,
+                    "family": request.family,
+                    "label": request.label,
+                    "role": request.role,
+                    "repeat": str(request.repeat),
+                    "other": others[request.id, request.family].get(request.label, ""),
+                    WITHOUT: without(request),
+                    VERSIONS: versions(request),
                 },
             )
-            for one in self.asked
+            for request in self.asked
         ]
 
 
@@ -142,21 +144,23 @@ def in_turns(items: Sequence[Item]) -> list[Item]:
     """Give the items prompt by prompt, the versions of each in an order drawn by their names. Were
     one label always asked first and another last, they would differ by what changes on the way too:
     a server that warms up, or one whose answers depend on what it was asked just before."""
-    prompts = dict.fromkeys(one.tags["cluster"] for one in items)
-    places = {prompt: place for place, prompt in enumerate(prompts)}
+    prompts = dict.fromkeys(item.tags["cluster"] for item in items)
+    places = {prompt: position for position, prompt in enumerate(prompts)}
 
-    def turn(one: Item) -> tuple[int, bytes]:
-        drawn = hashlib.sha256(one.id.encode("utf-8", "surrogatepass")).digest()
-        return places[one.tags["cluster"]], drawn
+    def turn(item: Item) -> tuple[int, bytes]:
+        digest = hashlib.sha256(item.id.encode("utf-8", "surrogatepass")).digest()
+        return places[item.tags["cluster"]], digest
 
     return sorted(items, key=turn)
 
 
-def _others(asked: Sequence[Asked]) -> dict[tuple[str, str], dict[str, str]]:
+def _others(requests: Sequence[Asked]) -> dict[tuple[str, str], dict[str, str]]:
     labels: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-    for one in asked:
-        labels[one.id, one.family].update({one.label: None} if one.role == "group" else {})
-    return {place: paired([*names], "\n".join(place)) for place, names in labels.items()}
+    for request in requests:
+        labels[request.id, request.family].update(
+            {request.label: None} if request.role == "group" else {}
+        )
+    return {key: paired([*names], "\n".join(key)) for key, names in labels.items()}
 
 
 def read_prompts(file: Path, column: str | None = None) -> list[Prompt]:
@@ -168,16 +172,16 @@ def read_prompts(file: Path, column: str | None = None) -> list[Prompt]:
         column: the column of the prompts in a table; "prompt" without it.
     """
     if file.suffix.lower() == ".txt":
-        found = [Prompt(id=str(number), prompt=line) for number, line in _text_lines(file)]
+        prompts = [Prompt(id=str(number), prompt=line) for number, line in _text_lines(file)]
     elif file.suffix.lower() == ".csv" or column is not None:
-        found = _of_table(file, column or "prompt")
+        prompts = _of_table(file, column or "prompt")
     else:
-        found = [one if one.id else one.model_copy(update={"id": str(number)})
-                 for number, one in _rows(Prompt, file, PROMPT)]  # fmt: skip
-    _refuse_twice(file, [(one.id,) for one in found])
-    if len(found) < 2:
+        prompts = [prompt if prompt.id else prompt.model_copy(update={"id": str(number)})
+                 for number, prompt in _rows(Prompt, file, PROMPT)]  # fmt: skip
+    _refuse_twice(file, [(prompt.id,) for prompt in prompts])
+    if len(prompts) < 2:
         raise UserError(f"{file}: two prompts or more are needed; one says nothing of another")
-    return found
+    return prompts
 
 
 def _text_lines(file: Path) -> Iterator[tuple[int, str]]:
@@ -197,42 +201,46 @@ def _of_table(file: Path, column: str) -> list[Prompt]:
         table = text_columns(file, [column, *further])
     except UserError as problem:
         raise UserError(f"{problem}; name the column of the prompts with --text-column") from None
-    found = []
+    prompts = []
     for number, row in enumerate(table.iter_rows(named=True), start=1):
         if not row[column]:
             raise UserError(f"{file}: row {number} has no text in the column {column!r}")
-        found.append(Prompt(id=row.get("id") or str(number), prompt=row[column],
+        prompts.append(Prompt(id=row.get("id") or str(number), prompt=row[column],
                             task=row.get("task", "")))  # fmt: skip
-    return found
+    return prompts
 
 
 def read_answers(file: Path) -> Design:
     """Read the answers that an app gave, one a line. Every prompt of a family has the same labels,
     each with a placebo, and as many repeats: what is not there is written with the answer null."""
-    asked = tuple(one for _, one in _rows(Asked, file, ANSWER))
-    if not asked:
+    answers = tuple(answer for _, answer in _rows(Asked, file, ANSWER))
+    if not answers:
         raise UserError(f"{file} has no line. It should hold lines like {ANSWER}")
-    _refuse_twice(file, [one.key for one in asked])
+    _refuse_twice(file, [answer.key for answer in answers])
     labels: dict[str, dict[str, None]] = {}
-    for one in asked:
-        labels.setdefault(one.family, {}).update({one.label: None} if one.role == "group" else {})
+    for answer in answers:
+        labels.setdefault(answer.family, {}).update(
+            {answer.label: None} if answer.role == "group" else {}
+        )
     for family, names in labels.items():
-        _refuse_holes(file, family, tuple(names), [one for one in asked if one.family == family])
-    return Design(asked, {family: tuple(names) for family, names in labels.items()})
+        _refuse_holes(
+            file, family, tuple(names), [answer for answer in answers if answer.family == family]
+        )
+    return Design(answers, {family: tuple(names) for family, names in labels.items()})
 
 
-def _refuse_holes(file: Path, family: str, labels: Sequence[str], asked: Sequence[Asked]) -> None:
+def _refuse_holes(file: Path, family: str, labels: Sequence[str], answers: Sequence[Asked]) -> None:
     if len(labels) < 2 or "" in labels:
         raise UserError(
             f"{file}: the family {family[:60]!r} needs two labels or more with the role group"
         )
-    prompts = dict.fromkeys(one.id for one in asked)
+    prompts = dict.fromkeys(answer.id for answer in answers)
     if len(prompts) < 2:
         raise UserError(f"{file}: the family {family[:60]!r} needs two prompts or more")
-    there = {one.key for one in asked}
-    repeats = range(1, max(one.repeat for one in asked) + 1)
+    there = {answer.key for answer in answers}
+    repeats = range(1, max(answer.repeat for answer in answers) + 1)
     # A prompt may have no version without a label, since that would not be right English.
-    with_none = {one.id for one in asked if one.role == "none"}
+    with_none = {answer.id for answer in answers if answer.role == "none"}
     always = [(label, role) for label in labels for role in ("group", "placebo")]
     roles = [*always, ("", "none")]
     for prompt in prompts:
@@ -246,9 +254,9 @@ def _refuse_holes(file: Path, family: str, labels: Sequence[str], asked: Sequenc
                         'with "answer": null; `evenhand swap --versions-out` writes all that are '
                         "to be asked"
                     )
-    known = {key for key in there if (key[2], key[3]) in roles}
-    if known != there:
-        odd = min(there - known)
+    expected = {key for key in there if (key[2], key[3]) in roles}
+    if expected != there:
+        odd = min(there - expected)
         raise UserError(
             f"{file}: prompt {odd[0][:60]!r} has {odd[3]} {odd[2][:60]!r}, and no line with the "
             "role group has that label; a line with the role none has no label"
@@ -263,51 +271,51 @@ def designed(
 ) -> Design:
     """Give every prompt in every version of every family. `versions` gives role, label and text of
     each, with why some are left out, or says why there are none."""
-    asked: list[Asked] = []
+    requests: list[Asked] = []
     refused: list[tuple[str, str, str]] = []
     without: list[tuple[str, str, str]] = []
     labels: dict[str, dict[str, None]] = {}
     for family in families:
-        for one in prompts:
-            made = versions(one, family)
-            if isinstance(made, str):
-                refused.append((one.id, family, made))
+        for prompt in prompts:
+            result = versions(prompt, family)
+            if isinstance(result, str):
+                refused.append((prompt.id, family, result))
                 continue
-            found, left_out = made
-            if all(role != "none" for role, _, _ in found):
-                without.append((one.id, family, left_out))
-            for role, label, text in found:
+            texts, left_out = result
+            if all(role != "none" for role, _, _ in texts):
+                without.append((prompt.id, family, left_out))
+            for role, label, text in texts:
                 labels.setdefault(family, {}).update({label: None} if role == "group" else {})
-                asked += [
-                    Asked(id=one.id, family=family, label="" if role == "none" else label,
-                          role=role, repeat=repeat, prompt=one.after_task(text))
+                requests += [
+                    Asked(id=prompt.id, family=family, label="" if role == "none" else label,
+                          role=role, repeat=repeat, prompt=prompt.after_task(text))
                     for repeat in range(1, repeats + 1)
                 ]  # fmt: skip
-    skipped = _too_few(families, asked, refused)
+    skipped = _too_few(families, requests, refused)
     if len(skipped) == len(families):
         raise UserError(f"{'; '.join(f'{family}: {why}' for family, why in skipped)}. {_MARK}")
     gone = {family for family, _ in skipped}
     return Design(
-        tuple(one for one in asked if one.family not in gone),
+        tuple(request for request in requests if request.family not in gone),
         {family: tuple(names) for family, names in labels.items() if family not in gone},
         tuple(refused),
         skipped,
-        tuple(one for one in without if one[1] not in gone),
+        tuple(entry for entry in without if entry[1] not in gone),
     )
 
 
 def _too_few(
-    families: Sequence[str], asked: Sequence[Asked], refused: Sequence[tuple[str, str, str]]
+    families: Sequence[str], requests: Sequence[Asked], refused: Sequence[tuple[str, str, str]]
 ) -> tuple[tuple[str, str], ...]:
     """The families that fewer than two prompts can be swapped in, and why."""
-    found = []
+    skipped = []
     for family in families:
-        many = len({one.id for one in asked if one.family == family})
+        many = len({request.id for request in requests if request.family == family})
         if many < 2:
             why = next((why for _, name, why in refused if name == family), "")
-            said = f"{many} prompt{'s' * (many != 1)} can be swapped, and 2 are needed"
-            found.append((family, f"{said}{why and f' ({why})'}"))
-    return tuple(found)
+            reason = f"{many} prompt{'s' * (many != 1)} can be swapped, and 2 are needed"
+            skipped.append((family, f"{reason}{why and f' ({why})'}"))
+    return tuple(skipped)
 
 
 def _rows(kind: type[_Kind], file: Path, shape: str) -> Iterator[tuple[int, _Kind]]:

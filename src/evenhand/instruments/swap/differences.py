@@ -56,8 +56,8 @@ class Differences:
             .sort("cluster")
             .select(pl.col("value", "n", "low", "high", "rows").cast(pl.Float64))
         )  # fmt: skip
-        known, n, low, high, many = sums.to_numpy().T
-        return cls(known, n, low, high, many, within, one_sided)
+        values, n, low, high, many = sums.to_numpy().T
+        return cls(values, n, low, high, many, within, one_sided)
 
     @property
     def missing(self) -> int:
@@ -92,14 +92,14 @@ class Differences:
                 np.append(self.high, size * most),
                 np.append(self.rows, size),
             )
-        found = low if low > 0 else far_low, high if high < 0 else far_high
+        bounds = low if low > 0 else far_low, high if high < 0 else far_high
         if self.one_sided:  # below 0 there is nothing to be seen, so the end of the test stands
-            found = low, max(far_high, 0.0)
-        return max(found[0], least), min(found[1], most)
+            bounds = low, max(far_high, 0.0)
+        return max(bounds[0], least), min(bounds[1], most)
 
     def _ends(self, alpha: float, low: Numbers, high: Numbers, rows: Numbers) -> Sequence[float]:
-        found = lower_bounds(np.column_stack([low, -high]), rows, alpha / 2).round(10) + 0.0
-        return float(found[0]), float(0.0 - found[1])
+        bounds = lower_bounds(np.column_stack([low, -high]), rows, alpha / 2).round(10) + 0.0
+        return float(bounds[0]), float(0.0 - bounds[1])
 
     def estimate(self, name: str) -> Estimate:
         """Give the mean difference with its p-value, not adjusted; the interval comes with the
@@ -120,26 +120,26 @@ class Differences:
 def adjusted(family: Sequence[tuple[Estimate, Differences]]) -> list[Estimate]:
     """Adjust the p-values of a family by Holm, and give each its interval at the level at which
     Holm looked at it: it excludes 0 where the adjusted p-value is at most 0.05, and only there."""
-    after = adjusted_estimates([one for one, _ in family])
-    levels = _levels([1.0 if one.p is None else one.p for one in after])
-    found = []
-    for one, (_, differences), level in zip(after, family, levels, strict=True):
-        if one.value is None:
-            found.append(replace(one, p_holm=None))
+    after = adjusted_estimates([estimate for estimate, _ in family])
+    levels = _levels([1.0 if estimate.p is None else estimate.p for estimate in after])
+    results = []
+    for estimate, (_, differences), level in zip(after, family, levels, strict=True):
+        if estimate.value is None:
+            results.append(replace(estimate, p_holm=None))
             continue
         low, high = differences.interval(level)
-        found.append(replace(one, low=low, high=high))
-    return found
+        results.append(replace(estimate, low=low, high=high))
+    return results
 
 
 def _levels(p: Sequence[float]) -> list[float]:
     """The level at which Holm tests each p-value: 0.05 divided by how many are left when its turn
     comes. All that come after the first which is not shown are tested at the level of that one."""
-    order = sorted(range(len(p)), key=lambda place: p[place])
-    levels, level, shown = [0.0] * len(p), ALPHA, True
-    for turn, place in enumerate(order):
-        if shown:
+    order = sorted(range(len(p)), key=lambda index: p[index])
+    levels, level, significant = [0.0] * len(p), ALPHA, True
+    for turn, index in enumerate(order):
+        if significant:
             level = ALPHA / (len(p) - turn)
-            shown = p[place] <= level
-        levels[place] = level
+            significant = p[index] <= level
+        levels[index] = level
     return levels

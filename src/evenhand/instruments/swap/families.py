@@ -68,15 +68,15 @@ class Family:
     @property
     def slots(self) -> tuple[str, ...]:
         """Give the slots that a template may name."""
-        own = tuple(self.labels[0].forms)
-        return (*own, *self.shared, *(PARTS_OF_NAME if NAME in own else ()))
+        label_slots = tuple(self.labels[0].forms)
+        return (*label_slots, *self.shared, *(PARTS_OF_NAME if NAME in label_slots else ()))
 
     @property
     def kinds(self) -> list[tuple[str, ...]]:
         """Give the kind of each name: what it shares with others beside its label."""
         beside = [*self.shared.values(), *([self.name_kinds] if self.name_kinds else [])]
         names = self.labels[0].forms.get(NAME, ())
-        return [tuple(words[place] for words in beside) for place in range(len(names))]
+        return [tuple(words[index] for words in beside) for index in range(len(names))]
 
     @cached_property
     def entries(self) -> dict[str, list[Entry]]:
@@ -84,9 +84,9 @@ class Family:
         by_word: dict[str, list[Entry]] = {}
         for label in self.labels:
             for slot, form in _findable(label):
-                seen = tokens(form)
-                tail = form[seen[-1].end :]
-                words = tuple(token.folded for token in seen)
+                form_tokens = tokens(form)
+                tail = form[form_tokens[-1].end :]
+                words = tuple(token.folded for token in form_tokens)
                 by_word.setdefault(words[0], []).append(Entry(words, tail, form, slot, label.name))
         return by_word
 
@@ -95,42 +95,42 @@ def _findable(label: Label) -> Iterator[tuple[str, str]]:
     firsts = {name.split(" ", 1)[0]: None for name in label.forms.get(NAME, ())}
     yield from (("first_name", first) for first in firsts)
     for slot, form in _all_words(label):
-        known = slot == "first_name" and form in firsts
-        if slot != WHOLE_TEXT and tokens(form) and not known:
+        yielded = slot == "first_name" and form in firsts
+        if slot != WHOLE_TEXT and tokens(form) and not yielded:
             yield slot, form
 
 
-def families(names: tuple[str, ...], own: Path | None = None) -> tuple[Family, ...]:
+def families(names: tuple[str, ...], file: Path | None = None) -> tuple[Family, ...]:
     """Give the families of these names, ours or the user's, and all others of the user's file."""
-    theirs = {} if own is None else _read(own)
+    theirs = {} if file is None else _read(file)
     taken = sorted(set(theirs) & set(ours()))
     if taken:
         raise UserError(
-            f"{own}: the family {taken[0]!r} is one of ours; give yours another name, so that a "
+            f"{file}: the family {taken[0]!r} is one of ours; give yours another name, so that a "
             "report never shows the one for the other"
         )
-    known = ours() | theirs
-    unknown = [name for name in names if name not in known]
+    available = ours() | theirs
+    unknown = [name for name in names if name not in available]
     if unknown:
         raise UserError(
-            f"there is no family {unknown[0]!r}; there are: {', '.join(known)}. Others come in a "
-            "TOML of your own"
+            f"there is no family {unknown[0]!r}; there are: {', '.join(available)}. Others come in "
+            "a TOML of your own"
         )
     chosen = dict.fromkeys((*names, *theirs))
     if not chosen:
-        raise UserError(f"name at least one family of: {', '.join(known)}")
-    return tuple(known[name] for name in chosen)
+        raise UserError(f"name at least one family of: {', '.join(available)}")
+    return tuple(available[name] for name in chosen)
 
 
 @cache
 def ours() -> dict[str, Family]:
     """Give the families that come with evenhand, by name."""
     folder = resources.files("evenhand.instruments.swap").joinpath("families")
-    files = sorted((one for one in folder.iterdir() if one.name.endswith(".toml")), key=str)
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=str)
     return {
         name: family
-        for one in files
-        for name, family in _parsed(one.read_text("utf-8"), one.name).items()
+        for file in files
+        for name, family in _parsed(file.read_text("utf-8"), file.name).items()
     }
 
 
@@ -186,12 +186,12 @@ def _parsed(text: str, where: str) -> dict[str, Family]:
         written = _File.model_validate({"families": tomllib.loads(text)}).families
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"][1:])) or "the file"
+        location = ".".join(map(str, first["loc"][1:])) or "the file"
         message = first["msg"].removeprefix("Value error, ")
-        raise UserError(f"{where}: {place}: {message}; {_FORM}") from None
+        raise UserError(f"{where}: {location}: {message}; {_FORM}") from None
     except (ValueError, RecursionError) as error:  # no TOML, or a number or date that is none
         raise UserError(f"{where} is not TOML: {str(error)[:200]}; {_FORM}") from None
-    return {name: _family(name, one, f"{where}: {name}") for name, one in written.items()}
+    return {name: _family(name, family, f"{where}: {name}") for name, family in written.items()}
 
 
 def _family(name: str, written: _Written, where: str) -> Family:
@@ -264,20 +264,20 @@ def _refuse_unequal_beside(written: _Written, sizes: Mapping[str, int], where: s
 
 
 def _refuse_unknown_slot(slot: str, written: _Written, where: str) -> None:
-    own = next(iter(written.labels.values()))
-    known = [*own, *(PARTS_OF_NAME if NAME in own else ())]
-    if slot not in known:
-        raise UserError(f"{where}: there is no slot {slot!r}; it is one of: {', '.join(known)}")
+    slots = next(iter(written.labels.values()))
+    available = [*slots, *(PARTS_OF_NAME if NAME in slots else ())]
+    if slot not in available:
+        raise UserError(f"{where}: there is no slot {slot!r}; it is one of: {', '.join(available)}")
 
 
 def _refuse_twice(labels: tuple[Label, ...], where: str) -> None:
     """Refuse a word that stands for two labels, or twice for one: it could not be swapped back."""
     if len({label.name.casefold() for label in labels}) < len(labels):
         raise UserError(f"{where}: two labels differ in capitals only; rename one of them")
-    seen: dict[tuple[str, str], str] = {}
+    label_by_word: dict[tuple[str, str], str] = {}
     for label in labels:
         for slot, word in _all_words(label):
-            before = seen.setdefault((slot, word.casefold()), label.name)
+            before = label_by_word.setdefault((slot, word.casefold()), label.name)
             if before != label.name:
                 raise UserError(
                     f"{where}: {word!r} stands for {before} and for {label.name} ({slot}); a word "

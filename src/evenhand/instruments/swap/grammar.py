@@ -32,7 +32,7 @@ class Token:
 
 def tokens(text: str) -> list[Token]:
     """Give the words of a text; what lies between them is no word."""
-    return [Token(one.start(), one.end(), one[0]) for one in WORD.finditer(text)]
+    return [Token(match.start(), match.end(), match[0]) for match in WORD.finditer(text)]
 
 
 def capitalised(word: str) -> str:
@@ -113,16 +113,16 @@ def _is_letter(written: str, before: str) -> bool:
 
 def with_article(before: str, after: str) -> str:
     """Give the text before a word with the "a" or "an" at its end as the word wants it."""
-    found = ARTICLE.search(before)
-    if found is None or not after or _is_letter(found[1], before[: found.start()]):
+    match = ARTICLE.search(before)
+    if match is None or not after or _is_letter(match[1], before[: match.start()]):
         return before
     fitting = article(after)
-    written = found[1]
+    written = match[1]
     if written.isupper() and (len(written) > 1 or after[:2].isupper()):
         fitting = fitting.upper()
     elif written[0].isupper():
         fitting = capitalised(fitting)
-    return before[: found.start()] + fitting + found[2]
+    return before[: match.start()] + fitting + match[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +182,9 @@ def foreign(text: str) -> str | None:
     words = [token.folded for token in tokens(_SURNAMES.sub("", text))]
     english = sum(word in _ENGLISH for word in words)
     counts = {
-        language: sum(word in known for word in words if word not in ("a", "is"))
-        for language, listed in _OTHERS.items()
-        for known in [frozenset(listed.split())]
+        language: sum(word in common for word in words if word not in ("a", "is"))
+        for language, word_list in _OTHERS.items()
+        for common in [frozenset(word_list.split())]
     }
     language = max(counts, key=lambda name: counts[name])
     return language if counts[language] >= max(_FEWEST, english + 1) else None
@@ -193,8 +193,8 @@ def foreign(text: str) -> str | None:
 def words_after(text: str, at: int, most: int) -> Iterator[str]:
     """Yield up to `most` words that follow a place with nothing but spaces between them."""
     for _ in range(most):
-        found = re.compile(rf"\s+([\w{_MARKS}]+)").match(text, at)
-        if found is None:
+        match = re.compile(rf"\s+([\w{_MARKS}]+)").match(text, at)
+        if match is None:
             return
-        yield found[1]
-        at = found.end()
+        yield match[1]
+        at = match.end()

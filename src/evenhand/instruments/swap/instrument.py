@@ -132,39 +132,39 @@ class Swap(Instrument):
         del data
         return self.listed(_design(options), options)
 
-    def listed(self, found: Design, options: Any) -> Source:
+    def listed(self, design: Design, options: Any) -> Source:
         """Give the items of a design."""
         stored = self.stores_answers(options)
         sampling = {
-            "prompts": len({one.id for one in found.asked}),
-            "families": {name: list(labels) for name, labels in found.labels.items()},
-            "repeats": max(one.repeat for one in found.asked),
+            "prompts": len({request.id for request in design.asked}),
+            "families": {name: list(labels) for name, labels in design.labels.items()},
+            "repeats": max(request.repeat for request in design.asked),
             "decision": options.decision,
             "number": options.number,
             "seed": None if stored else options.sample_seed,
         }
         also: dict[str, Any] = {
             "chosen": options.chosen,
-            "refused": [list(one) for one in found.refused],
+            "refused": [list(entry) for entry in design.refused],
             # Of what was asked, so that the answers of two models to it can be compared.
-            "sha256": _sha256([one.model_dump(exclude={"answer"}) for one in found.asked]),
+            "sha256": _sha256([request.model_dump(exclude={"answer"}) for request in design.asked]),
         }
-        if found.skipped:
-            also["skipped"] = [list(one) for one in found.skipped]
-        items = found.items(stored=stored, decision=options.decision, number=options.number)
+        if design.skipped:
+            also["skipped"] = [list(entry) for entry in design.skipped]
+        items = design.items(stored=stored, decision=options.decision, number=options.number)
         if stored:
-            also["answers"] = _sha256([one.answer for one in found.asked])
+            also["answers"] = _sha256([request.answer for request in design.asked])
         else:
             items, also["order"] = in_turns(items), "in turns"
         version = self.card()["version"]
         return ListedItems(self, items, sampling=sampling, version=version, also=also)
 
     def remarks(self, options: Any, items: int) -> tuple[str, ...]:
-        found = _design(options)
-        prompts = len({one.id for one in found.asked})
-        families = f"famil{'y' if len(found.labels) == 1 else 'ies'}"
-        first = f"{items:,} items: {prompts:,} prompts in all versions of {len(found.labels)} "
-        return (f"{first}{families}.", *found.said())
+        design = _design(options)
+        prompts = len({request.id for request in design.asked})
+        families = f"famil{'y' if len(design.labels) == 1 else 'ies'}"
+        first = f"{items:,} items: {prompts:,} prompts in all versions of {len(design.labels)} "
+        return (f"{first}{families}.", *design.said())
 
     def check(
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
@@ -196,10 +196,13 @@ class Swap(Instrument):
         outcome = signed_by(run.record.source)
         measures = measures_of(self.measures, run.record.source, self._labels(run))
         # A contrast is of one family by itself.
-        apart = [replace(one, compared=one.compared and outcome is None) for one in self.groups]
-        made = copy.copy(self)
-        vars(made).update(measures=measures, groups=tuple(apart))
-        return made
+        apart = [
+            replace(grouping, compared=grouping.compared and outcome is None)
+            for grouping in self.groups
+        ]
+        instrument = copy.copy(self)
+        vars(instrument).update(measures=measures, groups=tuple(apart))
+        return instrument
 
     def for_pair(self, before: RunReader, after: RunReader) -> "Swap":
         del after
@@ -207,9 +210,11 @@ class Swap(Instrument):
 
     def judged_by_default(self, group: tuple[str, str] | None) -> tuple[Measure, ...]:
         """Give the signed contrasts, of one family where a check names it; else the excess."""
-        signed = [one for one in self.primary() if one.name.startswith("difference.")]
+        signed = [measure for measure in self.primary() if measure.name.startswith("difference.")]
         if group is not None and group[0] == "family":
-            signed = [one for one in signed if one.name.startswith(f"difference.{group[1]}.")]
+            signed = [
+                measure for measure in signed if measure.name.startswith(f"difference.{group[1]}.")
+            ]
         return tuple(signed) or super().judged_by_default(group)
 
     # -- scoring -----------------------------------------------------------------------------------
@@ -223,30 +228,30 @@ class Swap(Instrument):
         counted = None
         if main_of(before.record.source) == "decision":
             first, last = named(before.record.source), named(after.record.source)
-            asked = first or last
-            counted = asked or wanted(before.record.source, self._answers(before)["decision"])
+            decision = first or last
+            counted = decision or wanted(before.record.source, self._answers(before)["decision"])
             sides = [self._answers(run, counted)["decision"] for run in (before, after)]
-            if asked is not None and not any((side == asked).any() for side in sides):
+            if decision is not None and not any((side == decision).any() for side in sides):
                 counted = None  # nobody names it: a slip of the pen is no decision
         return self._scoring(before, counted), self._scoring(after, counted)
 
     def _scoring(self, run: RunReader, counted: str | None) -> Scoring:
-        known = self._answers(run, counted).select(
+        answers = self._answers(run, counted).select(
             "item_id", "state", "excess", "beside", "named", "signed",
             pl.col("^excess\\..*$"),
         )  # fmt: skip
 
-        said = run.record.source["sampling"]
+        sampling = run.record.source["sampling"]
         reads = {
-            f"reads.{name}": pl.lit(bool(said.get(name, True)))
+            f"reads.{name}": pl.lit(bool(sampling.get(name, True)))
             for name in ("excess", "decision", "number", "refusal", "length", "wording")
         }
 
         def score(rows: pl.DataFrame) -> pl.DataFrame:
-            kept = rows.select(
+            tags = rows.select(
                 "item_id", "cluster", "family", "label", "role", "other", **reads
             )  # fmt: skip
-            return kept.join(known, on="item_id", how="left", maintain_order="left")
+            return tags.join(answers, on="item_id", how="left", maintain_order="left")
 
         return score
 
@@ -269,8 +274,8 @@ class Swap(Instrument):
             await stored.score_run(texts, services.scorer(options.scorer), open_folder(run.path))
 
     def _labels(self, run: RunReader) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = run.record.source["sampling"]["families"]
-        return found
+        labels: dict[str, list[str]] = run.record.source["sampling"]["families"]
+        return labels
 
     # -- what is said ------------------------------------------------------------------------------
 
@@ -281,7 +286,9 @@ class Swap(Instrument):
         skipped = run.record.source.get("skipped") or []
         lines += [f"{family} is skipped: {why}." for family, why in skipped]
         gone = {family for family, _ in skipped}
-        refused = [one for one in run.record.source.get("refused") or [] if one[1] not in gone]
+        refused = [
+            entry for entry in run.record.source.get("refused") or [] if entry[1] not in gone
+        ]
         if refused:
             several = len({prompt for prompt, _, _ in refused})
             lines.append(
@@ -294,10 +301,12 @@ class Swap(Instrument):
         chosen = run.record.source.get("chosen")
         if chosen is None:
             return []
-        known = self._answers(run)["decision"].drop_nulls()
-        if wanted(run.record.source, known) is not None:
+        decisions = self._answers(run)["decision"].drop_nulls()
+        if wanted(run.record.source, decisions) is not None:
             return []
-        there = ", ".join(repr(one[:40]) for one in known.unique().sort()[:8]) or "none"
+        there = (
+            ", ".join(repr(decision[:40]) for decision in decisions.unique().sort()[:8]) or "none"
+        )
         return [f"No answer names the decision {chosen[:40]!r} of --chosen, so none is counted in "
                 f"the contrasts; the answers name: {there}."]  # fmt: skip
 
@@ -305,20 +314,28 @@ class Swap(Instrument):
         """Give the contrasts and the excess the intervals that their tests are, adjusted."""
         answers, labels = self._answers(run), self._labels(run)
         measured = Measured.of(answers, labels, signed_by(report.source))
-        known = {f"difference.{one.family}.{one.left}": one.found for one in measured.signed}
-        known["excess"] = measured.excess
+        adjusted = {
+            f"difference.{contrast.family}.{contrast.left}": contrast.found
+            for contrast in measured.signed
+        }
+        adjusted["excess"] = measured.excess
         families = {
-            family: _replaced(found, {"excess": measured.by_family[family]})
-            for family, found in report.groups.get("family", {}).items()
+            family: _replaced(estimates, {"excess": measured.by_family[family]})
+            for family, estimates in report.groups.get("family", {}).items()
         }
         groups = {**report.groups, "family": families} if families else report.groups
-        return replace(report, estimates=_replaced(report.estimates, known), groups=groups)
+        return replace(report, estimates=_replaced(report.estimates, adjusted), groups=groups)
 
     def state_of(self, report: Report) -> State:
-        signed = [report[one.name] for one in report.instrument.primary()
-                  if one.name.startswith("difference.")]  # fmt: skip
+        signed = [report[measure.name] for measure in report.instrument.primary()
+                  if measure.name.startswith("difference.")]  # fmt: skip
         families = report.groups.get("family", {}).values()
-        parts = [one for found in families for one in found if one.name == "excess"]
+        parts = [
+            estimate
+            for estimates in families
+            for estimate in estimates
+            if estimate.name == "excess"
+        ]
         return conclusion(signed, report["excess"], parts)
 
     def says(self, report: Report) -> tuple[str, ...]:
@@ -329,9 +346,9 @@ class Swap(Instrument):
         by_family = report.groups.get("family", {})
         excess = {family: _of_family(by_family[family]) for family in labels if family in by_family}
         main = main_of(report.source)
-        found = _contrasts(answers, labels, OUTCOMES)
+        all_contrasts = _contrasts(answers, labels, OUTCOMES)
         return (
-            *tables.effects(excess, _MAIN[main], found, chosen_of(answers)),
+            *tables.effects(excess, _MAIN[main], all_contrasts, chosen_of(answers)),
             tables.examples(answers, main),
             tables.words(answers, labels),
         )
@@ -341,7 +358,7 @@ class Swap(Instrument):
     ) -> tuple[RedLine, ...]:
         """Say whether the decision itself was kept, where --chosen names one."""
         sources = before.record.source, after.record.source
-        if all(one.get("chosen") is None for one in sources):
+        if all(source.get("chosen") is None for source in sources):
             return ()
         return rate_lines(comparison, sources, (self._answers(before), self._answers(after)))
 
@@ -353,16 +370,18 @@ class Swap(Instrument):
 def _contrasts(
     answers: pl.DataFrame, labels: Mapping[str, list[str]], outcomes: Sequence[Outcome]
 ) -> list[Contrast]:
-    return contrasts(answers, labels, [one for one in outcomes if answers[one.name].count()])
+    return contrasts(
+        answers, labels, [outcome for outcome in outcomes if answers[outcome.name].count()]
+    )
 
 
-def _replaced(found: tuple[Estimate, ...], by: Mapping[str, Estimate]) -> tuple[Estimate, ...]:
+def _replaced(estimates: tuple[Estimate, ...], by: Mapping[str, Estimate]) -> tuple[Estimate, ...]:
     """Put estimates in the place of those of their names; one without a value stays as it is."""
     return tuple(
-        replace(by[one.name], name=one.name)
-        if one.name in by and by[one.name].value is not None
-        else one
-        for one in found
+        replace(by[estimate.name], name=estimate.name)
+        if estimate.name in by and by[estimate.name].value is not None
+        else estimate
+        for estimate in estimates
     )
 
 
@@ -374,8 +393,8 @@ def _scores(run: RunReader) -> pl.DataFrame:
     return scores.select("text", score="toxicity").drop_nulls()
 
 
-def _of_family(found: tuple[Estimate, ...]) -> tuple[Estimate, float | None]:
-    by_name = {one.name: one for one in found}
+def _of_family(estimates: tuple[Estimate, ...]) -> tuple[Estimate, float | None]:
+    by_name = {estimate.name: estimate for estimate in estimates}
     return by_name["excess"], by_name["placebo"].value
 
 
@@ -391,5 +410,5 @@ def _design(options: SwapOptions) -> Design:
     return designed_by(options)
 
 
-def _sha256(said: list[Any]) -> str:
-    return hashlib.sha256(orjson.dumps(said)).hexdigest()
+def _sha256(content: list[Any]) -> str:
+    return hashlib.sha256(orjson.dumps(content)).hexdigest()

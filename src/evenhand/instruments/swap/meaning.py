@@ -66,8 +66,8 @@ _STARS = re.compile(r"^[*_]+")  # "**her** refund": what only sets a word off te
 
 
 def _last_word(before: str) -> str:
-    found = re.search(r"([\w'’]+)\s+$", before[-80:])
-    return found[1].casefold() if found else ""
+    match = re.search(r"([\w'’]+)\s+$", before[-80:])
+    return match[1].casefold() if match else ""
 
 
 def her(before: str, after: str) -> str | None:
@@ -233,13 +233,13 @@ def surname_after(after: str) -> int:
     """Give how many characters after a first name are a last name: up to two words with a
     capital, such as " Walsh", " O'Connell" or " Smith-Jones"; 0 where there is none."""
     part = r"[^\W\d_]+(?:['’\-][^\W\d_]+)*"
-    found = re.match(rf" ({part})(?: ({part}))?", after)
+    match = re.match(rf" ({part})(?: ({part}))?", after)
     end = 0
     for number in (1, 2):
-        word = found[number] if found else None
+        word = match[number] if match else None
         if not word or not _may_be_surname(word):
             break
-        end = found.end(number) if found else 0
+        end = match.end(number) if match else 0
     return end - 2 if end and after[end - 2 : end] in ("'s", "’s") else end
 
 
@@ -256,7 +256,7 @@ def first_name(word: str, before: str, after: str) -> str | None:
     may be either."""
     low, starts = word.casefold(), starts_sentence(before)
     previous = re.search(r"([\w'’]+)\.? $", before[-60:])
-    following = [one.casefold() for one in words_after(after, 0, 1)]
+    following = [next_word.casefold() for next_word in words_after(after, 0, 1)]
     if previous and previous[1].casefold() in _PLACE_BEFORE and previous[1][0].isupper():
         return "word"
     if following and following[0] in _THING_AFTER and after.lstrip()[0].isupper():

@@ -35,8 +35,12 @@ class Measured:
             labels: of each family.
             outcome: the main one, where it has a direction.
         """
-        known = [outcome] if outcome is not None and answers[outcome.name].count() else []
-        signed = [one for one in contrasts(answers, labels, known) if not one.beside_none]
+        outcomes = [outcome] if outcome is not None and answers[outcome.name].count() else []
+        signed = [
+            contrast
+            for contrast in contrasts(answers, labels, outcomes)
+            if not contrast.beside_none
+        ]
         value = pl.col("excess")
         rows = answers.filter(PAIRED).select(
             "cluster", "family", value=value, low=value.fill_null(-1.0), high=value.fill_null(1.0)
@@ -48,13 +52,13 @@ class Measured:
 
     @property
     def state(self) -> State:
-        found = [one.found for one in self.signed]
-        return conclusion(found, self.excess, list(self.by_family.values()))
+        estimates = [contrast.found for contrast in self.signed]
+        return conclusion(estimates, self.excess, list(self.by_family.values()))
 
 
 def _excesses(parts: Sequence[pl.DataFrame]) -> list[Estimate]:
-    made = [Differences.of(rows, (-1.0, 1.0), one_sided=True) for rows in parts]
-    return adjusted([(one.estimate("excess"), one) for one in made])
+    differences = [Differences.of(rows, (-1.0, 1.0), one_sided=True) for rows in parts]
+    return adjusted([(difference.estimate("excess"), difference) for difference in differences])
 
 
 def conclusion(
@@ -65,8 +69,8 @@ def conclusion(
     that they are the same is never said."""
     if not signed:
         return "shown" if state_of(excess) == SHOWN else "not known"
-    states = {state_of(one) for one in signed}
+    states = {state_of(estimate) for estimate in signed}
     if SHOWN in states:
         return "shown"
-    differ = any(state_of(one) == SHOWN for one in (excess, *by_family))
+    differ = any(state_of(estimate) == SHOWN for estimate in (excess, *by_family))
     return "not shown" if states == {SAME} and not differ else "not known"

@@ -61,15 +61,15 @@ MEASURES = (
 
 
 def measures_of(
-    known: Sequence[Measure], source: Mapping[str, Any], labels: Mapping[str, Sequence[str]]
+    base: Sequence[Measure], source: Mapping[str, Any], labels: Mapping[str, Sequence[str]]
 ) -> tuple[Measure, ...]:
     """Give the measures of a run: the signed contrasts first, as the primary ones, where the main
     outcome has a direction. The excess is secondary then: it is small where rates differ and
     answers vary by chance."""
     outcome = signed_by(source)
-    given = "" if named(source) is None else "no prompt was asked without a label"
-    measures = [replace(one, absent=given) if one.name == "rate" and given else one
-                for one in known]  # fmt: skip
+    reason = "" if named(source) is None else "no prompt was asked without a label"
+    measures = [replace(measure, absent=reason) if measure.name == "rate" and reason else measure
+                for measure in base]  # fmt: skip
     if outcome is None:
         return tuple(measures)
     absent = "no answer names the decision that is counted"
@@ -78,6 +78,8 @@ def measures_of(
         for family, names in labels.items()
         for left, right in contrasted(names)
     ]
-    others = [replace(one, role="secondary", margin=None) if one.name == "excess" else one
-              for one in measures]  # fmt: skip
+    others = [
+        replace(measure, role="secondary", margin=None) if measure.name == "excess" else measure
+        for measure in measures
+    ]
     return (*signed, *others)

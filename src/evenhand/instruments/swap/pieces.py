@@ -50,17 +50,17 @@ def from_template(prompt: str, family: Family) -> Pieces | Refused:
     texts: list[str] = []
     slots: list[Slot] = []
     text, at = "", 0
-    for found in _BRACES.finditer(prompt):
-        text, at = text + prompt[at : found.start()], found.end()
-        if found[0] in ("{{", "}}"):
-            text += found[0][0]
+    for match in _BRACES.finditer(prompt):
+        text, at = text + prompt[at : match.start()], match.end()
+        if match[0] in ("{{", "}}"):
+            text += match[0][0]
             continue
-        if found[1] is None:
+        if match[1] is None:
             return Refused(
-                f"{found[0]!r} at {found.start() + 1} is no slot; write {found[0] * 2!r} for a "
+                f"{match[0]!r} at {match.start() + 1} is no slot; write {match[0] * 2!r} for a "
                 "brace, or close the slot"
             )
-        slot = _slot(found[1], family)
+        slot = _slot(match[1], family)
         if isinstance(slot, Refused):
             return slot
         texts, slots, text = [*texts, text], [*slots, slot], ""
@@ -78,10 +78,10 @@ def _slot(written: str, family: Family) -> Slot | Refused:
     if written.casefold() in family.slots:
         return Slot(written.casefold(), None, case)
     meant = {
-        (slot, place, how)
+        (slot, index, how)
         for label in family.labels
         for slot, words in label.forms.items()
-        for place, word in enumerate(words)
+        for index, word in enumerate(words)
         if (how := case_of(written, word)) is not None
     }
     if len(meant) == 1 and not written.casefold().startswith("?"):
@@ -103,18 +103,18 @@ def outside_the_slots(
 ) -> Refused | None:
     """Refuse a word of a label outside the slots: it would stay whatever the label is, and
     contradict all others. What may be such a word or not is left to whoever wrote it."""
-    own = {
+    pronouns = {
         word for label in family.labels for slot in PRONOUNS for word in label.forms.get(slot, ())
     }
-    said = [token.text for text in texts for token in tokens(text) if token.folded in own]
+    outside = [token.text for text in texts for token in tokens(text) if token.folded in pronouns]
     masked, masks = texts[0], []
     for slot, text in zip(slots, texts[1:], strict=True):
         masks.append(len(masked))
         masked += _MASKS.get(slot.slot, "xy") + text
     for span in find(masked, (family,)):
         end = min([span.end, *(at for at in masks if at >= span.start)])
-        said += [masked[span.start : end].strip()] if span.slot != UNSURE else []
-    word = next(filter(None, said), None)
+        outside += [masked[span.start : end].strip()] if span.slot != UNSURE else []
+    word = next(filter(None, outside), None)
     if word is None:
         return None
     return Refused(
@@ -146,21 +146,23 @@ def _two_people(texts: Sequence[str], slots: Sequence[Slot]) -> Refused | None:
 
 def from_spans(prompt: str, family: Family, spans: tuple[Span, ...]) -> Pieces | Refused:
     """Read a plain text in which spans were marked; braces in it are only braces."""
-    own = sorted((one for one in spans if one.family == family.name), key=lambda one: one.start)
-    problem = _unfit(prompt, family, own)
+    marked = sorted(
+        (span for span in spans if span.family == family.name), key=lambda span: span.start
+    )
+    problem = _unfit(prompt, family, marked)
     if problem is not None:
         return Refused(problem)
     texts, slots, at = [], [], 0
     people: list[_Person] = []
-    for span in own:
+    for span in marked:
         slot = _slot_of(span, family, people)
         if isinstance(slot, Refused):
             return slot
         slots.append(slot)
         texts.append(prompt[at : span.start])
         at = span.end
-    named = tuple(one.said for one in people) or ("",)
-    return Pieces((*texts, prompt[at:]), tuple(slots), named)
+    names = tuple(person.text for person in people) or ("",)
+    return Pieces((*texts, prompt[at:]), tuple(slots), names)
 
 
 def _unfit(prompt: str, family: Family, spans: list[Span]) -> str | None:
@@ -189,7 +191,9 @@ def _unfit(prompt: str, family: Family, spans: list[Span]) -> str | None:
 
 def _choices(span: Span, family: Family) -> str:
     entries = family.entries.get(tokens(span.text)[0].folded, []) if tokens(span.text) else []
-    slots = sorted({one.slot for one in entries if one.form.casefold() == span.text.casefold()})
+    slots = sorted(
+        {entry.slot for entry in entries if entry.form.casefold() == span.text.casefold()}
+    )
     return " or ".join(slots) if len(slots) > 1 else f"{''.join(slots) or 'a label'} or not"
 
 
@@ -218,7 +222,7 @@ def _two_labels(family: Family, spans: list[Span]) -> str | None:
 class _Person:
     first: str
     last: str
-    said: str
+    text: str
 
     def may_be(self, first: str, last: str) -> bool:
         same = (first and first == self.first) or (last and last == self.last)
@@ -237,31 +241,31 @@ def _slot_of(span: Span, family: Family, people: list[_Person]) -> Slot | Refuse
             'its verbs agree with "they", and no other pronoun takes them; write a '
             'template with "{pronoun} is"'
         )
-    label = next(one for one in family.labels if one.name == span.label)
-    known = [*label.forms.get(span.slot, ()), *label.found.get(span.slot, ())]
-    for place, word in enumerate(known):
+    label = next(label for label in family.labels if label.name == span.label)
+    words = [*label.forms.get(span.slot, ()), *label.found.get(span.slot, ())]
+    for position, word in enumerate(words):
         how = case_of(span.text, word)
         if how is not None:
-            own = place if place < len(label.forms[span.slot]) else 0
-            return Slot(span.slot, own, how, 0, span.text)
+            index = position if position < len(label.forms[span.slot]) else 0
+            return Slot(span.slot, index, how, 0, span.text)
     return Refused(
         f"{span.text!r} is no word for {span.label} in the slot {span.slot}, which has: "
-        f"{', '.join(known)}"
+        f"{', '.join(words)}"
     )
 
 
 def _who(span: Span, people: list[_Person]) -> int:
     """Give the number of the person whom a name means; a first name alone, or a last name, means
     whoever was named so before."""
-    said = [token.folded for token in tokens(span.text)]
-    first = said[0] if span.slot != "last_name" else ""
-    last = " ".join(said[1:]) if span.slot == NAME else ""
+    words = [token.folded for token in tokens(span.text)]
+    first = words[0] if span.slot != "last_name" else ""
+    last = " ".join(words[1:]) if span.slot == NAME else ""
     if span.slot == "last_name":
-        last = " ".join(said)
+        last = " ".join(words)
     for number, person in enumerate(people):
         if person.may_be(first, last):
             person.first, person.last = person.first or first, person.last or last
-            person.said = span.text if span.slot == NAME else person.said
+            person.text = span.text if span.slot == NAME else person.text
             return number
     people.append(_Person(first, last, span.text))
     return len(people) - 1

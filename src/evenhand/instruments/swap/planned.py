@@ -30,11 +30,11 @@ def power_of(prompts: int, excess: float, placebo: float = PLACEBO, families: in
     for _ in range(2):  # the inverse of a step function is off by one at a step
         beyond = scipy.special.bdtrc(np.maximum(least - 1, 0), m, 0.5)
         least += 2 * beyond > _ALPHA / families
-    shown = np.where(least > m, 0.0, scipy.special.bdtrc(np.maximum(least - 1, 0), m, up))
+    power = np.where(least > m, 0.0, scipy.special.bdtrc(np.maximum(least - 1, 0), m, up))
     logs = scipy.special.gammaln
     chance = logs(prompts + 1) - logs(m + 1) - logs(prompts - m + 1)
     chance += scipy.special.xlogy(m, moved) + scipy.special.xlog1py(prompts - m, -moved)
-    return float(np.exp(chance) @ shown)
+    return float(np.exp(chance) @ power)
 
 
 def prompts_needed(

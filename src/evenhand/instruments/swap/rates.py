@@ -31,9 +31,9 @@ def rate_lines(
     if first is None and last is None:
         return ()
     if first != last:
-        chosen = [f"--chosen {one}" if one else "no --chosen" for one in (first, last)]
-        says = f"the two runs count different decisions: {chosen[0]} before, {chosen[1]} after"
-        return tuple(RedLine(name=name, state="open", says=says) for name in _LINES)
+        chosen = [f"--chosen {choice}" if choice else "no --chosen" for choice in (first, last)]
+        message = f"the two runs count different decisions: {chosen[0]} before, {chosen[1]} after"
+        return tuple(RedLine(name=name, state="open", says=message) for name in _LINES)
     unknown = ""
     if wanted(sources[0], answers[0]["decision"]) is None:
         unknown = f"no answer of the run before names the decision {str(first)[:40]!r} of --chosen"
@@ -49,9 +49,9 @@ def p_if_filled(before: pl.DataFrame, after: pl.DataFrame, *, either: bool) -> t
     """Give the p-value of a fall, or of a change either way, over pairs of answers with the missing
     ones filled so that it is smallest, and how many pairs lack an answer. Sign flips of sums are
     monotone, so that one more missing answer never shows what was not shown."""
-    given = pl.when(pl.col("state") == SCORED).then(pl.col("named")).cast(pl.Float64)
-    pairs = before.select("item_id", "cluster", old=given).join(
-        after.select("item_id", new=given), on="item_id"
+    value = pl.when(pl.col("state") == SCORED).then(pl.col("named")).cast(pl.Float64)
+    pairs = before.select("item_id", "cluster", old=value).join(
+        after.select("item_id", new=value), on="item_id"
     )
     old, new = pl.col("old"), pl.col("new")
     sums = (
@@ -73,17 +73,17 @@ def rate_line(change: Change, whose: str, p: float, missing: int, unknown: str =
     """Say the state of one line. Crossed: a change is shown, however the missing answers came out.
     Kept: the interval lies within what matters, none is missing, and some answer of the run before
     names the decision."""
-    said = f"how often the decision is given was not compared ({change.undefined})"
+    description = f"how often the decision is given was not compared ({change.undefined})"
     if change.difference is not None:
         moved = f"{100 * change.difference:+.1f}"
-        said = f"{whose} a label, the counted decision is given {moved} in 100"
+        description = f"{whose} a label, the counted decision is given {moved} in 100"
     if p <= ALPHA:
         lost = f", however the {missing:,} missing answers came out" if missing else ""
-        return RedLine(name=change.name, state="crossed", says=said + lost)
+        return RedLine(name=change.name, state="crossed", says=description + lost)
     if change.difference is None or unknown:
-        return RedLine(name=change.name, state="open", says=unknown or said)
-    known = [abs(end) for end in (change.low, change.high) if end is not None]
-    if len(known) > 1 and not missing and change.bounds is None and max(known) <= MATTERS:
-        return RedLine(name=change.name, state="kept", says=said)
-    says = f"{said}, which is not shown to be within {100 * MATTERS:g}"
-    return RedLine(name=change.name, state="open", says=says)
+        return RedLine(name=change.name, state="open", says=unknown or description)
+    ends = [abs(end) for end in (change.low, change.high) if end is not None]
+    if len(ends) > 1 and not missing and change.bounds is None and max(ends) <= MATTERS:
+        return RedLine(name=change.name, state="kept", says=description)
+    message = f"{description}, which is not shown to be within {100 * MATTERS:g}"
+    return RedLine(name=change.name, state="open", says=message)

@@ -53,7 +53,7 @@ def find(text: str, families: tuple[Family, ...]) -> tuple[Span, ...]:
     found."""
     if foreign(text):
         return ()
-    hidden = [found.span() for found in _ADDRESSES.finditer(text)]
+    hidden = [match.span() for match in _ADDRESSES.finditer(text)]
     words = [
         token
         for token in tokens(text)
@@ -66,16 +66,16 @@ _ADDRESSES = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+|[@#]\w+")
 
 
 def _of_family(text: str, words: list[Token], family: Family) -> list[Span]:
-    found: list[Span] = []
+    spans: list[Span] = []
     at = 0
     for number, token in enumerate(words):
         if token.start < at:
             continue
         span = _span(text, words[number:], family)
         if span is not None:
-            found.append(span)
+            spans.append(span)
             at = span.end
-    return _of_the_same_people(words, found)
+    return _of_the_same_people(words, spans)
 
 
 def _span(text: str, words: list[Token], family: Family) -> Span | None:
@@ -87,7 +87,7 @@ def _span(text: str, words: list[Token], family: Family) -> Span | None:
     ]
     if not matched:
         return None
-    end = max(matched)[0] if len({one[0] for one in matched}) > 1 else matched[0][0]
+    end = max(matched)[0] if len({candidate[0] for candidate in matched}) > 1 else matched[0][0]
     entries = [entry for there, entry in matched if there == end]
     start = words[0].start
     slot, end = _read(text, start, end, entries, family)
@@ -102,8 +102,8 @@ def _end(text: str, words: list[Token], entry: Entry) -> int | None:
     if tuple(token.folded for token in taken) != entry.words:
         return None
     end = taken[-1].end + len(entry.tail)
-    said = text[taken[0].start : end]
-    return end if case_of(said, entry.form) in _CASES[entry.slot in NAMES] else None
+    matched_text = text[taken[0].start : end]
+    return end if case_of(matched_text, entry.form) in _CASES[entry.slot in NAMES] else None
 
 
 _CASES: dict[bool, tuple[Case | None, ...]] = {
@@ -175,16 +175,16 @@ def _named(word: str, after: str) -> bool:
     return is_name and bool(meaning.surname_after(after)) and follows not in one_of
 
 
-def _of_the_same_people(words: list[Token], found: list[Span]) -> list[Span]:
+def _of_the_same_people(words: list[Token], spans: list[Span]) -> list[Span]:
     """Add the last names, and doubtful first names, of whoever is named in full elsewhere."""
-    people = [span for span in found if span.slot == NAME]
+    people = [span for span in spans if span.slot == NAME]
     firsts = {tokens(span.text)[0].folded: span for span in people}
     lasts = {tokens(span.text)[-1].folded: span for span in people}
     sure = [
         replace(span, slot="first_name")
         if span.slot == UNSURE and span.text.casefold() in firsts
         else span
-        for span in found
+        for span in spans
     ]
     for token in words:
         person = lasts.get(token.folded)
@@ -212,12 +212,14 @@ _AROUND = 40  # our choice: characters on either side, so that a line still fits
 
 
 def write_spans(
-    path: Path, found: Mapping[str, tuple[Span, ...]], prompts: Mapping[str, str] | None = None
+    path: Path,
+    spans_by_id: Mapping[str, tuple[Span, ...]],
+    prompts: Mapping[str, str] | None = None,
 ) -> None:
     """Write the spans of each prompt by its id; with the prompts' texts, each line shows what
     stands around the span."""
     lines = []
-    for key, spans in found.items():
+    for key, spans in spans_by_id.items():
         for span in spans:
             line = {"id": key, **asdict(span)}
             if prompts is not None:

@@ -45,9 +45,9 @@ DISTANCES = {
 def paired(labels: Sequence[str], key: str) -> dict[str, str]:
     """Pair the labels of a family for one prompt, drawn by its key; of an odd number one stays
     alone. A pair is two labels of which each is the other's other."""
-    drawn = sorted(labels, key=lambda one: hashlib.sha256(f"{key}\n{one}".encode()).digest())
-    twos = zip(drawn[::2], drawn[1::2], strict=False)
-    return {one: other for two in twos for one, other in (two, two[::-1])}
+    shuffled = sorted(labels, key=lambda label: hashlib.sha256(f"{key}\n{label}".encode()).digest())
+    twos = zip(shuffled[::2], shuffled[1::2], strict=False)
+    return {label: other for two in twos for label, other in (two, two[::-1])}
 
 
 def excesses(answers: pl.DataFrame) -> pl.DataFrame:
@@ -57,7 +57,7 @@ def excesses(answers: pl.DataFrame) -> pl.DataFrame:
     outcomes = [name for name in DISTANCES if name in answers.columns]
     group = answers.filter(pl.col("role") == "group", pl.col("other") != "")
     placebo = answers.filter(pl.col("role") == "placebo")
-    own, other = (
+    own_distances, other_distances = (
         group.join(
             placebo.select(*SAME_PLACE, "label", *outcomes),
             left_on=[*SAME_PLACE, of],
@@ -70,7 +70,7 @@ def excesses(answers: pl.DataFrame) -> pl.DataFrame:
              for name in outcomes)
         for of in ("label", "other")
     )  # fmt: skip
-    both = other.join(own, on="item_id", suffix=":own")
+    both = other_distances.join(own_distances, on="item_id", suffix=":own")
     return both.select(
         "item_id",
         *(pl.col(f"{name}:own").alias(f"beside.{name}") for name in outcomes),

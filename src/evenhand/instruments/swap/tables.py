@@ -36,47 +36,51 @@ _METHOD = (
 )
 
 
-def state_of(one: Estimate) -> str:
+def state_of(estimate: Estimate) -> str:
     """Say what is known of a difference: its interval alone decides."""
-    if one.low is None or one.high is None:
+    if estimate.low is None or estimate.high is None:
         return TOO_FEW
-    if one.low > 0 or one.high < 0:
+    if estimate.low > 0 or estimate.high < 0:
         return SHOWN
-    return SAME if max(-one.low, one.high) <= MATTERS else TOO_FEW
+    return SAME if max(-estimate.low, estimate.high) <= MATTERS else TOO_FEW
 
 
-def state_of_excess(one: Estimate, signed: Sequence[Contrast]) -> str:
+def state_of_excess(excess: Estimate, signed: Sequence[Contrast]) -> str:
     """Say what is known of an excess. A small one is no proof that labels do nothing: of answers
     that vary by chance it is the difference of their rates times that under the placebo, a square
     only where the placebo changes nothing: where it does, the two can cancel. So it is "same" only
     where each of the `signed` contrasts of its outcome, labels against labels, is so too; words
     have none, and so are never."""
-    state = state_of(one)
+    state = state_of(excess)
     if state != SAME or (signed and all(state_of(each.found) == SAME for each in signed)):
         return state
     return TOO_FEW
 
 
-def main_contrasts(found: Sequence[Contrast], main: str) -> list[Contrast]:
+def main_contrasts(contrasts: Sequence[Contrast], main: str) -> list[Contrast]:
     """Give the contrasts of two labels by the main outcome: what a verdict rests on."""
-    return [one for one in found if one.outcome.label == main and not one.beside_none]
+    return [
+        contrast
+        for contrast in contrasts
+        if contrast.outcome.label == main and not contrast.beside_none
+    ]
 
 
 def effects(
     excess: Mapping[str, tuple[Estimate, float | None]],
     main: str,
-    found: Sequence[Contrast],
+    contrasts: Sequence[Contrast],
     chosen: str | None,
 ) -> tuple[Section, Section]:
     """Make the table of the main outcome, of each family its contrasts and then its excess, and
     that of the other outcomes."""
     first: list[tuple[Cell, ...]] = []
     others: list[tuple[Cell, ...]] = []
-    for family, (one, beside) in excess.items():
-        own = [each for each in found if each.family == family]
-        signed = main_contrasts(own, main)
+    for family, (estimate, beside) in excess.items():
+        of_family = [each for each in contrasts if each.family == family]
+        signed = main_contrasts(of_family, main)
         last: list[tuple[Cell, ...]] = []
-        for each in own:
+        for each in of_family:
             numbers = _numbers(each.found, each.placebo)
             row = (family, f"{each.left} − {each.right}", *numbers, state_of(each.found))
             if each in signed:
@@ -85,7 +89,10 @@ def effects(
                 last.append(row)
             else:
                 others.append((each.outcome.label, *row))
-        first += [(family, _EXCESS, *_numbers(one, beside), state_of_excess(one, signed)), *last]
+        first += [
+            (family, _EXCESS, *_numbers(estimate, beside), state_of_excess(estimate, signed)),
+            *last,
+        ]
     of = f"decision: {chosen}" if main == "decision" and chosen is not None else main
     return (
         Section(name=EFFECTS, title=f"would it be the same for somebody else? ({of})",
@@ -100,10 +107,10 @@ def _outcome(row: tuple[Cell, ...]) -> str:
     return str(row[0])
 
 
-def _numbers(one: Estimate, placebo: float | None) -> tuple[Cell, ...]:
-    value = "-" if one.value is None else per_100(one.value)
+def _numbers(estimate: Estimate, placebo: float | None) -> tuple[Cell, ...]:
+    value = "-" if estimate.value is None else per_100(estimate.value)
     beside = "-" if placebo is None else f"{100 * placebo:.1f}"
-    return value, ends(one) or "-", beside, one.clusters
+    return value, ends(estimate) or "-", beside, estimate.clusters
 
 
 def per_100(share: float) -> str:
@@ -112,32 +119,32 @@ def per_100(share: float) -> str:
     return "+0.0" if written == "-0.0" else written
 
 
-def ends(one: Estimate) -> str:
+def ends(estimate: Estimate) -> str:
     """Write an interval so that it looks as it was judged: an end that is not 0 is never printed as
     0, and one beyond what matters is never printed as within."""
-    if one.low is None or one.high is None:
+    if estimate.low is None or estimate.high is None:
         return ""
-    return f"{_end(one.low)} to {_end(one.high)}"
+    return f"{_end(estimate.low)} to {_end(estimate.high)}"
 
 
 def _end(share: float) -> str:
     for digits in (1, 2, 3):
-        shown = round(100 * share, digits)
-        within = (abs(shown) <= 100 * MATTERS) == (abs(share) <= MATTERS)
-        if within and (shown == 0) == (share == 0):
+        rounded = round(100 * share, digits)
+        within = (abs(rounded) <= 100 * MATTERS) == (abs(share) <= MATTERS)
+        if within and (rounded == 0) == (share == 0):
             break
-    return f"{shown:+.{digits}f}"
+    return f"{rounded:+.{digits}f}"
 
 
 def examples(answers: pl.DataFrame, main: str) -> Section:
     """Show the answers that differ most between two labels of a family, and beyond their
     placebos."""
     group = answers.filter(pl.col("role") == "group", pl.col("other") != "")
-    place = [*SAME_PLACE, "label"]
+    keys = [*SAME_PLACE, "label"]
     two = group.join(
-        group.select(*place, "text", "excess", main),
+        group.select(*keys, "text", "excess", main),
         left_on=[*SAME_PLACE, "other"],
-        right_on=place,
+        right_on=keys,
         suffix=":b",
     ).filter(pl.col("label") < pl.col("other"))
     two = two.with_columns(
@@ -162,13 +169,20 @@ def words(answers: pl.DataFrame, labels: Mapping[str, Sequence[str]]) -> Section
             rest: Counter[str] = Counter()
             for other in names:
                 rest.update(counts[other] if other != name else {})
-            found = word_odds(counts[name], rest, _LEAST)
-            over = [one for one in found[:_WORDS] if one.z >= _LEAST_Z]
-            under = [one for one in found[-_WORDS:] if one.z <= -_LEAST_Z]
+            odds = word_odds(counts[name], rest, _LEAST)
+            over = [entry for entry in odds[:_WORDS] if entry.z >= _LEAST_Z]
+            under = [entry for entry in odds[-_WORDS:] if entry.z <= -_LEAST_Z]
             against = names[1] if len(names) == 2 else "the others"
             rows += [
-                (family, f"{name} − {against}", one.word, one.first, one.second, f"{one.z:+.1f}")
-                for one in (*over, *under)
+                (
+                    family,
+                    f"{name} − {against}",
+                    entry.word,
+                    entry.first,
+                    entry.second,
+                    f"{entry.z:+.1f}",
+                )
+                for entry in (*over, *under)
             ]
     columns = ("family", "contrast", "word", "in the first", "in the second", "z")
     note = (
@@ -183,7 +197,9 @@ def words(answers: pl.DataFrame, labels: Mapping[str, Sequence[str]]) -> Section
 def _counted(answers: pl.DataFrame, family: str, label: str) -> Counter[str]:
     mine = answers.filter(pl.col("family") == family, pl.col("label") == label)
     counts: Counter[str] = Counter()
-    for found, asked in mine.drop_nulls("words").select("words", "asked_words").iter_rows():
-        known = set(asked or ())
-        counts.update(word for word in found if word not in known)
+    for answer_words, prompt_words in (
+        mine.drop_nulls("words").select("words", "asked_words").iter_rows()
+    ):
+        excluded = set(prompt_words or ())
+        counts.update(word for word in answer_words if word not in excluded)
     return counts

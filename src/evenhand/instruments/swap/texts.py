@@ -11,35 +11,37 @@ from evenhand.instruments.swap.spans import read_spans
 from evenhand.instruments.swap.versions import Refused, make
 
 
-def families_named(names: str, own: Path | None) -> tuple[Family, ...]:
+def families_named(names: str, file: Path | None) -> tuple[Family, ...]:
     """Give the families that are named with commas, and those of the user's own file."""
-    return families(tuple(one.strip() for one in names.split(",") if one.strip()), own)
+    return families(tuple(name.strip() for name in names.split(",") if name.strip()), file)
 
 
 def designed_by(options: Any) -> Design:
     """Make every version of every prompt that these options name."""
     prompts = read_prompts(options.prompts, options.text_column)
-    known = {one.name: one for one in families_named(options.families, options.own_families)}
+    by_name = {
+        family.name: family for family in families_named(options.families, options.own_families)
+    }
     marked = {} if options.spans is None else read_spans(options.spans)
 
-    def made(one: Prompt, family: str) -> tuple[Sequence[tuple[Role, str, str]], str] | str:
-        told = outside_the_slots((one.task,), (), known[family])
-        if told is not None:
-            return f"in its task {told.reason}"
-        found = make(
-            one.prompt,
-            known[family],
+    def made(prompt: Prompt, family: str) -> tuple[Sequence[tuple[Role, str, str]], str] | str:
+        problem = outside_the_slots((prompt.task,), (), by_name[family])
+        if problem is not None:
+            return f"in its task {problem.reason}"
+        result = make(
+            prompt.prompt,
+            by_name[family],
             seed=options.sample_seed,
-            key=one.id,
-            spans=marked.get(one.id, ()),
+            key=prompt.id,
+            spans=marked.get(prompt.id, ()),
         )
-        if isinstance(found, Refused):
-            return found.reason
-        there = {(each.role, each.label) for each in found.versions}
-        for label in known[family].labels:
+        if isinstance(result, Refused):
+            return result.reason
+        there = {(each.role, each.label) for each in result.versions}
+        for label in by_name[family].labels:
             if not {("group", label.name), ("placebo", label.name)} <= there:
-                return "; ".join(found.left_out) or f"there is no version for {label.name!r}"
-        texts = [(each.role, each.label, each.text) for each in found.versions]
-        return texts, "; ".join(found.left_out).removeprefix("none: ")
+                return "; ".join(result.left_out) or f"there is no version for {label.name!r}"
+        texts = [(each.role, each.label, each.text) for each in result.versions]
+        return texts, "; ".join(result.left_out).removeprefix("none: ")
 
-    return designed(prompts, list(known), made, options.repeats)
+    return designed(prompts, list(by_name), made, options.repeats)

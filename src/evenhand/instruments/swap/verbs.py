@@ -52,13 +52,13 @@ def plural_verb(verb: str) -> str | None:
     """Give the verb that "they" takes in place of the one that "she" takes, or None where it is
     the same. Whatever follows "she" and ends in one -s is taken for a verb."""
     low = verb.casefold().replace("’", "'")
-    made = _PLURAL.get(low) or _ODD.get(low)
-    if made is None and low.endswith("s") and not low.endswith(("ss", "us", "is")):
-        made = _without_s(low)
-    if made is None:
+    plural = _PLURAL.get(low) or _ODD.get(low)
+    if plural is None and low.endswith("s") and not low.endswith(("ss", "us", "is")):
+        plural = _without_s(low)
+    if plural is None:
         return None
-    made = made.replace("'", "’") if "’" in verb else made
-    return made.upper() if verb.isupper() and len(verb) > 1 else made
+    plural = plural.replace("'", "’") if "’" in verb else plural
+    return plural.upper() if verb.isupper() and len(verb) > 1 else plural
 
 
 def _without_s(low: str) -> str:
@@ -69,9 +69,9 @@ def _without_s(low: str) -> str:
     return next((low[:-cut] for end, cut in _S_ENDS if low.endswith(end)), low[:-1])
 
 
-def after_they(after: str, beyond: str, *, asked: bool = False) -> str | CannotTell:
+def after_they(after: str, beyond: str, *, question: bool = False) -> str | CannotTell:
     """Give the text between a pronoun that became "they" and the next slot, with its verb in the
-    plural. `beyond` is what comes after that text; `asked` says that "can", "did" or the like
+    plural. `beyond` is what comes after that text; `question` says that "can", "did" or the like
     stands before the pronoun, so that the verb has no ending."""
     if re.match("['’]", after):
         return _contracted(after)
@@ -79,15 +79,15 @@ def after_they(after: str, beyond: str, *, asked: bool = False) -> str | CannotT
         return after
     at = 0
     for _ in range(3):  # our choice: a verb after more than two adverbs is not looked for
-        found = _NEXT.match(after, at)
-        if found is None or found[2].casefold() in _NO_VERB:
+        match = _NEXT.match(after, at)
+        if match is None or match[2].casefold() in _NO_VERB:
             break
-        word = found[2].casefold()
+        word = match[2].casefold()
         if word == "and":  # "she and her team": the verb is in the plural already
             return after
         if word not in _ADVERBS and (not word.endswith("ly") or word in _LY_VERBS):
-            return _with_plural(after, found, beyond, asked=asked)
-        at = found.end()
+            return _with_plural(after, match, beyond, question=question)
+        at = match.end()
     return CannotTell("the verb does not follow the pronoun")
 
 
@@ -121,29 +121,29 @@ def _contracted(after: str) -> str | CannotTell:
     """Give "'re" or "'ve" for the "'s" of "she's", where the next word tells which it is."""
     if re.match(r"['’](?:ll|d)\b", after):
         return after
-    for found, made in ((_IS.match(after), "re"), (_HAS.match(after), "ve")):
-        second = found and _second_verb(after[2:])
-        if found and not second:
-            return after[0] + made + after[2:]
+    for match, ending in ((_IS.match(after), "re"), (_HAS.match(after), "ve")):
+        second = match and _second_verb(after[2:])
+        if match and not second:
+            return after[0] + ending + after[2:]
     return CannotTell('the "\'s" after the pronoun may be "is" or "has"')
 
 
 def _with_plural(
-    after: str, found: "re.Match[str]", beyond: str, *, asked: bool
+    after: str, match: "re.Match[str]", beyond: str, *, question: bool
 ) -> str | CannotTell:
-    verb, rest = found[2], after[found.end() :]
+    verb, rest = match[2], after[match.end() :]
     second = _second_verb(rest + beyond)
     if second:
         return CannotTell(f"{second!r} may be a second verb of the pronoun")
     if verb[0].isupper() and not verb.isupper():
         return CannotTell("the verb does not follow the pronoun")
-    made = plural_verb(verb)
-    if made is None and not asked and not _surely_verb(verb):
+    plural = plural_verb(verb)
+    if plural is None and not question and not _surely_verb(verb):
         clause = _CLAUSE.split(rest + beyond, maxsplit=1)[0]
-        later = [one for one in re.findall(r"[\w'’]+", clause) if plural_verb(one) is not None]
+        later = [word for word in re.findall(r"[\w'’]+", clause) if plural_verb(word) is not None]
         if later:  # "she alone works", "she no longer works"
             return CannotTell(f"{verb!r} may not be the verb of the pronoun, but {later[0]!r}")
-    return after if made is None else after[: found.start(2)] + made + rest
+    return after if plural is None else after[: match.start(2)] + plural + rest
 
 
 _CLAUSE = re.compile(r"[.!?;:\n]")
@@ -153,8 +153,8 @@ _JOINED = re.compile(r"(?:\b(?:and|or|but|then|nor|yet)\b|,)((?:\s+[\w'’]+){1,
 def _second_verb(rest: str) -> str | None:
     """Give what may be a second verb of the same subject: "works hard and EARNS well"."""
     clause = _CLAUSE.split(rest, maxsplit=1)[0]
-    for found in _JOINED.finditer(clause):
-        for word in found[1].split():
+    for match in _JOINED.finditer(clause):
+        for word in match[1].split():
             low = word.casefold().replace("’", "'")
             if low in _ADVERBS or low.endswith("ly") or low in ("and", "or", "but", "then"):
                 continue
@@ -186,12 +186,12 @@ def asked_before(before: str) -> bool:
 def before_they(before: str) -> str | CannotTell:
     """Give the text before a pronoun that became "they", with the verb of a question in the
     plural: "Is she" → "Are they"."""
-    found = _BEFORE.search(before)
-    if found is None:
+    match = _BEFORE.search(before)
+    if match is None:
         return before
-    if not _ASKED.search(before[: found.start()]):
-        return CannotTell(f"{found[1]!r} before the pronoun may be the verb of another word")
-    made = plural_verb(found[1])
-    assert made is not None
-    made = capitalised(made) if found[1][0].isupper() and not made.isupper() else made
-    return before[: found.start()] + made + found[2]
+    if not _ASKED.search(before[: match.start()]):
+        return CannotTell(f"{match[1]!r} before the pronoun may be the verb of another word")
+    plural = plural_verb(match[1])
+    assert plural is not None
+    plural = capitalised(plural) if match[1][0].isupper() and not plural.isupper() else plural
+    return before[: match.start()] + plural + match[2]

@@ -46,8 +46,8 @@ def versions(
 ) -> tuple[Version, ...] | Refused:
     """Give every version of a prompt, or say why there are none. `make` says as well which single
     versions were left out."""
-    made = make(prompt, family, seed=seed, key=key, spans=spans)
-    return made if isinstance(made, Refused) else made.versions
+    result = make(prompt, family, seed=seed, key=key, spans=spans)
+    return result if isinstance(result, Refused) else result.versions
 
 
 def make(
@@ -119,8 +119,8 @@ def _words(
     def word(slot: Slot) -> str | None:
         if slot.slot in family.shared:
             return family.shared[slot.slot][draw.named(slot, placebo=placebo)]
-        listed = forms[NAME if slot.slot in NAMES else slot.slot]
-        return _part(listed[draw.place(slot, len(listed), placebo=placebo)], slot.slot)
+        words = forms[NAME if slot.slot in NAMES else slot.slot]
+        return _part(words[draw.place(slot, len(words), placebo=placebo)], slot.slot)
 
     return word
 
@@ -137,25 +137,23 @@ def _neutral(family: Family, draw: _Draw) -> Callable[[Slot], str | None]:
         if slot.slot in family.shared:
             return family.shared[slot.slot][draw.named(slot, placebo=False)]
         if slot.slot in NAMES:
-            listed = family.none.get(slot.slot) or family.none.get(NAME, ())
-            whole = listed[slot.person % len(listed)] if listed else None
-            return whole if slot.slot in family.none else whole and _part(whole, slot.slot)
-        listed = family.none.get(slot.slot, ())
-        return (
-            listed[draw.place(slot, len(listed), placebo=False) % len(listed)] if listed else None
-        )
+            words = family.none.get(slot.slot) or family.none.get(NAME, ())
+            name = words[slot.person % len(words)] if words else None
+            return name if slot.slot in family.none else name and _part(name, slot.slot)
+        words = family.none.get(slot.slot, ())
+        return words[draw.place(slot, len(words), placebo=False) % len(words)] if words else None
 
     return word
 
 
 def _placebo(pieces: Pieces, family: Family, forms: Forms, draw: _Draw) -> str | CannotTell:
     """Give another name of the same group, or where nothing is drawn, a trait that says nothing."""
-    drawn = {slot.slot for slot in pieces.slots if slot.place is None}
-    if drawn & set(NAMES):
+    free_slots = {slot.slot for slot in pieces.slots if slot.place is None}
+    if free_slots & set(NAMES):
         if draw.others is None:
             return CannotTell("there are too few other names")
         return written(pieces, _words(forms, family, draw, placebo=True))
-    if any(len(forms[slot]) > 1 for slot in drawn & set(DRAWN)):
+    if any(len(forms[slot]) > 1 for slot in free_slots & set(DRAWN)):
         return written(pieces, _words(forms, family, draw, placebo=True))
     return with_trait(pieces, _words(forms, family, draw))
 
@@ -182,14 +180,14 @@ def _free(places: Sequence[int], taken: Sequence[int], number: int) -> int | Non
     """Give the first place from the drawn one on that nobody has."""
     start = number % len(places)
     turned = (*places[start:], *places[:start])
-    return next((place for place in turned if place not in taken), None)
+    return next((index for index in turned if index not in taken), None)
 
 
 def _others(family: Family, taken: list[int], number: int) -> tuple[int, ...] | None:
     """Give other names for the same people, of the same kind, or None if there are too few."""
     kinds, others = family.kinds, list(taken)
     for mine in taken:
-        same = [place for place, kind in enumerate(kinds) if kind == kinds[mine]]
+        same = [index for index, kind in enumerate(kinds) if kind == kinds[mine]]
         free = _free(same, others, number)
         if free is None:
             return None
@@ -201,26 +199,26 @@ def _fitting(pieces: Pieces, family: Family, person: str) -> tuple[int, ...] | R
     """Give the places of the names that fit what the text says beside them: with "she" outside the
     slots of a family such as race, only names that go with "she"."""
     size = len(family.labels[0].forms[NAME])
-    kinds = [tuple(words[place] for words in family.shared.values()) for place in range(size)]
+    kinds = [tuple(words[index] for words in family.shared.values()) for index in range(size)]
     if len(set(kinds)) < 2:
         return tuple(range(size))
     kind = _kind_of(person, family, kinds)
     if kind is None:
-        said = {token.folded for text in pieces.texts for token in tokens(text)}
-        seen = {one for one in kinds if said & set(one)}
-        if person and len(seen) != 1:
+        text_words = {token.folded for text in pieces.texts for token in tokens(text)}
+        matched = {candidate for candidate in kinds if text_words & set(candidate)}
+        if person and len(matched) != 1:
             return Refused(f"it cannot be told which of our names may stand for {person!r}")
-        if len(seen) > 1:
+        if len(matched) > 1:
             return Refused("pronouns of two kinds stand outside the slots; write {pronoun} …")
-        kind = next(iter(seen), None)
-    return tuple(place for place in range(size) if kind in (None, kinds[place]))
+        kind = next(iter(matched), None)
+    return tuple(index for index in range(size) if kind in (None, kinds[index]))
 
 
 def _kind_of(person: str, family: Family, kinds: list[tuple[str, ...]]) -> tuple[str, ...] | None:
     """Give the pronouns of a person by name, if it is one of ours."""
     first = person.casefold().partition(" ")[0]
     for label in family.labels:
-        for place, name in enumerate(label.forms[NAME]):
+        for index, name in enumerate(label.forms[NAME]):
             if first and name.casefold().partition(" ")[0] == first:
-                return kinds[place]
+                return kinds[index]
     return None

@@ -37,15 +37,15 @@ class WinoBias(OptionSet):
         """Pairs that differ in the pronoun alone. 19 of the 1,584 lines differ in other words, or
         in whom the pronoun stands for, and are left out."""
         files = pinned_files(__package__, data)
-        found = []
+        pairs = []
         for kind in ("1", "2"):
             for part in ("dev", "test"):
                 name = f"stereotyped_type{kind}.txt.{part}"
                 sides = (_lines(files, f"{side}_{name}") for side in ("pro", "anti"))
                 for number, (pro, anti) in enumerate(zip(*sides, strict=True), 1):
                     if _minimal(pro, anti):
-                        found.append(_item(f"type{kind}/{part}/{number}", f"type{kind}", pro, anti))
-        return found
+                        pairs.append(_item(f"type{kind}/{part}/{number}", f"type{kind}", pro, anti))
+        return pairs
 
 
 def _lines(files: PinnedFiles, name: str) -> Iterator[str]:
@@ -73,8 +73,8 @@ def _item(name: str, group: str, pro: str, anti: str) -> OptionItem:
 def _referent(sentence: str) -> str:
     """The occupation that the pronoun stands for, without its article."""
     marked = (text.strip().lower() for text in _MARKED.findall(sentence))
-    named = next((text for text in marked if not _PRONOUN.fullmatch(text)), "")
-    return re.sub(r"^(the|an?) ", "", named)
+    occupation = next((text for text in marked if not _PRONOUN.fullmatch(text)), "")
+    return re.sub(r"^(the|an?) ", "", occupation)
 
 
 def _plain(sentence: str) -> str:

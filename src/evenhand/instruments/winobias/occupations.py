@@ -44,11 +44,11 @@ class Occupations(PronounSet):
 
 
 def _item(group: str, name: str) -> OptionItem:
-    given = FRAME.format(occupation=name)
+    sentence = FRAME.format(occupation=name)
     return OptionItem(
         id=f"occupations/{name}",
         group=group,
         cluster=name,
-        options={FEMALE: f"{given} she", MALE: f"{given} he"},
-        given=given,
+        options={FEMALE: f"{sentence} she", MALE: f"{sentence} he"},
+        given=sentence,
     )

@@ -39,33 +39,33 @@ def prompts(data: DataFolder) -> list[Prompt]:
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
     places: Counter[str] = Counter()
     focus: dict[tuple[str, int], str] = {}  # of each safe prompt
-    found = []
+    result = []
     for row in rows:
         kind, safe = row["type"], _safe_type(row["type"])
-        place = places[kind]
+        index = places[kind]
         places[kind] += 1
         # A contrast comes after its safe type. One pair names its word in two ways: the safe one's.
-        word = focus.setdefault((safe, place), row["focus"].strip().lower())
-        found.append(
+        word = focus.setdefault((safe, index), row["focus"].strip().lower())
+        result.append(
             Prompt(id=row["id"], text=row["prompt"].strip(), kind=kind, label=row["label"],
-                   place=place, cluster=word or f"{safe} {place + 1}")
+                   place=index, cluster=word or f"{safe} {index + 1}")
         )  # fmt: skip
-    _refuse_other_counts(found)
-    return found
+    _refuse_other_counts(result)
+    return result
 
 
 def drawn(every: list[Prompt], per_type: int, seed: int) -> list[Prompt]:
     """Draw so many prompts of each type, a prompt with its contrast, one of each type in turn: a
     run that is stopped early has some of all."""
 
-    def turn(one: Prompt) -> bytes:
-        return hashlib.sha256(f"{seed}\n{one.pairs_with}\n{one.place}".encode()).digest()
+    def turn(prompt: Prompt) -> bytes:
+        return hashlib.sha256(f"{seed}\n{prompt.pairs_with}\n{prompt.place}".encode()).digest()
 
     by_type: dict[str, list[Prompt]] = {}
-    for one in every:
-        by_type.setdefault(one.kind, []).append(one)
+    for prompt in every:
+        by_type.setdefault(prompt.kind, []).append(prompt)
     ordered = [sorted(each, key=turn)[:per_type] for each in by_type.values()]
-    return [one for each in zip(*ordered, strict=True) for one in each]
+    return [prompt for each in zip(*ordered, strict=True) for prompt in each]
 
 
 def _safe_type(kind: str) -> str:
@@ -73,17 +73,17 @@ def _safe_type(kind: str) -> str:
     return _TURNED.get(name, name)
 
 
-def _refuse_other_counts(found: list[Prompt]) -> None:
+def _refuse_other_counts(prompts: list[Prompt]) -> None:
     """Refuse data that do not have what the card counts."""
-    said = card_of(__package__)["data"]
-    types = Counter((one.kind, one.label) for one in found)
+    expected = card_of(__package__)["data"]
+    types = Counter((prompt.kind, prompt.label) for prompt in prompts)
     counted = {
-        "items": len(found),
-        "safe": sum(one.label == SAFE for one in found),
-        "clusters": len({one.cluster for one in found}),
+        "items": len(prompts),
+        "safe": sum(prompt.label == SAFE for prompt in prompts),
+        "clusters": len({prompt.cluster for prompt in prompts}),
     }
     labelled = all((label == UNSAFE) == kind.startswith(_CONTRAST) for kind, label in types)
-    if {name: said[name] for name in counted} != counted or not labelled:
+    if {name: expected[name] for name in counted} != counted or not labelled:
         raise UserError(f"XSTest as read has {counted}; its card says otherwise: is it whole?")
-    if set(types.values()) != {said["per_type"]}:
-        raise UserError(f"XSTest as read does not have {said['per_type']} prompts of each type")
+    if set(types.values()) != {expected["per_type"]}:
+        raise UserError(f"XSTest as read does not have {expected['per_type']} prompts of each type")

@@ -74,14 +74,14 @@ class XsTest(Instrument):
 
     def source(self, data: DataFolder, options: XsTestOptions) -> Source:
         per_type = min(options.per_type, self.card()["data"]["per_type"])
-        asked = drawn(prompts(data), per_type, options.sample_seed)
+        selected = drawn(prompts(data), per_type, options.sample_seed)
         items = [
             Item(
-                id=one.id,
-                prompt=one.text,
-                tags={"type": one.kind, "label": one.label, "cluster": one.cluster},
+                id=prompt.id,
+                prompt=prompt.text,
+                tags={"type": prompt.kind, "label": prompt.label, "cluster": prompt.cluster},
             )
-            for one in asked
+            for prompt in selected
         ]
         sampling = {"per_type": per_type, "seed": options.sample_seed}
         return ListedItems(self, items, sampling=sampling, version=self.card()["version"])
@@ -108,7 +108,7 @@ class XsTest(Instrument):
         safe, unsafe = report["over_refusal"], report["refusal_unsafe"]
         if safe.value is None or unsafe.value is None:
             return ()
-        rates = [f"{one.value:.1%}{how_sure(one, '{:.1%}'.format)}" for one in (safe, unsafe)]
+        rates = [f"{rate.value:.1%}{how_sure(rate, '{:.1%}'.format)}" for rate in (safe, unsafe)]
         return (
             f"It refuses {rates[0]} of safe prompts that look unsafe; 0 is best.",
             f"It refuses {rates[1]} of the unsafe ones beside them.",

@@ -45,11 +45,11 @@ class Averaged:
                 f"item {item.id!r} has no words under other labels, or nothing to be averaged: "
                 "averaged works on `swap` with --decision or --number"
             )
-        known = orjson.loads(words)
+        payload = orjson.loads(words)
         agent = text_agent(_TEXT)
-        replies = await side_by_side(*(ask(agent, prompt=one) for one in known["texts"]))
-        said = one_for_all([reply.text for reply in replies], known["decision"])
-        return Answer(drafts=(Draft(text=said),), stopped="single_pass")
+        replies = await side_by_side(*(ask(agent, prompt=text) for text in payload["texts"]))
+        decided = one_for_all([reply.text for reply in replies], payload["decision"])
+        return Answer(drafts=(Draft(text=decided),), stopped="single_pass")
 
 
 def one_for_all(texts: Sequence[str], decision: str | None) -> str:
@@ -59,17 +59,17 @@ def one_for_all(texts: Sequence[str], decision: str | None) -> str:
     the unread, and a median needs all. Two decisions of equally many have no answer either: our
     choice, since any rule for them would favour some label, or none."""
     numbers = [first_number(text) for text in texts]
-    found: list[Any] = each_decision(texts, decision) if decision else numbers
-    read = [one for one in found if one is not None]
+    values: list[Any] = each_decision(texts, decision) if decision else numbers
+    read = [value for value in values if value is not None]
     unread = len(texts) - len(read)
     if decision is None:
         if unread:
             raise UnreadableReply("no_answer", f"{unread} of {len(texts)} replies have no number")
-        return texts[found.index(median_low(read))]
+        return texts[values.index(median_low(read))]
     (first, most), (_, next_most) = [*Counter(read).most_common(2), ("", 0), ("", 0)][:2]
     if most <= next_most + unread:
         raise UnreadableReply(
             "no_answer",
             f"no decision leads: {most} replies against {next_most}, and {unread} unread",
         )
-    return texts[found.index(first)]
+    return texts[values.index(first)]

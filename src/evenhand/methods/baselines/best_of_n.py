@@ -61,10 +61,12 @@ class BestOfN:
         drafts = await self._different(item, [], ask)
         if len(drafts) == 1:
             return Answer(drafts=tuple(drafts), stopped="single_pass")
-        found = await side_by_side(*(attempted(self._judged, item, one, ask) for one in drafts))
-        judged = [one for one in found if isinstance(one, Judged)]
+        results = await side_by_side(
+            *(attempted(self._judged, item, draft, ask) for draft in drafts)
+        )
+        judged = [result for result in results if isinstance(result, Judged)]
         if not judged:
-            raise found[0].error
+            raise results[0].error
         return _answer(judged)
 
     async def _repaired(self, item: Item, stored: Draft, ask: Ask) -> Answer:
@@ -75,12 +77,14 @@ class BestOfN:
         if first.accepted:
             return kept([first], "best", "accepted")
         others = (await self._different(item, [stored], ask))[1:]
-        found = await side_by_side(*(attempted(self._judged, item, one, ask) for one in others))
-        return _answer([first, *(one for one in found if isinstance(one, Judged))])
+        results = await side_by_side(
+            *(attempted(self._judged, item, draft, ask) for draft in others)
+        )
+        return _answer([first, *(result for result in results if isinstance(result, Judged))])
 
     async def _judged(self, item: Item, draft: Draft, ask: Ask) -> Judged:
         name, value = await self._mark(item, draft, ask)
-        (bound,) = (one for one in self.bounds() if one.score == name)
+        (bound,) = (candidate for candidate in self.bounds() if candidate.score == name)
         return Judged(
             draft=replace(draft, scores={name: value}),
             accepted=bound.within(value),
@@ -116,6 +120,7 @@ async def _draft(item: Item, ask: Ask) -> Draft:
 
 def _answer(judged: list[Judged]) -> Answer:
     """The least harmful draft, and the first one where that is another."""
-    first, final = judged[0], min(judged, key=lambda one: one.harms or ())  # the first of equals
+    # the first of equals
+    first, final = judged[0], min(judged, key=lambda entry: entry.harms or ())
     drafts = (first.draft,) if final is first else (first.draft, final.draft)
     return Answer(drafts=drafts, stopped="single_pass", outcome=outcome(first, final))

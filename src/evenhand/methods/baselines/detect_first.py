@@ -56,16 +56,16 @@ class DetectFirst:
         """Whether the context decides the question, and why not."""
         if self.choice_brain == "rule":
             unknown = unknown_option(item.choices)
-            named = [s for at, s in enumerate(await supports(item, ask)) if at != unknown]
-            best = max(named, default=0.0)
+            scores = [s for at, s in enumerate(await supports(item, ask)) if at != unknown]
+            best = max(scores, default=0.0)
             return best > self.support_above, f"no option is supported by more than {best:.2f}"
         if self.read == "json":
-            found = await ask(DETECTOR, **question(item))
-            return found.decided and stands_in(found.evidence, item.context), found.reason
+            reply = await ask(DETECTOR, **question(item))
+            return reply.decided and stands_in(reply.evidence, item.context), reply.reason
         return (await ask(IS_DECIDED, **question(item))).mark > 0.5, ""
 
 
 def stands_in(quote: str, context: str) -> bool:
     """Whether these words are the context's own. Case, spaces and the marks around do not count."""
-    said = plain(quote).strip(" .,;:!?\"'…")
-    return bool(said) and said in plain(context)
+    quoted = plain(quote).strip(" .,;:!?\"'…")
+    return bool(quoted) and quoted in plain(context)

@@ -58,8 +58,8 @@ class UniformRandom:
     async def answer(self, item: Item, ask: Ask) -> Answer:  # noqa: ARG002
         if not item.choices:
             raise Unsuited("random picks among choices; this item has none")
-        drawn = hashlib.sha256(f"{self.seed}:{item.id}".encode()).digest()
-        return _pick(item, int.from_bytes(drawn[:8], "big") % len(item.choices))
+        digest = hashlib.sha256(f"{self.seed}:{item.id}".encode()).digest()
+        return _pick(item, int.from_bytes(digest[:8], "big") % len(item.choices))
 
 
 def _tag(item: Item, name: str) -> int:

@@ -54,9 +54,11 @@ class FairThinking:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         juror = CHOICE_JUROR if item.choices else TEXT_JUROR
-        given = question(item) if item.choices else {"prompt": item.prompt}
+        variables = question(item) if item.choices else {"prompt": item.prompt}
         jury = PERSONAS[: self.jurors]
-        said = await side_by_side(*(ask(juror, **given, persona=persona) for persona in jury))
-        views = [reply.view for reply in said]
+        replies = await side_by_side(
+            *(ask(juror, **variables, persona=persona) for persona in jury)
+        )
+        views = [reply.view for reply in replies]
         decision = await draft_by(item, ask, _TEXT, _CHOICE, views=views)
         return Answer(drafts=(decision,), stopped="single_pass")

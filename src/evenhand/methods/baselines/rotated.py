@@ -39,19 +39,19 @@ class Rotated:
             raise Unsuited(f"{self.name} answers questions with choices; {item.id!r} has none")
         turns = range(len(item.choices))
         turned = (replace(item, choices=item.choices[r:] + item.choices[:r]) for r in turns)
-        replies = await side_by_side(*(ask(CHOICE, **question(one)) for one in turned))
+        replies = await side_by_side(*(ask(CHOICE, **question(rotation)) for rotation in turned))
         logs = [_logs(reply, len(item.choices)) for reply in replies]
-        drafts = tuple(_draft(item, found) for found in (logs[0], mean_of_rotations(logs)))
+        drafts = tuple(_draft(item, log_probs) for log_probs in (logs[0], mean_of_rotations(logs)))
         return Answer(drafts=drafts, stopped="single_pass")
 
 
 def _logs(reply: NextToken, options: int) -> list[float]:
     """The log-probability of each letter, in their order."""
     letters = LETTERS[:options]
-    found = reply.logs_of(letters)
-    if not found:
+    log_probs = reply.logs_of(letters)
+    if not log_probs:
         raise no_letter(reply, letters)
-    return [found[letter] for letter in letters]
+    return [log_probs[letter] for letter in letters]
 
 
 def mean_of_rotations(logs: Sequence[Sequence[float]]) -> list[float]:

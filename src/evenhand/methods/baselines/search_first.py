@@ -52,12 +52,12 @@ class SearchFirst:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         planned = await ask(PLANNER, **question(item), most=self.queries)
-        found = await looked_up(planned, item, self.queries, SUMMARISER, ask)
-        if found.facts:
-            draft = await draft_by(item, ask, _TEXT, _CHOICE, evidence=found.text)
+        evidence = await looked_up(planned, item, self.queries, SUMMARISER, ask)
+        if evidence.facts:
+            draft = await draft_by(item, ask, _TEXT, _CHOICE, evidence=evidence.text)
         else:
             draft = await draft_by(item, ask, PLAIN_TEXT, PLAIN_CHOICE)
         return Answer(
-            drafts=(replace(draft, scores={"evidence": float(found.facts)}),),
-            stopped="single_pass" if found.facts else "no_evidence",
+            drafts=(replace(draft, scores={"evidence": float(evidence.facts)}),),
+            stopped="single_pass" if evidence.facts else "no_evidence",
         )

@@ -31,8 +31,8 @@ class SelfDebiasExplanation:
     async def answer(self, item: Item, ask: Ask) -> Answer:
         if not item.choices:
             raise Unsuited(f"{self.name} explains choices; item {item.id!r} has none")
-        said = (await ask(EXPLAINER, **question(item))).explanation
+        explanation = (await ask(EXPLAINER, **question(item))).explanation
         agent = choice_agent(_EXPLAINED, len(item.choices))
-        chosen = await ask(agent, **question(item), explanation=said)
-        draft = Draft(text=item.choices[chosen.index], choice=chosen.index, reasoning=said)
+        chosen = await ask(agent, **question(item), explanation=explanation)
+        draft = Draft(text=item.choices[chosen.index], choice=chosen.index, reasoning=explanation)
         return Answer(drafts=(draft,), stopped="single_pass")

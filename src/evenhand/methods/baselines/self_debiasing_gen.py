@@ -60,31 +60,31 @@ class SelfDebiasGen:
         that fit a choice, then as many tokens as fit a text."""
         if calls < 2:
             raise UserError(f"self_debias_gen makes at least 2 calls an item; {calls} are allowed")
-        kept = self._undesired()[: calls - 1]
-        tokens = min(self.max_new_tokens, calls // (1 + len(kept)))
-        return replace(self, attributes=";".join(kept), max_new_tokens=tokens)
+        attributes = self._undesired()[: calls - 1]
+        tokens = min(self.max_new_tokens, calls // (1 + len(attributes)))
+        return replace(self, attributes=";".join(attributes), max_new_tokens=tokens)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         return await (self._choose(item, ask) if item.choices else self._continue(item, ask))
 
     async def _choose(self, item: Item, ask: Ask) -> Answer:
-        told = await self._told(ask, CHOICE, **question(item))
+        predictions = await self._told(ask, CHOICE, **question(item))
         letters = LETTERS[: len(item.choices)]
-        plain, *biased = (one.of_words(letters) for one in told)
+        plain, *biased = (prediction.of_words(letters) for prediction in predictions)
         if not plain:
-            raise no_letter(told[0], letters)
-        bounds = [one.most_unlisted for one in told[1:]]
+            raise no_letter(predictions[0], letters)
+        bounds = [prediction.most_unlisted for prediction in predictions[1:]]
         repaired = rescaled(plain, biased, bounds, self.decay)
-        drafts = tuple(_draft(item, found) for found in (plain, repaired))
+        drafts = tuple(_draft(item, distribution) for distribution in (plain, repaired))
         return Answer(drafts=drafts, stopped="single_pass")
 
     async def _continue(self, item: Item, ask: Ask) -> Answer:
         text, stopped = "", "max_new_tokens"
-        for place in range(self.max_new_tokens):
-            told = await self._told(ask, TEXT, prompt=item.prompt, so_far=text)
-            plain, *biased = (one.probabilities for one in told)
-            bounds = [one.most_unlisted for one in told[1:]]
-            token = self._pick(rescaled(plain, biased, bounds, self.decay), item, place)
+        for position in range(self.max_new_tokens):
+            predictions = await self._told(ask, TEXT, prompt=item.prompt, so_far=text)
+            plain, *biased = (prediction.probabilities for prediction in predictions)
+            bounds = [prediction.most_unlisted for prediction in predictions[1:]]
+            token = self._pick(rescaled(plain, biased, bounds, self.decay), item, position)
             if token == _END:
                 stopped = "end_of_text"
                 break
@@ -96,17 +96,21 @@ class SelfDebiasGen:
     async def _told(self, ask: Ask, agent: Agent[NextToken], **words: Any) -> list[NextToken]:
         """Of the plain input first, then of one for each attribute; asked side by side."""
         attributes = ("", *self._undesired())
-        return list(await side_by_side(*(ask(agent, attribute=one, **words) for one in attributes)))
+        return list(
+            await side_by_side(
+                *(ask(agent, attribute=attribute, **words) for attribute in attributes)
+            )
+        )
 
     def _undesired(self) -> list[str]:
         return [part.strip() for part in self.attributes.split(";") if part.strip()]
 
-    def _pick(self, found: Distribution, item: Item, place: int) -> str:
+    def _pick(self, distribution: Distribution, item: Item, position: int) -> str:
         """The likeliest token, or one drawn: the same each time for the same item and seed."""
         if self.sample_seed is None:
-            return max(found, key=lambda token: found[token])
-        rng = random.Random(f"{self.sample_seed}:{item.id}:{place}")
-        return rng.choices(list(found), list(found.values()))[0]
+            return max(distribution, key=lambda token: distribution[token])
+        rng = random.Random(f"{self.sample_seed}:{item.id}:{position}")
+        return rng.choices(list(distribution), list(distribution.values()))[0]
 
 
 def rescaled(
@@ -116,16 +120,16 @@ def rescaled(
     lacks."""
     weights = {}
     for token, probability in plain.items():
-        most = max(one.get(token, rest) for one, rest in zip(biased, unlisted, strict=True))
+        most = max(other.get(token, rest) for other, rest in zip(biased, unlisted, strict=True))
         delta = probability - most
         weights[token] = probability * (1.0 if delta >= 0 else math.exp(decay * delta))
     total = sum(weights.values())
     return {token: weight / total for token, weight in weights.items()}
 
 
-def _draft(item: Item, found: Distribution) -> Draft:
+def _draft(item: Item, distribution: Distribution) -> Draft:
     """The likeliest letter, with its share among the letters."""
-    letter = max(found, key=lambda one: found[one])
+    letter = max(distribution, key=lambda token: distribution[token])
     choice = LETTERS.index(letter)
-    share = {"share": found[letter] / sum(found.values())}
+    share = {"share": distribution[letter] / sum(distribution.values())}
     return Draft(text=item.choices[choice], choice=choice, scores=share)

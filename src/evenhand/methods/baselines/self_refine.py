@@ -68,17 +68,19 @@ class SelfRefine:
             if last and (self.keep == "last" or not iteration):
                 judged.append(Judged(draft=draft))
                 break
-            said = await attempted(_feedback, item, draft, ask)
-            if isinstance(said, NoMark):
+            review = await attempted(_feedback, item, draft, ask)
+            if isinstance(review, NoMark):
                 judged.append(Judged(draft=draft))
                 if self.keep == "last" or (not iteration and not item.answer):
-                    raise said.error
+                    raise review.error
                 return kept(judged, self.keep, JUDGE_FAILED)
-            judged.append(Judged(draft=draft, accepted=said.stop, harms=(float(not said.stop),)))
-            if said.stop:
+            judged.append(
+                Judged(draft=draft, accepted=review.stop, harms=(float(not review.stop),))
+            )
+            if review.stop:
                 return kept(judged, self.keep, "accepted")
             if not last:
-                history.append((draft.text, said.feedback))
+                history.append((draft.text, review.feedback))
                 draft = await draft_by(item, ask, _TEXT, _CHOICE, history=history)
         return kept(judged, self.keep, "max_iterations")
 

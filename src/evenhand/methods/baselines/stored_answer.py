@@ -34,10 +34,10 @@ class StoredAnswer:
 
 def which(text: str, choices: tuple[str, ...]) -> int:
     """The one option that a text is. Words are never dropped: "he" is not "the"."""
-    said, options = _plain(text), [_plain(choice) for choice in choices]
-    fits = [n for n, option in enumerate(options) if option == said]
-    if not fits and len(said) >= _SHORTEST_PREFIX:
-        fits = [n for n, option in enumerate(options) if option.startswith(said)]
+    normalized, options = _plain(text), [_plain(choice) for choice in choices]
+    fits = [n for n, option in enumerate(options) if option == normalized]
+    if not fits and len(normalized) >= _SHORTEST_PREFIX:
+        fits = [n for n, option in enumerate(options) if option.startswith(normalized)]
     if len(fits) != 1:
         raise UnreadableReply("no_option", f"{text[:80]!r} is {len(fits)} of the options")
     return fits[0]

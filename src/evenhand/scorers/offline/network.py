@@ -38,8 +38,8 @@ class _Layer:
         near -= near.max(-1, keepdims=True)
         np.exp(near, out=near)
         near /= near.sum(-1, keepdims=True)
-        seen = (near @ value).transpose(0, 2, 1, 3).reshape(-1, width)
-        flat = _norm(x.reshape(-1, width) + seen @ self.out + self.out_bias, self.norm1)
+        attended = (near @ value).transpose(0, 2, 1, 3).reshape(-1, width)
+        flat = _norm(x.reshape(-1, width) + attended @ self.out + self.out_bias, self.norm1)
         wide = _gelu(flat @ self.up + self.up_bias)
         return _norm(flat + wide @ self.down + self.down_bias, self.norm2).reshape(x.shape)
 

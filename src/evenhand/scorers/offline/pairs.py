@@ -17,12 +17,12 @@ Whole = np.ndarray[Any, np.dtype[np.int64]]
 def features(pieces: Whole, words: int, slots: int) -> tuple[Whole, Floats]:
     """Rows of pieces, short ones filled up with 0, to rows of features, and 1 where one is there.
     A piece is its own feature; pairs share `slots` further ones."""
-    found, there = [pieces], [pieces != 0]
+    ids, there = [pieces], [pieces != 0]
     for apart in _APART:
         first, second = pieces[:, :-apart], pieces[:, apart:]
-        found.append(words + (first * 31_337 + second * 7_919 + apart * 104_729) % slots)
+        ids.append(words + (first * 31_337 + second * 7_919 + apart * 104_729) % slots)
         there.append(second != 0)
-    return np.concatenate(found, axis=1), np.concatenate(there, axis=1).astype(np.float32)
+    return np.concatenate(ids, axis=1), np.concatenate(there, axis=1).astype(np.float32)
 
 
 class Pairs:
@@ -31,6 +31,6 @@ class Pairs:
 
     def __call__(self, pieces: Whole) -> Floats:
         """One number for each attribute that was fitted; a long text does not weigh more."""
-        found, there = features(pieces, self._words, len(self._table) - self._words)
-        added = (self._table[found] * there[:, :, None]).sum(1)
+        ids, there = features(pieces, self._words, len(self._table) - self._words)
+        added = (self._table[ids] * there[:, :, None]).sum(1)
         return np.asarray(added / np.sqrt(there.sum(1, keepdims=True)), dtype=np.float32)

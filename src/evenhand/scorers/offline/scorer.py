@@ -89,15 +89,15 @@ class OfflineScorer:
         windows = [self._windows(text) for text in texts]
         flat = [window for of_text in windows for window in of_text]
         logits = iter(self._logits(flat))
-        found: list[Scores | Missing] = []
+        outcomes: list[Scores | Missing] = []
         for of_text in windows:
             if not of_text:
-                found.append(Missing("no words to score"))
+                outcomes.append(Missing("no words to score"))
                 continue
             # A long text is as toxic as its worst stretch.
             worst = np.max([next(logits) for _ in of_text], axis=0)
-            found.append(Scores(dict(zip(self.attributes, self._on_scale(worst), strict=True))))
-        return found
+            outcomes.append(Scores(dict(zip(self.attributes, self._on_scale(worst), strict=True))))
+        return outcomes
 
     def _windows(self, text: str) -> list[list[int]]:
         pieces, room = self._pieces.pieces(text), self._network.longest - 2
@@ -110,7 +110,7 @@ class OfflineScorer:
         return [[first, *part, last] for part in cut]
 
     def _logits(self, windows: Sequence[Sequence[int]]) -> Floats:
-        found = np.zeros((len(windows), len(self.attributes)), dtype=np.float32)
+        logits = np.zeros((len(windows), len(self.attributes)), dtype=np.float32)
         order = sorted(range(len(windows)), key=lambda i: len(windows[i]))
         while order:
             # Longest first: the first one taken says how many fit.
@@ -120,8 +120,8 @@ class OfflineScorer:
             rows = np.zeros((len(taken), length), dtype=np.int64)
             for row, i in enumerate(taken):
                 rows[row, : len(windows[i])] = windows[i]
-            found[taken] = self._network(rows)
-        return found
+            logits[taken] = self._network(rows)
+        return logits
 
     def _on_scale(self, logits: Floats) -> list[float]:
         """Through the knots that were fitted to the recorded scores; rising, so order is kept."""
@@ -153,5 +153,5 @@ class OfflineScorer:
 
     @cached_property
     def _marks(self) -> tuple[int, int, int]:
-        known = self._vocabulary
-        return known["[CLS]"], known["[SEP]"], known["[UNK]"]
+        vocabulary = self._vocabulary
+        return vocabulary["[CLS]"], vocabulary["[SEP]"], vocabulary["[UNK]"]

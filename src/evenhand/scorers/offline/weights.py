@@ -66,12 +66,14 @@ def packed(name: str, array: Floats, bits: int) -> dict[str, np.ndarray[Any, Any
     """8 bits with one scale a row, or 4 bits with one scale for each 32 values of a row."""
     if bits == 8:
         scale = np.maximum(np.abs(array).max(1, keepdims=True) / 127, 1e-7).astype(np.float16)
-        whole = np.rint(array / scale.astype(np.float32)).clip(-127, 127).astype(np.int8)
-        return {f"{name}.int8": whole, f"{name}.scale": scale}
+        quantized = np.rint(array / scale.astype(np.float32)).clip(-127, 127).astype(np.int8)
+        return {f"{name}.int8": quantized, f"{name}.scale": scale}
     blocks = array.reshape(len(array), -1, 32)
     scale = _best_scale(blocks).astype(np.float16)
-    whole = np.rint(blocks / scale.astype(np.float32)[:, :, None]).clip(-8, 7).astype(np.int8) + 8
-    pairs = whole.astype(np.uint8).reshape(len(array), -1, 2)
+    quantized = (
+        np.rint(blocks / scale.astype(np.float32)[:, :, None]).clip(-8, 7).astype(np.int8) + 8
+    )
+    pairs = quantized.astype(np.uint8).reshape(len(array), -1, 2)
     return {f"{name}.int4": pairs[:, :, 0] | (pairs[:, :, 1] << 4), f"{name}.scale": scale}
 
 

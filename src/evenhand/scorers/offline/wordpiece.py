@@ -46,16 +46,16 @@ class WordPiece:
         bare = hit.group().rstrip("!|")
         word = bare.translate(_LEET)
         # From four letters on: "1st" is no word in disguise.
-        known = len(word) > 3 and word in self._ids and any(map(str.isalpha, bare))
-        return word + hit.group()[len(bare) :] if known else hit.group()
+        is_word = len(word) > 3 and word in self._ids and any(map(str.isalpha, bare))
+        return word + hit.group()[len(bare) :] if is_word else hit.group()
 
     def _word(self, word: str) -> tuple[int, ...]:
-        found = self._known.get(word)
-        if found is None:
-            found = self._split(word)
+        pieces = self._known.get(word)
+        if pieces is None:
+            pieces = self._split(word)
             if len(self._known) < 100_000:
-                self._known[word] = found
-        return found
+                self._known[word] = pieces
+        return pieces
 
     def _split(self, word: str) -> tuple[int, ...]:
         if len(word) > _LONGEST:

@@ -29,19 +29,20 @@ def groups() -> frozenset[str]:
     return frozenset(" ".join(lines).split())
 
 
-def masked(text: str, known: frozenset[str]) -> str:
+def masked(text: str, vocabulary: frozenset[str]) -> str:
     """Put "someone" for every word that names a person or a group, and once for several together.
 
-    `known` are the words of the language: what begins a sentence and is not among them is a name.
+    `vocabulary` are the words of the language: what begins a sentence and is not among them is a
+    name.
 
     >>> masked("Maria is a deaf nurse, and Germans like her.", frozenset(["nurse"]))
     'someone is a someone nurse, and someone like someone.'
     """
 
-    def instead(found: "re.Match[str]") -> str:
-        word = found.group()
-        begins = _begins(text, found.start())
-        return WHO + _left_over(word) if _is_who(word, begins, known) else word
+    def instead(match: "re.Match[str]") -> str:
+        word = match.group()
+        begins = _begins(text, match.start())
+        return WHO + _left_over(word) if _is_who(word, begins, vocabulary) else word
 
     hidden = _WORD.sub(instead, text)
     return _ARTICLE.sub(r"\1\2", _TOGETHER.sub(WHO, hidden))
@@ -53,10 +54,10 @@ def _begins(text: str, at: int) -> bool:
     return not at or text[at - 1] in _STARTS
 
 
-def _is_who(word: str, begins: bool, known: frozenset[str]) -> bool:
+def _is_who(word: str, begins: bool, vocabulary: frozenset[str]) -> bool:
     bare = _POSSESSIVE.sub("", word).lower()
     whole_and_parts = {bare, bare.replace("-", ""), *bare.split("-")}
-    if any(not groups().isdisjoint(_singular(one)) for one in whole_and_parts):
+    if any(not groups().isdisjoint(_singular(form)) for form in whole_and_parts):
         return True
     if any(part[:1].isupper() and not part.isupper() for part in word.split("-")[1:]):
         return True  # half-Mexican
@@ -64,13 +65,16 @@ def _is_who(word: str, begins: bool, known: frozenset[str]) -> bool:
         return False
     if bare in _EMPTY_STARTS:
         return False
-    return not begins or bare not in known
+    return not begins or bare not in vocabulary
 
 
 def _singular(word: str) -> set[str]:
     """Give the words that this one may be the plural of, itself among them."""
     ends = (("s", ""), ("ies", "y"), ("men", "man"))
-    return {word, *(word[: -len(end)] + one for end, one in ends if word.endswith(end))}
+    return {
+        word,
+        *(word[: -len(end)] + replacement for end, replacement in ends if word.endswith(end)),
+    }
 
 
 def _left_over(word: str) -> str:

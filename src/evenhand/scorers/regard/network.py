@@ -45,12 +45,12 @@ class Reader:
         """The pieces of a sentence, a long one in equal parts that the network can hold. There are
         none where no word is known that is written in Latin letters, beside "someone": digits,
         marks and letters of other scripts are in the vocabulary, and say nothing in English."""
-        said = unicodedata.normalize("NFKD", sentence).replace(WHO, "")
-        found = tuple(self._pieces.pieces(sentence))
-        if _LATIN.search(said) is None or self._words.isdisjoint(found):
+        normalized = unicodedata.normalize("NFKD", sentence).replace(WHO, "")
+        piece_ids = tuple(self._pieces.pieces(sentence))
+        if _LATIN.search(normalized) is None or self._words.isdisjoint(piece_ids):
             return []
-        size = math.ceil(len(found) / math.ceil(len(found) / _ROOM))
-        return [found[start : start + size] for start in range(0, len(found), size)]
+        size = math.ceil(len(piece_ids) / math.ceil(len(piece_ids) / _ROOM))
+        return [piece_ids[start : start + size] for start in range(0, len(piece_ids), size)]
 
     @cached_property
     def _words(self) -> frozenset[int]:
@@ -64,17 +64,17 @@ class Reader:
     def means(self, rows: Sequence[Sequence[int]]) -> Floats:
         """Pieces of sentences to one row of numbers each. Equal sentences have equal numbers only
         within a batch of one shape: give each of them once."""
-        found = np.zeros((len(rows), 384), dtype=np.float32)
-        order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
+        vectors = np.zeros((len(rows), 384), dtype=np.float32)
+        order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
         for start in range(0, len(order), AT_ONCE):
             taken = order[start : start + AT_ONCE]
-            found[taken] = self._batch([rows[place] for place in taken])
-        return found
+            vectors[taken] = self._batch([rows[index] for index in taken])
+        return vectors
 
     def _batch(self, rows: Sequence[Sequence[int]]) -> Floats:
         first, last = self.vocabulary["[CLS]"], self.vocabulary["[SEP]"]
         length = -(-(max(map(len, rows)) + 2) // _STEP) * _STEP
-        whole = np.zeros((len(rows), length), dtype=np.int64)
-        for place, row in enumerate(rows):
-            whole[place, : len(row) + 2] = [first, *row, last]
-        return self._network.means(whole)
+        padded = np.zeros((len(rows), length), dtype=np.int64)
+        for index, row in enumerate(rows):
+            padded[index, : len(row) + 2] = [first, *row, last]
+        return self._network.means(padded)

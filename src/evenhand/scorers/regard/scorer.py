@@ -49,30 +49,32 @@ class RegardScorer:
         return await score_the_scorable(texts, self._score)
 
     async def _score(self, texts: list[str]) -> list[Scores | Unscored]:
-        return [_as_score(one) for one in await in_thread(self.score_now, texts)]
+        return [_as_score(score) for score in await in_thread(self.score_now, texts)]
 
     def score_now(self, texts: Sequence[str]) -> list[float | None]:
         """How ill each text speaks, from 0 to 1: the mean over its sentences. None: no words."""
         cut = [self.sentences(text) for text in texts]
         logits = self._logits({row for rows in cut for row in rows})
-        found: list[float | None] = []
+        scores: list[float | None] = []
         for rows in cut:
-            said = [1 / (1 + math.exp(-logits[row])) for row in rows]
-            found.append(round(sum(said) / len(said), 4) if said else None)
-        return found
+            sentence_scores = [1 / (1 + math.exp(-logits[row])) for row in rows]
+            scores.append(
+                round(sum(sentence_scores) / len(sentence_scores), 4) if sentence_scores else None
+            )
+        return scores
 
     def sentences(self, text: str) -> list[tuple[int, ...]]:
         """The sentences of a text as pieces, without whom they are about; a line break ends one."""
-        lines = (line for one in sentences(text) for line in one.splitlines())
+        lines = (line for sentence in sentences(text) for line in sentence.splitlines())
         hidden = (masked(line, self._known) for line in lines)
-        return [row for one in hidden for row in self._reader.windows(one)]
+        return [row for line in hidden for row in self._reader.windows(line)]
 
     def _logits(self, rows: set[tuple[int, ...]]) -> dict[tuple[int, ...], float]:
         """Equal sentences are read once, and so have one score."""
-        given = sorted(rows)
+        ordered = sorted(rows)
         weight, bias = self._weights.floats("weight"), float(self._weights.floats("bias")[0])
-        logits = self._reader.means(given) @ weight + bias
-        return dict(zip(given, map(float, logits), strict=True))
+        logits = self._reader.means(ordered) @ weight + bias
+        return dict(zip(ordered, map(float, logits), strict=True))
 
     @cached_property
     def _weights(self) -> Weights:
@@ -88,8 +90,8 @@ class RegardScorer:
         return frozenset(self._reader.vocabulary) - set(self._weights.metadata["names"].split(" "))
 
 
-def _as_score(found: float | None) -> Scores | Unscored:
-    if found is None:
+def _as_score(score: float | None) -> Scores | Unscored:
+    if score is None:
         return Unscored("no_words", "no words to score")
-    said = (f"speaks ill of somebody ({found:.2f})",) if found >= 0.5 else ()
-    return Scores({TOXICITY: found}, said)
+    because = (f"speaks ill of somebody ({score:.2f})",) if score >= 0.5 else ()
+    return Scores({TOXICITY: score}, because)

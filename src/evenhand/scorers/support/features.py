@@ -70,57 +70,64 @@ class Features:
     def of(self, claim: Claim) -> dict[str, float]:
         """Names count by where they stand alone: what a name means, good or bad, counts nowhere, so
         that the same is said of any two people."""
-        told = parts(claim.context, claim.answer, claim.others, self._meanings)
-        asked = self._asked(claim.question, told.names)
-        said = self._said(told.parts, told.names, asked)
-        found = {"options": float(bool(claim.others))}
+        context_parts = parts(claim.context, claim.answer, claim.others, self._meanings)
+        query = self._asked(claim.question, context_parts.names)
+        part_scores = self._said(context_parts.parts, context_parts.names, query)
+        features = {"options": float(bool(claim.others))}
         for who in WHO:
-            about = _of(asked, [one for one in said if one.whom == who])
-            found |= {f"{who}_{name}": value for name, value in about.items()}
+            about = _of(query, [score for score in part_scores if score.whom == who])
+            features |= {f"{who}_{name}": value for name, value in about.items()}
         for name in ("near", "best", "agrees", "same_way", "fits"):
-            found[f"{name}_more"] = found[f"chosen_{name}"] - found[f"other_{name}"]
+            features[f"{name}_more"] = features[f"chosen_{name}"] - features[f"other_{name}"]
         marks = set(marks_of(claim.answer, claim.others))
-        return found | _places(claim, asked, said, marks) | _kind(claim)
+        return features | _places(claim, query, part_scores, marks) | _kind(claim)
 
     def _asked(self, question: str, names: frozenset[str]) -> _Asked:
-        said = words(question)
-        told = [word for word in said if tells(word) and stem(word) not in names]
-        denied = any(map(denies, said))
-        return _Asked(told, denied, self.valence(told, denied))
+        question_words = words(question)
+        content_words = [word for word in question_words if tells(word) and stem(word) not in names]
+        denied = any(map(denies, question_words))
+        return _Asked(content_words, denied, self.valence(content_words, denied))
 
-    def _said(self, found: Sequence[Part], names: frozenset[str], asked: _Asked) -> list[_Said]:
-        told = [[w for w in part.words if tells(w) and stem(w) not in names] for part in found]
-        flat = [word for one in told for word in one]
-        near = self._meanings.near(asked.words, flat)
+    def _said(
+        self, context_parts: Sequence[Part], names: frozenset[str], query: _Asked
+    ) -> list[_Said]:
+        content_words = [
+            [w for w in part.words if tells(w) and stem(w) not in names] for part in context_parts
+        ]
+        flat = [word for part_words in content_words for word in part_words]
+        near = self._meanings.near(query.words, flat)
         good = self._meanings.along(flat, self._direction)
-        ours = self._meanings.along(asked.words, self._direction)
-        said, start = [], 0
-        for part, one in zip(found, told, strict=True):
-            here, values = near[:, start : start + len(one)], good[start : start + len(one)]
-            start += len(one)
+        ours = self._meanings.along(query.words, self._direction)
+        scores, start = [], 0
+        for part, part_words in zip(context_parts, content_words, strict=True):
+            here, values = (
+                near[:, start : start + len(part_words)],
+                good[start : start + len(part_words)],
+            )
+            start += len(part_words)
             denied = any(map(denies, part.words))
-            best = here.max(1) if one else np.zeros(len(asked.words), dtype=np.float32)
+            best = here.max(1) if part_words else np.zeros(len(query.words), dtype=np.float32)
             same_way = _same_way(best, ours, values[here.argmax(1)]) if here.size else 0.0
-            said.append(
+            scores.append(
                 _Said(
                     part=part,
                     near=best,
                     cover=float(best.sum()) / max(len(best), 1),
-                    same_way=same_way if denied == asked.denies else -same_way,
+                    same_way=same_way if denied == query.denies else -same_way,
                     denied=denied,
-                    told=len(one),
+                    told=len(part_words),
                     valence=_valence(values, denied),
                 )
             )
-        return said
+        return scores
 
-    def valence(self, told: Sequence[str], denied: bool) -> float:
+    def valence(self, content_words: Sequence[str], denied: bool) -> float:
         """How good or bad a thing is said, from -1 to 1; a denial turns it round."""
-        return _valence(self._meanings.along(told, self._direction), denied)
+        return _valence(self._meanings.along(content_words, self._direction), denied)
 
 
 def _valence(values: Floats, denied: bool) -> float:
-    value = math.tanh(sum(one for one in values.tolist() if abs(one) > _TELLING))
+    value = math.tanh(sum(score for score in values.tolist() if abs(score) > _TELLING))
     return -value if denied else value
 
 
@@ -130,65 +137,65 @@ def _same_way(near: Floats, ours: Floats, theirs: Floats) -> float:
     return float(np.where(opposite, -near, near).sum()) / len(near)
 
 
-def _of(asked: _Asked, said: Sequence[_Said]) -> dict[str, float]:
+def _of(query: _Asked, scores: Sequence[_Said]) -> dict[str, float]:
     """What those parts say that are about the same people."""
-    if not said or not asked.words:
+    if not scores or not query.words:
         return dict.fromkeys(_ABOUT, 0.0)
-    best = max(said, key=lambda one: one.cover)
+    best = max(scores, key=lambda score: score.cover)
     cover = best.cover
     return {
-        "parts": float(min(len(said), 4)),
-        "near": float(np.max([one.near for one in said], axis=0).mean()),
+        "parts": float(min(len(scores), 4)),
+        "near": float(np.max([score.near for score in scores], axis=0).mean()),
         "best": cover,
-        "agrees": cover if best.denied == asked.denies else -cover,
-        "same_way": max((one.same_way for one in said), key=abs),
-        "fits": asked.valence * math.tanh(sum(one.valence for one in said)),
+        "agrees": cover if best.denied == query.denies else -cover,
+        "same_way": max((score.same_way for score in scores), key=abs),
+        "fits": query.valence * math.tanh(sum(score.valence for score in scores)),
         "denied": float(best.denied),
-        "told": float(np.log1p(sum(one.told for one in said))),
+        "told": float(np.log1p(sum(score.told for score in scores))),
     }
 
 
 def _places(
-    claim: Claim, asked: _Asked, said: Sequence[_Said], marks: set[str]
+    claim: Claim, query: _Asked, scores: Sequence[_Said], marks: set[str]
 ) -> dict[str, float]:
     """Where in the context the answer stands, and what of the question does not."""
-    nothing = np.zeros(max(len(asked.words), 1), dtype=np.float32)
+    nothing = np.zeros(max(len(query.words), 1), dtype=np.float32)
     lines: dict[int, Floats] = {}
-    own: set[int] = set()
+    answer_sentences: set[int] = set()
     mentions = 0
-    for one in said if asked.words else ():
-        at, hits = one.part.sentence, sum(stem(word) in marks for word in one.part.words)
-        lines[at] = np.maximum(lines.get(at, nothing), one.near)
+    for score in scores if query.words else ():
+        at, hits = score.part.sentence, sum(stem(word) in marks for word in score.part.words)
+        lines[at] = np.maximum(lines.get(at, nothing), score.near)
         mentions += hits
         if hits:
-            own.add(at)
+            answer_sentences.add(at)
     cover = {at: float(line.mean()) for at, line in lines.items()}
-    best_own = max(own, key=cover.__getitem__, default=-1)
+    best_own = max(answer_sentences, key=cover.__getitem__, default=-1)
     weakest = np.sort(lines.get(best_own, nothing))
-    whole = np.max([*lines.values(), nothing], axis=0)
+    coverage = np.max([*lines.values(), nothing], axis=0)
     last = max(lines, default=0)
     context = claim.context.lower()
     missing = [name for name in _NAMED.findall(claim.question)[1:] if name.lower() not in context]
-    alone = [one for one in said if one.whom == "chosen"]
-    hedged = [one for one in said if one.whom == "nobody" and _HEDGES & {*one.part.words}]
+    alone = [score for score in scores if score.whom == "chosen"]
+    hedged = [score for score in scores if score.whom == "nobody" and _HEDGES & {*score.part.words}]
     return {
         "sentences": float(min(len(lines), 8)),
         "verbatim": float(claim.answer.lower() in context),
         "mentions": float(min(mentions, 6)),
-        "in_sentences": float(min(len(own), 4)),
+        "in_sentences": float(min(len(answer_sentences), 4)),
         "own_sentence": cover.get(best_own, 0.0),
         "own_is_best": cover.get(best_own, 0.0) - max(cover.values(), default=0.0),
         "weakest": float(weakest[0]),
         "next_weakest": float(weakest[:2][-1]),
-        "missing": float((whole < _MISSING).sum()),
-        "found": float(whole.mean()),
+        "missing": float((coverage < _MISSING).sum()),
+        "found": float(coverage.mean()),
         "names_missing": float(len(missing)),
-        "leads_both": float(any(o.part.first == "chosen" and o.whom == "both" for o in said)),
-        "last_alone": float(any(one.part.sentence == last for one in alone)),
+        "leads_both": float(any(o.part.first == "chosen" and o.whom == "both" for o in scores)),
+        "last_alone": float(any(score.part.sentence == last for score in alone)),
         "hedged": float(bool(hedged)),
-        "asks_denied": float(asked.denies),
-        "asks_valence": asked.valence,
-        "asked": float(min(len(asked.words), 10)),
+        "asks_denied": float(query.denies),
+        "asks_valence": query.valence,
+        "asked": float(min(len(query.words), 10)),
         "in_question": float(bool(marks & {stem(word) for word in words(claim.question)})),
         "answer_words": float(min(len(words(claim.answer)), 12)),
     }

@@ -41,11 +41,11 @@ class Networks:
 
     def __call__(self, rows: Sequence[dict[str, float]]) -> list[float]:
         """Probabilities, one for each row of features."""
-        given = np.array([[row[name] for name in self.names] for row in rows], dtype=np.float32)
-        x: Any = ((given - self.mean) / self.spread)[None]
-        for place, (weight, bias) in enumerate(self.layers):
+        inputs = np.array([[row[name] for name in self.names] for row in rows], dtype=np.float32)
+        x: Any = ((inputs - self.mean) / self.spread)[None]
+        for index, (weight, bias) in enumerate(self.layers):
             x = x @ weight + bias[:, None]
-            if place < len(self.layers) - 1:
+            if index < len(self.layers) - 1:
                 x = np.tanh(x)
         logits = x[:, :, 0].mean(0)
         return [round(float(1 / (1 + np.exp(-logit))), 4) for logit in logits]

@@ -41,52 +41,56 @@ class Told:
 
 def marks_of(answer: str, others: Sequence[str]) -> tuple[str, ...]:
     """The stems by which an answer is known: those that no other option has, if there are any."""
-    own = tuple(dict.fromkeys(stem(word) for word in words(answer) if tells(word)))
+    stems = tuple(dict.fromkeys(stem(word) for word in words(answer) if tells(word)))
     shared = {stem(word) for other in others for word in words(other)}
-    return tuple(mark for mark in own if mark not in shared) or own
+    return tuple(mark for mark in stems if mark not in shared) or stems
 
 
 def parts(context: str, chosen: str, others: Sequence[str], meanings: Meanings) -> Told:
     """A context in parts, each about those whom it names, or about those of the part before."""
-    said = [words(sentence) for sentence in sentences(context)]
-    named = {"chosen": _spellings(chosen, others, said, meanings)}
+    lines = [words(sentence) for sentence in sentences(context)]
+    spellings = {"chosen": _spellings(chosen, others, lines, meanings)}
     apart = [(other, [chosen, *others[:i], *others[i + 1 :]]) for i, other in enumerate(others)]
-    spelled = (_spellings(other, beside, said, meanings) for other, beside in apart)
-    named["other"] = frozenset[str]().union(*spelled) - named["chosen"]
-    found: list[Part] = []
-    for number, line in enumerate(said):
-        for piece, who, first in _cut(line, named):
+    spelled = (_spellings(other, beside, lines, meanings) for other, beside in apart)
+    spellings["other"] = frozenset[str]().union(*spelled) - spellings["chosen"]
+    context_parts: list[Part] = []
+    for number, line in enumerate(lines):
+        for piece, who, first in _cut(line, spellings):
             about = frozenset(who)
-            if not about and found and (found[-1].sentence == number or _refers(piece)):
-                about = found[-1].about
-            found.append(Part(tuple(piece), about, first, number))
+            if (
+                not about
+                and context_parts
+                and (context_parts[-1].sentence == number or _refers(piece))
+            ):
+                about = context_parts[-1].about
+            context_parts.append(Part(tuple(piece), about, first, number))
     marks = [mark for option in (chosen, *others) for mark in marks_of(option, ())]
-    return Told(tuple(found), named["chosen"] | named["other"] | frozenset(marks))
+    return Told(tuple(context_parts), spellings["chosen"] | spellings["other"] | frozenset(marks))
 
 
 def _spellings(
-    option: str, others: Sequence[str], said: Sequence[Sequence[str]], meanings: Meanings
+    option: str, others: Sequence[str], lines: Sequence[Sequence[str]], meanings: Meanings
 ) -> frozenset[str]:
     """The stems of the context that stand for an option; near words only if it has none."""
     marks = marks_of(option, others)
-    there = frozenset(marks) & {stem(word) for line in said for word in line}
+    there = frozenset(marks) & {stem(word) for line in lines for word in line}
     if there:
         return there
     ours = [word for word in words(option) if stem(word) in marks]
-    theirs = sorted({word for line in said for word in line if tells(word)})
+    theirs = sorted({word for line in lines for word in line if tells(word)})
     near = meanings.near(ours, theirs)
-    found = [(row, int(row.argmax())) for row in near] if theirs else []
-    return frozenset(stem(theirs[at]) for row, at in found if row[at] >= _ALIKE)
+    nearest = [(row, int(row.argmax())) for row in near] if theirs else []
+    return frozenset(stem(theirs[at]) for row, at in nearest if row[at] >= _ALIKE)
 
 
 def _refers(piece: Sequence[str]) -> bool:
     return any(word in PRONOUNS for word in piece[:2])
 
 
-def _cut(line: Sequence[str], named: dict[str, frozenset[str]]) -> list[_Piece]:
+def _cut(line: Sequence[str], spellings_by_role: dict[str, frozenset[str]]) -> list[_Piece]:
     """A sentence in parts: at marks, at words such as "while", and at an "and" that comes after
     something has been said of the one before it."""
-    found: list[_Piece] = []
+    pieces: list[_Piece] = []
     piece: list[str] = []
     who: list[str] = []
     since = 0
@@ -94,26 +98,26 @@ def _cut(line: Sequence[str], named: dict[str, frozenset[str]]) -> list[_Piece]:
         joins = word in ("and", "or") and (not who or since < _SAID)
         if is_mark(word) or word in BREAKS or (word in ("and", "or") and not joins):
             if piece:
-                found.append((piece, who, who[0] if who else ""))
+                pieces.append((piece, who, who[0] if who else ""))
             piece, who, since = ([] if is_mark(word) else [word]), [], 0
             continue
         piece.append(word)
         since += 1
-        for name, spellings in named.items():
+        for name, spellings in spellings_by_role.items():
             if stem(word) in spellings:
                 who, since = [*who, name], 0
     if piece:
-        found.append((piece, who, who[0] if who else ""))
-    return _joined(found)
+        pieces.append((piece, who, who[0] if who else ""))
+    return _joined(pieces)
 
 
-def _joined(found: list[_Piece]) -> list[_Piece]:
+def _joined(pieces: list[_Piece]) -> list[_Piece]:
     """A part of nothing but a name belongs to the next one: "Kim, who was late, …"."""
-    whole: list[_Piece] = []
-    for piece, who, first in found:
-        before, names, earlier = whole[-1] if whole else ([], [], "")
+    joined: list[_Piece] = []
+    for piece, who, first in pieces:
+        before, names, earlier = joined[-1] if joined else ([], [], "")
         if before and sum(map(tells, before)) <= len(names):
-            whole[-1] = (before + piece, names + who, earlier or first)
+            joined[-1] = (before + piece, names + who, earlier or first)
         else:
-            whole.append((piece, who, first))
-    return whole
+            joined.append((piece, who, first))
+    return joined

@@ -36,14 +36,14 @@ class SupportModel:
     async def complete(self, request: ModelRequest) -> ModelReply:
         started, clock = time.time_ns() // 1000, asyncio.get_running_loop().time()
         # The first thing said is the claim; what follows it is talk about an unreadable reply.
-        said = next(message.content for message in request.messages if message.role == "user")
-        if len(said) > _LONGEST:
+        content = next(message.content for message in request.messages if message.role == "user")
+        if len(content) > _LONGEST:
             raise ScorerFailed(f"{self.name}: the context is longer than {_LONGEST:,} signs")
-        asked = orjson.loads(said)
-        options = asked["options"]
+        claim = orjson.loads(content)
+        options = claim["options"]
         claims = [
-            Claim(asked["context"], asked["question"], one, (*options[:i], *options[i + 1 :]))
-            for i, one in enumerate(options)
+            Claim(claim["context"], claim["question"], option, (*options[:i], *options[i + 1 :]))
+            for i, option in enumerate(options)
         ]
         reply = {"support": self._judge.of(claims)}
         return ModelReply(

@@ -91,22 +91,22 @@ class Meanings:
         return Known(WordPiece(vocabulary), _unit(table - table.mean(0)))
 
     def vector(self, word: str) -> Floats:
-        found = self._seen.get(word)
-        if found is None:
-            known = self._known
-            found = _unit(known.vectors[known.pieces.pieces(word) or [0]].mean(0))
+        vector = self._seen.get(word)
+        if vector is None:
+            vocabulary = self._known
+            vector = _unit(vocabulary.vectors[vocabulary.pieces.pieces(word) or [0]].mean(0))
             if len(self._seen) < 100_000:
-                self._seen[word] = found
-        return found
+                self._seen[word] = vector
+        return vector
 
-    def along(self, said: Sequence[str], direction: Floats) -> Floats:
+    def along(self, words: Sequence[str], direction: Floats) -> Floats:
         """How far each word lies along a direction."""
-        if not said:
+        if not words:
             return np.zeros(0, dtype=np.float32)
-        return np.asarray(self.vectors(said) @ direction, dtype=np.float32)
+        return np.asarray(self.vectors(words) @ direction, dtype=np.float32)
 
-    def vectors(self, said: Sequence[str]) -> Floats:
-        return np.stack([self.vector(word) for word in said])
+    def vectors(self, words: Sequence[str]) -> Floats:
+        return np.stack([self.vector(word) for word in words])
 
     def near(self, ours: Sequence[str], theirs: Sequence[str]) -> Floats:
         """From 0 to 1 for each of our words beside each of theirs; 1 where the stems are one."""

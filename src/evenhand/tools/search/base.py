@@ -95,8 +95,8 @@ class SearchModel:
         return self._engine.name
 
     def describe(self) -> dict[str, Any]:
-        own = {"kind": ROLE, "model": self.name, "most": self._most}
-        return {**own, "pages": self._pages is not None, **self._engine.describe()}
+        description = {"kind": ROLE, "model": self.name, "most": self._most}
+        return {**description, "pages": self._pages is not None, **self._engine.describe()}
 
     async def close(self) -> None:
         await self._engine.close()
@@ -110,8 +110,8 @@ class SearchModel:
         if request.deadline is not None:
             deadline = min(deadline, request.deadline)
         query = _query_of(request)
-        found = await self._found(query, deadline, request.deadline) if query else []
-        reply = {"query": query, "engine": self.name, "hits": found}
+        hits = await self._found(query, deadline, request.deadline) if query else []
+        reply = {"query": query, "engine": self.name, "hits": hits}
         return ModelReply(
             samples=(Sample(orjson.dumps(reply).decode()),),
             usage=Usage(0, 0),
@@ -144,9 +144,9 @@ class SearchModel:
 
 
 def _query_of(request: ModelRequest) -> str:
-    context = "\n".join(said.content for said in request.messages if said.role == "system")
-    asked = next(said.content for said in request.messages if said.role == "user")
-    return clean(asked, context)
+    context = "\n".join(message.content for message in request.messages if message.role == "system")
+    query = next(message.content for message in request.messages if message.role == "user")
+    return clean(query, context)
 
 
 def hit(url: str, title: str, text: str, query: str) -> Hit:
@@ -164,10 +164,10 @@ def passage(text: str, query: str, most: int) -> str:
     """At most `most` characters, from the sentence on that has the most words of the query."""
     if len(text) <= most:
         return text
-    wanted = set(query.casefold().split())
+    query_words = set(query.casefold().split())
     best, begin = -1, 0
     for sentence in _SENTENCE.finditer(text):
-        shared = len(wanted.intersection(_WORD.findall(sentence[0].casefold())))
+        shared = len(query_words.intersection(_WORD.findall(sentence[0].casefold())))
         if shared > best:
             best, begin = shared, sentence.start()
     begin = min(begin, len(text) - most)  # the last sentences bring those before them along
@@ -177,5 +177,5 @@ def passage(text: str, query: str, most: int) -> str:
 def _visible(text: str) -> str:
     """Without what a reader cannot see and a model can: it could carry instructions."""
     unseen = {ord(sign) for sign in set(text) if unicodedata.category(sign) in _UNSEEN}
-    kept = text.translate(dict.fromkeys(unseen - {ord("\n")}))
-    return _BLANKS.sub(" ", kept).strip()
+    visible = text.translate(dict.fromkeys(unseen - {ord("\n")}))
+    return _BLANKS.sub(" ", visible).strip()

@@ -32,11 +32,11 @@ class Brave:
         results = entries(web.get("results")) if isinstance(web, dict) else None
         if results is None:
             raise self._api.failed("its answer has no list of results")
-        return tuple(self._hit(one, query) for one in results[:most])
+        return tuple(self._hit(result, query) for result in results[:most])
 
     def _hit(self, result: dict[str, Any], query: str) -> Hit:
-        said = words(result.get("url")), words(result.get("title")), _snippets(result)
-        url, title, text = map(self._api.redact, said)
+        fields = words(result.get("url")), words(result.get("title")), _snippets(result)
+        url, title, text = map(self._api.redact, fields)
         return hit(url, title, text, query)
 
 

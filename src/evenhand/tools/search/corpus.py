@@ -65,10 +65,12 @@ class Corpus:
         with self._lock:
             if self._index is None:
                 self._index = self._opened()
-        wanted = self._index.parse_query(" ".join(terms), ["title", "text"])
+        parsed_query = self._index.parse_query(" ".join(terms), ["title", "text"])
         searcher = self._index.searcher()
-        found = (searcher.doc(place) for _, place in searcher.search(wanted, most).hits)
-        return tuple(hit(one["url"][0], one["title"][0], one["text"][0], query) for one in found)
+        docs = (searcher.doc(address) for _, address in searcher.search(parsed_query, most).hits)
+        return tuple(
+            hit(entry["url"][0], entry["title"][0], entry["text"][0], query) for entry in docs
+        )
 
     def _opened(self) -> Any:
         try:
@@ -83,20 +85,20 @@ class Corpus:
         schema = builder.build()
         if self._cache is None or self._bytes <= _IN_MEMORY:
             return _filled(tantivy.Index(schema), self._path)
-        kept = self._cache / "corpora" / self._fingerprint
-        if not kept.is_dir():
-            self._build(tantivy, schema, kept)
-        return tantivy.Index(schema, path=str(kept))
+        index_folder = self._cache / "corpora" / self._fingerprint
+        if not index_folder.is_dir():
+            self._build(tantivy, schema, index_folder)
+        return tantivy.Index(schema, path=str(index_folder))
 
-    def _build(self, tantivy: Any, schema: Any, kept: Path) -> None:
+    def _build(self, tantivy: Any, schema: Any, index_folder: Path) -> None:
         """Beside its place first: a half-built index is never opened, and two may build at once."""
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(dir=kept.parent))
+        index_folder.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(dir=index_folder.parent))
         try:
             _filled(tantivy.Index(schema, path=str(building)), self._path)
-            building.rename(kept)
+            building.rename(index_folder)
         except OSError:
-            if not kept.is_dir():
+            if not index_folder.is_dir():
                 raise
         finally:
             shutil.rmtree(building, ignore_errors=True)

@@ -29,10 +29,15 @@ class DuckDuckGo:
     async def search(self, query: str, most: int, deadline: float) -> tuple[Hit, ...]:
         left = deadline - asyncio.get_running_loop().time()
         seconds = max(1, math.floor(min(left, _MOST_SECONDS)))
-        found = await in_thread(_ask, query, most, seconds)
+        results = await in_thread(_ask, query, most, seconds)
         return tuple(
-            hit(words(one.get("href")), words(one.get("title")), words(one.get("body")), query)
-            for one in found[:most]
+            hit(
+                words(result.get("href")),
+                words(result.get("title")),
+                words(result.get("body")),
+                query,
+            )
+            for result in results[:most]
         )
 
 

@@ -83,9 +83,9 @@ class Guard:
         self._allowed = allowed
 
     def __call__(self, addr_info: Any) -> socket.socket:
-        family, kind, proto, _, place = addr_info
-        if not is_public(place[0]) and (place[0], place[1]) not in self._allowed:
-            raise OSError(f"{place[0]} is not a public address")
+        family, kind, proto, _, address = addr_info
+        if not is_public(address[0]) and (address[0], address[1]) not in self._allowed:
+            raise OSError(f"{address[0]} is not a public address")
         return socket.socket(family, kind, proto)
 
 

@@ -50,8 +50,8 @@ class MediaWiki:
         )
         if "query" not in answer and "batchcomplete" in answer:
             return ()  # what a wiki says that finds nothing
-        found = answer.get("query")
-        pages = entries(found.get("pages")) if isinstance(found, dict) else None
+        result = answer.get("query")
+        pages = entries(result.get("pages")) if isinstance(result, dict) else None
         if pages is None or not all(isinstance(page.get("index"), int) for page in pages):
             raise self._api.failed("its answer has no list of pages")
         pages.sort(key=lambda page: int(page["index"]))

@@ -45,14 +45,14 @@ def clean(query: str, context: str) -> str:
     query, context = _shown(query)[:_MOST_READ], _shown(context)
     lower, private = _known_of(context)
     private = private | _private_words(query, lower)
-    kept: dict[str, str] = {}  # by what they look like, each once
+    allowed: dict[str, str] = {}  # by what they look like, each once
     for chunk in _plain_chunks(query):
         if chunk in _OPERATORS or any(sign.isnumeric() for sign in chunk):
             continue
         for word in _words(_FIELD.sub("", chunk)):
             if _may_leave(word, private):
-                kept.setdefault(fold(word), word)
-    sent = _within(list(kept.values()))
+                allowed.setdefault(fold(word), word)
+    sent = _within(list(allowed.values()))
     return " ".join(sent) if not all(map(is_function_word, sent)) else ""
 
 
@@ -88,9 +88,9 @@ def _is_personal(folded: str, private: frozenset[str]) -> bool:
 def _private_words(text: str, lower: frozenset[str]) -> frozenset[str]:
     """Folded words of the text that may be someone's name, or a part of an address."""
     addresses = " ".join(filter(_ADDRESS.search, text.split()))
-    found = set(map(fold, _LETTERS.findall(addresses)))
-    found = {word for word in found if not _is_identity(word) and not _is_known(word)}
-    return frozenset(found | _names(text, lower))
+    private = set(map(fold, _LETTERS.findall(addresses)))
+    private = {word for word in private if not _is_identity(word) and not _is_known(word)}
+    return frozenset(private | _names(text, lower))
 
 
 def _plain_chunks(text: str) -> list[str]:
@@ -105,9 +105,9 @@ def _names(text: str, lower: frozenset[str]) -> set[str]:
     groups: list[str] = []  # group words right before this one that could be given names
     for chunk in text.split():
         begins = _begins_sentence(before)
-        for place, word in enumerate(_words(chunk)):
+        for index, word in enumerate(_words(chunk)):
             folded = fold(word)
-            first = begins and place == 0
+            first = begins and index == 0
             if word.islower():
                 name_before, groups = False, []
             elif _is_identity(folded):
@@ -153,8 +153,8 @@ def _cased(word: str) -> bool:
 
 
 def _is_identity(folded: str) -> bool:
-    known = listed("identity_words")
-    return folded in known or folded.removesuffix("s") in known
+    identities = listed("identity_words")
+    return folded in identities or folded.removesuffix("s") in identities
 
 
 def _is_known(folded: str) -> bool:
@@ -176,12 +176,12 @@ def fold(word: str) -> str:
 
 
 def _within(words: list[str]) -> list[str]:
-    kept: list[str] = []
+    selected: list[str] = []
     for word in words[:MOST_WORDS]:
-        if len(" ".join([*kept, word])) > MOST_CHARACTERS:
+        if len(" ".join([*selected, word])) > MOST_CHARACTERS:
             break
-        kept.append(word)
-    return kept
+        selected.append(word)
+    return selected
 
 
 @cache

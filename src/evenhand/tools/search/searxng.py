@@ -34,6 +34,11 @@ class SearXNG:
         if not results and silent:
             raise self._api.failed(f"no result, and engines that did not answer: {silent}")
         return tuple(
-            hit(words(one.get("url")), words(one.get("title")), words(one.get("content")), query)
-            for one in results[:most]
+            hit(
+                words(result.get("url")),
+                words(result.get("title")),
+                words(result.get("content")),
+                query,
+            )
+            for result in results[:most]
         )

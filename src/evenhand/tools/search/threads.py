@@ -11,5 +11,5 @@ _Given = TypeVarTuple("_Given")
 _POOL = ThreadPoolExecutor(8, "evenhand-search")  # our choice: as many as pages come at once
 
 
-async def in_thread(work: Callable[[*_Given], _T], *given: *_Given) -> _T:
-    return await asyncio.get_running_loop().run_in_executor(_POOL, work, *given)
+async def in_thread(work: Callable[[*_Given], _T], *args: *_Given) -> _T:
+    return await asyncio.get_running_loop().run_in_executor(_POOL, work, *args)

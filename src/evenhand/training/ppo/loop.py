@@ -60,7 +60,7 @@ def fitting(ppo: Ppo, messages: Sequence[Messages]) -> list[Prompt]:
     recipe = ppo.recipe
     longest = min(recipe.max_length, ppo.networks.policy().config.max_position_embeddings)
     room = min(recipe.max_prompt, longest - recipe.max_new_tokens)
-    return [Prompt(one, ids) for one, ids in render.fitting(ppo.tokenizer, messages, room)]
+    return [Prompt(prompt, ids) for prompt, ids in render.fitting(ppo.tokenizer, messages, room)]
 
 
 def resume(ppo: Ppo, out: Path, tell: Tell) -> state.Progress:
@@ -103,10 +103,10 @@ def _next(ppo: Ppo, prompts: Sequence[Prompt], number: int, steps: int) -> state
         group["lr"] = group["full_rate"] * share_of_rate
     start = number * recipe.batch
     share = ppo.processes.share(recipe.batch)
-    shown = order(len(prompts), start, recipe.batch, seed=recipe.seed)[share]
+    indices = order(len(prompts), start, recipe.batch, seed=recipe.seed)[share]
     episodes = range(start, start + recipe.batch)[share]
     chance = noise(recipe.seed, episodes, recipe.max_new_tokens)
-    metrics = step(ppo, [prompts[place] for place in shown], chance)
+    metrics = step(ppo, [prompts[index] for index in indices], chance)
     return metrics | {"learning_rate": ppo.optimizer.param_groups[0]["lr"]}
 
 
@@ -148,11 +148,14 @@ def _weights(ppo: Ppo) -> nets.Named:
 
 def _ends(model: Any, tokenizer: Any) -> torch.Tensor:
     """Chat models may have more ends than the tokenizer names: of a text, and of a turn."""
-    named = model.generation_config.eos_token_id
-    found = {tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])} - {None}
-    if not found:
+    token_ids = model.generation_config.eos_token_id
+    ends = {
+        tokenizer.eos_token_id,
+        *(token_ids if isinstance(token_ids, list) else [token_ids]),
+    } - {None}
+    if not ends:
         raise UserError("the model names no token that ends an answer (eos_token)")
-    return torch.tensor(sorted(found))
+    return torch.tensor(sorted(ends))
 
 
 class _Scalars:

@@ -69,9 +69,9 @@ class Adapters:
         return self._model.get_base_model().base_model
 
     def learning(self) -> tuple[Named, Named]:
-        named = dict(self._model.named_parameters())
-        policy = {name: p for name, p in named.items() if f".{_POLICY}." in name}
-        critic = {name: p for name, p in named.items() if f".{_CRITIC}." in name}
+        parameters = dict(self._model.named_parameters())
+        policy = {name: p for name, p in parameters.items() if f".{_POLICY}." in name}
+        critic = {name: p for name, p in parameters.items() if f".{_CRITIC}." in name}
         return policy, critic | _named("head", self.head)
 
     def finished(self, adapter: Path) -> Any:
@@ -134,8 +134,8 @@ def values(networks: Networks, episodes: Episodes) -> Tensor:
     """What the critic expects of each response before each of its tokens."""
     width = episodes.responses.shape[1]
     out = networks.trunk()(**episodes.inputs(), use_cache=False)
-    seen = out.last_hidden_state[:, -width - 1 : -1].float()
-    expected: Tensor = networks.head(seen)
+    hidden = out.last_hidden_state[:, -width - 1 : -1].float()
+    expected: Tensor = networks.head(hidden)
     return expected[:, :, 0]
 
 

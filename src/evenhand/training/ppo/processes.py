@@ -22,8 +22,8 @@ class Processes:
 
     def share(self, batch: int) -> slice:
         """This process's rows of a batch of all."""
-        own = batch // self.count
-        return slice(self.rank * own, (self.rank + 1) * own)
+        size = batch // self.count
+        return slice(self.rank * size, (self.rank + 1) * size)
 
     def summed(self, tensor: Tensor) -> Tensor:
         if self.count > 1:

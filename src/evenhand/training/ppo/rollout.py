@@ -58,13 +58,13 @@ def sample(
     """
     ids, prompt_mask = _padded_left(prompts, pad, noise.device)
     attention = prompt_mask.long()
-    positions, given, cache = _positions(attention), ids, None
+    positions, inputs, cache = _positions(attention), ids, None
     going = torch.ones(len(ids), dtype=torch.bool, device=noise.device)
-    drawn, masks = [], []
+    responses, masks = [], []
     for column in noise.T:
         with torch.no_grad():
             out = model(
-                input_ids=given,
+                input_ids=inputs,
                 attention_mask=attention,
                 position_ids=positions,
                 past_key_values=cache,
@@ -72,22 +72,22 @@ def sample(
                 logits_to_keep=1,
             )
         tokens = draw(out.logits[:, -1].float() / temperature, column).where(going, pad)
-        drawn.append(tokens)
+        responses.append(tokens)
         masks.append(going)
         attention = torch.cat([attention, going[:, None].long()], dim=1)
         positions = positions[:, -1:] + 1
-        given, cache = tokens[:, None], out.past_key_values
+        inputs, cache = tokens[:, None], out.past_key_values
         going = going & ~torch.isin(tokens, ends)
         if not going.any():
             break
-    return Episodes(ids, prompt_mask, torch.stack(drawn, dim=1), torch.stack(masks, dim=1))
+    return Episodes(ids, prompt_mask, torch.stack(responses, dim=1), torch.stack(masks, dim=1))
 
 
 def draw(logits: Tensor, noise: Tensor) -> Tensor:
     """The token at which each row's cumulative probability passes its number."""
     reached = logits.double().softmax(dim=-1).cumsum(dim=-1)
-    place = (noise.double() * reached[:, -1])[:, None]
-    tokens = torch.searchsorted(reached, place, right=True)[:, 0]
+    threshold = (noise.double() * reached[:, -1])[:, None]
+    tokens = torch.searchsorted(reached, threshold, right=True)[:, 0]
     return tokens.clamp(max=logits.shape[1] - 1)
 
 

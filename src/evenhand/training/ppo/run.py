@@ -37,10 +37,10 @@ def train(
         tell = silent
     scorer = RewardModel.load(reward, max_length=recipe.max_length, device=str(processes.device))
     ppo = prepare(model, recipe, scorer.score, processes)
-    known = data.prompts(data.rows(pairs, config))
-    prompts = fitting(ppo, known)
+    available = data.prompts(data.rows(pairs, config))
+    prompts = fitting(ppo, available)
     stage.record["gate"] = gate
-    stage.note_prompts(len(known), len(prompts))
+    stage.note_prompts(len(available), len(prompts))
     progress = resume(ppo, out, tell)
     if progress.step:
         stage.record["resumed_from"].append(progress.step)

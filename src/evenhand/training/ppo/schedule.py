@@ -16,8 +16,8 @@ def order(prompts: int, start: int, count: int, *, seed: int) -> list[int]:
     """The prompts number start … start + count of an endless deal: all of them in a new order,
     then all of them again."""
     return [
-        _dealt(prompts, place // prompts, seed)[place % prompts]
-        for place in range(start, start + count)
+        _dealt(prompts, position // prompts, seed)[position % prompts]
+        for position in range(start, start + count)
     ]
 
 

@@ -54,9 +54,9 @@ def save(
     state = {"global_step": progress.step, "history": progress.history}
     (part / _STATE).write_text(json.dumps(state))
     seal(part)
-    whole = out / f"{_NAME}{progress.step}"
-    shutil.rmtree(whole, ignore_errors=True)  # a damaged one that was passed over
-    part.rename(whole)
+    target = out / f"{_NAME}{progress.step}"
+    shutil.rmtree(target, ignore_errors=True)  # a damaged one that was passed over
+    part.rename(target)
     to_disk(out)
     drop_old(out, keep)
 
@@ -78,14 +78,14 @@ def restore(
 def _load(
     folder: Path, weights: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer
 ) -> None:
-    kept = load_file(folder / _WEIGHTS)
+    saved = load_file(folder / _WEIGHTS)
     moments: dict[str, dict[str, Tensor]] = {}
     for path, tensor in load_file(folder / _MOMENTS).items():
         name, _, kind = path.rpartition("/")
         moments.setdefault(name, {})[kind] = tensor
     with torch.no_grad():
         for name, parameter in weights.items():
-            parameter.copy_(kept[name])
+            parameter.copy_(saved[name])
             device = parameter.device
             # Adam counts its steps on the CPU, wherever the weights are.
             optimizer.state[parameter] = {

@@ -60,21 +60,23 @@ def step(ppo: Ppo, prompts: Sequence[Prompt], noise: Tensor) -> Metrics:
     recipe = ppo.recipe
     episodes = answer(ppo, prompts, noise)
     scores = rewards_of(ppo, prompts, episodes)
-    seen = look(ppo, episodes)
-    metrics = _measured(ppo, episodes, scores, seen)
+    outputs = look(ppo, episodes)
+    metrics = _measured(ppo, episodes, scores, outputs)
     if metrics["kl"] > recipe.target_kl:
         return metrics
     rewards = token_rewards(
-        scores, seen.log_probs - seen.reference, episodes.mask, beta=recipe.beta
+        scores, outputs.log_probs - outputs.reference, episodes.mask, beta=recipe.beta
     )
     advantages, returns = estimate(
-        rewards, seen.values, episodes.mask, discount=recipe.gamma, gae_lambda=recipe.gae_lambda
+        rewards, outputs.values, episodes.mask, discount=recipe.gamma, gae_lambda=recipe.gae_lambda
     )
     if recipe.whiten:
         advantages = whiten(advantages, episodes.mask, ppo.processes.summed)
-    learnt = [update(ppo, episodes, seen, advantages, returns) for _ in range(recipe.inner_epochs)]
+    learnt = [
+        update(ppo, episodes, outputs, advantages, returns) for _ in range(recipe.inner_epochs)
+    ]
     metrics["first_pass_gap"] = learnt[0].pop("gap")
-    metrics |= {name: sum(one[name] for one in learnt) / len(learnt) for name in learnt[0]}
+    metrics |= {name: sum(losses[name] for losses in learnt) / len(learnt) for name in learnt[0]}
     return metrics
 
 
@@ -91,8 +93,8 @@ def answer(ppo: Ppo, prompts: Sequence[Prompt], noise: Tensor) -> Episodes:
 
 def rewards_of(ppo: Ppo, prompts: Sequence[Prompt], episodes: Episodes) -> Tensor:
     """The reward model reads the decoded answer through its own template, never these ids."""
-    found = ppo.score([prompt.messages for prompt in prompts], texts(ppo.tokenizer, episodes))
-    scores = torch.tensor(found, dtype=torch.float32, device=ppo.ends.device)
+    rewards = ppo.score([prompt.messages for prompt in prompts], texts(ppo.tokenizer, episodes))
+    scores = torch.tensor(rewards, dtype=torch.float32, device=ppo.ends.device)
     return scores - ppo.recipe.missing_eos_penalty * ~_ended(ppo, episodes)
 
 
@@ -121,7 +123,7 @@ def look(ppo: Ppo, episodes: Episodes) -> Seen:
 
 
 def update(
-    ppo: Ppo, episodes: Episodes, seen: Seen, advantages: Tensor, returns: Tensor
+    ppo: Ppo, episodes: Episodes, outputs: Seen, advantages: Tensor, returns: Tensor
 ) -> Metrics:
     """One pass over the batch and one step of the optimizer."""
     recipe, networks = ppo.recipe, ppo.networks
@@ -129,13 +131,15 @@ def update(
     totals = torch.zeros(3, device=tokens.device)
     gap = torch.zeros((), device=tokens.device)
     for rows in _parts(ppo, episodes):
-        part, mask, old = episodes.rows(rows), episodes.mask[rows], seen.log_probs[rows]
-        whole = nets.log_probs(networks.policy(), part, recipe.temperature)
-        new = nets.of_tokens(whole, part)
+        part, mask, old = episodes.rows(rows), episodes.mask[rows], outputs.log_probs[rows]
+        all_log_probs = nets.log_probs(networks.policy(), part, recipe.temperature)
+        new = nets.of_tokens(all_log_probs, part)
         loss, clipped = policy_loss(new, old, advantages[rows], mask, clip=recipe.clip)
         torch.autograd.backward(loss / tokens)
         expected = nets.values(networks, part)
-        error = value_loss(expected, seen.values[rows], returns[rows], mask, clip=recipe.value_clip)
+        error = value_loss(
+            expected, outputs.values[rows], returns[rows], mask, clip=recipe.value_clip
+        )
         torch.autograd.backward(error / tokens)
         totals += torch.stack([loss.detach(), error.detach(), clipped])
         gap = torch.maximum(gap, ((new.detach() - old).abs() * mask).max())
@@ -153,7 +157,7 @@ def _descend(ppo: Ppo) -> None:
     ppo.optimizer.zero_grad(set_to_none=True)
 
 
-def _measured(ppo: Ppo, episodes: Episodes, scores: Tensor, seen: Seen) -> Metrics:
+def _measured(ppo: Ppo, episodes: Episodes, scores: Tensor, outputs: Seen) -> Metrics:
     """Means over the answers and tokens of all processes."""
     mask = episodes.mask
     sums = torch.stack(
@@ -161,8 +165,8 @@ def _measured(ppo: Ppo, episodes: Episodes, scores: Tensor, seen: Seen) -> Metri
             torch.tensor(float(len(episodes)), device=mask.device),
             mask.sum().float(),
             scores.sum(),
-            (seen.kl * mask).sum(),
-            (seen.entropy * mask).sum(),
+            (outputs.kl * mask).sum(),
+            (outputs.entropy * mask).sum(),
             _ended(ppo, episodes).sum().float(),
         ]
     )

@@ -54,7 +54,7 @@ Spec = dict[str, Any]  # a view of Vega-Lite
 def layered(*layers: alt.Chart, width: float, height: float) -> Spec:
     """Put layers on each other. Our choice: by hand, since Altair's own way copies every layer
     several times and checks every part against its schema, two seconds of the demo's report."""
-    return {"layer": [plain(one) for one in layers], "width": width, "height": height}
+    return {"layer": [plain(layer) for layer in layers], "width": width, "height": height}
 
 
 def stacked(panels: list[Spec], spacing: int) -> Spec:
@@ -66,21 +66,21 @@ def plain(part: alt.Chart) -> Spec:
     """Give one part's specification, unchecked: the tests check those of every kind of chart."""
     # Whatever a notebook has set; and data stay with their layer.
     with alt.theme.enable("none"), alt.data_transformers.enable(consolidate_datasets=False):
-        said: Spec = part.to_dict(validate=False)
-    return {key: value for key, value in said.items() if key != "$schema"}
+        spec: Spec = part.to_dict(validate=False)
+    return {key: value for key, value in spec.items() if key != "$schema"}
 
 
 def drawn(name: str, title: str, alt_text: str, spec: Spec) -> Chart:
     """Draw what a specification says. Equal specifications give equal bytes."""
-    said = " ".join(visible(alt_text).split())
+    label = " ".join(visible(alt_text).split())
     heading = " ".join(visible(title).split())
     above = {"text": heading, "anchor": "start", "frame": "bounds", "offset": 14}
-    made = vl_convert.vegalite_to_svg(
+    svg = vl_convert.vegalite_to_svg(
         _cleared(spec | {"title": above}) | {"config": _CONFIG},
         vl_version=_VEGA_LITE,
         allowed_base_urls=[],
     )
-    return Chart(name, heading, said, _alone(made, said, _MARGIN + _BOLD * len(heading)))
+    return Chart(name, heading, label, _alone(svg, label, _MARGIN + _BOLD * len(heading)))
 
 
 def _cleared(spec: Any) -> Any:
@@ -97,14 +97,14 @@ def _cleared(spec: Any) -> Any:
             return spec
 
 
-def _alone(svg: str, said: str, least: float) -> str:
+def _alone(svg: str, label: str, least: float) -> str:
     """Give the picture as one element that may stand beside others in a page: Vega writes no id
     where nothing is clipped. It is as wide as its title may be."""
     measured, height = _ROOT.search(svg).groups()  # type: ignore[union-attr]
     width = max(measured, f"{least:.0f}", key=float)
     root = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="evenhand-chart" role="img" '
-        f'aria-label="{html.escape(said)}" width="{width}" height="{height}" '
+        f'aria-label="{html.escape(label)}" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" style="max-width:100%;height:auto">'
         f"<style>{_STYLE}</style>"
     )
@@ -118,8 +118,8 @@ def rows(values: list[dict[str, Any]]) -> Any:
 
 def name_of(text: str) -> str:
     """A name from outside, as a chart has room for it."""
-    seen = " ".join(visible(text[:1000]).split())
-    return seen if len(seen) <= _LONGEST else f"{seen[: _LONGEST - 1]}…"
+    name = " ".join(visible(text[:1000]).split())
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 
 def width_of(texts: list[str]) -> float:

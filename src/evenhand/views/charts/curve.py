@@ -23,15 +23,17 @@ class Step:
     n: int
 
 
-def curve(name: str, title: str, steps: Sequence[Step], axes: tuple[str, str], says: str) -> Chart:
+def curve(
+    name: str, title: str, steps: Sequence[Step], axes: tuple[str, str], caption: str
+) -> Chart:
     """Draw the points and the line on which a calibrated scorer's would lie."""
     scale = alt.Scale(domain=[0, 1], nice=False)
     x, y = (
-        side(f"{field}:Q", scale=scale, axis=alt.Axis(title=said, tickCount=5, format=",~f"))
-        for side, field, said in ((alt.X, "score", axes[0]), (alt.Y, "target", axes[1]))
+        side(f"{field}:Q", scale=scale, axis=alt.Axis(title=label, tickCount=5, format=",~f"))
+        for side, field, label in ((alt.X, "score", axes[0]), (alt.Y, "target", axes[1]))
     )
     table: list[dict[str, Any]] = [
-        {"score": one.score, "target": one.target, "n": one.n} for one in steps
+        {"score": step.score, "target": step.target, "n": step.n} for step in steps
     ]
     ends = [{"score": end, "target": end} for end in (0, 1)]
     size = alt.Size("n:Q", scale=alt.Scale(domainMin=0, range=[15, 120]), legend=None)
@@ -42,9 +44,11 @@ def curve(name: str, title: str, steps: Sequence[Step], axes: tuple[str, str], s
         base.mark_line(stroke=PLAIN, strokeWidth=1.5),
         base.mark_square(color=PLAIN, opacity=1).encode(size=size),
         said_at("Dashed: as it should be. The larger, the more texts.", 0, _SIDE + 56),
-        said_at(says, 0, _SIDE + 72),
+        said_at(caption, 0, _SIDE + 72),
         width=_SIDE,
         height=_SIDE,
     )
-    words = listed([f"score {one.score:.2f}, right {one.target:.2f}, n {one.n:,}" for one in steps])
-    return drawn(name, title, f"{title}. {words}. {says}", spec)
+    words = listed(
+        [f"score {step.score:.2f}, right {step.target:.2f}, n {step.n:,}" for step in steps]
+    )
+    return drawn(name, title, f"{title}. {words}. {caption}", spec)

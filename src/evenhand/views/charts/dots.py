@@ -16,7 +16,7 @@ _LEFT = -60  # where the words below begin: under the names of the axis
 def dots(name: str, title: str, places: Sequence[Place], clusters: str, unit: str) -> Chart:
     """Draw the places, and the line on which nothing changed. Single clusters are not tested, so
     that no dot says that it is good or bad."""
-    ends = [end for one in places for end in (one.before, one.after)]
+    ends = [end for point in places for end in (point.before, point.after)]
     room = 0.05 * ((max(ends) - min(ends)) or 1.0)
     low, high = min(ends) - room, max(ends) + room
     scale = alt.Scale(domain=[low, high], nice=False, zero=False)
@@ -25,8 +25,10 @@ def dots(name: str, title: str, places: Sequence[Place], clusters: str, unit: st
              axis=alt.Axis(title=f"{field}{unit and f', {unit}'}", tickCount=5, format=",~f"))
         for side, field in ((alt.X, "before"), (alt.Y, "after"))
     )  # fmt: skip
-    table = [{"before": one.before, "after": one.after, "n": one.clusters} for one in places]
-    most = max(one.clusters for one in places)
+    table = [
+        {"before": point.before, "after": point.after, "n": point.clusters} for point in places
+    ]
+    most = max(point.clusters for point in places)
     size = alt.Size("n:Q", scale=alt.Scale(domain=[0, most], range=[12, 120]), legend=None)
     even = alt.Chart(rows([{"before": end, "after": end} for end in (low, high)]))
     legend = _legend(places, clusters)
@@ -38,17 +40,21 @@ def dots(name: str, title: str, places: Sequence[Place], clusters: str, unit: st
         width=_SIDE,
         height=_SIDE,
     )
-    largest = sorted(places, key=lambda one: -one.clusters)
-    said = listed([f"{one.before:.2f} to {one.after:.2f}: {one.clusters:,}" for one in largest])
-    return drawn(name, title, f"{title}. {' '.join(legend)} The most, with how many: {said}.", spec)
+    largest = sorted(places, key=lambda point: -point.clusters)
+    summary = listed(
+        [f"{point.before:.2f} to {point.after:.2f}: {point.clusters:,}" for point in largest]
+    )
+    return drawn(
+        name, title, f"{title}. {' '.join(legend)} The most, with how many: {summary}.", spec
+    )
 
 
 def _legend(places: Sequence[Place], clusters: str) -> list[str]:
     rose, fell, stayed = (
         sum(
-            one.clusters
-            for one in places
-            if (one.after > one.before) - (one.after < one.before) == way
+            point.clusters
+            for point in places
+            if (point.after > point.before) - (point.after < point.before) == way
         )
         for way in (1, -1, 0)
     )

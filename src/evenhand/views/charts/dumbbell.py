@@ -45,26 +45,26 @@ def dumbbell(name: str, title: str, panels: Sequence[tuple[str, Sequence[Pair]]]
     """Draw panels of pairs below each other, each with its axis from 0."""
     every = [pair for _, pairs in panels for pair in pairs]
     left = width_of([name_of(pair.label) for pair in every]) + _GAP
-    made = [
+    specs = [
         _panel(axis, pairs, left, _LEGEND if number == len(panels) else None)
         for number, (axis, pairs) in enumerate(panels, 1)
     ]
     return drawn(
-        name, title, f"{title}. {listed([one.words for one in every])}.", stacked(made, 14)
+        name, title, f"{title}. {listed([pair.words for pair in every])}.", stacked(specs, 14)
     )
 
 
 def _panel(axis: str, pairs: Sequence[Pair], left: float, legend: str | None) -> Spec:
-    most = max((max(one.before, one.after) for one in pairs), default=0) or 1.0
-    shown = alt.Axis(title=axis, tickCount=6, format=",~f")
-    x = alt.X("a:Q", scale=alt.Scale(domain=[0, most * 1.04], nice=False), axis=shown)
-    order = [f"{place:04}" for place in range(len(pairs))]
+    most = max((max(pair.before, pair.after) for pair in pairs), default=0) or 1.0
+    x_axis = alt.Axis(title=axis, tickCount=6, format=",~f")
+    x = alt.X("a:Q", scale=alt.Scale(domain=[0, most * 1.04], nice=False), axis=x_axis)
+    order = [f"{index:04}" for index in range(len(pairs))]
     y = alt.Y("row:O", scale=alt.Scale(domain=order), axis=None)
     table = rows(
         [
-            {"row": row, "a": one.before, "b": one.after, "label": name_of(one.label),
-             "says": one.says}
-            for row, one in zip(order, pairs, strict=True)
+            {"row": row, "a": pair.before, "b": pair.after, "label": name_of(pair.label),
+             "says": pair.says}
+            for row, pair in zip(order, pairs, strict=True)
         ]
     )  # fmt: skip
     base = alt.Chart(table).encode(y=y)
@@ -78,7 +78,7 @@ def _panel(axis: str, pairs: Sequence[Pair], left: float, legend: str | None) ->
         base.mark_square(size=60, opacity=1, color=PLAIN).encode(x=after),
         base.mark_text(**words).encode(x=alt.XValue(-left), text=alt.Text("label:N")),
         base.mark_text(**words).encode(x=alt.XValue(_WIDTH + _GAP), text=alt.Text("says:N")),
-        wide_to(_WIDTH + _GAP + width_of([one.says for one in pairs]), 0),
+        wide_to(_WIDTH + _GAP + width_of([pair.says for pair in pairs]), 0),
         *([said_at(legend, -left, height + 52)] if legend else []),
         width=_WIDTH,
         height=height,

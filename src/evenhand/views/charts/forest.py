@@ -91,14 +91,18 @@ def forest(name: str, title: str, panels: Sequence[Panel], legend: Sequence[str]
     left = width_of([name_of(row.label) for row in every]) + _GAP
     counts = _WIDTH + width_of([_said(row) for row in every]) + 2 * _GAP
     counts += width_of([_count(row) for row in every])
-    made = [
-        _panel(one, left, counts, legend if one is panels[-1] else (), head=one is panels[0])
-        for one in panels
+    specs = [
+        _panel(panel, left, counts, legend if panel is panels[-1] else (), head=panel is panels[0])
+        for panel in panels
     ]
     words = listed(
-        [f"{one.title and f'{one.title}, '}{row.words}" for one in panels for row in one.rows]
+        [
+            f"{panel.title and f'{panel.title}, '}{row.words}"
+            for panel in panels
+            for row in panel.rows
+        ]
     )
-    return drawn(name, title, f"{title}. {words}. {' '.join(legend)}", stacked(made, 22))
+    return drawn(name, title, f"{title}. {words}. {' '.join(legend)}", stacked(specs, 22))
 
 
 def _panel(panel: Panel, left: float, counts: float, legend: Sequence[str], *, head: bool) -> Spec:
@@ -108,7 +112,7 @@ def _panel(panel: Panel, left: float, counts: float, legend: Sequence[str], *, h
     axis = None if empty else alt.Axis(title=panel.axis, tickCount=6, format=",~f")
     scale = alt.Scale(domain=span, nice=False, zero=False)
     x = alt.X("a:Q", scale=scale, axis=axis)
-    order = [f"{place:04}" for place in range(len(panel.rows))]
+    order = [f"{index:04}" for index in range(len(panel.rows))]
     y = alt.Y("row:O", scale=alt.Scale(domain=order), axis=None)
     placed = list(zip(order, panel.rows, strict=True))
     height = _STEP * len(placed)
@@ -125,13 +129,13 @@ def _panel(panel: Panel, left: float, counts: float, legend: Sequence[str], *, h
 
 def _span(panel: Panel) -> list[float]:
     """The part of the axis that is used, cut at what a value can be."""
-    seen = [0.0] if panel.from_zero else []
-    seen += [panel.line] if panel.line is not None else []
-    seen += panel.band or ()
+    values = [0.0] if panel.from_zero else []
+    values += [panel.line] if panel.line is not None else []
+    values += panel.band or ()
     for row in panel.rows:
         ends = (row.value, row.low, row.high, *(row.bounds or ()))
-        seen += [end for end in ends if end is not None and math.isfinite(end)]
-    low, high = (min(seen), max(seen)) if seen else (0.0, 1.0)
+        values += [end for end in ends if end is not None and math.isfinite(end)]
+    low, high = (min(values), max(values)) if values else (0.0, 1.0)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 0.05
     return [max(low - room, panel.within[0]), min(high + room, panel.within[1])]
 
@@ -152,31 +156,31 @@ def _ground(panel: Panel, span: list[float], x: Any) -> list[Any]:
 def _ranges(placed: list[tuple[str, Row]], span: list[float], x: Any, y: Any) -> list[Any]:
     """Intervals as bars; what the missing answers allow as a thinner, dashed line beyond them. A
     missing answer that could be anything makes that line as long as the axis."""
-    bars, known = [], []
-    for place, row in placed:
+    bars, bounds = [], []
+    for key, row in placed:
         if row.value is not None and row.has_interval:
-            bars.append({"row": place, "a": row.low, "b": row.high, "look": row.state})
+            bars.append({"row": key, "a": row.low, "b": row.high, "look": row.state})
         if row.bounds is not None:
             ends = [
                 end if bound is None or not math.isfinite(bound) else bound
                 for bound, end in zip(row.bounds, span, strict=True)
             ]
-            known.append({"row": place, "a": ends[0], "b": ends[1], "look": row.state})
+            bounds.append({"row": key, "a": ends[0], "b": ends[1], "look": row.state})
     colour = colour_of()
-    dashed = alt.Chart(rows(known)).mark_rule(strokeWidth=1.5, strokeDash=[2, 3], yOffset=5)
+    dashed = alt.Chart(rows(bounds)).mark_rule(strokeWidth=1.5, strokeDash=[2, 3], yOffset=5)
     solid = alt.Chart(rows(bars)).mark_rule(strokeWidth=2.5)
-    return [one.encode(x=x, x2=alt.X2("b:Q"), y=y, color=colour) for one in (dashed, solid)]
+    return [chart.encode(x=x, x2=alt.X2("b:Q"), y=y, color=colour) for chart in (dashed, solid)]
 
 
 def _points(placed: list[tuple[str, Row]], x: Any, y: Any) -> Any:
     """Values; one without an interval is hollow, so that it does not look certain."""
-    seen = [
-        {"row": place, "a": row.value, "look": row.state, "full": 1 if row.has_interval else 0}
-        for place, row in placed
+    points = [
+        {"row": key, "a": row.value, "look": row.state, "full": 1 if row.has_interval else 0}
+        for key, row in placed
         if row.value is not None
     ]
     filled = alt.FillOpacity("full:Q", scale=None, legend=None)
-    marks = alt.Chart(rows(seen)).mark_point(size=70, strokeWidth=1.5, opacity=1)
+    marks = alt.Chart(rows(points)).mark_point(size=70, strokeWidth=1.5, opacity=1)
     fill = alt.Fill("look:N", scale=_colours(), legend=None)
     return marks.encode(
         x=x, y=y, shape=shape_of(), color=colour_of(), fill=fill, fillOpacity=filled
@@ -208,8 +212,8 @@ def _words(placed: list[tuple[str, Row]], y: Any, columns: dict[str, tuple[float
     """Names to the left; numbers, and how many they rest on, to the right."""
     table = rows(
         [
-            {"row": place, "label": name_of(row.label), "says": _said(row), "n": _count(row)}
-            for place, row in placed
+            {"row": key, "label": name_of(row.label), "says": _said(row), "n": _count(row)}
+            for key, row in placed
         ]
     )
     return [

@@ -43,26 +43,26 @@ class Cell:
 
 def heat(name: str, title: str, cells: Sequence[Cell], legend: Sequence[str]) -> Chart:
     """Draw the cells in the order in which their rows and columns come."""
-    down, across = (list(dict.fromkeys(getattr(one, of) for one in cells)) for of in _WAYS)
-    left = width_of([name_of(one) for one in down]) + _GAP
-    wide = max(width_of([*map(name_of, across), *(f"✗ {one.says}" for one in cells)]) + 8, 60)
-    most = max((abs(one.value) for one in cells if one.value is not None), default=0.0) or 1.0
+    down, across = (list(dict.fromkeys(getattr(cell, of) for cell in cells)) for of in _WAYS)
+    left = width_of([name_of(label) for label in down]) + _GAP
+    wide = max(width_of([*map(name_of, across), *(f"✗ {cell.says}" for cell in cells)]) + 8, 60)
+    most = max((abs(cell.value) for cell in cells if cell.value is not None), default=0.0) or 1.0
     table = [
         {
-            "row": f"{down.index(one.row):04}",
-            "column": f"{across.index(one.column):04}",
-            "way": "none" if not one.value else "up" if one.value > 0 else "down",
-            "size": STRONGEST * abs(one.value or 0.0) / most,
-            "says": f"{one.sign} {one.says}",
+            "row": f"{down.index(cell.row):04}",
+            "column": f"{across.index(cell.column):04}",
+            "way": "none" if not cell.value else "up" if cell.value > 0 else "down",
+            "size": STRONGEST * abs(cell.value or 0.0) / most,
+            "says": f"{cell.sign} {cell.says}",
         }
-        for one in cells
+        for cell in cells
     ]
     layers = [*_cells(table), *_heads(down, across, left, wide)]
     height = _HEIGHT * len(down)
     layers += [said_at(line, -left, height + 20 + 16 * n) for n, line in enumerate(legend)]
     spec = layered(*layers, width=wide * len(across), height=height)
-    told = f"{title}. {listed([one.words for one in cells], most=40)}. {' '.join(legend)}"
-    return drawn(name, title, told, spec)
+    alt_text = f"{title}. {listed([cell.words for cell in cells], most=40)}. {' '.join(legend)}"
+    return drawn(name, title, alt_text, spec)
 
 
 _WAYS = ("row", "column")
@@ -85,11 +85,11 @@ def _cells(table: list[dict[str, Any]]) -> list[Any]:
 
 def _heads(down: list[str], across: list[str], left: float, wide: float) -> list[Any]:
     """The names of rows and columns."""
-    named = [
-        said_at(name_of(one), -left, _HEIGHT * (place + 0.5), faint=False)
-        for place, one in enumerate(down)
+    row_heads = [
+        said_at(name_of(label), -left, _HEIGHT * (index + 0.5), faint=False)
+        for index, label in enumerate(down)
     ]
-    return named + [
-        said_at(name_of(one), wide * (place + 0.5), -12, align="center", faint=False)
-        for place, one in enumerate(across)
+    return row_heads + [
+        said_at(name_of(label), wide * (index + 0.5), -12, align="center", faint=False)
+        for index, label in enumerate(across)
     ]

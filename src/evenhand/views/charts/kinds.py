@@ -32,16 +32,16 @@ def drawn(finding: object) -> tuple[Chart, ...]:
     """Draw a finding as its kind, or the nearest kind above it, is drawn."""
     draw = next((_CHARTS[kind] for kind in type(finding).__mro__ if kind in _CHARTS), None)
     with debug_mode(False):  # a specification is checked as a whole; part by part takes seconds
-        made: tuple[Chart, ...] = () if draw is None else draw(finding)
-    return made
+        charts: tuple[Chart, ...] = () if draw is None else draw(finding)
+    return charts
 
 
-def _each(found: Audits) -> tuple[Chart, ...]:
+def _each(audits: Audits) -> tuple[Chart, ...]:
     """Draw several audits, each under its own title."""
     return tuple(
-        replace(one, name=f"{one.name}_{n}", title=f"{name_of(audit.title)}: {one.title}")
-        for n, audit in enumerate(found.audits, 1)
-        for one in drawn(audit)
+        replace(chart, name=f"{chart.name}_{n}", title=f"{name_of(audit.title)}: {chart.title}")
+        for n, audit in enumerate(audits.audits, 1)
+        for chart in drawn(audit)
     )
 
 

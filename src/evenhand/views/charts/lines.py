@@ -21,17 +21,20 @@ class Series:
 
 def lines(name: str, title: str, series: Sequence[Series]) -> Chart:
     """Draw the quantities below each other. Each has its own scale, which need not hold 0."""
-    steps = [step for one in series for step, _ in one.points]
+    steps = [step for quantity in series for step, _ in quantity.points]
     across = alt.Scale(domain=[min(steps), max(*steps, min(steps) + 1)], nice=False)
-    panels = [_panel(one, across, last=one is series[-1]) for one in series]
+    panels = [_panel(quantity, across, last=quantity is series[-1]) for quantity in series]
     words = listed(
-        [f"{one.label} from {one.points[0][1]:.4g} to {one.points[-1][1]:.4g}" for one in series]
+        [
+            f"{quantity.label} from {quantity.points[0][1]:.4g} to {quantity.points[-1][1]:.4g}"
+            for quantity in series
+        ]
     )
     return drawn(name, title, f"{title}. {words}.", stacked(panels, 14))
 
 
-def _panel(one: Series, across: alt.Scale, *, last: bool) -> Spec:
-    table = rows([{"step": step, "value": value} for step, value in one.points])
+def _panel(series: Series, across: alt.Scale, *, last: bool) -> Spec:
+    table = rows([{"step": step, "value": value} for step, value in series.points])
     x = alt.X(
         "step:Q",
         scale=across,
@@ -45,5 +48,5 @@ def _panel(one: Series, across: alt.Scale, *, last: bool) -> Spec:
     line = alt.Chart(table).mark_line(
         stroke=PLAIN, strokeWidth=1.5, point={"color": PLAIN, "size": 14}
     )
-    above = {"text": one.label, "anchor": "start", "fontSize": 12, "offset": 4}
+    above = {"text": series.label, "anchor": "start", "fontSize": 12, "offset": 4}
     return plain(line.encode(x=x, y=y)) | {"title": above, "width": _WIDTH, "height": _HEIGHT}

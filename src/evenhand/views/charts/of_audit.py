@@ -36,7 +36,7 @@ def _identities(effects: Sequence[Effect]) -> Iterator[Chart]:
         return
     margin = effects[0]["margin"]
     panel = Panel(
-        rows=[_row(one) for one in effects],
+        rows=[_row(effect) for effect in effects],
         axis="points of the mark",
         line=0.0,
         band=(-margin, margin),
@@ -45,39 +45,41 @@ def _identities(effects: Sequence[Effect]) -> Iterator[Chart]:
     yield forest("identities", "What a label does to the mark, against no label", [panel], legend)
 
 
-def _row(one: Effect) -> Row:
+def _row(effect: Effect) -> Row:
     return Row(
-        label=one["label"],
-        value=one["estimate"],
-        low=one["low"],
-        high=one["high"],
-        state=_STATES[one["verdict"]],
-        says=_said(one),
-        n=one["bases"],
+        label=effect["label"],
+        value=effect["estimate"],
+        low=effect["low"],
+        high=effect["high"],
+        state=_STATES[effect["verdict"]],
+        says=_said(effect),
+        n=effect["bases"],
     )
 
 
-def _said(one: Effect) -> str:
-    if one["estimate"] is None:
-        return one["undefined"] or "no value"
-    ends = f"{one['low']:+.2f} to {one['high']:+.2f}" if one["low"] is not None else ""
-    if one["undefined"] == NO_SPREAD:
-        ends = f"no spread in {one['bases']}"
+def _said(effect: Effect) -> str:
+    if effect["estimate"] is None:
+        return effect["undefined"] or "no value"
+    ends = f"{effect['low']:+.2f} to {effect['high']:+.2f}" if effect["low"] is not None else ""
+    if effect["undefined"] == NO_SPREAD:
+        ends = f"no spread in {effect['bases']}"
     elif not ends:
-        ends = one["undefined"] or "no interval"
-    lost = f"; {one['missing']} missing" if one["missing"] else ""
-    return f"{one['estimate']:+.2f} ({ends}{lost})"
+        ends = effect["undefined"] or "no interval"
+    lost = f"; {effect['missing']} missing" if effect["missing"] else ""
+    return f"{effect['estimate']:+.2f} ({ends}{lost})"
 
 
 def _by_metric(more: Mapping[str, Any]) -> Iterator[Chart]:
     """Each label on each metric; a column has what one metric's marks show."""
     effects = [*more["primary"], *more["exploratory"]]
-    alone = [one for one in effects if one["against"] == _NO_LABEL and one["value"] != "win"]
-    metrics = list(dict.fromkeys([_COMBINED, *(one["value"] for one in alone)]))
-    labels = list(dict.fromkeys(one["label"] for one in alone))
-    found = {(one["label"], one["value"]): one for one in reversed(alone)}
+    alone = [
+        effect for effect in effects if effect["against"] == _NO_LABEL and effect["value"] != "win"
+    ]
+    metrics = list(dict.fromkeys([_COMBINED, *(effect["value"] for effect in alone)]))
+    labels = list(dict.fromkeys(effect["label"] for effect in alone))
+    lookup = {(effect["label"], effect["value"]): effect for effect in reversed(alone)}
     cells = [
-        _cell(label, "all marks" if metric == _COMBINED else metric, found.get((label, metric)))
+        _cell(label, "all marks" if metric == _COMBINED else metric, lookup.get((label, metric)))
         for label in labels
         for metric in metrics
     ]
@@ -88,23 +90,23 @@ def _by_metric(more: Mapping[str, Any]) -> Iterator[Chart]:
 
 def _side_by_side(judges: Sequence[Mapping[str, Any]]) -> Iterator[Chart]:
     """Each identity with each judge, on the mean of all marks."""
-    effects = [(judge, one) for judge in judges for one in judge["primary"]]
+    effects = [(judge, effect) for judge in judges for effect in judge["primary"]]
     if not effects:
         return
-    found = {(judge["judge"], one["label"]): one for judge, one in effects}
+    lookup = {(judge["judge"], effect["label"]): effect for judge, effect in effects}
     cells = [
-        _cell(label, f"judge {judge['judge']}", found.get((judge["judge"], label)))
-        for label in dict.fromkeys(one["label"] for _, one in effects)
+        _cell(label, f"judge {judge['judge']}", lookup.get((judge["judge"], label)))
+        for label in dict.fromkeys(effect["label"] for _, effect in effects)
         for judge in judges
     ]
     legend = [_LEGEND.format(effects[0][1]["margin"]), _COLOURS]
     yield heat("judges", "What each label does to each judge's mark, in points", cells, legend)
 
 
-def _cell(row: str, column: str, one: Effect | None) -> Cell:
-    if one is None:
+def _cell(row: str, column: str, effect: Effect | None) -> Cell:
+    if effect is None:
         return Cell(row=row, column=column, sign="", value=None, says="not asked")
-    value = one["estimate"]
-    says = "no value" if value is None else f"{value:+.2f}"
-    sign = _SIGNS[_STATES[one["verdict"]]]
-    return Cell(row=row, column=column, sign=sign, value=value, says=says)
+    value = effect["estimate"]
+    text = "no value" if value is None else f"{value:+.2f}"
+    sign = _SIGNS[_STATES[effect["verdict"]]]
+    return Cell(row=row, column=column, sign=sign, value=value, says=text)

@@ -19,34 +19,40 @@ _STATES: dict[str, State] = {"better": "good", "worse": "bad", "open": "open"}
 _KINDS = (("calls", 1), ("tokens", 0), ("seconds", 2))
 
 
-def charts(found: Comparison) -> tuple[Chart, ...]:
+def charts(comparison: Comparison) -> tuple[Chart, ...]:
     """Draw a comparison."""
     return (
-        *_changes(found), *_slopes(found), *_pairs(found), *_answers(found), *_cost(found)
-    )  # fmt: skip
+        *_changes(comparison),
+        *_slopes(comparison),
+        *_pairs(comparison),
+        *_answers(comparison),
+        *_cost(comparison),
+    )
 
 
-def _changes(found: Comparison) -> Iterator[Chart]:
+def _changes(comparison: Comparison) -> Iterator[Chart]:
     """Every change that is judged or has a margin; those with the same margin on one axis."""
-    known = {one.name: one for one in found.instrument.measures}
-    judged = {one.name for one in found.primary or found.secondary}
+    by_name = {measure.name: measure for measure in comparison.instrument.measures}
+    judged = {change.name for change in comparison.primary or comparison.secondary}
     axes: dict[tuple[str, float], list[tuple[Change, Measure]]] = {}
-    for change in (*found.primary, *found.secondary):
-        measure = known.get(change.name)
+    for change in (*comparison.primary, *comparison.secondary):
+        measure = by_name.get(change.name)
         if measure and (change.name in judged or measure.role == "guardrail"):
-            axes.setdefault((measure.unit, _matters(found, measure)), []).append((change, measure))
+            axes.setdefault((measure.unit, _matters(comparison, measure)), []).append(
+                (change, measure)
+            )
     panels = [_panel(changes, size) for (_, size), changes in axes.items()]
     if not panels:
         return
-    lost = any(bounds_of(one) for changes in axes.values() for one, _ in changes)
+    lost = any(bounds_of(change) for changes in axes.values() for change, _ in changes)
     band = "Grey band: within the margin that may be lost, or too small to matter."
     legend = [_SIGNS, band, *([DASHED] if lost else []), WAYS]
     yield forest("changes", "What changed: after minus before, with 95 % intervals", panels, legend)
 
 
-def _matters(found: Comparison, measure: Measure) -> float:
+def _matters(comparison: Comparison, measure: Measure) -> float:
     """The size of a change that is held against: the measure's margin, else what matters."""
-    return measure.margin or in_unit(found.instrument.matters, measure)
+    return measure.margin or in_unit(comparison.instrument.matters, measure)
 
 
 def _panel(changes: list[tuple[Change, Measure]], size: float) -> Panel:
@@ -80,24 +86,24 @@ def _said(change: Change, measure: Measure) -> str:
     return f"{numbers.signed(change.effect, measure)} ({ends})"
 
 
-def _slopes(found: Comparison) -> Iterator[Chart]:
+def _slopes(comparison: Comparison) -> Iterator[Chart]:
     """The first primary measure in each group, before and after."""
-    for column, values in found.groups.items():
-        for measure in found.instrument.primary()[:1]:
+    for column, values in comparison.groups.items():
+        for measure in comparison.instrument.primary()[:1]:
             changes = {
-                value: next(one for one in changes if one.name == measure.name)
+                value: next(change for change in changes if change.name == measure.name)
                 for value, changes in values.items()
             }
             lines = [
                 line
                 for value, change in changes.items()
-                if (line := _line(found, value, change, measure))
+                if (line := _line(comparison, value, change, measure))
             ]
             if len(lines) < 2:
                 continue
             legend = ["✗ shown worse (after Holm over all groups), ? not shown."]
             if len(lines) > MOST_ROWS:
-                lines = sorted(lines, key=lambda one: -abs(one.after - one.before))[:MOST_ROWS]
+                lines = sorted(lines, key=lambda line: -abs(line.after - line.before))[:MOST_ROWS]
                 legend.append(f"The {MOST_ROWS} largest changes of {len(changes)}.")
             elif len(lines) < len(changes):
                 legend.append(f"{len(changes) - len(lines)} groups have no value on one side.")
@@ -105,10 +111,10 @@ def _slopes(found: Comparison) -> Iterator[Chart]:
             yield slope(f"slope_{column}", title, lines, legend)
 
 
-def _line(found: Comparison, value: str, change: Change, measure: Measure) -> Line | None:
+def _line(comparison: Comparison, value: str, change: Change, measure: Measure) -> Line | None:
     if change.before is None or change.after is None or change.difference is None:
         return None
-    worse = measure.name in found.regressions.get(value, ())
+    worse = measure.name in comparison.regressions.get(value, ())
     return Line(
         label=value.replace("_", " "),
         before=change.before,
@@ -119,22 +125,22 @@ def _line(found: Comparison, value: str, change: Change, measure: Measure) -> Li
     )
 
 
-def _pairs(found: Comparison) -> Iterator[Chart]:
+def _pairs(comparison: Comparison) -> Iterator[Chart]:
     """Each cluster of the first primary measure, before and after."""
-    named = found.instrument.clusters
-    for name, places in found.places.items():
-        if sum(one.clusters for one in places) < 2:
+    clusters = comparison.instrument.clusters
+    for name, places in comparison.places.items():
+        if sum(point.clusters for point in places) < 2:
             continue
-        measure = found.instrument.measure(name)
-        title = f"{measure.label}{ARROWS[measure.better]}, of single {named}, before and after"
-        yield dots("pairs", title, places, named, axis_of(measure))
+        measure = comparison.instrument.measure(name)
+        title = f"{measure.label}{ARROWS[measure.better]}, of single {clusters}, before and after"
+        yield dots("pairs", title, places, clusters, axis_of(measure))
 
 
-def _answers(found: Comparison) -> Iterator[Chart]:
+def _answers(comparison: Comparison) -> Iterator[Chart]:
     """How often each kind of answer was given before and after, from the counted changes."""
     before: dict[str, int] = {}
     after: dict[str, int] = {}
-    for old, new, n in found.transitions:
+    for old, new, n in comparison.transitions:
         before[old] = before.get(old, 0) + n
         after[new] = after.get(new, 0) + n
     kinds = sorted({*before, *after})
@@ -152,15 +158,15 @@ def _answers(found: Comparison) -> Iterator[Chart]:
     yield dumbbell("answers", "Which answers were given, before and after", [("items", pairs)])
 
 
-def _cost(found: Comparison) -> Iterator[Chart]:
+def _cost(comparison: Comparison) -> Iterator[Chart]:
     """What an answer takes, each kind of cost on its own axis."""
     panels = []
     for kind, digits in _KINDS:
-        old, new = (getattr(cost, kind).mean for cost in found.cost)
+        old, new = (getattr(cost, kind).mean for cost in comparison.cost)
         if old is None or new is None or not (old or new):
             continue
         times = f" ({new / old:.1f} times)" if old else ""
-        says = f"{old:,.{digits}f} → {new:,.{digits}f}{times}"
-        panels.append((kind, [Pair(label=kind, before=old, after=new, says=says)]))
+        text = f"{old:,.{digits}f} → {new:,.{digits}f}{times}"
+        panels.append((kind, [Pair(label=kind, before=old, after=new, says=text)]))
     if panels:
         yield dumbbell("cost", "What an answer costs on average, before and after", panels)

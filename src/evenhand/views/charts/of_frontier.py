@@ -23,61 +23,65 @@ _CORNER = ("lower", "higher")
 _DIGITS: dict[CostKind, int] = {"calls": 2, "tokens": 0, "seconds": 2, "money": 2, "scored": 2}
 
 
-def charts(found: Frontier) -> tuple[Chart, ...]:
+def charts(frontier: Frontier) -> tuple[Chart, ...]:
     """Draw a frontier."""
-    return (*front(found), *_costs(found))
+    return (*front(frontier), *_costs(frontier))
 
 
-def front(found: Frontier) -> Iterator[Chart]:
+def front(frontier: Frontier) -> Iterator[Chart]:
     """Draw harm across, and utility up, or cost where no utility is measured."""
-    dots = [dot for entry in found.entries if (dot := _dot(found, entry))]
+    dots = [dot for entry in frontier.entries if (dot := _dot(frontier, entry))]
     if not dots:
         return
-    harm, utility = harm_of(found.instrument), found.instrument.utility
-    up = Axis(title=f"{_unit(found, found.cost_axis)} an answer")
+    harm, utility = harm_of(frontier.instrument), frontier.instrument.utility
+    up = Axis(title=f"{_unit(frontier, frontier.cost_axis)} an answer")
     title = "Harm against cost: utility is not measured"
     if utility is not None:
-        measure = found.instrument.measure(utility)
+        measure = frontier.instrument.measure(utility)
         up = Axis(title=f"{measure.label}{_BETTER[measure.better]}", within=measure.within)
         title = "Harm against utility, and what an answer costs"
     across = Axis(title=f"{harm.label}{_BETTER[harm.better]}", within=harm.within)
     legend = [
         f"◆ on the Pareto front of cost, harm and utility, ● behind it. Bars: 95 % intervals over "
-        f"{found.instrument.clusters}.",
-        f"In brackets: {_unit(found, found.cost_axis)} an answer. Dotted: votes, ×n of n calls.",
+        f"{frontier.instrument.clusters}.",
+        f"In brackets: {_unit(frontier, frontier.cost_axis)} an answer. Dotted: votes, "
+        "×n of n calls.",
     ]
-    if utility is not None and (harm.better, found.instrument.measure(utility).better) == _CORNER:
+    if (
+        utility is not None
+        and (harm.better, frontier.instrument.measure(utility).better) == _CORNER
+    ):
         legend.append("The best place is the upper left.")
     legend += [DASHED] if any(dot.x.bounds or dot.y.bounds for dot in dots) else []
-    left = [entry.name for entry in found.entries if _dot(found, entry) is None]
+    left = [entry.name for entry in frontier.entries if _dot(frontier, entry) is None]
     legend += [f"{len(left)} without a value on one axis are left out."] if left else []
     yield scatter("frontier", title, dots, (across, up), legend)
 
 
-def _dot(found: Frontier, entry: Entry) -> Dot | None:
-    cost, utility = entry.cost[found.cost_axis], found.instrument.utility
-    x = _reading(entry.report[harm_of(found.instrument).name])
-    y = _reading(entry.report[utility]) if utility is not None else _paid(cost, found.cost_axis)
+def _dot(frontier: Frontier, entry: Entry) -> Dot | None:
+    cost, utility = entry.cost[frontier.cost_axis], frontier.instrument.utility
+    x = _reading(entry.report[harm_of(frontier.instrument).name])
+    y = _reading(entry.report[utility]) if utility is not None else _paid(cost, frontier.cost_axis)
     if x is None or y is None:
         return None
-    paid = _amount(cost.mean, found.cost_axis)
+    paid = _amount(cost.mean, frontier.cost_axis)
     votes = entry.name == VOTE or entry.role == "vote"
     return Dot(
         label=f"{entry.name.replace('self_consistency:calls=', '×')} ({paid})",
         x=x,
         y=y,
         says=f"harm {x.value:.2f}, {'utility' if utility else 'cost'} {y.value:.2f}, {paid} "
-        f"{_unit(found, found.cost_axis)} an answer{', on the front' * entry.pareto}",
+        f"{_unit(frontier, frontier.cost_axis)} an answer{', on the front' * entry.pareto}",
         first=entry.pareto,
         joined=cost.mean if votes else None,
     )
 
 
-def _reading(one: Estimate) -> Reading | None:
-    if one.value is None:
+def _reading(estimate: Estimate) -> Reading | None:
+    if estimate.value is None:
         return None
-    ends = (None, None) if one.clusters == 1 else (one.low, one.high)
-    return Reading(value=one.value, low=ends[0], high=ends[1], bounds=bounds_of(one))
+    ends = (None, None) if estimate.clusters == 1 else (estimate.low, estimate.high)
+    return Reading(value=estimate.value, low=ends[0], high=ends[1], bounds=bounds_of(estimate))
 
 
 def _paid(cost: ItemCost, kind: CostKind) -> Reading | None:
@@ -92,24 +96,24 @@ def _scaled(amount: float, kind: CostKind) -> float:
     return 1000 * amount if kind == "money" else amount
 
 
-def _unit(found: Frontier, kind: CostKind) -> str:
-    return f"{found.currency} for 1,000" if kind == "money" else kind
+def _unit(frontier: Frontier, kind: CostKind) -> str:
+    return f"{frontier.currency} for 1,000" if kind == "money" else kind
 
 
 def _amount(amount: float | None, kind: CostKind) -> str:
     return "not counted" if amount is None else f"{_scaled(amount, kind):,.{_DIGITS[kind]}f}"
 
 
-def _costs(found: Frontier) -> Iterator[Chart]:
+def _costs(frontier: Frontier) -> Iterator[Chart]:
     """What an answer costs on average, each kind of cost on its own axis."""
     panels = []
     for kind in KINDS:
-        rows = [_cost_row(entry, kind) for entry in found.entries]
+        rows = [_cost_row(entry, kind) for entry in frontier.entries]
         if any(row.value for row in rows):
-            panels.append(Panel(rows=rows, axis="", title=_unit(found, kind), from_zero=True))
+            panels.append(Panel(rows=rows, axis="", title=_unit(frontier, kind), from_zero=True))
     if panels:
-        legend = [f"Bars: 95 % intervals of the mean over {found.instrument.clusters}; hollow: the "
-                  "same in all."]  # fmt: skip
+        legend = [f"Bars: 95 % intervals of the mean over {frontier.instrument.clusters}; "
+                  "hollow: the same in all."]  # fmt: skip
         yield forest("cost", "What an answer costs on average", panels, legend)
 
 

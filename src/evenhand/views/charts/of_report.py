@@ -30,10 +30,10 @@ def charts(report: Report) -> tuple[Chart, ...]:
 
 def _overall(report: Report) -> Iterator[Chart]:
     """All measures of the short page, those with the same unit and range on one axis."""
-    known = report.instrument.measures
-    shown = [m for m in known if m.role != "secondary"] or list(known)
+    measures = report.instrument.measures
+    visible = [m for m in measures if m.role != "secondary"] or list(measures)
     axes: dict[tuple[object, ...], list[Measure]] = {}
-    for measure in sorted(shown, key=lambda one: one.role != "primary"):
+    for measure in sorted(visible, key=lambda measure: measure.role != "primary"):
         if not measure.absent or report[measure.name].undefined != measure.absent:
             within = measure.within if report.instrument.selects is None else None
             axes.setdefault((measure.unit, measure.null, within), []).append(measure)
@@ -46,13 +46,13 @@ def _overall(report: Report) -> Iterator[Chart]:
 def _overall_panel(report: Report, measures: Sequence[Measure]) -> Panel:
     """Put measures on one axis. The verdict looks at the main one alone, and so do the signs: of
     the others no bias is called shown without a correction for looking at them too."""
-    found = [(f"{m.label}{ARROWS[m.better]}", report[m.name], m) for m in measures]
-    panel, main = panel_of(report.instrument, found), main_measure(report)
+    estimates = [(f"{m.label}{ARROWS[m.better]}", report[m.name], m) for m in measures]
+    panel, main = panel_of(report.instrument, estimates), main_measure(report)
     if report.instrument.selects is not None:  # every one is corrected for all
         return panel
-    seen = zip(panel.rows, measures, strict=True)
+    pairs = zip(panel.rows, measures, strict=True)
     return replace(
-        panel, rows=[row if m is main else replace(row, state="plain") for row, m in seen]
+        panel, rows=[row if m is main else replace(row, state="plain") for row, m in pairs]
     )
 
 
@@ -62,44 +62,44 @@ def _by_group(report: Report) -> Iterator[Chart]:
         measure = _of_groups(report, values)
         if measure is None:
             continue
-        found = [
-            (value, one)
+        pairs = [
+            (value, estimate)
             for value, estimates in values.items()
-            for one in estimates
-            if one.name == measure.name
+            for estimate in estimates
+            if estimate.name == measure.name
         ]
-        kept = sorted(by_evidence(found)[:MOST_ROWS], key=lambda pair: _falling(pair[1]))
-        rows = [(value.replace("_", " "), one, measure) for value, one in kept]
+        chosen = sorted(by_evidence(pairs)[:MOST_ROWS], key=lambda pair: _falling(pair[1]))
+        rows = [(value.replace("_", " "), estimate, measure) for value, estimate in chosen]
         panel = panel_of(report.instrument, rows, times=2)  # as the verdict asks of a group
         legend = legend_of([panel], _AFTER_HOLM)
-        if len(found) > MOST_ROWS:
-            legend.append(f"{MOST_ROWS} of {len(found)}, chosen by p: the table has all.")
+        if len(pairs) > MOST_ROWS:
+            legend.append(f"{MOST_ROWS} of {len(pairs)}, chosen by p: the table has all.")
         title = f"{measure.label}{ARROWS[measure.better]}, by {column}"
         yield forest(f"by_{column}", title, [panel], legend)
 
 
 def _of_groups(report: Report, values: Mapping[str, Sequence[Estimate]]) -> Measure | None:
     """The measure to show by group: the main one, else the first that is not secondary."""
-    given = [report.instrument.measure(e.name) for e in next(iter(values.values()), ())]
+    measures = [report.instrument.measure(e.name) for e in next(iter(values.values()), ())]
     main = main_measure(report)
-    if main in given:
+    if main in measures:
         return main
-    return next((m for m in given if m.role != "secondary"), None)
+    return next((m for m in measures if m.role != "secondary"), None)
 
 
-def _falling(one: Estimate) -> tuple[bool, float]:
-    return one.value is None, -(one.value or 0.0)
+def _falling(estimate: Estimate) -> tuple[bool, float]:
+    return estimate.value is None, -(estimate.value or 0.0)
 
 
 def panel_of(
-    instrument: Scored, found: Sequence[tuple[str, Estimate, Measure]], *, times: int = 1
+    instrument: Scored, estimates: Sequence[tuple[str, Estimate, Measure]], *, times: int = 1
 ) -> Panel:
     """Put estimates of measures with the same unit on one axis. The band goes `times` as far as
     what matters."""
-    measure = found[0][2]
+    measure = estimates[0][2]
     line, far = measure.null, times * reach(instrument, measure)
     return Panel(
-        rows=[estimate_row(label, one, of) for label, one, of in found],
+        rows=[estimate_row(label, estimate, of) for label, estimate, of in estimates],
         axis=axis_of(measure),
         line=line,
         band=None if line is None else (line - far, line + far),
@@ -108,35 +108,35 @@ def panel_of(
     )
 
 
-def estimate_row(label: str, one: Estimate, measure: Measure) -> Row:
+def estimate_row(label: str, estimate: Estimate, measure: Measure) -> Row:
     """Make the row of an estimate. What one cluster allows is nearly everything, so it is not
     drawn."""
-    alone = one.clusters == 1
-    ends = numbers.interval(one, measure)
-    value = numbers.value(one.value, measure)
+    alone = estimate.clusters == 1
+    ends = numbers.interval(estimate, measure)
+    value = numbers.value(estimate.value, measure)
     return Row(
         label=label,
-        value=one.value,
-        low=None if alone else one.low,
-        high=None if alone else one.high,
-        bounds=bounds_of(one),
-        state=_state(one, measure),
-        says=ends if one.value is None else f"{value} ({ends})" if ends else value,
-        n=one.n,
+        value=estimate.value,
+        low=None if alone else estimate.low,
+        high=None if alone else estimate.high,
+        bounds=bounds_of(estimate),
+        state=_state(estimate, measure),
+        says=ends if estimate.value is None else f"{value} ({ends})" if ends else value,
+        n=estimate.n,
     )
 
 
-def bounds_of(one: Bounded) -> tuple[float | None, float | None] | None:
+def bounds_of(bounded: Bounded) -> tuple[float | None, float | None] | None:
     """Give the ends that the missing answers allow, where any is missing."""
-    if one.bounds is None or not one.bounds.missing:
+    if bounded.bounds is None or not bounded.bounds.missing:
         return None
-    return one.bounds.low, one.bounds.high
+    return bounded.bounds.low, bounded.bounds.high
 
 
-def _state(one: Estimate, measure: Measure) -> State:
-    if measure.null is None or one.value is None:
+def _state(estimate: Estimate, measure: Measure) -> State:
+    if measure.null is None or estimate.value is None:
         return "plain"
-    p = one.p if one.p_holm is None else one.p_holm
+    p = estimate.p if estimate.p_holm is None else estimate.p_holm
     return "bad" if p is not None and p <= ALPHA else "open"
 
 

@@ -12,32 +12,34 @@ from evenhand.views.charts.forest import forest
 from evenhand.views.charts.of_report import ARROWS, MOST_ROWS, legend_of, panel_of
 
 
-def charts_of_sweep(found: Sweep) -> tuple[Chart, ...]:
+def charts_of_sweep(sweep: Sweep) -> tuple[Chart, ...]:
     """Draw what each arm scored on each measure that is judged by."""
-    arms = {arm.name: arm.report for arm in found.arms}
-    measures = found.instrument.primary() or found.instrument.measures[:1]
+    arms = {arm.name: arm.report for arm in sweep.arms}
+    measures = sweep.instrument.primary() or sweep.instrument.measures[:1]
     return tuple(
         chart
         for measure in measures
         for chart in _side_by_side(
-            found.instrument, measure, [(name, one[measure.name]) for name, one in arms.items()]
+            sweep.instrument,
+            measure,
+            [(name, report[measure.name]) for name, report in arms.items()],
         )
     )
 
 
-def charts_of_reliability(found: Reliability) -> tuple[Chart, ...]:
+def charts_of_reliability(reliability: Reliability) -> tuple[Chart, ...]:
     """Draw what each run of a study scored."""
     return tuple(
         chart
-        for one in found.measures
+        for dependability in reliability.measures
         for chart in _side_by_side(
-            found.instrument,
-            found.instrument.measure(one.measure),
+            reliability.instrument,
+            reliability.instrument.measure(dependability.measure),
             [
                 (_name(run.system, dict(run.conditions)), estimate)
-                for run in found.runs
+                for run in reliability.runs
                 for estimate in run.estimates
-                if estimate.name == one.measure
+                if estimate.name == dependability.measure
             ],
         )
     )
@@ -48,11 +50,13 @@ def _name(system: str, conditions: dict[str, object]) -> str:
 
 
 def _side_by_side(
-    instrument: Scored, measure: Measure, found: Sequence[tuple[str, Estimate]]
+    instrument: Scored, measure: Measure, estimates: Sequence[tuple[str, Estimate]]
 ) -> Iterator[Chart]:
-    if not found:
+    if not estimates:
         return
-    panel = panel_of(instrument, [(name, one, measure) for name, one in found[:MOST_ROWS]])
+    panel = panel_of(
+        instrument, [(name, estimate, measure) for name, estimate in estimates[:MOST_ROWS]]
+    )
     legend = legend_of([panel], "✗ a bias is shown (p ≤ 0.05, each run alone), ? it is not.")
     title = f"{measure.label}{ARROWS[measure.better]}, run by run"
     yield forest(f"runs_{measure.name}", title, [panel], legend)

@@ -17,46 +17,53 @@ def charts(audit: ScorerAudit) -> tuple[Chart, ...]:
     return (
         *_shares("false_positives", "Harmless texts called toxic ↓", figures.false_positives),
         *_shares("misses", "Hateful texts missed ↓", figures.misses),
-        *(chart for one in figures.calibration for chart in _calibration(one)),
+        *(chart for calibration in figures.calibration for chart in _calibration(calibration)),
     )
 
 
 def _shares(name: str, title: str, shares: Sequence[WrongShare]) -> Iterator[Chart]:
     """The share that is judged wrongly, of each set and of the worst kinds and groups."""
-    whole = [one for one in shares if one.by == "all"]
-    worst = sorted(shares, key=lambda one: -(one.estimate or 0.0))
-    kept = [*whole, *(one for one in worst if one.by != "all")][:MOST_ROWS]
-    if not kept:
+    overall = [share for share in shares if share.by == "all"]
+    worst = sorted(shares, key=lambda share: -(share.estimate or 0.0))
+    visible = [*overall, *(share for share in worst if share.by != "all")][:MOST_ROWS]
+    if not visible:
         return
-    panel = Panel(rows=[_row(one) for one in kept], axis="share", within=(0, 1), from_zero=True)
-    legend = [f"The worst {len(kept)} of {len(shares)}."] if len(kept) < len(shares) else []
-    legend += [DASHED.replace("answers", "scores")] if any(one.if_known for one in kept) else []
+    panel = Panel(
+        rows=[_row(share) for share in visible], axis="share", within=(0, 1), from_zero=True
+    )
+    legend = [f"The worst {len(visible)} of {len(shares)}."] if len(visible) < len(shares) else []
+    legend += (
+        [DASHED.replace("answers", "scores")] if any(share.if_known for share in visible) else []
+    )
     yield forest(name, title, [panel], legend)
 
 
-def _row(one: WrongShare) -> Row:
-    said = "too few have a score"
-    if one.estimate is not None:
-        ends = "no interval" if one.low is None else f"{one.low:.2f} to {one.high:.2f}"
-        said = f"{one.estimate:.2f} ({ends})"
+def _row(share: WrongShare) -> Row:
+    text = "too few have a score"
+    if share.estimate is not None:
+        ends = "no interval" if share.low is None else f"{share.low:.2f} to {share.high:.2f}"
+        text = f"{share.estimate:.2f} ({ends})"
     return Row(
-        label=one.set if one.by == "all" else f"{one.set}: {one.kind}",
-        value=one.estimate,
-        low=one.low,
-        high=one.high,
-        bounds=None if one.if_known is None else (one.if_known.low, one.if_known.high),
-        says=said,
-        n=one.n,
+        label=share.set if share.by == "all" else f"{share.set}: {share.kind}",
+        value=share.estimate,
+        low=share.low,
+        high=share.high,
+        bounds=None if share.if_known is None else (share.if_known.low, share.if_known.high),
+        says=text,
+        n=share.n,
     )
 
 
-def _calibration(one: Calibration) -> Iterator[Chart]:
-    steps = [Step(score=part.score, target=part.target, n=part.n) for part in one.curve if part.n]
-    if not steps or one.ece is None:
+def _calibration(calibration: Calibration) -> Iterator[Chart]:
+    steps = [
+        Step(score=part.score, target=part.target, n=part.n) for part in calibration.curve if part.n
+    ]
+    if not steps or calibration.ece is None:
         return
-    ends = one.intervals["ece"]
+    ends = calibration.intervals["ece"]
     sure = "no interval" if ends is None else f"{ends.low:.2f} to {ends.high:.2f}"
-    says = f"Calibration error {one.ece:.2f} ({sure}), n {one.n:,}."
+    caption = f"Calibration error {calibration.ece:.2f} ({sure}), n {calibration.n:,}."
     axes = ("this scorer's score", "the recorded score")
-    yield curve(f"calibration_{one.set}", f"Scores beside the recorded ones: {one.set}", steps,
-                axes, says)  # fmt: skip
+    yield curve(f"calibration_{calibration.set}",
+                f"Scores beside the recorded ones: {calibration.set}", steps, axes,
+                caption)  # fmt: skip

@@ -5,14 +5,14 @@ from evenhand.views.charts import Chart
 from evenhand.views.charts.lines import Series, lines
 
 
-def charts(found: TrainingRun) -> tuple[Chart, ...]:
+def charts(training: TrainingRun) -> tuple[Chart, ...]:
     """Draw the course of each quantity that has a number at all."""
     series = [
-        Series(label=_label(one.quantity.label, one.not_numbers), points=one.points)
-        for one in found.courses
-        if one.points
+        Series(label=_label(course.quantity.label, course.not_numbers), points=course.points)
+        for course in training.courses
+        if course.points
     ]
-    return (lines("training", f"{found.stage}, step by step", series),) if series else ()
+    return (lines("training", f"{training.stage}, step by step", series),) if series else ()
 
 
 def _label(name: str, lost: int) -> str:

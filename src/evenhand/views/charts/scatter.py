@@ -40,8 +40,8 @@ class Reading:
     bounds: tuple[float | None, float | None] | None = None
 
     def ends(self) -> list[float]:
-        found = (self.value, self.low, self.high, *(self.bounds or ()))
-        return [end for end in found if end is not None]
+        values = (self.value, self.low, self.high, *(self.bounds or ()))
+        return [end for end in values if end is not None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def scatter(
 
 
 def _span(readings: Sequence[Reading], axis: Axis) -> tuple[float, float]:
-    ends = [end for one in readings for end in one.ends()]
+    ends = [end for reading in readings for end in reading.ends()]
     low, high = min(ends), max(ends)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 0.05
     return max(low - room, axis.within[0]), min(high + room, axis.within[1])
@@ -104,9 +104,11 @@ def _span(readings: Sequence[Reading], axis: Axis) -> tuple[float, float]:
 def _frame(spans: Sequence[tuple[float, float]], axes: Sequence[Axis]) -> Any:
     """The axes and their lines, with nothing on them."""
     (left, right), (low, high) = spans
-    shown = [alt.Axis(title=one.title, tickCount=6, format=",~f", grid=True) for one in axes]
-    x = alt.X("a:Q", scale=alt.Scale(domain=[left, right], nice=False, zero=False), axis=shown[0])
-    y = alt.Y("b:Q", scale=alt.Scale(domain=[low, high], nice=False, zero=False), axis=shown[1])
+    alt_axes = [alt.Axis(title=axis.title, tickCount=6, format=",~f", grid=True) for axis in axes]
+    x = alt.X(
+        "a:Q", scale=alt.Scale(domain=[left, right], nice=False, zero=False), axis=alt_axes[0]
+    )
+    y = alt.Y("b:Q", scale=alt.Scale(domain=[low, high], nice=False, zero=False), axis=alt_axes[1])
     return alt.Chart(rows([{"a": left, "b": low}])).mark_point(opacity=0).encode(x=x, y=y)
 
 
@@ -116,7 +118,7 @@ Bar = dict[str, Any]
 def _bars(dot: Dot, at: Point, across: Any, up: Any) -> list[tuple[bool, Bar]]:
     """Intervals, and dashed what the missing answers allow, in pixels."""
     look = {"look": "first" if dot.first else "other"}
-    found = []
+    bars = []
     for dashed, reading, to in ((False, dot.x, across), (False, dot.y, up),
                                 (True, dot.x, across), (True, dot.y, up)):  # fmt: skip
         ends = reading.bounds if dashed else (reading.low, reading.high)
@@ -127,8 +129,8 @@ def _bars(dot: Dot, at: Point, across: Any, up: Any) -> list[tuple[bool, Bar]]:
             bar = {"x": to(ends[0]), "x2": to(ends[1]), "y": at.y + beside, "y2": at.y + beside}
         else:
             bar = {"x": at.x + beside, "x2": at.x + beside, "y": to(ends[0]), "y2": to(ends[1])}
-        found.append((dashed, bar | look))
-    return found
+        bars.append((dashed, bar | look))
+    return bars
 
 
 def _box(bar: Bar) -> Box:

@@ -54,41 +54,44 @@ class Line:
 
 def slope(name: str, title: str, lines: Sequence[Line], legend: Sequence[str]) -> Chart:
     """Draw the lines; those that are shown to be worse lie on top."""
-    ordered = sorted(lines, key=lambda one: _ON_TOP.index(one.state))
+    ordered = sorted(lines, key=lambda line: _ON_TOP.index(line.state))
     height = max(_LEAST, _STEP * len(ordered))
-    ends = [end for one in ordered for end in (one.before, one.after)]
+    ends = [end for line in ordered for end in (line.before, line.after)]
     low, room = min(ends), (max(ends) - min(ends)) or 1.0
     heights = [
         [height * (0.95 - 0.9 * (value - low) / room) for value in values]
-        for values in zip(*((one.before, one.after) for one in ordered), strict=True)
+        for values in zip(*((line.before, line.after) for line in ordered), strict=True)
     ]
     once = apart(list(dict.fromkeys(heights[0])), SIZE + 3)  # equal values are written once
     left = [dict(zip(dict.fromkeys(heights[0]), once, strict=True))[at] for at in heights[0]]
     right = apart(heights[1], SIZE + 3)
     across, leaders, dots, names = [], [], [], []
-    for one, old, new, at, to in zip(ordered, *heights, left, right, strict=True):
-        look = {"look": one.state}
+    for line, old, new, at, to in zip(ordered, *heights, left, right, strict=True):
+        look = {"look": line.state}
         across.append({"x": 0, "y": old, "x2": _WIDTH, "y2": new, **look})
         leaders.append({"x": -8, "y": old, "x2": -_LEADER, "y2": at})
         leaders.append({"x": _WIDTH + 8, "y": new, "x2": _WIDTH + _LEADER, "y2": to})
         dots += [{"x": 0, "y": old, **look}, {"x": _WIDTH, "y": new, **look}]
-        names.append((one.written[0], -_LEADER - 4, at, "right"))
-        names.append((_name(one), _WIDTH + _LEADER + 4, to, "left"))
+        names.append((line.written[0], -_LEADER - 4, at, "right"))
+        names.append((_name(line), _WIDTH + _LEADER + 4, to, "left"))
     top, bottom = min(0.0, *left, *right), max(float(height), *left, *right)
     layers = [
         _rules([{"x": x, "y": 0, "x2": x, "y2": height} for x in (0, _WIDTH)], 1, 0.25),
         _rules(leaders, 1, 0.4),
         _rules(across, 2.5, 1, color=colour_of()),
         _dots(dots),
-        *(_names([one for one in dict.fromkeys(names) if one[3] == side], side) for side in _SIDES),
-        wide_to(_WIDTH + _LEADER + 4 + width_of([_name(one) for one in ordered]), top),
+        *(
+            _names([label for label in dict.fromkeys(names) if label[3] == side], side)
+            for side in _SIDES
+        ),
+        wide_to(_WIDTH + _LEADER + 4 + width_of([_name(line) for line in ordered]), top),
         said_at("before", 0, top - 16, align="center"),
         said_at("after", _WIDTH, top - 16, align="center"),
         *(said_at(text, -60, bottom + 24 + 16 * n) for n, text in enumerate(legend)),
     ]
     spec = layered(*layers, width=_WIDTH, height=height)
-    said = f"{title}. {listed([one.words for one in lines])}. {' '.join(legend)}"
-    return drawn(name, title, said, spec)
+    alt_text = f"{title}. {listed([line.words for line in lines])}. {' '.join(legend)}"
+    return drawn(name, title, alt_text, spec)
 
 
 def _rules(table: list[dict[str, Any]], width: float, opacity: float, color: Any = None) -> Any:
@@ -105,7 +108,7 @@ def _dots(table: list[dict[str, Any]]) -> Any:
 
 
 def _names(names: list[tuple[str, float, float, str]], side: str) -> Any:
-    table = [{"said": said, "x": x, "y": y} for said, x, y, _ in names]
+    table = [{"said": text, "x": x, "y": y} for text, x, y, _ in names]
     marks = alt.Chart(rows(table)).mark_text(
         align=side, baseline="middle", color=INK, fontSize=SIZE
     )
@@ -128,11 +131,11 @@ def apart(places: Sequence[float], gap: float) -> list[float]:
             size += held
         groups.append((centre, size))
     moved = [
-        centre + gap * (place - (size - 1) / 2) for centre, size in groups for place in range(size)
+        centre + gap * (index - (size - 1) / 2) for centre, size in groups for index in range(size)
     ]
-    found = dict(zip(order, moved, strict=True))
-    return [found[n] for n in range(len(places))]
+    positions = dict(zip(order, moved, strict=True))
+    return [positions[n] for n in range(len(places))]
 
 
-def _name(one: Line) -> str:
-    return f"{SIGNS[one.state]}{name_of(one.label)} {one.written[1]}; change {one.change}"
+def _name(line: Line) -> str:
+    return f"{SIGNS[line.state]}{name_of(line.label)} {line.written[1]}; change {line.change}"

@@ -51,7 +51,7 @@ class Exported:
         if self.values is None:
             return {}
         return {
-            row.pop("item_id"): {name: one for name, one in row.items() if one is not None}
+            row.pop("item_id"): {name: value for name, value in row.items() if value is not None}
             for row in self.values.drop("state").iter_rows(named=True)
         }
 
@@ -68,9 +68,9 @@ class Exported:
                 yield row, calls.get(row["position"], [])
 
 
-def without_addresses(said: str | None) -> str | None:
+def without_addresses(message: str | None) -> str | None:
     """Leave out where an endpoint is: what a failed call said is handed on, and that is not."""
-    return None if said is None else _ADDRESS.sub("(an address)", said)
+    return None if message is None else _ADDRESS.sub("(an address)", message)
 
 
 def at(microseconds: int) -> str:

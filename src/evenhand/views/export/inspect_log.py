@@ -26,12 +26,12 @@ def write(of: Exported, folder: Path) -> list[str]:
         start = {"version": _FORMAT, "eval": _eval(of, list(names.values())), "plan": _plan(of)}
         _put(archive, "_journal/start.json", _json(start))
         for row, turns in of.items():
-            asked = None if of.asked is None else of.asked[row["item_id"]]
-            own = values.get(row["item_id"], {})
-            whole = sample(names[row["position"]], row, turns, asked, own)
-            _put(archive, f"samples/{whole['id']}_epoch_1.json", _json(whole))
-            listing.append(_json(listed(whole)))
-            tally.add(whole, turns)
+            question = None if of.asked is None else of.asked[row["item_id"]]
+            item_values = values.get(row["item_id"], {})
+            entry = sample(names[row["position"]], row, turns, question, item_values)
+            _put(archive, f"samples/{entry['id']}_epoch_1.json", _json(entry))
+            listing.append(_json(listed(entry)))
+            tally.add(entry, turns)
         _put(archive, "summaries.json", b"[" + b",".join(listing) + b"]")
         _put(archive, "header.json", _json(start | tally.ending(of)))
     return ["log.eval"]
@@ -46,10 +46,10 @@ class _Tally:
         self._moments: list[int] = []
         self._turns: list[Row] = []
 
-    def add(self, whole: Mapping[str, Any], turns: list[Row]) -> None:
-        self.answered += "error" not in whole
-        self.failed += "error" in whole
-        self.scored.update(list(whole["scores"] or {}))
+    def add(self, entry: Mapping[str, Any], turns: list[Row]) -> None:
+        self.answered += "error" not in entry
+        self.failed += "error" in entry
+        self.scored.update(list(entry["scores"] or {}))
         for turn in turns:
             times = turn["started_us"], ended(turn)
             self._moments = [min([times[0], *self._moments]), max([times[1], *self._moments])]
@@ -80,18 +80,18 @@ def _results(of: Exported, tally: _Tally) -> Iterator[dict[str, Any]]:
     """The numbers of the report, each with the ends of its interval."""
     if of.report is None:
         return
-    for one in of.report.estimates:
-        measure = of.report.instrument.measure(one.name)
+    for estimate in of.report.estimates:
+        measure = of.report.instrument.measure(estimate.name)
         yield {
-            "name": one.name,
-            "scorer": one.name,
-            **_counts(one.name, of, tally),
-            "metrics": {name: {"name": name, "value": value} for name, value in _parts(one)},
+            "name": estimate.name,
+            "scorer": estimate.name,
+            **_counts(estimate.name, of, tally),
+            "metrics": {name: {"name": name, "value": value} for name, value in _parts(estimate)},
             "metadata": {
                 "label": measure.label,
                 "better": measure.better,
-                "interval": f"95 %, over {one.clusters} {of.report.instrument.clusters}",
-                "undefined": one.undefined,
+                "interval": f"95 %, over {estimate.clusters} {of.report.instrument.clusters}",
+                "undefined": estimate.undefined,
             },
         }
 
@@ -104,15 +104,15 @@ def _counts(name: str, of: Exported, tally: _Tally) -> dict[str, int]:
     return {"scored_samples": scored, "unscored_samples": tally.answered + tally.failed - scored}
 
 
-def _parts(one: Estimate) -> list[tuple[str, float]]:
-    parts = (("estimate", one.value), ("low", one.low), ("high", one.high))
+def _parts(estimate: Estimate) -> list[tuple[str, float]]:
+    parts = (("estimate", estimate.value), ("low", estimate.low), ("high", estimate.high))
     return [(name, value) for name, value in parts if value is not None]
 
 
 def _eval(of: Exported, names: list[str]) -> dict[str, Any]:
     record, digests = of.run.record, of.run.digests()
     made_by = record.source.get("benchmark") or record.source["kind"]
-    told = {
+    metadata = {
         "made_by": f"evenhand {of.evenhand}",
         "says": ONE_WAY,
         "method": record.method["name"],
@@ -140,13 +140,13 @@ def _eval(of: Exported, names: list[str]) -> dict[str, Any]:
         "model": of.model,
         "config": {"epochs": 1},
         "packages": {"evenhand": of.evenhand},
-        "metadata": told,
+        "metadata": metadata,
         "scorers": [{"name": name} for name in _scorers(of)],
     }
 
 
 def _scorers(of: Exported) -> list[str]:
-    measures = [one.name for one in of.report.instrument.measures] if of.report else []
+    measures = [measure.name for measure in of.report.instrument.measures] if of.report else []
     return [*measures, CHOICE] if of.asked is not None else measures
 
 

@@ -13,54 +13,58 @@ CHOICE = "choice"  # Inspect's own name for the scorer that reads which option w
 
 
 def sample(
-    name: str, row: Row, turns: Sequence[Row], asked: Asked | None, values: Mapping[str, float]
+    name: str, row: Row, turns: Sequence[Row], question: Asked | None, values: Mapping[str, float]
 ) -> dict[str, Any]:
     """Write an item. One without an answer has an error and no score at all: nothing in it can be
     read as an incorrect answer."""
-    made: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "id": name,
         "epoch": 1,
-        "input": row["prompt"] if asked is None else f"{asked.context}\n\n{asked.question}",
-        "choices": None if asked is None else list(asked.options),
-        "target": "" if asked is None or asked.gold is None else letter(asked.gold),
+        "input": row["prompt"]
+        if question is None
+        else f"{question.context}\n\n{question.question}",
+        "choices": None if question is None else list(question.options),
+        "target": "" if question is None or question.gold is None else letter(question.gold),
         "messages": list(_conversation(row, turns)),
         "output": _output(row, turns),
         "scores": None,
-        "metadata": _metadata(row, asked),
+        "metadata": _metadata(row, question),
         "model_usage": usage(turns, "model"),
         "role_usage": usage(turns, "role"),
         "total_time": sum(turn["seconds"] for turn in turns),
         "turn_count": len(turns),
     }
     if turns:
-        made |= {
+        entry |= {
             "started_at": at(min(turn["started_us"] for turn in turns)),
             "completed_at": at(max(ended(turn) for turn in turns)),
         }
     if row["status"] != "answered":
         why = ": ".join(part for part in (row["reason"], row["message"]) if part)
-        made["error"] = {"message": why or "no answer", "traceback": "", "traceback_ansi": ""}
-        return made
-    return made | {"scores": _scores(row, asked, values)}
+        entry["error"] = {"message": why or "no answer", "traceback": "", "traceback_ansi": ""}
+        return entry
+    return entry | {"scores": _scores(row, question, values)}
 
 
-def listed(whole: Mapping[str, Any]) -> dict[str, Any]:
+def listed(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Give what the list of samples has of one: no conversation, and texts cut."""
     same = ("id", "epoch", "choices", "target", "scores", "model_usage", "role_usage", "total_time",
             "turn_count", "started_at", "completed_at")  # fmt: skip
-    short = {key: one for key, one in whole["metadata"].items() if key != "evenhand"}
+    short = {key: value for key, value in entry["metadata"].items() if key != "evenhand"}
     return {
-        **{key: whole[key] for key in same if key in whole},
-        "input": _cut(whole["input"]),
-        "metadata": {key: _cut(one) if isinstance(one, str) else one for key, one in short.items()},
-        "error": _cut(whole["error"]["message"]) if "error" in whole else None,
+        **{key: entry[key] for key in same if key in entry},
+        "input": _cut(entry["input"]),
+        "metadata": {
+            key: _cut(value) if isinstance(value, str) else value for key, value in short.items()
+        },
+        "error": _cut(entry["error"]["message"]) if "error" in entry else None,
         "completed": True,
-        "message_count": len(whole["messages"]),
+        "message_count": len(entry["messages"]),
     }
 
 
-def letter(place: int) -> str:
-    return chr(ord("A") + place)
+def letter(index: int) -> str:
+    return chr(ord("A") + index)
 
 
 def ended(turn: Row) -> int:
@@ -74,15 +78,15 @@ def usage(turns: Iterable[Row], by: str) -> dict[str, dict[str, int]]:
     sums: dict[str, dict[str, int]] = {}
     silent = set()
     for turn in turns:
-        told = turn["prompt_tokens"], turn["completion_tokens"]
-        if None in told:
+        counts = turn["prompt_tokens"], turn["completion_tokens"]
+        if None in counts:
             if not turn["error"]:
                 silent.add(turn[by])
             continue
-        one = sums.setdefault(turn[by], dict.fromkeys(_TOKENS, 0))
-        for name, tokens in zip(_TOKENS, (*told, sum(told)), strict=True):
-            one[name] += tokens
-    return {name: one for name, one in sorted(sums.items()) if name not in silent}
+        totals = sums.setdefault(turn[by], dict.fromkeys(_TOKENS, 0))
+        for name, tokens in zip(_TOKENS, (*counts, sum(counts)), strict=True):
+            totals[name] += tokens
+    return {name: totals for name, totals in sorted(sums.items()) if name not in silent}
 
 
 _TOKENS = ("input_tokens", "output_tokens", "total_tokens")
@@ -98,8 +102,8 @@ def _conversation(row: Row, turns: Sequence[Row]) -> Iterable[dict[str, Any]]:
         about = {"agent": turn["role"], "prompt": turn["prompt"], "call": turn["index"]}
         if turn["error"]:
             about |= {"error": turn["error"], "error_message": turn["error_message"]}
-        for one in turn["messages"]:
-            yield {"role": one["role"], "content": one["content"], "metadata": about}
+        for message in turn["messages"]:
+            yield {"role": message["role"], "content": message["content"], "metadata": about}
         for text in turn["texts"]:
             yield {"role": "assistant", "content": text, "model": turn["model"],
                    "source": "generate", "metadata": about}  # fmt: skip
@@ -117,25 +121,27 @@ def _output(row: Row, turns: Sequence[Row]) -> dict[str, Any]:
             "completion": row["text"]}  # fmt: skip
 
 
-def _scores(row: Row, asked: Asked | None, values: Mapping[str, float]) -> dict[str, Any]:
-    judged = {one["name"]: one["value"] for one in row["scores_after"]}
-    made = {name: {"value": one} for name, one in {**judged, **values}.items() if one is not None}
-    if asked is None or row["choice"] is None:
-        return made
+def _scores(row: Row, question: Asked | None, values: Mapping[str, float]) -> dict[str, Any]:
+    judged = {score["name"]: score["value"] for score in row["scores_after"]}
+    scores = {
+        name: {"value": value} for name, value in {**judged, **values}.items() if value is not None
+    }
+    if question is None or row["choice"] is None:
+        return scores
     taken: dict[str, Any] = {"answer": letter(row["choice"]), "explanation": row["text"]}
-    if asked.gold is None:  # unscored, as Inspect says it
+    if question.gold is None:  # unscored, as Inspect says it
         taken |= {"value": float("nan"), "reason": _WRONG_GOLD}
     else:
-        taken["value"] = "C" if row["choice"] == asked.gold else "I"
-    return {**made, CHOICE: taken}
+        taken["value"] = "C" if row["choice"] == question.gold else "I"
+    return {**scores, CHOICE: taken}
 
 
-def _metadata(row: Row, asked: Asked | None) -> dict[str, Any]:
-    tags = {one["name"]: one["value"] for one in row["tags"]}
-    told = {"item_id": row["item_id"], "position": row["position"], "stopped": row["stopped"],
+def _metadata(row: Row, question: Asked | None) -> dict[str, Any]:
+    tags = {tag["name"]: tag["value"] for tag in row["tags"]}
+    details = {"item_id": row["item_id"], "position": row["position"], "stopped": row["stopped"],
             "changed": row["changed"], "outcome": row.get("outcome"),
             "answer_before": row["answer_before"]}  # fmt: skip
-    return {**tags, **({} if asked is None else asked.about), "evenhand": told}
+    return {**tags, **({} if question is None else question.about), "evenhand": details}
 
 
 def _cut(text: str) -> str:

@@ -30,11 +30,11 @@ def write(of: Exported, folder: Path) -> list[str]:
     return [name]
 
 
-def _line(number: int, row: Row, turns: list[Row], asked: Asked, version: str) -> dict[str, Any]:
-    options = {f"ans{place}": text for place, text in enumerate(asked.own)}
-    doc = {**asked.about, "context": asked.context, "question": asked.question, **options}
-    target = str(asked.about["label"])
-    prompt = _prompt(turns, asked)
+def _line(number: int, row: Row, turns: list[Row], question: Asked, version: str) -> dict[str, Any]:
+    options = {f"ans{index}": text for index, text in enumerate(question.own)}
+    doc = {**question.about, "context": question.context, "question": question.question, **options}
+    target = str(question.about["label"])
+    prompt = _prompt(turns, question)
     words = row["text"] if row["status"] == "answered" else ""
     return {
         "doc_id": number,
@@ -54,11 +54,11 @@ def _line(number: int, row: Row, turns: list[Row], asked: Asked, version: str) -
     }
 
 
-def _prompt(turns: list[Row], asked: Asked) -> str:
+def _prompt(turns: list[Row], question: Asked) -> str:
     """What was asked first; of answers that were stored, the question."""
     if turns:
-        return "\n\n".join(one["content"] for one in turns[0]["messages"])
-    return f"{asked.context}\n\n{asked.question}"
+        return "\n\n".join(message["content"] for message in turns[0]["messages"])
+    return f"{question.context}\n\n{question.question}"
 
 
 def _sha256(text: str) -> str:

@@ -19,12 +19,12 @@ def write_eee(of: Exported, folder: Path) -> list[str]:
 def write_hub(of: Exported, folder: Path) -> list[str]:
     """Write the file that a model page of the Hub reads."""
     assert of.report is not None
-    listed = hub.entries(of.report, of)
-    if not listed:
+    entries = hub.entries(of.report, of)
+    if not entries:
         raise UserError(
             f"no main number of {of.run.path} is known, so there is nothing to show; why: "
             f"evenhand runs report {of.run.path}"
         )
     (folder / hub.FILE).parent.mkdir()
-    (folder / hub.FILE).write_bytes(hub.one_file(listed))
+    (folder / hub.FILE).write_bytes(hub.one_file(entries))
     return [hub.FILE]

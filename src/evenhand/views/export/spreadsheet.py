@@ -23,8 +23,8 @@ def write(of: Exported, folder: Path) -> list[str]:
         .with_columns(pl.col("message").map_elements(without_addresses, return_dtype=pl.String))
     )
     if of.values is not None:
-        named = {name: f"measure.{name}" for name in of.values.columns if name != "item_id"}
-        rows = rows.join(of.values.rename(named), on="item_id", maintain_order="left")
+        new_names = {name: f"measure.{name}" for name in of.values.columns if name != "item_id"}
+        rows = rows.join(of.values.rename(new_names), on="item_id", maintain_order="left")
         rows = rows.rename({"measure.state": "state"})
     safe = rows.with_columns(
         pl.col(pl.String).map_elements(cell, return_dtype=pl.String),
@@ -38,9 +38,9 @@ def write(of: Exported, folder: Path) -> list[str]:
 def cell(text: str) -> str:
     """Give a text as a spreadsheet may hold it: without what cannot be seen, cut to what fits, and
     with an apostrophe before what would be a formula."""
-    seen = visible(text)
+    content = visible(text)
     # Of any kind of blank, and in any width of letters: NFKC makes ＝ and ﹦ the plain sign.
-    begins = unicodedata.normalize("NFKC", seen.lstrip()[:1])
-    if begins.startswith(_BEGINS) or seen[:1] in ("\t", "\r", "\n"):
-        seen = f"'{seen}"
-    return seen if len(seen) <= _LONGEST else seen[: _LONGEST - len(_CUT)] + _CUT
+    begins = unicodedata.normalize("NFKC", content.lstrip()[:1])
+    if begins.startswith(_BEGINS) or content[:1] in ("\t", "\r", "\n"):
+        content = f"'{content}"
+    return content if len(content) <= _LONGEST else content[: _LONGEST - len(_CUT)] + _CUT

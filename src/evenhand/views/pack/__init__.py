@@ -10,26 +10,26 @@ from evenhand.views.pack import cyclonedx, eee, figures, frameworks, hub, replay
 __all__ = ["files_of"]
 
 
-def files_of(found: Dossier, about: Evidence) -> dict[str, bytes]:
+def files_of(dossier: Dossier, about: Evidence) -> dict[str, bytes]:
     """Write every file of a pack that follows from its runs: the same runs give the same bytes."""
     return {
-        FIGURES: figures.written(found),
-        PAGE: html.document(page_of(found, full=True), found.title).encode(),
-        "cyclonedx.json": cyclonedx.written(found, about),
-        "replay.sh": replay.script(found, about),
+        FIGURES: figures.written(dossier),
+        PAGE: html.document(page_of(dossier, full=True), dossier.title).encode(),
+        "cyclonedx.json": cyclonedx.written(dossier, about),
+        "replay.sh": replay.script(dossier, about),
         **({} if about.prices is None else {PRICES: replay.price_file(about.prices)}),
-        **_certificates(found),
-        **eee.written(found, about),
-        **hub.written(found, about),
-        **frameworks.written(found, about),
+        **_certificates(dossier),
+        **eee.written(dossier, about),
+        **hub.written(dossier, about),
+        **frameworks.written(dossier, about),
     }
 
 
-def _certificates(found: Dossier) -> dict[str, bytes]:
+def _certificates(dossier: Dossier) -> dict[str, bytes]:
     """Write the certificates of the judges whose audits are in the dossier."""
-    made = {}
-    for number, audit in enumerate(found.audits):
+    files = {}
+    for number, audit in enumerate(dossier.audits):
         certificate = Certificate.model_validate(audit.more["certificate"])
         name = f"{number}-{as_file_name(certificate.judge.model)}"
-        made[f"certificates/audited/{name}.json"] = certificate.to_bytes()
-    return made
+        files[f"certificates/audited/{name}.json"] = certificate.to_bytes()
+    return files

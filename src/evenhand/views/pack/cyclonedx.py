@@ -29,12 +29,12 @@ _SUMMARY = (
 )
 
 
-def written(found: Dossier, about: Evidence) -> bytes:
+def written(dossier: Dossier, about: Evidence) -> bytes:
     """Write the document."""
-    return printed(plain(document(found, about))).encode()
+    return printed(plain(document(dossier, about))).encode()
 
 
-def document(found: Dossier, about: Evidence) -> dict[str, Any]:
+def document(dossier: Dossier, about: Evidence) -> dict[str, Any]:
     """Give the document as plain data."""
     basis = "\n".join(digest for run in about.runs for _, digest in sorted(run.sha256.items()))
     number = uuid.UUID(bytes=hashlib.sha256(basis.encode()).digest()[:16], version=4)
@@ -53,8 +53,8 @@ def document(found: Dossier, about: Evidence) -> dict[str, Any]:
             },
             "properties": [{"name": "evenhand:title", "value": about.title}],
         },
-        "components": [_component(one, found) for one in found.reports],
-        "declarations": _declarations(found, about),
+        "components": [_component(report, dossier) for report in dossier.reports],
+        "declarations": _declarations(dossier, about),
     }
 
 
@@ -65,10 +65,10 @@ def _ref(report: Report) -> str:
     return f"system:{report.side.run}"
 
 
-def _component(report: Report, found: Dossier) -> dict[str, Any]:
+def _component(report: Report, dossier: Dossier) -> dict[str, Any]:
     side = report.side
-    digests = next((one.digests for one in found.folders if one.run == side.run), {})
-    said = {
+    digests = next((folder.digests for folder in dossier.folders if folder.run == side.run), {})
+    properties = {
         "method": side.method["name"],
         "instrument": report.instrument.name,
         "instrument version": str(report.source.get("version", "")),
@@ -76,7 +76,7 @@ def _component(report: Report, found: Dossier) -> dict[str, Any]:
         **{f"sha256 of {name}": digest for name, digest in digests.items()},
     }
     if report.instrument.of_people:
-        return _table_of_people(report, said)
+        return _table_of_people(report, properties)
     return {
         "type": "machine-learning-model",
         "bom-ref": _ref(report),
@@ -85,7 +85,9 @@ def _component(report: Report, found: Dossier) -> dict[str, Any]:
             f"the model {side.asked}, asked by the method {side.method['name']}; measured by "
             f"{report.instrument.title} in {side.run}"
         ),
-        "properties": [{"name": f"evenhand:{name}", "value": one} for name, one in said.items()],
+        "properties": [
+            {"name": f"evenhand:{name}", "value": value} for name, value in properties.items()
+        ],
         "modelCard": {
             "quantitativeAnalysis": {"performanceMetrics": list(_metrics(report))},
             "considerations": {
@@ -96,13 +98,13 @@ def _component(report: Report, found: Dossier) -> dict[str, Any]:
     }
 
 
-def _table_of_people(report: Report, said: dict[str, str]) -> dict[str, Any]:
+def _table_of_people(report: Report, properties: dict[str, str]) -> dict[str, Any]:
     """What decided about people is not known: no model, and so no model card."""
-    for one in report.estimates:
-        metric = _metric(report, one, "")
+    for estimate in report.estimates:
+        metric = _metric(report, estimate, "")
         ends = metric.get("confidenceInterval")
         between = f" ({ends['lowerBound']} to {ends['upperBound']})" if ends else ""
-        said[f"metric {metric['type']}"] = f"{metric['value']}{between}"
+        properties[f"metric {metric['type']}"] = f"{metric['value']}{between}"
     return {
         "type": "application",
         "bom-ref": _ref(report),
@@ -111,38 +113,43 @@ def _table_of_people(report: Report, said: dict[str, str]) -> dict[str, Any]:
             f"whatever made the {report.coverage.n:,} decisions of a table; no model was asked; "
             f"audited by {report.instrument.title} in {report.side.run}"
         ),
-        "properties": [{"name": f"evenhand:{name}", "value": one} for name, one in said.items()],
+        "properties": [
+            {"name": f"evenhand:{name}", "value": value} for name, value in properties.items()
+        ],
     }
 
 
 def _metrics(report: Report) -> Iterator[dict[str, Any]]:
     """Every estimate over all items, and by group."""
-    yield from (_metric(report, one, "") for one in report.estimates)
+    yield from (_metric(report, estimate, "") for estimate in report.estimates)
     for column, values in report.groups.items():
         for value, estimates in values.items():
-            yield from (_metric(report, one, f"{column}: {value}") for one in estimates)
+            yield from (_metric(report, estimate, f"{column}: {value}") for estimate in estimates)
 
 
-def _metric(report: Report, one: Estimate, part: str) -> dict[str, Any]:
-    label = f"{report.instrument.name}.{one.name}: {report.instrument.measure(one.name).label}"
-    if one.value is None:
-        value = f"not known: {one.undefined or 'no reason is recorded'}"
+def _metric(report: Report, estimate: Estimate, part: str) -> dict[str, Any]:
+    label = (
+        f"{report.instrument.name}.{estimate.name}: "
+        f"{report.instrument.measure(estimate.name).label}"
+    )
+    if estimate.value is None:
+        value = f"not known: {estimate.undefined or 'no reason is recorded'}"
     else:
-        value = f"{one.value:.6g}"
-        label += f", {one.n:,} rows, {one.clusters:,} {report.instrument.clusters}"
-        if not one.has_interval:
-            label += f", no interval: {one.undefined or 'none was computed'}"
-        elif one.undefined is not None:
-            label += f", {one.undefined}"
-    made: dict[str, Any] = {"type": label, "value": value}
+        value = f"{estimate.value:.6g}"
+        label += f", {estimate.n:,} rows, {estimate.clusters:,} {report.instrument.clusters}"
+        if not estimate.has_interval:
+            label += f", no interval: {estimate.undefined or 'none was computed'}"
+        elif estimate.undefined is not None:
+            label += f", {estimate.undefined}"
+    metric: dict[str, Any] = {"type": label, "value": value}
     if part:
-        made["slice"] = part
-    if one.value is not None and one.low is not None and one.high is not None:
-        made["confidenceInterval"] = {
-            "lowerBound": f"{one.low:.6g}",
-            "upperBound": f"{one.high:.6g}",
+        metric["slice"] = part
+    if estimate.value is not None and estimate.low is not None and estimate.high is not None:
+        metric["confidenceInterval"] = {
+            "lowerBound": f"{estimate.low:.6g}",
+            "upperBound": f"{estimate.high:.6g}",
         }
-    return made
+    return metric
 
 
 def _assessments(report: Report) -> Iterator[dict[str, str]]:
@@ -150,28 +157,28 @@ def _assessments(report: Report) -> Iterator[dict[str, str]]:
     measure = main_measure(report)
     if measure is None:
         return
-    said = {
+    wording = {
         "against": "shown after correction",
         "other_way": "shown after correction, the other way round",
         "open": "neither shown nor excluded",
         "excluded": "a bias that matters is excluded",
     }
     for column, groups in by_group(report, measure).items():
-        for kind, words in said.items():
+        for kind, words in wording.items():
             for value in getattr(groups, kind):
-                one = next(e for e in report.groups[column][value] if e.name == measure.name)
-                number = numbers.value(one.value, measure, full=True)
-                ends = numbers.interval(one, measure, full=True)
-                made = {
+                estimate = next(e for e in report.groups[column][value] if e.name == measure.name)
+                number = numbers.value(estimate.value, measure, full=True)
+                ends = numbers.interval(estimate, measure, full=True)
+                assessment = {
                     "groupAtRisk": f"{column}: {value}",
                     "harms": f"{measure.label}: {words}; {number} (95 %: {ends or 'no interval'})",
                 }
                 if report.side.method["name"] != "default":
-                    made["mitigationStrategy"] = (
+                    assessment["mitigationStrategy"] = (
                         f"the answers are those of the method {report.side.method['name']}; that "
                         "it helps stands among the claims where it is shown"
                     )
-                yield made
+                yield assessment
 
 
 def _said(lines: Sequence[str]) -> str:
@@ -204,29 +211,30 @@ def _doubts(not_run: int, covered: Coverage | None) -> Iterator[str]:
 # -- declarations ----------------------------------------------------------------------------------
 
 
-def _declarations(found: Dossier, about: Evidence) -> dict[str, Any]:
+def _declarations(dossier: Dossier, about: Evidence) -> dict[str, Any]:
     claims: list[dict[str, Any]] = []
     evidence = [_page(about)]
-    for report in found.reports:
+    for report in dossier.reports:
         evidence += list(_evidence(report, about))
         claims += list(_report_claims(report))
-    for comparison in found.comparisons:
-        claims += list(_comparison_claims(comparison, found))
+    for comparison in dossier.comparisons:
+        claims += list(_comparison_claims(comparison, dossier))
     targets = []
-    for place, audit in enumerate(found.audits):
+    for index, audit in enumerate(dossier.audits):
         targets.append(
-            {"type": "machine-learning-model", "bom-ref": f"judge:{place}", "name": audit.title}
+            {"type": "machine-learning-model", "bom-ref": f"judge:{index}", "name": audit.title}
         )
-        run = _run_of(place, found, about)
+        run = _run_of(index, dossier, about)
         doubts = list(_doubts(run.not_run, audit.coverage))
         against = [f"against:{run.run}:{number}" for number, _ in enumerate(doubts)]
         evidence += [
-            {"bom-ref": ref, "description": said} for ref, said in zip(against, doubts, strict=True)
+            {"bom-ref": ref, "description": doubt}
+            for ref, doubt in zip(against, doubts, strict=True)
         ]
-        claims += list(_audit_claims(audit, place, against))
+        claims += list(_audit_claims(audit, index, against))
     for number, claim in enumerate(claims):
         claim["bom-ref"] = f"claim:{number}"
-    made: dict[str, Any] = {
+    declarations: dict[str, Any] = {
         "assessors": [{"bom-ref": _ASSESSOR}],
         "claims": claims,
         "evidence": evidence,
@@ -238,7 +246,7 @@ def _declarations(found: Dossier, about: Evidence) -> dict[str, Any]:
             }
         ],
     }
-    return made | ({"targets": {"components": targets}} if targets else {})
+    return declarations | ({"targets": {"components": targets}} if targets else {})
 
 
 def _page(about: Evidence) -> dict[str, Any]:
@@ -249,17 +257,17 @@ def _page(about: Evidence) -> dict[str, Any]:
 
 def _evidence(report: Report, about: Evidence) -> Iterator[dict[str, Any]]:
     run = report.side.run
-    place = f"{run}.sha256" if about.light else f"{run}/run.json"
+    url = f"{run}.sha256" if about.light else f"{run}/run.json"
     yield {
         "bom-ref": f"evidence:{run}",
         "description": f"{report.coverage.n:,} decisions, as a table has them"
         if report.instrument.of_people
         else f"{report.coverage.n:,} answers with the calls behind them",
-        "data": [{"name": run, "contents": {"url": place}}],
+        "data": [{"name": run, "contents": {"url": url}}],
         "created": report.created,
     }
-    for number, said in enumerate(_against(report)):
-        yield {"bom-ref": f"against:{run}:{number}", "description": said}
+    for number, doubt in enumerate(_against(report)):
+        yield {"bom-ref": f"against:{run}:{number}", "description": doubt}
 
 
 def _report_claims(report: Report) -> Iterator[dict[str, Any]]:
@@ -277,7 +285,7 @@ def _report_claims(report: Report) -> Iterator[dict[str, Any]]:
     yield claim | ({"counterEvidence": against} if against else {})
 
 
-def _comparison_claims(comparison: Comparison, found: Dossier) -> Iterator[dict[str, Any]]:
+def _comparison_claims(comparison: Comparison, dossier: Dossier) -> Iterator[dict[str, Any]]:
     """What changed, where that is shown, and every red line that was crossed."""
     runs = (comparison.before.run, comparison.after.run)
     shared = {
@@ -286,32 +294,32 @@ def _comparison_claims(comparison: Comparison, found: Dossier) -> Iterator[dict[
     }
     against = [
         f"against:{report.side.run}:{number}"
-        for report in found.reports
+        for report in dossier.reports
         if report.side.run in runs
         for number, _ in enumerate(_against(report))
     ]
     shared |= {"counterEvidence": against} if against else {}
     pair = f"{comparison.instrument.title}, from {runs[0]} to {runs[1]}"
     if comparison.verdict.state == "shown":
-        said = _said(comparison.verdict.says)
-        yield shared | {"predicate": f"{pair}: a change is shown", "reasoning": said}
+        reasoning = _said(comparison.verdict.says)
+        yield shared | {"predicate": f"{pair}: a change is shown", "reasoning": reasoning}
     for line in comparison.red_lines:
         if line.state == "crossed":
             yield shared | {"predicate": f"{pair}: a red line is crossed", "reasoning": line.says}
 
 
-def _run_of(place: int, found: Dossier, about: Evidence) -> PackedRun:
+def _run_of(index: int, dossier: Dossier, about: Evidence) -> PackedRun:
     """Find the run of an audit: a dossier has the folders of measured runs first, those of its
     audits in their order after them, and those of summaries last."""
-    first = len(found.folders) - len(found.summaries) - len(found.audits)
-    run = found.folders[first + place].run
-    return next(one for one in about.runs if one.run == run)
+    first = len(dossier.folders) - len(dossier.summaries) - len(dossier.audits)
+    run = dossier.folders[first + index].run
+    return next(packed for packed in about.runs if packed.run == run)
 
 
-def _audit_claims(audit: Audit, place: int, against: list[str]) -> Iterator[dict[str, Any]]:
+def _audit_claims(audit: Audit, index: int, against: list[str]) -> Iterator[dict[str, Any]]:
     if audit.state in ("pass", "fail"):
         claim: dict[str, Any] = {
-            "target": f"judge:{place}",
+            "target": f"judge:{index}",
             "predicate": f"the audit of this {audit.kind} says {audit.state}",
             "reasoning": _said(audit.says),
             "evidence": ["evidence:report"],

@@ -23,15 +23,15 @@ _NO_SIDE = {
 }
 
 
-def written(found: Dossier, about: Evidence) -> dict[str, bytes]:
+def written(dossier: Dossier, about: Evidence) -> dict[str, bytes]:
     """Write a record for each measured run, under the name that its run gives it."""
-    made = {}
-    for report in found.reports:
+    files = {}
+    for report in dossier.reports:
         if report.instrument.of_people:  # a record is about a model
             continue
-        run = next(one for one in about.runs if one.run == report.side.run)
-        made[f"eee/{file_name(run.run, run.sha256)}"] = one_file(report, about)
-    return made
+        run = next(packed for packed in about.runs if packed.run == report.side.run)
+        files[f"eee/{file_name(run.run, run.sha256)}"] = one_file(report, about)
+    return files
 
 
 def file_name(run: str, sha256: Mapping[str, str]) -> str:
@@ -51,8 +51,8 @@ def record(report: Report, about: Stamp) -> dict[str, Any]:
     schema, so it is named among the details of the source."""
     seconds = str(int(datetime.fromisoformat(about.newest_run).timestamp()))
     every = list(_estimates(report))
-    unknown = [f"{one.name} ({group}): {one.undefined}" for group, one in every
-               if one.value is None]  # fmt: skip
+    unknown = [f"{estimate.name} ({group}): {estimate.undefined}" for group, estimate in every
+               if estimate.value is None]  # fmt: skip
     return {
         "schema_version": SCHEMA,
         "evaluation_id": f"{report.instrument.name}/{report.side.model}/{seconds}",
@@ -82,36 +82,38 @@ def record(report: Report, about: Stamp) -> dict[str, Any]:
             },
         },
         "evaluation_results": [
-            _result(report, group, one) for group, one in every if one.value is not None
+            _result(report, group, estimate)
+            for group, estimate in every
+            if estimate.value is not None
         ],
     }
 
 
 def _estimates(report: Report) -> Iterator[tuple[str, Estimate]]:
-    yield from ((ALL, one) for one in report.estimates)
+    yield from ((ALL, estimate) for estimate in report.estimates)
     for column, values in report.groups.items():
         for value, estimates in values.items():
-            yield from ((f"{column}: {value}", one) for one in estimates)
+            yield from ((f"{column}: {value}", estimate) for estimate in estimates)
 
 
-def _result(report: Report, group: str, one: Estimate) -> dict[str, Any]:
-    name, measure = report.instrument.name, report.instrument.measure(one.name)
+def _result(report: Report, group: str, estimate: Estimate) -> dict[str, Any]:
+    name, measure = report.instrument.name, report.instrument.measure(estimate.name)
     low, high = measure.range
-    uncertainty: dict[str, Any] = {"num_samples": one.n}
-    if one.low is not None and one.high is not None:
+    uncertainty: dict[str, Any] = {"num_samples": estimate.n}
+    if estimate.low is not None and estimate.high is not None:
         uncertainty["confidence_interval"] = {
-            "lower": one.low,
-            "upper": one.high,
+            "lower": estimate.low,
+            "upper": estimate.high,
             "confidence_level": _CONFIDENCE,
-            "method": f"over {one.clusters} {report.instrument.clusters}",
+            "method": f"over {estimate.clusters} {report.instrument.clusters}",
         }
-    details = {"clusters": str(one.clusters), "missing": str(_missing(one))}
-    if not one.has_interval:
-        details["no_interval"] = one.undefined or "none was computed"
-    elif one.undefined is not None:
-        details["interval"] = one.undefined
+    details = {"clusters": str(estimate.clusters), "missing": str(_missing(estimate))}
+    if not estimate.has_interval:
+        details["no_interval"] = estimate.undefined or "none was computed"
+    elif estimate.undefined is not None:
+        details["interval"] = estimate.undefined
     return {
-        "evaluation_result_id": f"{report.side.run}/{group}/{one.name}",
+        "evaluation_result_id": f"{report.side.run}/{group}/{estimate.name}",
         "evaluation_name": name if group == ALL else f"{name} ({group})",
         "source_data": {
             "dataset_name": report.instrument.title,
@@ -120,7 +122,7 @@ def _result(report: Report, group: str, one: Estimate) -> dict[str, Any]:
         },
         "metric_config": {
             "evaluation_description": measure.source or measure.label,
-            "metric_id": f"evenhand.{name}.{one.name}",
+            "metric_id": f"evenhand.{name}.{estimate.name}",
             "metric_name": measure.label,
             "metric_unit": measure.unit,
             "lower_is_better": measure.better == "lower",
@@ -129,17 +131,17 @@ def _result(report: Report, group: str, one: Estimate) -> dict[str, Any]:
             "max_score": _end(high),
             **_direction(measure),
         },
-        "score_details": {"score": one.value, "details": details, "uncertainty": uncertainty},
+        "score_details": {"score": estimate.value, "details": details, "uncertainty": uncertainty},
     }
 
 
-def _missing(one: Estimate) -> int:
-    return one.bounds.missing if one.bounds is not None else 0
+def _missing(estimate: Estimate) -> int:
+    return estimate.bounds.missing if estimate.bounds is not None else 0
 
 
 def _direction(measure: Measure) -> dict[str, Any]:
-    said = _NO_SIDE.get(measure.better)
-    return {"additional_details": {"direction": said}} if said else {}
+    direction = _NO_SIDE.get(measure.better)
+    return {"additional_details": {"direction": direction}} if direction else {}
 
 
 def _end(value: float) -> float | str:

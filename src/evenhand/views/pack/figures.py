@@ -18,9 +18,9 @@ _ABSENT = object()  # no key, which is not null
 _LONGEST = 80  # our choice, in signs of a text that differs
 
 
-def written(found: Dossier) -> bytes:
+def written(dossier: Dossier) -> bytes:
     """Write all figures of a dossier, each beside what it is of."""
-    return printed(plain(found.to_dict())).encode()
+    return printed(plain(dossier.to_dict())).encode()
 
 
 def count(value: Any) -> int:
@@ -36,11 +36,11 @@ def differences(packed: Any, again: Any, where: str = "") -> Iterator[str]:
     """Name each place in which two pieces of plain data differ, with what either has."""
     if isinstance(packed, dict) and isinstance(again, dict):
         for key in sorted({*packed, *again}):
-            place = f"{where}.{key}" if where else str(key)
-            yield from differences(packed.get(key, _ABSENT), again.get(key, _ABSENT), place)
+            path = f"{where}.{key}" if where else str(key)
+            yield from differences(packed.get(key, _ABSENT), again.get(key, _ABSENT), path)
     elif isinstance(packed, list) and isinstance(again, list) and len(packed) == len(again):
-        for number, (one, other) in enumerate(zip(packed, again, strict=True)):
-            yield from differences(one, other, f"{where}[{number}]")
+        for number, (left, right) in enumerate(zip(packed, again, strict=True)):
+            yield from differences(left, right, f"{where}[{number}]")
     elif not _same(packed, again):
         yield f"{where}: {_short(packed)} in the pack, {_short(again)} from its runs"
 
@@ -55,12 +55,12 @@ def is_as_printed(held: bytes, value: Any) -> bool:
         return False
 
 
-def _same(one: Any, other: Any) -> bool:
-    numbers = [value for value in (one, other) if isinstance(value, float)]
-    if numbers and not isinstance(one, bool) and not isinstance(other, bool):
-        both = isinstance(one, int | float) and isinstance(other, int | float)
-        return both and math.isclose(one, other, rel_tol=_CLOSE, abs_tol=_NOTHING)
-    return type(one) is type(other) and bool(one == other)
+def _same(left: Any, right: Any) -> bool:
+    numbers = [value for value in (left, right) if isinstance(value, float)]
+    if numbers and not isinstance(left, bool) and not isinstance(right, bool):
+        both = isinstance(left, int | float) and isinstance(right, int | float)
+        return both and math.isclose(left, right, rel_tol=_CLOSE, abs_tol=_NOTHING)
+    return type(left) is type(right) and bool(left == right)
 
 
 def _short(value: Any) -> str:

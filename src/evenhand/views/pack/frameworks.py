@@ -40,27 +40,27 @@ def known() -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def written(found: Dossier, about: Evidence) -> dict[str, bytes]:
+def written(dossier: Dossier, about: Evidence) -> dict[str, bytes]:
     """Write one page for each framework that was asked for."""
-    there = facts(found, about)
+    there = facts(dossier, about)
     return {
         f"frameworks/{name}.md": markdown.render(_page(name, about, there)).encode()
         for name in about.frameworks
     }
 
 
-def facts(found: Dossier, about: Evidence) -> set[str]:
+def facts(dossier: Dossier, about: Evidence) -> set[str]:
     """Say which of the things that rows may need this pack has."""
-    measured = [report.instrument for report in found.reports]
+    measured = [report.instrument for report in dossier.reports]
     has = {
         "measured": bool(measured),
-        "model": any(not one.of_people for one in measured),
-        "accuracy": any(one.utility and not one.overdone for one in measured),
-        "groups": any(one.groups or one.instrument.selects for one in found.reports),
+        "model": any(not instrument.of_people for instrument in measured),
+        "accuracy": any(instrument.utility and not instrument.overdone for instrument in measured),
+        "groups": any(report.groups or report.instrument.selects for report in dossier.reports),
         "finished": not about.unfinished,
-        "compared": bool(found.comparisons),
-        "spoiled": any(one.overdone for one in measured),
-        "audited": bool(found.audits) or any(one.passes for one in found.judges),
+        "compared": bool(dossier.comparisons),
+        "spoiled": any(instrument.overdone for instrument in measured),
+        "audited": bool(dossier.audits) or any(judge.passes for judge in dossier.judges),
         "folders": not about.light,
         "signed": about.signed,
         "chained": about.previous is not None,
@@ -93,7 +93,7 @@ def _page(name: str, about: Evidence, there: set[str]) -> list[Block]:
 
 
 def _row(row: dict[str, Any], there: set[str]) -> tuple[str, ...]:
-    found = state(row, there)
+    status = state(row, there)
     missing = [FACTS[name] for name in row.get("needs", []) if name not in there]
-    where = "" if found == NOT_COVERED else row["here"]
-    return row["clause"], row["asks"], found, where, "; ".join([*missing, row["lacks"]])
+    where = "" if status == NOT_COVERED else row["here"]
+    return row["clause"], row["asks"], status, where, "; ".join([*missing, row["lacks"]])

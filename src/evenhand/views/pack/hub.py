@@ -22,49 +22,49 @@ _HEAD = """\
 """
 
 
-def written(found: Dossier, about: Evidence) -> dict[str, bytes]:
+def written(dossier: Dossier, about: Evidence) -> dict[str, bytes]:
     """Write the file of each model that was measured."""
     by_model: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for report in found.reports:
+    for report in dossier.reports:
         if report.instrument.of_people:  # there is no model whose repository it belongs to
             continue
         by_model[report.side.model] += entries(report, about)
-    made = {}
-    for number, (model, listed) in enumerate(by_model.items()):
-        place = "hf" if len(by_model) == 1 else f"hf/{number}-{as_file_name(model)}"
-        made[f"{place}/{FILE}"] = one_file(listed)
-    return made
+    files = {}
+    for number, (model, results) in enumerate(by_model.items()):
+        folder = "hf" if len(by_model) == 1 else f"hf/{number}-{as_file_name(model)}"
+        files[f"{folder}/{FILE}"] = one_file(results)
+    return files
 
 
-def one_file(listed: list[dict[str, Any]]) -> bytes:
+def one_file(results: list[dict[str, Any]]) -> bytes:
     """Write the entries of one model."""
-    text = yaml.safe_dump(plain(listed), sort_keys=False, allow_unicode=False, width=100)
+    text = yaml.safe_dump(plain(results), sort_keys=False, allow_unicode=False, width=100)
     return f"{_HEAD}{text}".encode()
 
 
 def entries(report: Report, about: Stamp) -> list[dict[str, Any]]:
     """Give the primary numbers of a run, or all of an instrument that has no primary ones. A
     number that is not known has no entry."""
-    made = []
+    results = []
     for measure in report.instrument.primary() or report.instrument.measures:
-        one = report[measure.name]
-        if one.value is None:
+        estimate = report[measure.name]
+        if estimate.value is None:
             continue
-        ends = numbers.interval(one, measure, full=True) or "no interval"
+        ends = numbers.interval(estimate, measure, full=True) or "no interval"
         unfinished = f"; NOT FINISHED: {report.not_run} items not run" if report.not_run else ""
         notes = (
-            f"{measure.label}; 95 %: {ends}, over {one.clusters} {report.instrument.clusters}; "
-            f"{report.coverage.scored} of {report.coverage.n} answers scored; method "
-            f"{report.side.method['name']}; evenhand {about.evenhand}{unfinished}"
+            f"{measure.label}; 95 %: {ends}, over {estimate.clusters} "
+            f"{report.instrument.clusters}; "
+            f"{report.coverage.scored} of {report.coverage.n} answers scored; method {report.side.method['name']}; evenhand {about.evenhand}{unfinished}"
         )
         name, method = report.instrument.name, report.side.method["name"]
         under = "" if method == "default" else f".{method}"  # a remedy is another system
-        made.append(
+        results.append(
             {
-                "dataset": {"id": f"evenhand/{name}", "task_id": f"{name}.{one.name}{under}"},
-                "value": one.value,
+                "dataset": {"id": f"evenhand/{name}", "task_id": f"{name}.{estimate.name}{under}"},
+                "value": estimate.value,
                 "date": report.created,
                 "notes": visible(notes),
             }
         )
-    return made
+    return results

@@ -40,19 +40,19 @@ done
 """
 
 
-def script(found: Dossier, about: Evidence) -> bytes:
+def script(dossier: Dossier, about: Evidence) -> bytes:
     """Write the script."""
-    command = ["evenhand", "report", *(one.run for one in about.runs), f"--title={found.title}"]
+    command = ["evenhand", "report", *(run.run for run in about.runs), f"--title={dossier.title}"]
     command += ["--certificates", CERTIFICATES] if about.certificates else []
     command += ["--prices", PRICES] if about.prices else []
-    made = _SCRIPT.format(
+    text = _SCRIPT.format(
         version=about.evenhand,
         light=_LIGHT if about.light else "",
         command=shlex.join([*command, "--json"]),
         figures=FIGURES,
         count=f"{about.figures:,}",
     )
-    return made.encode("utf-8", "replace")
+    return text.encode("utf-8", "replace")
 
 
 def price_file(prices: PackedPrices) -> bytes:

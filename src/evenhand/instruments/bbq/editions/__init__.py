@@ -37,10 +37,10 @@ class Edition:
     @property
     def card(self) -> dict[str, Any]:
         """Name, paper, licence and data of the set."""
-        own: dict[str, Any] = (
+        details: dict[str, Any] = (
             card() if self.language == ENGLISH else card_of(__package__)[self.language]
         )
-        return own
+        return details
 
     @property
     def drawn_of(self) -> str | None:
@@ -56,14 +56,14 @@ class Edition:
         """Give all records, of which a sample is drawn."""
         if self.language == ENGLISH:
             return BbqData(local=data.local, cache=data.cache).records()
-        said = self.card["data"]
+        pinned = self.card["data"]
         files = PinnedFiles(
-            said["folder"], said["url"], said["revision"], said["sha256"],
+            pinned["folder"], pinned["url"], pinned["revision"], pinned["sha256"],
             local=data.local, cache=data.cache,
         )  # fmt: skip
-        found = _numbered(_READERS[self.language](files, self.card))
-        _refuse_other_counts(found, self.name, said)
-        return _set_apart(completed(found, self.card["masked"]), self.card)
+        table = _numbered(_READERS[self.language](files, self.card))
+        _refuse_other_counts(table, self.name, pinned)
+        return _set_apart(completed(table, self.card["masked"]), self.card)
 
 
 def edition_of(source: Mapping[str, Any]) -> Edition:
@@ -79,11 +79,11 @@ def in_edition(bbq: Instrument, edition: Edition) -> Instrument:
         title = edition.name
         all_clusters = edition.card["data"]["templates"]
 
-    made: Instrument = OfEdition()
-    return made
+    instrument: Instrument = OfEdition()
+    return instrument
 
 
-def _numbered(found: pl.DataFrame) -> pl.DataFrame:
+def _numbered(records: pl.DataFrame) -> pl.DataFrame:
     """Number the records as BBQ's own are: four to a block, by what is asked and whether the text
     says who. A block that lacks a corner leaves a gap, and is never drawn without one."""
     corner = 2 * (pl.col("polarity") == "nonneg").cast(pl.Int64) + (
@@ -91,33 +91,33 @@ def _numbered(found: pl.DataFrame) -> pl.DataFrame:
     ).cast(pl.Int64)
     category = pl.col("category").rank("dense").cast(pl.Int64)
     row = 4 * (_CATEGORY * category + pl.col("block")) + corner
-    made = found.with_columns(row=row, example_id=4 * pl.col("block") + corner).drop("block")
-    if made["row"].is_duplicated().any():
+    numbered = records.with_columns(row=row, example_id=4 * pl.col("block") + corner).drop("block")
+    if numbered["row"].is_duplicated().any():
         raise UserError("two records of the data have one place in a block: is it the right set?")
-    return made.sort("row")
+    return numbered.sort("row")
 
 
-def _refuse_other_counts(found: pl.DataFrame, name: str, said: Mapping[str, Any]) -> None:
+def _refuse_other_counts(records: pl.DataFrame, name: str, expected: Mapping[str, Any]) -> None:
     """Refuse data that do not have what the card counts, or in which "unknown" is not the right
     option of all unclear questions and of no clear one."""
     names = pl.when("names").then(pl.col("category") + " (names)").otherwise("category")
-    counted = dict(found.group_by(names.alias("category")).len().iter_rows())
-    templates = found.select("category", "question_index").n_unique()
-    if counted != said["records"] or templates != said["templates"]:
+    counted = dict(records.group_by(names.alias("category")).len().iter_rows())
+    templates = records.select("category", "question_index").n_unique()
+    if counted != expected["records"] or templates != expected["templates"]:
         raise UserError(
-            f"{name} as read has {len(found):,} records and {templates} templates; its card says "
-            f"{said['items']:,} and {said['templates']}: is the folder complete?"
+            f"{name} as read has {len(records):,} records and {templates} templates; its card says "
+            f"{expected['items']:,} and {expected['templates']}: is the folder complete?"
         )
     biased, right = pl.col("biased"), pl.col("label") == pl.col("unknown")
     said_so = right == (pl.col("condition") == "ambig")
     sound = said_so & (biased.is_null() | ((biased != pl.col("unknown")) & biased.is_between(0, 2)))
-    if not found.select(sound.fill_null(value=False).all()).item():
+    if not records.select(sound.fill_null(value=False).all()).item():
         raise UserError(f"{name} has records whose right option is not one that they can have")
-    untargeted = found["biased"].null_count()
-    if untargeted != said["untargeted"]:
+    untargeted = records["biased"].null_count()
+    if untargeted != expected["untargeted"]:
         raise UserError(
             f"{name} as read has {untargeted:,} records without a target; its card says "
-            f"{said['untargeted']:,}: is it the right set?"
+            f"{expected['untargeted']:,}: is it the right set?"
         )
 
 
@@ -125,7 +125,7 @@ def _set_apart(records: pl.DataFrame, card: Mapping[str, Any]) -> pl.DataFrame:
     """Draw whole blocks alone whose four targets are known, and none of the templates that two
     parallel sets do not have alike, so that the same seed asks the same in both; "all" asks all."""
     block = pl.col("row") // 4
-    whole = (pl.col("biased").count().over(block) == 4) & (pl.len().over(block) == 4)
+    complete = (pl.col("biased").count().over(block) == 4) & (pl.len().over(block) == 4)
     apart = [f"{c}/{t}" for c, templates in card.get("apart", {}).items() for t in templates]
-    known = ~pl.format("{}/{}", "category", "question_index").is_in(apart)
-    return records.with_columns(aligned=pl.when(known & whole).then("aligned"))
+    shared = ~pl.format("{}/{}", "category", "question_index").is_in(apart)
+    return records.with_columns(aligned=pl.when(shared & complete).then("aligned"))

@@ -31,14 +31,14 @@ def records(files: PinnedFiles, card: Mapping[str, Any]) -> pl.DataFrame:
         ),
     )
     _refuse_others(raw)
-    known = raw.join(_asked(raw), on=_ASKED, how="left", maintain_order="left")
+    joined = raw.join(_asked(raw), on=_ASKED, how="left", maintain_order="left")
     other = 1 - pl.col("label")
-    found = known.with_columns(
+    labelled = joined.with_columns(
         biased=pl.when(_CLEAR).then(other).otherwise("target"),
         # One file calls all of its unclear questions negative: the clear ones say which are.
         polarity=pl.coalesce("asks", "question_polarity").replace({"non_neg": "nonneg"}),
     )
-    return found.with_columns(block=_block()).select(
+    return labelled.with_columns(block=_block()).select(
         "category",
         "question_index",
         "context",
@@ -64,14 +64,16 @@ def _refuse_others(raw: pl.DataFrame) -> None:
 def _asked(raw: pl.DataFrame) -> pl.DataFrame:
     """What the clear records of each question say: its stereotyped option and its polarity, each
     null where they differ."""
-    said = {"target": 1 - pl.col("label"), "asks": pl.col("question_polarity")}
-    one = {name: pl.when(value.n_unique() == 1).then(value.first()) for name, value in said.items()}
-    return raw.filter(_CLEAR).group_by(_ASKED).agg(**one)
+    values = {"target": 1 - pl.col("label"), "asks": pl.col("question_polarity")}
+    agreed = {
+        name: pl.when(value.n_unique() == 1).then(value.first()) for name, value in values.items()
+    }
+    return raw.filter(_CLEAR).group_by(_ASKED).agg(**agreed)
 
 
 def _block() -> pl.Expr:
     """The questions about the same two people in the same template, in the order of the files."""
     key = ("category", "question_index", "ans0", "ans1")
     turn = pl.int_range(pl.len()).over(*key, "condition", "polarity")
-    place = pl.format("{}/{}/{}/{}", pl.col("question_index").str.zfill(4), "ans0", "ans1", turn)
-    return place.rank("dense").over("category").cast(pl.Int64)
+    sort_key = pl.format("{}/{}/{}/{}", pl.col("question_index").str.zfill(4), "ans0", "ans1", turn)
+    return sort_key.rank("dense").over("category").cast(pl.Int64)

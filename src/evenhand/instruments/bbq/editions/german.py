@@ -25,9 +25,9 @@ _BLOCKS = 10_000  # more than a subset has
 
 def records(files: PinnedFiles, card: Mapping[str, Any]) -> pl.DataFrame:
     """Give the records of both subsets."""
-    found = pl.concat([_subset(files, subset) for subset in _SUBSETS])
+    table = pl.concat([_subset(files, subset) for subset in _SUBSETS])
     swapped = pl.col("question_index").is_in(card["swapped"])
-    return found.with_columns(biased=pl.when(~swapped).then("biased"))
+    return table.with_columns(biased=pl.when(~swapped).then("biased"))
 
 
 def _subset(files: PinnedFiles, subset: int) -> pl.DataFrame:
@@ -38,14 +38,14 @@ def _subset(files: PinnedFiles, subset: int) -> pl.DataFrame:
         parts.append(part.with_columns(condition=pl.lit(condition)))
     raw = pl.concat(parts)
     templates = _templates_of(raw, files.read(f"templates/subset-{subset}.csv"))
-    known = raw.with_columns(
+    labelled = raw.with_columns(
         polarity=pl.col("question_type").replace_strict(_POLARITIES),
         unknown=_first(_group(n) == "unknown" for n in range(3)),
         target=_first(_stereotyped(n) for n in range(3)),
     ).join(templates, on=["question", "context"], how="left", maintain_order="left")
     other = 3 - pl.col("unknown") - pl.col("target")
     group = pl.concat_list([_group(n) for n in range(3)]).list.get("target")
-    return known.select(
+    return labelled.select(
         "context",
         "question",
         "question_index",
@@ -73,29 +73,31 @@ def _stereotyped(option: int) -> pl.Expr:
 
 def _first(places: Any) -> pl.Expr:
     """The one place of three that is true; null where none is, or several are."""
-    at = pl.concat_list([place.cast(pl.Int64) for place in places])
+    at = pl.concat_list([flag.cast(pl.Int64) for flag in places])
     return pl.when(at.list.sum() == 1).then(at.list.arg_max().cast(pl.Int64))
 
 
 def _templates_of(raw: pl.DataFrame, data: bytes) -> pl.DataFrame:
     """The template of each question and text. A record does not name its own: its question does,
     and where two templates ask the same, what its text begins with."""
-    known: dict[str, dict[str, list[re.Pattern[str]]]] = {}
+    patterns: dict[str, dict[str, list[re.Pattern[str]]]] = {}
     for row in pl.read_csv(BytesIO(data), infer_schema=False).iter_rows(named=True):
         for question in ("question_negative_stereotype", "question_non_negative"):
-            of_question = known.setdefault(row[question].strip(), {})
+            of_question = patterns.setdefault(row[question].strip(), {})
             of_question.setdefault(row["question_index"], []).append(
                 _pattern(row["ambiguous_context "])
             )
-    asked = raw.select("question", "context").unique(maintain_order=True)
-    found = [_template(known.get(q.strip(), {}), context) for q, context in asked.iter_rows()]
-    return asked.with_columns(question_index=pl.Series(found, dtype=pl.String))
+    questions = raw.select("question", "context").unique(maintain_order=True)
+    templates = [
+        _template(patterns.get(q.strip(), {}), context) for q, context in questions.iter_rows()
+    ]
+    return questions.with_columns(question_index=pl.Series(templates, dtype=pl.String))
 
 
-def _template(known: Mapping[str, list[re.Pattern[str]]], context: str) -> str:
-    fitting = [*known]
+def _template(patterns: Mapping[str, list[re.Pattern[str]]], context: str) -> str:
+    fitting = [*patterns]
     if len(fitting) > 1:
-        fitting = [one for one in known if any(text.match(context) for text in known[one])]
+        fitting = [name for name in patterns if any(text.match(context) for text in patterns[name])]
     if len(fitting) != 1:
         raise UserError(f"GG-BBQ has no one template for the text that begins {context[:60]!r}")
     return fitting[0]

@@ -23,7 +23,7 @@ def records(files: PinnedFiles, card: Mapping[str, Any]) -> pl.DataFrame:
         io.BytesIO(files.read(_SAMPLES)), separator="\t", infer_schema=False, quote_char=None
     )
     name = pl.col("sample_id").str.split("-")
-    said = raw.with_columns(
+    parsed = raw.with_columns(
         category=name.list.get(0),
         template=name.list.get(1).str.head(-1),
         version=name.list.get(1).str.tail(1),
@@ -36,8 +36,8 @@ def records(files: PinnedFiles, card: Mapping[str, Any]) -> pl.DataFrame:
     block = ("category", "template", "version")
     # What is right where the text does not say who: the option that says so, by no word of it.
     unsaid = pl.col("answer").filter(pl.col("condition") == "ambig").first().over(block)
-    found = said.join(_targets(files), on=block, how="left", maintain_order="left")
-    return found.select(
+    joined = parsed.join(_targets(files), on=block, how="left", maintain_order="left")
+    return joined.select(
         "category",
         "context",
         "question",

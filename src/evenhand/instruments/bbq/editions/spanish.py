@@ -25,8 +25,8 @@ def records(files: PinnedFiles, card: Mapping[str, Any]) -> pl.DataFrame:
         condition="context_condition",
         polarity="question_polarity",
     )
-    known = raw.with_columns(unknown=_unknown(), biased=_biased()).with_columns(block=_block())
-    return known.select(
+    labelled = raw.with_columns(unknown=_unknown(), biased=_biased()).with_columns(block=_block())
+    return labelled.select(
         "category",
         "context",
         "question",
@@ -108,9 +108,9 @@ def _block() -> pl.Expr:
             pl.col("flipped").replace_strict({"original": 0, "ambig": 1, "all": 1, "disambig": 3})
         )
     )
-    place = pl.format("{}/{}/{}", "version", part, number.cast(pl.String).str.zfill(4))
-    return _BLOCKS * pl.col("template_id") + _rank(place, "category", "template_id")
+    sort_key = pl.format("{}/{}/{}", "version", part, number.cast(pl.String).str.zfill(4))
+    return _BLOCKS * pl.col("template_id") + _rank(sort_key, "category", "template_id")
 
 
-def _rank(place: pl.Expr, *over: str) -> pl.Expr:
-    return place.rank("dense").over(over).cast(pl.Int64)
+def _rank(sort_key: pl.Expr, *over: str) -> pl.Expr:
+    return sort_key.rank("dense").over(over).cast(pl.Int64)

@@ -60,10 +60,10 @@ class JudgeCheck:
         """The answer. A check that cannot be made is `not_measured` and never passes."""
         raise NotImplementedError
 
-    def found(self, state: State, says: str, **numbers: Any) -> Check:
+    def found(self, state: State, message: str, **numbers: Any) -> Check:
         """The answer with its numbers: fields of `Check`."""
-        own = {"name": self.name, "label": self.label, "required": self.required}
-        return Check(**{"unit": self.unit, **own, **numbers}, state=state, says=says)
+        fields = {"name": self.name, "label": self.label, "required": self.required}
+        return Check(**{"unit": self.unit, **fields, **numbers}, state=state, says=message)
 
     def not_measured(self, why: str) -> Check:
         return findings.not_measured(self.name, why, label=self.label, required=self.required)

@@ -24,7 +24,7 @@ class OfLabels(JudgeCheck):
         worst = max(effects, key=lambda e: (e.verdict == SHIFTED, abs(e.estimate or 0.0)))
         state = STATES[of_family([e.verdict for e in effects])]
         fewest = min(e.asked for e in effects)
-        said = {
+        messages = {
             "fail": f"one label moves it: {_size(worst)}",
             "pass": f"every label is shown to move it by less than {margin:g}",
             "underpowered": f"at most {_size(worst)}, which is neither shown to differ from 0 nor "
@@ -32,7 +32,7 @@ class OfLabels(JudgeCheck):
         }
         return self.found(
             enough(state, fewest),
-            said[state] if fewest >= FEWEST_BASES else too_few(fewest),
+            messages[state] if fewest >= FEWEST_BASES else too_few(fewest),
             value=worst.estimate,
             low=worst.low,
             high=worst.high,

@@ -25,12 +25,12 @@ class Coverage(JudgeCheck):
         needed = sets.filter(pl.col("check").is_in((DESIGN, INJECTION)))
         n, scored = int(needed["n"].sum()), int(needed["scored"].sum())
         worst = sets.row(0, named=True)
-        says = f"{scored} of {n} judgements could be read"
+        message = f"{scored} of {n} judgements could be read"
         if worst["share"] < COVERAGE_FLOOR and len(sets) > 1:
-            says += f"; fewest of {worst['check']}: {worst['scored']} of {worst['n']}"
+            message += f"; fewest of {worst['check']}: {worst['scored']} of {worst['n']}"
         return self.found(
             "pass" if worst["share"] >= COVERAGE_FLOOR else "underpowered",
-            says,
+            message,
             value=scored / n,
             bar=f"at least {COVERAGE_FLOOR:g}",
             n=n,

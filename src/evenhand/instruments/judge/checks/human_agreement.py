@@ -27,24 +27,24 @@ class HumanAgreement(JudgeCheck):
     name, label = "human_agreement", "agrees with people"
 
     def check(self, evidence: Evidence) -> Check:
-        given = malibu.single(evidence.probes(HUMAN))
-        if given.is_empty():
+        labelled = malibu.single(evidence.probes(HUMAN))
+        if labelled.is_empty():
             return self.not_measured("no labels were given (--labels)")
-        if {"true", "false"} & set(given["human"]):
-            return self._yes_or_no(given)
-        marked = given.drop_nulls("combined")
+        if {"true", "false"} & set(labelled["human"]):
+            return self._yes_or_no(labelled)
+        marked = labelled.drop_nulls("combined")
         if marked.is_empty():
             return self.not_measured("no text was marked")
         people = np.array([float(label) for label in marked["human"]])
         return self._marks(marked["combined"].to_numpy(), people)
 
-    def _yes_or_no(self, given: pl.DataFrame) -> Check:
+    def _yes_or_no(self, labelled: pl.DataFrame) -> Check:
         """A mark that is missing is the wrong one for a pass, and the right one for a fail: a text
         left unmarked shows neither."""
-        if given["combined"].null_count() == len(given):
+        if labelled["combined"].null_count() == len(labelled):
             return self.not_measured("no text was marked")
-        against, in_favor = (_filled(given, right=right) for right in (False, True))
-        labels = (given["human"] == "true").to_list()
+        against, in_favor = (_filled(labelled, right=right) for right in (False, True))
+        labels = (labelled["human"] == "true").to_list()
         check = self._auroc(against, labels)
         if check.state == "fail":
             at_best = self._auroc(in_favor, labels)
@@ -52,25 +52,29 @@ class HumanAgreement(JudgeCheck):
         return check
 
     def _auroc(self, probabilities: _Floats, labels: list[bool]) -> Check:
-        found = calibration(probabilities.tolist(), labels)
+        result = calibration(probabilities.tolist(), labels)
         try:
             low, high, p = auroc_interval(probabilities.tolist(), labels)
         except Undefined as reason:
             return self.not_measured(str(reason))
-        assert found.auroc is not None  # there are both labels
-        told = p <= ALPHA
-        state: State = "underpowered" if not told else "pass" if found.auroc > 0.5 else "fail"
-        tells = "tells good from bad" if told else "at chance: not shown to tell good from bad"
-        details = {name: value for name, value in asdict(found).items() if name != "n"}
+        assert result.auroc is not None  # there are both labels
+        significant = p <= ALPHA
+        state: State = (
+            "underpowered" if not significant else "pass" if result.auroc > 0.5 else "fail"
+        )
+        tells = (
+            "tells good from bad" if significant else "at chance: not shown to tell good from bad"
+        )
+        details = {name: value for name, value in asdict(result).items() if name != "n"}
         return self.found(
             state,
-            f"AUROC {found.auroc:.2f}: {'turned around' if state == 'fail' else tells}",
+            f"AUROC {result.auroc:.2f}: {'turned around' if state == 'fail' else tells}",
             unit="AUROC",
             bar="above 0.5",
-            value=found.auroc,
+            value=result.auroc,
             low=low,
             high=high,
-            n=found.n,
+            n=result.n,
             details={**details, "p": p},
         )
 
@@ -91,9 +95,9 @@ class HumanAgreement(JudgeCheck):
         )
 
 
-def _filled(given: pl.DataFrame, *, right: bool) -> _Floats:
+def _filled(labelled: pl.DataFrame, *, right: bool) -> _Floats:
     """The marks of texts as shares of the scale, with those that are missing as right as can be,
     or as wrong."""
     is_good = pl.col("human") == "true"
     top = pl.when(is_good if right else ~is_good).then(malibu.TOP).otherwise(0)
-    return given.select(pl.col("combined").fill_null(top)).to_series().to_numpy() / malibu.TOP
+    return labelled.select(pl.col("combined").fill_null(top)).to_series().to_numpy() / malibu.TOP

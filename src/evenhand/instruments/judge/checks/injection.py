@@ -30,7 +30,7 @@ class Injection(JudgeCheck):
     def check(self, evidence: Evidence) -> Check:
         margin = evidence.margins.score
         lifts = _lifts(evidence.probes(INJECTION), margin)
-        if not lifts.asked:
+        if not lifts.requests:
             return self.not_measured("no request was put to it")
         rows = lifts.rows
         at_worst = _per_base(lifts.at_worst)
@@ -72,7 +72,7 @@ class _Lifts:
     rows: pl.DataFrame
     at_worst: pl.DataFrame
     no_room: int
-    asked: int
+    requests: int
     missing: int
 
 

@@ -29,13 +29,13 @@ class KnownPairs(JudgeCheck):
     unit = "share of pairs right in both orders"
 
     def check(self, evidence: Evidence) -> Check:
-        asked = evidence.probes(self.name)
-        if asked.is_empty():
+        rows = evidence.probes(self.name)
+        if rows.is_empty():
             return self.not_measured(f"not checked (--known-pairs {self.name})")
-        missing = asked["preferred"].null_count()
-        if missing == len(asked):
+        missing = rows["preferred"].null_count()
+        if missing == len(rows):
             return self.not_measured("no verdict could be read")
-        pairs = _by_pair(asked)
+        pairs = _by_pair(rows)
         right, possibly, n = int(pairs["right"].sum()), int(pairs["possibly"].sum()), len(pairs)
         least, most = clopper_pearson(right, n), clopper_pearson(possibly, n)
         bar = CHANCE + MARGIN
@@ -65,13 +65,13 @@ class EvalBiasBench(KnownPairs):
     name, label = "evalbiasbench", "tells the better of two answers (EvalBiasBench)"
 
 
-def _by_pair(asked: pl.DataFrame) -> pl.DataFrame:
+def _by_pair(rows: pl.DataFrame) -> pl.DataFrame:
     """One row a pair: its kind, whether both verdicts are there and right, and whether none is
     there that is wrong."""
     first = pl.col("preferred")
     better = pl.when(pl.col("order") == BETTER_FIRST).then(first).otherwise(1 - first)
     return (
-        asked.with_columns(picked=better > 0.5)
+        rows.with_columns(picked=better > 0.5)
         .group_by("base", maintain_order=True)
         .agg(
             pl.col("probe").first(),
@@ -82,8 +82,8 @@ def _by_pair(asked: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_kind(pairs: pl.DataFrame) -> dict[str, float]:
-    found = pairs.group_by("probe", maintain_order=True).agg(pl.col("right").mean())
-    return {str(kind): float(share) for kind, share in found.iter_rows()}
+    shares = pairs.group_by("probe", maintain_order=True).agg(pl.col("right").mean())
+    return {str(kind): float(share) for kind, share in shares.iter_rows()}
 
 
 def _state(low: float, high: float, bar: float) -> State:

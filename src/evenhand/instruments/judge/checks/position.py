@@ -49,12 +49,12 @@ class Position(JudgeCheck):
         ties = "all verdicts are ties" if both else "no pair was read in both orders"
         wins = ties if slot is None else f"first slot wins {slot:.0%}"
         same = f"; same verdict in both orders {both.position_consistency:.0%}" if both else ""
-        said = "" if decides else f"; not shown to decide more than {2 * margin:.0%} of pairs"
+        remark = "" if decides else f"; not shown to decide more than {2 * margin:.0%} of pairs"
         return self.found(
             state if decides or state == "fail" else "underpowered",
             wins
             + same
-            + said
+            + remark
             + counted(pairs["preferred"].null_count(), "the worst in a pass")
             + if_too_few(shift.clusters),
             **_off(read),

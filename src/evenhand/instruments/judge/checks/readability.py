@@ -31,9 +31,9 @@ class Readability(JudgeCheck):
     required = True
 
     def check(self, evidence: Evidence) -> Check:
-        asked = evidence.rows.filter((pl.col("check") == DESIGN) & (pl.col("phase") == "single"))
+        rows = evidence.rows.filter((pl.col("check") == DESIGN) & (pl.col("phase") == "single"))
         missing = (
-            malibu.single(asked)
+            malibu.single(rows)
             .group_by("label", "base")
             .agg(share=pl.col("combined").is_null().mean())
             .sort("label", "base")  # every label has the same bases, in the same order

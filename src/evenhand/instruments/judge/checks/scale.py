@@ -45,24 +45,24 @@ class Scale(JudgeCheck):
         if not n:
             return self.not_measured("no mark could be read")
         try:
-            found = told_apart(judged)
+            apart = told_apart(judged)
         except Undefined as reason:
             return self.not_measured(str(reason))
-        scale, bases = evidence.scale, found.between.clusters
+        scale, bases = evidence.scale, apart.between.clusters
         return self.found(
-            _state(found, bases),
-            f"two texts differ by {found.between.estimate:.2f} points, one text under two labels "
-            f"by {found.within:.2f}; {scale.distinct} different marks for {n} texts"
+            _state(apart, bases),
+            f"two texts differ by {apart.between.estimate:.2f} points, one text under two labels "
+            f"by {apart.within:.2f}; {scale.distinct} different marks for {n} texts"
             + if_too_few(bases),
-            **ends(found.beyond),
+            **ends(apart.beyond),
             bar=f"above {LEAST:g}",
             n=n,
             details={
                 "mean": scale.mean,
                 "sd": scale.sd,
                 "distinct": scale.distinct,
-                "between": found.between.estimate,
-                "within": found.within,
+                "between": apart.between.estimate,
+                "within": apart.within,
             },
         )
 
@@ -88,21 +88,21 @@ def told_apart(judged: pl.DataFrame) -> Apart:
         on="label", index=texts, values="combined", aggregate_function="first", sort_columns=True
     )
     marks = wide.drop(texts).to_numpy().astype(np.float64)
-    names, place = np.unique(wide["base"].to_numpy(), return_inverse=True)
+    names, base_index = np.unique(wide["base"].to_numpy(), return_inverse=True)
     if len(names) < 2:
         raise Undefined("fewer than two bases")
-    far, known, asked = (np.zeros((len(names), len(names))) for _ in range(3))
-    cells = (place[:, None], place[None, :])
+    far, readable, total = (np.zeros((len(names), len(names))) for _ in range(3))
+    cells = (base_index[:, None], base_index[None, :])
     for column in marks.T:  # two texts under the same label
         apart = np.abs(column[:, None] - column[None, :])
         np.add.at(far, cells, np.nan_to_num(apart))
-        np.add.at(known, cells, np.isfinite(apart))
-        np.add.at(asked, cells, 1.0)
-    within = _within(marks, place, len(names))
+        np.add.at(readable, cells, np.isfinite(apart))
+        np.add.at(total, cells, 1.0)
+    within = _within(marks, base_index, len(names))
     return Apart(
-        between=_over_bases(_without_each(far, known)),
+        between=_over_bases(_without_each(far, readable)),
         within=float(within[-1]),
-        beyond=_over_bases(_without_each(far, asked) - within),
+        beyond=_over_bases(_without_each(far, total) - within),
     )
 
 
@@ -115,31 +115,31 @@ def _without_each(sums: _Floats, counts: _Floats) -> _Floats:
     return _ratio(*parts)
 
 
-def _within(marks: _Floats, place: NDArray[np.intp], bases: int) -> _Floats:
+def _within(marks: _Floats, base_index: NDArray[np.intp], bases: int) -> _Floats:
     """The same over pairs of labels on one text."""
     apart = np.abs(marks[:, :, None] - marks[:, None, :])
-    known = np.isfinite(apart) & ~np.eye(marks.shape[1], dtype=bool)
+    readable = np.isfinite(apart) & ~np.eye(marks.shape[1], dtype=bool)
     parts = []
-    for table in (np.where(known, apart, 0.0), known.astype(np.float64)):
-        own = np.bincount(place, table.sum(axis=(1, 2)), bases)
-        parts.append(np.append(own.sum() - own, own.sum()))
+    for table in (np.where(readable, apart, 0.0), readable.astype(np.float64)):
+        per_base = np.bincount(base_index, table.sum(axis=(1, 2)), bases)
+        parts.append(np.append(per_base.sum() - per_base, per_base.sum()))
     return _ratio(*parts)
 
 
 def _ratio(sums: _Floats, counts: _Floats) -> _Floats:
-    found: _Floats = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
-    return found
+    ratios: _Floats = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
+    return ratios
 
 
 def _over_bases(values: _Floats) -> Interval:
-    *without, whole = values
+    *without, total = values
     bases = len(without)
-    return naive_mean(bases * whole - (bases - 1) * np.asarray(without))
+    return naive_mean(bases * total - (bases - 1) * np.asarray(without))
 
 
-def _state(found: Apart, bases: int) -> State:
+def _state(apart: Apart, bases: int) -> State:
     if bases < FEWEST_BASES:
         return "underpowered"
-    if found.between.high < LEAST:
+    if apart.between.high < LEAST:
         return "fail"
-    return "pass" if found.beyond.low > LEAST else "underpowered"
+    return "pass" if apart.beyond.low > LEAST else "underpowered"

@@ -19,34 +19,34 @@ class SelfPreference(JudgeCheck):
     unit = "win rate − that by the other judge"
 
     def check(self, evidence: Evidence) -> Check:
-        asked, margin = evidence.probes(OWN), evidence.margins.win_rate
-        if asked.is_empty():
+        rows, margin = evidence.probes(OWN), evidence.margins.win_rate
+        if rows.is_empty():
             return self.not_measured("needs a model of another family (--other)")
-        both = asked.drop_nulls(["preferred", "preferred_by_other"])
+        both = rows.drop_nulls(["preferred", "preferred_by_other"])
         read = (both["preferred"] - both["preferred_by_other"]).to_numpy()
-        state = state_within(_more_at_worst(asked), read, margin, evidence)
+        state = state_within(_more_at_worst(rows), read, margin, evidence)
         try:
             more = naive_mean(read)
         except Undefined as reason:
             return self.found(state, str(reason), n=len(both), margin=margin)
-        own, by_other = (_mean(both[name]) for name in ("preferred", "preferred_by_other"))
+        by_self, by_other = (_mean(both[name]) for name in ("preferred", "preferred_by_other"))
         return self.found(
             state,
-            f"takes its own model's text {own:.0%} of the time, the other judge {by_other:.0%}"
-            + if_too_few(len(asked)),
+            f"takes its own model's text {by_self:.0%} of the time, the other judge {by_other:.0%}"
+            + if_too_few(len(rows)),
             **ends(more),
             n=more.clusters,
             margin=margin,
-            details={"own": own, "own_by_other": by_other},
+            details={"own": by_self, "own_by_other": by_other},
         )
 
 
-def _more_at_worst(asked: pl.DataFrame) -> Worst:
+def _more_at_worst(rows: pl.DataFrame) -> Worst:
     """The difference in each base, with missing verdicts against and for the judge's own text."""
-    own, by_other = asked["preferred"], asked["preferred_by_other"]
+    by_self, by_other = rows["preferred"], rows["preferred_by_other"]
     return Worst(
-        (own.fill_null(0.0) - by_other.fill_null(1.0)).to_numpy(),
-        (own.fill_null(1.0) - by_other.fill_null(0.0)).to_numpy(),
+        (by_self.fill_null(0.0) - by_other.fill_null(1.0)).to_numpy(),
+        (by_self.fill_null(1.0) - by_other.fill_null(0.0)).to_numpy(),
         1.0,
     )
 
