@@ -2,6 +2,7 @@
 
 import gzip
 import http.server
+import json
 import shutil
 import threading
 from collections import Counter
@@ -12,6 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from bbq.second_route import biased_option
 from evenhand.errors import UserError
 from evenhand.instruments.bbq import BbqSource, Sampling, card, sample
 from evenhand.instruments.bbq.sample import named
@@ -157,6 +159,35 @@ def test_what_is_asked_first_is_spread_over_the_categories_in_whole_blocks(
         assert len({item.tags["template"] for item in items[start : start + 4]}) == 1
     again = list(BbqSource(drawn, sampling).read(0, len(drawn)))
     assert [item.id for item in again] == [item.id for item in items]
+
+
+def test_the_metadata_and_the_second_route_agree_on_the_biased_option(
+    records: pl.DataFrame, data_folder: Path
+) -> None:
+    """On the nine plain categories entirely; intersections need a key that the records lack."""
+    known = {
+        (category, example): biased
+        for category, example, biased in records.select(
+            "category", "example_id", "biased"
+        ).iter_rows()
+    }
+    undecided = 0
+    for file in sorted((data_folder / "bbq" / "data").glob("*.jsonl.gz")):
+        if "_x_" in file.name:
+            continue
+        with gzip.open(file, "rt") as lines:
+            for line in lines:
+                row = json.loads(line)
+                found = biased_option(
+                    [tuple(row["answer_info"][f"ans{n}"]) for n in range(3)],
+                    row["additional_metadata"]["stereotyped_groups"],
+                    row["question_polarity"],
+                    by_text=row["category"] == "Nationality",
+                )
+                expected = known[row["category"], row["example_id"]]
+                undecided += found is None and expected is not None
+                assert found is None or found == expected, (row["category"], row["example_id"])
+    assert undecided <= 100
 
 
 # -- never an unverified byte -----------------------------------------------------------------

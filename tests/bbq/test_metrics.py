@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bbq.second_route import biased_option
 from evenhand.metrics import bbq
 from evenhand.metrics.bbq import BIASED, COUNTER, MISSING, UNKNOWN, UNREADABLE, Counts
 from evenhand.statistics.paired import sign_flip
@@ -91,6 +92,21 @@ def test_counts_of_unifiedqa_give_the_published_scores() -> None:
         score = found.s_amb if row["context"] == "ambig" else found.s
         assert score is not None
         assert_matches(100 * score, percent, 1e-9, row["category"])
+
+
+def test_the_biased_option_is_resolved_as_the_golden_vector_says() -> None:
+    vector = vectors()["bbq_target_resolution"]
+    found = [
+        biased_option(
+            [tuple(pair) for pair in item["answer_info"]],
+            item["stereotyped_groups"],
+            item["polarity"],
+            by_text=item["category"] == "Nationality",
+            second_key=item.get("template_var2"),
+        )
+        for item in vector["inputs"]["items"]
+    ]
+    assert found == vector["expected"]["biased"]
 
 
 def test_a_gold_copying_answerer_shows_the_imbalance_of_the_data() -> None:

@@ -97,12 +97,8 @@ def longer_wins(chosen: Sequence[int], rejected: Sequence[int]) -> float:
     """
     if not len(chosen):
         raise Undefined("no pairs: 0/0")
-    chosen_lengths, rejected_lengths = np.asarray(chosen), np.asarray(rejected)
-    return float(
-        np.mean(
-            np.where(chosen_lengths == rejected_lengths, 0.5, chosen_lengths > rejected_lengths)
-        )
-    )
+    better, worse = np.asarray(chosen), np.asarray(rejected)
+    return float(np.mean(np.where(better == worse, 0.5, better > worse)))
 
 
 def against_length(rewards: Rewards) -> Share:
@@ -132,31 +128,16 @@ def length_correlation(
     Undefined: fewer than two answers, all equally long or all equally rewarded.
     """
     estimate = spearman(rewards, lengths)
-    reward_ranks, length_ranks = (
-        scipy.stats.rankdata(np.asarray(side)) for side in (rewards, lengths)
-    )
-    reward_ranks, length_ranks = (
-        reward_ranks - reward_ranks.mean(),
-        length_ranks - length_ranks.mean(),
-    )
-    sums = cluster_sums(
-        topics,
-        np.ones_like(reward_ranks),
-        reward_ranks,
-        length_ranks,
-        reward_ranks * length_ranks,
-        reward_ranks**2,
-        length_ranks**2,
-    )
+    x, y = (scipy.stats.rankdata(np.asarray(side)) for side in (rewards, lengths))
+    x, y = x - x.mean(), y - y.mean()
+    sums = cluster_sums(topics, np.ones_like(x), x, y, x * y, x**2, y**2)
     low, high = None, None
     try:
         resampled = cluster_bootstrap(sums, _correlation_of_totals, kind="percentile")
         low, high = resampled.low, resampled.high
     except Undefined:
         pass  # too few topics; the estimate stands without an interval, and is printed so
-    return Correlation(
-        estimate=estimate, low=low, high=high, n=len(reward_ranks), clusters=len(sums)
-    )
+    return Correlation(estimate=estimate, low=low, high=high, n=len(x), clusters=len(sums))
 
 
 def _correlation_of_totals(totals: Floats) -> Floats:

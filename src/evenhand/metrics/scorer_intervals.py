@@ -97,10 +97,8 @@ def error_draws(
 ) -> Resampled | None:
     """The resamples behind `calibration_error`. A text with `more` is in no step: its distance is
     added to the sum of them as it is, and a sum below 0 is 0."""
-    predicted, observed = (
-        np.asarray(scores, dtype=np.float64),
-        np.asarray(targets, dtype=np.float64),
-    )
+    predicted = np.asarray(scores, dtype=np.float64)
+    observed = np.asarray(targets, dtype=np.float64)
     added = np.zeros_like(predicted) if more is None else np.asarray(more, dtype=np.float64)
     places = steps(predicted)
     inside = (places[:, None] == np.unique(places)) & (added == 0)[:, None]

@@ -82,10 +82,8 @@ def kappa_at(first: ArrayLike, second: ArrayLike, threshold: float) -> float:
 def reliability(scores: ArrayLike, targets: ArrayLike, bins: int = 10) -> list[Bin]:
     """Scores in equal steps from 0 to 1, and what they should have been on average in each step.
     A score on a border belongs to the step above; steps without a score are left out."""
-    predicted, observed = (
-        np.asarray(scores, dtype=np.float64),
-        np.asarray(targets, dtype=np.float64),
-    )
+    predicted = np.asarray(scores, dtype=np.float64)
+    observed = np.asarray(targets, dtype=np.float64)
     places = steps(predicted, bins)
     curve = []
     for step in np.unique(places):

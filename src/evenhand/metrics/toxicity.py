@@ -129,5 +129,5 @@ def distinct(texts: Sequence[Sequence[str]], n: int) -> float | None:
     return len(set(grams)) / len(grams) if grams else None
 
 
-def _mean(values: Sequence[float], total: int) -> float | None:
-    return math.fsum(values) / total if total else None
+def _mean(values: Sequence[float], count: int) -> float | None:
+    return math.fsum(values) / count if count else None

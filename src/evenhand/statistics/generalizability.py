@@ -30,9 +30,7 @@ class Crossed:
     @classmethod
     def of(cls, levels: Mapping[str, Sequence[Hashable]]) -> "Crossed":
         """Keep the facets that vary; refuse runs that are not fully crossed in them."""
-        varied = {
-            f: tuple(run_levels) for f, run_levels in levels.items() if len(set(run_levels)) > 1
-        }
+        varied = {f: tuple(column) for f, column in levels.items() if len(set(column)) > 1}
         design = cls(varied)
         runs = list(zip(*varied.values(), strict=True))
         if not varied:
@@ -43,7 +41,7 @@ class Crossed:
 
     @property
     def sizes(self) -> dict[str, int]:
-        return {facet: len(set(run_levels)) for facet, run_levels in self.levels.items()}
+        return {facet: len(set(column)) for facet, column in self.levels.items()}
 
     @property
     def runs(self) -> int:

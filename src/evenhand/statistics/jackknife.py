@@ -59,29 +59,19 @@ def jackknife_difference(
     The distances to the ends of both are joined as in `shares.clustered_balance`, with the
     correlation ρ of their values without each cluster. Source: Zou 2007. Undefined: as above.
     """
-    first_agreement = jackknife_agreement(first, statistic, confidence=confidence)
-    second_agreement = jackknife_agreement(second, statistic, confidence=confidence)
+    left = jackknife_agreement(first, statistic, confidence=confidence)
+    right = jackknife_agreement(second, statistic, confidence=confidence)
     moved = [_left_out(sums, statistic)[1] for sums in (first, second)]
     x, y = (values - values.mean() for values in moved)
     both = math.sqrt(float(x @ x) * float(y @ y))
     rho = float(x @ y) / both if both else 0.0
-    value = first_agreement.estimate - second_agreement.estimate
+    value = left.estimate - right.estimate
     return Jackknifed(
         estimate=value,
-        low=value
-        - added(
-            first_agreement.estimate - first_agreement.low,
-            second_agreement.high - second_agreement.estimate,
-            rho,
-        ),
-        high=value
-        + added(
-            first_agreement.high - first_agreement.estimate,
-            second_agreement.estimate - second_agreement.low,
-            rho,
-        ),
+        low=value - added(left.estimate - left.low, right.high - right.estimate, rho),
+        high=value + added(left.high - left.estimate, right.estimate - right.low, rho),
         confidence=confidence,
-        clusters=first_agreement.clusters,
+        clusters=left.clusters,
     )
 
 

@@ -112,6 +112,4 @@ def _grouped_by(run: RunReader) -> set[str]:
         instrument = instrument_of(run)
     except UserError:  # nobody's, or one that is not installed here
         return set()
-    return {grouping.column for grouping in instrument.groups} | {instrument.covered_by or ""} - {
-        ""
-    }
+    return {group.column for group in instrument.groups} | {instrument.covered_by or ""} - {""}

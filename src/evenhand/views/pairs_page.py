@@ -49,7 +49,8 @@ def _statements(origin: FromDebates) -> Iterator[str]:
     statements = origin.statements
     yield (
         f"statements: {statements.high:,} high, {statements.low:,} low; "
-        f"{statements.near_duplicates_dropped:,} near-duplicates and {statements.openers_dropped:,} for their opener dropped"
+        f"{statements.near_duplicates_dropped:,} near-duplicates and "
+        f"{statements.openers_dropped:,} for their opener dropped"
     )
     yield f"low statements to fine-tune on, in a pair or not: {statements.low_to_train:,}"
     yield (
@@ -65,7 +66,8 @@ def _statements(origin: FromDebates) -> Iterator[str]:
 def _shortcuts(side: str, shortcuts: Shortcuts) -> Iterator[str]:
     yield (
         f"{side}: {shortcuts.words.chosen:.1f} words chosen, "
-        f"{shortcuts.words.rejected:.1f} rejected; “shorter wins” is right for {_percent(shortcuts.shorter_wins)}"
+        f"{shortcuts.words.rejected:.1f} rejected; "
+        f"“shorter wins” is right for {_percent(shortcuts.shorter_wins)}"
         f"{_warning(shortcuts.shorter_wins, 'try --match-lengths')}"
     )
     if shortcuts.later_round_wins is not None:

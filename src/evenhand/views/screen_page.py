@@ -99,7 +99,8 @@ def _refused(promise: Promised) -> str:
     which = "harmful" if promise.kind == "missed harm" else "clean"
     return (
         f"{promise.kind}, {promise.group or 'all texts'}: nothing is promised. "
-        f"{promise.needs:,} {which} texts are needed and {promise.labels:,} are there: label {promise.lacks:,} more. "
+        f"{promise.needs:,} {which} texts are needed and {promise.labels:,} are there: "
+        f"label {promise.lacks:,} more. "
         "Near-copies and texts of one template count once."
     )
 

@@ -265,8 +265,8 @@ class Bbq(Instrument):
         if options.answers is not None:
             stored = with_answers(records, options.answers)
             drawn_as = sample_of(stored.records, records, sampling.seed)
-            stored_sampling = Sampling(stored=covered(stored.records, edition, drawn_as), seed=sampling.seed,
-                            of=edition.drawn_of)  # fmt: skip
+            stored_sampling = Sampling(stored=covered(stored.records, edition, drawn_as),
+                                       seed=sampling.seed, of=edition.drawn_of)  # fmt: skip
             return BbqSource(
                 stored.records,
                 stored_sampling,

@@ -106,9 +106,7 @@ def sample_of(subset: pl.DataFrame, records: pl.DataFrame, seed: int) -> str | N
                 set(sample(records, replace(trial, seed=seed, categories=categories))["row"])
                 == rows
             ):
-                return (
-                    trial.preset if trial.per_category is None else f"per_category {each}"
-                ) + of
+                return (trial.preset if trial.per_category is None else f"per_category {each}") + of
     return None
 
 

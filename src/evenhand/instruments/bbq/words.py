@@ -77,7 +77,10 @@ def edition(record: RunRecord) -> tuple[str, ...]:
     dataset = edition_of(source)
     if dataset.language == ENGLISH:
         return ()
-    intro = f"{dataset.name}, {dataset.card['language']}: {dataset.card['paper']}. Other people and other "
+    intro = (
+        f"{dataset.name}, {dataset.card['language']}: {dataset.card['paper']}. "
+        "Other people and other "
+    )
     lines = [
         f"{intro}templates than BBQ's: its numbers are pooled with those of no other language."
     ]

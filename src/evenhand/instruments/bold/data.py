@@ -41,7 +41,7 @@ def prompts(data: DataFolder, domains: str = "") -> list[Prompt]:
         sentences = orjson.loads(files.read(f"wikipedia/{domain}_wiki.json"))
         for group, titles in begun.items():
             entries = ((title, *both) for title, texts in titles.items()
-                    for both in zip(texts, sentences[group][title], strict=True))  # fmt: skip
+                       for both in zip(texts, sentences[group][title], strict=True))  # fmt: skip
             loaded += [
                 Prompt(id=f"{domain}:{group}:{index}", domain=domain, group=group, title=title,
                        text=text.strip(), wikipedia=sentence.strip())

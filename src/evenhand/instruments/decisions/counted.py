@@ -112,7 +112,7 @@ class Cells:
         cell_groups = self.groups_of(places)
         groups = tuple(sorted({group for group in cell_groups if group is not None}))
         tables = [self.summed(table, places, groups) for table in (self.people, self.read,
-                                                               self.selected)]  # fmt: skip
+                                                                   self.selected)]  # fmt: skip
         lost = [index for index, group in enumerate(cell_groups) if group is None]
         unknown = [int(table[:, lost].sum()) for table in (self.people, self.read, self.selected)]
         return Counts(groups, tables[0], tables[1], tables[2], (unknown[0], unknown[1], unknown[2]))

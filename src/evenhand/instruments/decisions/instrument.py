@@ -168,7 +168,7 @@ class Decisions(Instrument):
             sizes = counts.people.sum(axis=0)
             for group, size in zip(groups, sizes.tolist(), strict=False):
                 measures.append(_contrast(attributes, way, group, size, int(sizes.sum()),
-                                       counts.groups))  # fmt: skip
+                                          counts.groups))  # fmt: skip
         vars(instrument)["measures"] = tuple(measures)
         return instrument
 
@@ -251,7 +251,8 @@ class Decisions(Instrument):
         note = f"Chi-square of the selections, against outcomes that are dealt out anew{within}"
         if not clustered:
             note += "; missing ones are filled in so that the groups are as alike as can be"
-        tested = [(grouping.title, grouping.p, grouping.p_adjusted) for grouping in results.groupings
+        tested = [(grouping.title, grouping.p, grouping.p_adjusted)
+                  for grouping in results.groupings
                   if grouping.p is not None and grouping.p_adjusted is not None]  # fmt: skip
         sections += (
             [tests_section(tested, f"{note}. {TESTS_NOTE}", "do the groups differ?")]
@@ -344,6 +345,7 @@ def _of_rule(
     if rule.threshold is None:
         return sections
     single = [grouping for grouping in groupings if len(grouping.attributes) == 1]
-    candidates = (tables.by_threshold(f"threshold_{index}", grouping, rule.threshold, clustered=clustered)
-             for index, grouping in enumerate(single))  # fmt: skip
+    candidates = (tables.by_threshold(f"threshold_{index}", grouping, rule.threshold,
+                                      clustered=clustered)
+                  for index, grouping in enumerate(single))  # fmt: skip
     return sections + [section for section in candidates if section is not None]

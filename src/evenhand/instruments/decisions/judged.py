@@ -161,7 +161,7 @@ def _chance(people: IntArray, selected: IntArray, column: int, near: float = 0.0
 
 def _groups(counts: Counts, family: Family, small: float | None) -> Iterator[GroupResult]:
     people, read, selected = (table.sum(axis=0) for table in (counts.people, counts.read,
-                                                          counts.selected))  # fmt: skip
+                                                              counts.selected))  # fmt: skip
     left_out = [small is not None and size < small * people.sum() for size in people]
     impact = _impact(counts, left_out)
     for column, group in enumerate(counts.groups):
@@ -187,10 +187,13 @@ def _impact(counts: Counts, left_out: Sequence[bool]) -> dict[int, float]:
     """The impact ratios of the groups that have one: a rare group would be the best or the worst by
     one person."""
     people, read, selected = (table.sum(axis=0) for table in (counts.people, counts.read,
-                                                          counts.selected))  # fmt: skip
+                                                              counts.selected))  # fmt: skip
     share = selected.sum() / max(int(people.sum()), 1)
-    eligible = [column for column in range(len(people))
-            if not left_out[column] and people[column] * share >= RARE and read[column]]  # fmt: skip
+    eligible = [
+        column
+        for column in range(len(people))
+        if not left_out[column] and people[column] * share >= RARE and read[column]
+    ]
     if len(eligible) < 2 or not selected[eligible].any():
         return {}
     return dict(

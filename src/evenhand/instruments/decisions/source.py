@@ -53,11 +53,11 @@ class PeopleSource:
         rows = self._people.slice(start, stop - start).select(columns).iter_rows()
         for position, (group, answer, cluster, decided) in enumerate(rows, start=start):
             values = tuple(group.values())
-            profile = ", ".join(f"{name} {value or 'unknown'}"
+            text = ", ".join(f"{name} {value or 'unknown'}"
                              for name, value in zip(self._names, values, strict=True))  # fmt: skip
             yield Item(
                 id=str(position),
-                prompt=f"Decided on: {profile}.",
+                prompt=f"Decided on: {text}.",
                 answer=answer or " ",
                 tags={
                     "group": self._texts[values],

@@ -121,7 +121,8 @@ def _flips(name: str, label: str, rows: Sequence[Judged], part: str, bars: Bars)
         label,
         wrong,
         most=bars.most_flips,
-        summary=f"the verdict on {wrong.at_worst} of {wrong.n} examples turns{_lost(both, 'turned')}",
+        summary=f"the verdict on {wrong.at_worst} of {wrong.n} examples turns"
+        f"{_lost(both, 'turned')}",
         bars=bars,
     )
 

@@ -147,14 +147,14 @@ def _refuse_lost(path: Path, examples: Sequence[Example]) -> None:
     for example in examples:
         if example.of and example.of not in by_id:
             raise UserError(
-                f"{path} line {example.line}: paraphrase_of: no example has the id {example.of!r}; give "
-                'the line that it says in other words that "id"'
+                f"{path} line {example.line}: paraphrase_of: no example has the id {example.of!r}; "
+                'give the line that it says in other words that "id"'
             )
         if example.of and by_id[example.of].harm is not example.harm:
             raise UserError(
                 f"{path} line {example.line}: it is said to be {_label(example.harm)}, and line "
-                f"{by_id[example.of].line}, which it says in other words, {_label(by_id[example.of].harm)}; "
-                "label both alike"
+                f"{by_id[example.of].line}, which it says in other words, "
+                f"{_label(by_id[example.of].harm)}; label both alike"
             )
 
 
@@ -186,8 +186,8 @@ def refuse_leaked(examples: Examples, policy: str, where: str) -> None:
     for example in examples.all:
         if len(_plain(example.text)) >= _LEAKS_FROM and _plain(example.text) in words:
             raise UserError(
-                f"{where}: the policy has the text of line {example.line} in it, so that this example "
-                "tests nothing; say it in other words in one of the two"
+                f"{where}: the policy has the text of line {example.line} in it, so that this "
+                "example tests nothing; say it in other words in one of the two"
             )
 
 

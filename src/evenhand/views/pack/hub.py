@@ -54,8 +54,9 @@ def entries(report: Report, about: Stamp) -> list[dict[str, Any]]:
         unfinished = f"; NOT FINISHED: {report.not_run} items not run" if report.not_run else ""
         notes = (
             f"{measure.label}; 95 %: {ends}, over {estimate.clusters} "
-            f"{report.instrument.clusters}; "
-            f"{report.coverage.scored} of {report.coverage.n} answers scored; method {report.side.method['name']}; evenhand {about.evenhand}{unfinished}"
+            f"{report.instrument.clusters}; {report.coverage.scored} of {report.coverage.n} "
+            f"answers scored; method {report.side.method['name']}; "
+            f"evenhand {about.evenhand}{unfinished}"
         )
         name, method = report.instrument.name, report.side.method["name"]
         under = "" if method == "default" else f".{method}"  # a remedy is another system
