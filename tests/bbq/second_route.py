@@ -1,7 +1,8 @@
 """Which option is the biased one, resolved from a record itself.
 
-The metadata file says it; this second route is a check on the file. The traps it avoids: "old" is part of "nonOld"; the group of a nationality is a region, so
-its text must match; "low SES" is spelt "lowSES"; a Black woman and a Black man are both Black.
+The metadata file says it; this second route is a check on the file. The traps it avoids: "old" is
+part of "nonOld"; the group of a nationality is a region, so its text must match; "low SES" is spelt
+"lowSES"; a Black woman and a Black man are both Black.
 """
 
 import re
