@@ -43,7 +43,7 @@ def test_a_screen_on_the_cluster_gives_row_for_row_the_verdicts_of_the_local_one
     ran = evenhand("screen", "calibrate", known, "--scorer", "wordlist", "--false-alarms", "0.05",
                    "--out", "screen.json")  # fmt: skip
     assert ran.returncode == 0, ran.stderr
-    texts = [f"{words} hall {n}." for n in range(10) for words in thirds]
+    texts = [f"{words} {_room(1_000 + n)}." for n in range(20) for words in thirds]
     answers = _written(tmp_path / "a.jsonl", [{"prompt": "Hm?", "answer": one} for one in texts])
     counts = {}
     apply = ("screen", "apply", "screen.json", answers, "--judge", "wordlist", "--json")
@@ -55,4 +55,4 @@ def test_a_screen_on_the_cluster_gives_row_for_row_the_verdicts_of_the_local_one
     assert counts["ray"] == counts["local"]
     ours, cluster = (RunReader(tmp_path / one).results().collect() for one in ("local", "ray"))
     assert cluster.equals(ours)
-    assert Counter(ours["stopped"]) == {"called_clean": 10, "judged": 10, "called_harmful": 10}
+    assert Counter(ours["stopped"]) == {"called_clean": 20, "judged": 20, "called_harmful": 20}
