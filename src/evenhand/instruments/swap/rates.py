@@ -47,7 +47,7 @@ def rate_lines(
 
 def p_if_filled(before: pl.DataFrame, after: pl.DataFrame, *, either: bool) -> tuple[float, int]:
     """Give the p-value of a fall, or of a change either way, over pairs of answers with the missing
-    ones filled so that it is smallest, and how many pairs lack an answer. Sign flips of sums are
+    ones filled so that it is largest, and how many pairs lack an answer. Sign flips of sums are
     monotone, so that one more missing answer never shows what was not shown."""
     value = pl.when(pl.col("state") == SCORED).then(pl.col("named")).cast(pl.Float64)
     pairs = before.select("item_id", "cluster", old=value).join(
