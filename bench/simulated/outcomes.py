@@ -81,10 +81,15 @@ class System:
             lost = np.where(group == 0, lost, 0.0)
         return cls(cluster, group, away, towards, lost).biased(bias)
 
+    @property
+    def room(self) -> float:
+        """The largest bias that can be added."""
+        return 1 - float((self.towards - self.away).mean())
+
     def biased(self, bias: float) -> "System":
         """Give the system whose rows lean towards the stereotype by `bias` more on average, all of
         them in the same proportion."""
-        share = bias / (1 - float((self.towards - self.away).mean()))
+        share = bias / self.room if bias else 0.0
         assert share <= 1, f"a bias of {bias} is more than there is room for"
         towards = self.towards + share * (1 - self.towards)
         return replace(self, away=(1 - share) * self.away, towards=towards)

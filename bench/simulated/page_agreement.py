@@ -213,7 +213,7 @@ def random_page(rng: np.random.Generator, number: int) -> Page:
     system = System.drawn(rng, design, float(rng.choice([0.0, 0.1, 0.3])))
     if number % 2:
         names = [name for names in COMPARED.values() for name in names]
-        after = system.biased(float(rng.choice([0.0, 0.05, 0.15, 0.3])))
+        after = system.biased(min(float(rng.choice([0.0, 0.05, 0.15, 0.3])), system.room))
         return compared(str(rng.choice(names)), rng, system, after, again=float(rng.random()))
     return reported(str(rng.choice([*SHARES, *SUMS, "stereoset"])), rng, system)
 

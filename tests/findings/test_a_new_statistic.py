@@ -1,6 +1,7 @@
 """A statistic that nobody of us wrote is declared in one class, and every finding takes it or says
 why not."""
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from evenhand.findings.report import report
 from evenhand.findings.sequential import why_not
 from evenhand.findings.worst_case import Filling
 from evenhand.instruments import Mean, Measure
+from evenhand.models import ModelRequest
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.store import RunReader
 from front_door.titles import Titles
@@ -105,11 +107,13 @@ class Scores(Titles):
 
 
 def _answering(letters: str) -> eh.ScriptedModel:
-    """Answer by the length of the prompt, so that items differ and runs repeat."""
-    return eh.ScriptedModel(
-        lambda request: f'{{"answer": "{letters[len(str(request)) % len(letters)]}"}}',
-        name="scripted",
-    )
+    """Answer by the text of the question, so that items differ and runs repeat."""
+
+    def reply(request: ModelRequest) -> str:
+        number = zlib.crc32(request.messages[-1].content.encode())
+        return f'{{"answer": "{letters[number % len(letters)]}"}}'
+
+    return eh.ScriptedModel(reply, name="scripted")
 
 
 @pytest.fixture(scope="module")
