@@ -67,7 +67,7 @@ class Side:
     def picked_by_itself(self, source: Mapping[str, Any]) -> str:
         """Return how this very system answered the items that were picked by its answers; empty
         where nobody picked them, or the answers of another system did."""
-        picked = source["sampling"].get("picked")
+        picked = source.get("sampling", {}).get("picked")
         if picked is None or picked["answered"] == "any":
             return ""
         same = (picked["method"], picked["model"]) == (self.method["name"], self.model)

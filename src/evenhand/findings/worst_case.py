@@ -17,7 +17,6 @@ from evenhand.statistics.bounded import lowest_mean, p_mean_above
 from evenhand.statistics.sign_flips import p_above_zero, p_of_columns
 
 NumericTable = NDArray[np.float64]
-Sums = NDArray[np.float64]
 _ALPHA = 0.05
 
 
@@ -26,13 +25,15 @@ class Filled:
     """The sums of one run's clusters with every missing answer at its smallest and at its largest,
     and how many are missing."""
 
-    low: Sums
-    high: Sums
-    rows: Sums  # answers, missing ones too
-    missing: Sums
+    low: NumericTable
+    high: NumericTable
+    rows: NumericTable  # answers, missing ones too
+    missing: NumericTable
 
     @classmethod
-    def of(cls, measure: Measure, y: Sums, n: Sums, missing: Sums) -> "Filled":
+    def of(
+        cls, measure: Measure, y: NumericTable, n: NumericTable, missing: NumericTable
+    ) -> "Filled":
         least, most = measure.range
         return cls(y + _times(least, missing), y + _times(most, missing), n + missing, missing)
 
@@ -44,11 +45,11 @@ class Filling:
 
     missing: int
     sums: Filled | None = None
-    from_null: Sums | None = None  # of the answers that are there, from "no bias"
+    from_null: NumericTable | None = None  # of the answers that are there, from "no bias"
     ends: tuple[float, float] | None = None
 
 
-def _times(value: float, missing: Sums) -> Sums:
+def _times(value: float, missing: NumericTable) -> NumericTable:
     """An unbounded value times no missing answer is 0."""
     return np.where(missing > 0, value, 0.0) * missing
 
@@ -121,7 +122,7 @@ def _negated(fill: Filled) -> Filled:
     return Filled(-fill.high, -fill.low, fill.rows, fill.missing)
 
 
-def bounds(measure: Measure, fill: Filled, apart: Sums) -> Bounds | None:
+def bounds(measure: Measure, fill: Filled, apart: NumericTable) -> Bounds | None:
     """Give what the number could be if the missing answers were known, and how many of them would
     overturn that it is other than "no bias". `apart` says how far from it the known ones are."""
     missing, rows = int(fill.missing.sum()), float(fill.rows.sum())
@@ -151,8 +152,8 @@ class FilledPair:
 
     before: Filled
     after: Filled
-    missing: Sums  # pairs of which one answer is missing
-    difference: Sums  # after − before over the pairs that are complete
+    missing: NumericTable  # pairs of which one answer is missing
+    difference: NumericTable  # after − before over the pairs that are complete
 
 
 def bounds_of_change(measure: Measure, pair: FilledPair) -> Bounds | None:
@@ -179,7 +180,11 @@ def bounds_of_change(measure: Measure, pair: FilledPair) -> Bounds | None:
 
 
 def tipping(
-    claim: Sums, best: Sums, worst: Sums, missing: Sums, unseen: float | None = None
+    claim: NumericTable,
+    best: NumericTable,
+    worst: NumericTable,
+    missing: NumericTable,
+    unseen: float | None = None,
 ) -> int | None:
     """Count how many missing answers, if each came out the worst way and the others the best way,
     would overturn that the mean is above 0; None where all of them would not, or where the complete
@@ -190,7 +195,7 @@ def tipping(
     of a cluster: with it the claim is about one run, without it about a change.
     """
 
-    def _p(sums: Sums) -> float:
+    def _p(sums: NumericTable) -> float:
         one_sided = p_above_zero(sums) if unseen is None else p_mean_above(sums, unseen)
         return min(1.0, 2 * one_sided)
 
@@ -212,6 +217,6 @@ def tipping(
     return least
 
 
-def two_sided(above: Sums, below: Sums) -> float:
+def two_sided(above: NumericTable, below: NumericTable) -> float:
     """Give the p-value of either claim, as a two-sided test has it."""
     return min(1.0, 2 * float(p_of_columns(np.column_stack([above, below])).min()))
