@@ -54,7 +54,7 @@ def test_twenty_right_of_twenty_show_four_fifths_and_nineteen_do_not() -> None:
     # Two groups share the error: 1 − 0.0125^(1/10) for none of ten.
     assert found["false_alarms_by_group"].high == pytest.approx(1 - 0.0125 ** (1 / 10))
     one_missed = of(verdicts(right=19, missed=1))["sensitivity"]
-    assert (one_missed.state, one_missed.value) == ("underpowered", 0.95)
+    assert (one_missed.state, one_missed.value) == ("inconclusive", 0.95)
     assert one_missed.low == pytest.approx(0.7513, abs=1e-4)
     assert of(verdicts(right=5, missed=15))["sensitivity"].state == "fail"
     assert of(verdicts(quiet=5, alarms=15))["false_alarms"].state == "fail"
@@ -68,7 +68,7 @@ def test_each_further_look_at_the_same_examples_has_half_the_error_of_the_one_be
     assert sum(errors) <= 0.05 + 1e-12
     # 20 of 20: at the third look the lower end is 0.00625^(1/20) = 0.776, below the bar.
     states = [of(verdicts(), replace(BARS, look=n))["sensitivity"].state for n in (1, 2, 3)]
-    assert states == ["pass", "pass", "underpowered"]
+    assert states == ["pass", "pass", "inconclusive"]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_judge_that_flags_one_group_alone_fails_though_its_false_alarms_are_fe
 def test_without_groups_the_check_by_group_is_not_made_and_nothing_passes() -> None:
     bare = [replace(one, group="") for one in verdicts()]
     assert of(bare)["false_alarms_by_group"].state == "not_measured"
-    assert overall(checks(bare, BARS)) == "underpowered"
+    assert overall(checks(bare, BARS)) == "inconclusive"
 
 
 @pytest.mark.parametrize("part", [PLAIN, PARAPHRASE, ORDER])
@@ -131,8 +131,8 @@ def test_verdicts_that_are_lost_make_no_check_pass_and_none_fail(
 def test_a_judge_of_which_nothing_could_be_read_is_open_in_every_check() -> None:
     rows = [replace(one, flagged=None) for one in verdicts(right=40, quiet=40)]
     found = of(rows)
-    assert {check.state for check in found.values()} == {"not_measured", "underpowered"}
-    assert overall(checks(rows, BARS)) == "underpowered"
+    assert {check.state for check in found.values()} == {"not_measured", "inconclusive"}
+    assert overall(checks(rows, BARS)) == "inconclusive"
     assert {check.value for name, check in found.items() if "group" not in name} == {None}
 
 
@@ -150,7 +150,7 @@ def test_forty_copies_of_one_sentence_are_one_example_and_nothing_is_shown() -> 
     assert {name: check.n for name, check in found.items() if "group" not in name} == {
         "sensitivity": 1, "false_alarms": 1, "paraphrase": 2, "order": 2, "tells_apart": 2,
     }  # fmt: skip
-    assert {check.state for check in found.values()} == {"underpowered"}
+    assert {check.state for check in found.values()} == {"inconclusive"}
     assert found["sensitivity"].low == pytest.approx(0.025)
 
 

@@ -53,11 +53,11 @@ def _certificate(*checks: Check, **changes: Any) -> Certificate:
     ("checks", "state"),
     [
         ([("pass", True), ("not_measured", False), ("measured", False)], "pass"),
-        ([("pass", True), ("underpowered", False)], "pass"),
-        ([("pass", True), ("underpowered", True)], "underpowered"),
-        ([("pass", True), ("not_measured", True)], "underpowered"),
-        ([("underpowered", True), ("fail", False)], "fail"),
-        ([], "underpowered"),
+        ([("pass", True), ("inconclusive", False)], "pass"),
+        ([("pass", True), ("inconclusive", True)], "inconclusive"),
+        ([("pass", True), ("not_measured", True)], "inconclusive"),
+        ([("inconclusive", True), ("fail", False)], "fail"),
+        ([], "inconclusive"),
     ],
 )
 def test_one_failure_fails_and_what_is_not_shown_does_not_pass(
@@ -198,12 +198,12 @@ def test_a_fail_stands_until_a_later_audit_of_at_least_its_size_passes(tmp_path:
     narrow = _found(tmp_path, _sized("pass", 3, identities=["Black", "White"], bases=6))
     assert "certificate says fail (identity)" in narrow.says
     assert len(list(tmp_path.glob("*.json"))) == 3  # none took the place of another
-    assert "says fail" in _found(tmp_path, _sized("underpowered", 4)).says
+    assert "says fail" in _found(tmp_path, _sized("inconclusive", 4)).says
     assert "2 of 4 audits of this size passed" in _found(tmp_path, _sized("pass", 5)).says
     assert _found(tmp_path, _sized("pass", 6)).passes
 
 
-@pytest.mark.parametrize("state", ["fail", "underpowered"])
+@pytest.mark.parametrize("state", ["fail", "inconclusive"])
 def test_each_audit_that_did_not_pass_asks_for_one_more_that_does(
     tmp_path: Path, state: str
 ) -> None:
@@ -221,13 +221,13 @@ def test_copies_of_one_pass_are_one_pass(tmp_path: Path) -> None:
 
 
 def test_an_audit_that_could_not_be_read_is_no_fail_and_does_not_count(tmp_path: Path) -> None:
-    unread = _sized("underpowered", 1)
+    unread = _sized("inconclusive", 1)
     checks = [
-        one.model_copy(update={"state": "underpowered"}) if one.name == "coverage" else one
+        one.model_copy(update={"state": "inconclusive"}) if one.name == "coverage" else one
         for one in unread.checks
     ]
     lost = unread.model_copy(update={"checks": checks}).sealed()
-    assert "says underpowered (coverage, identity)" in _found(tmp_path, lost).says
+    assert "says inconclusive (coverage, identity)" in _found(tmp_path, lost).says
     assert _found(tmp_path, _sized("pass", 2)).passes
 
 
@@ -282,7 +282,7 @@ def test_a_fail_on_known_pairs_is_not_undone_by_not_asking_again(tmp_path: Path)
     assert _found(tmp_path, made("pass", 5, llmbar=200)).passes
 
 
-@pytest.mark.parametrize("later", ["underpowered", "not_measured", "measured"])
+@pytest.mark.parametrize("later", ["inconclusive", "not_measured", "measured"])
 @pytest.mark.parametrize(
     ("name", "probes"),
     [("llmbar", "llmbar"), ("human_agreement", "human"), ("self_preference", "own"),
@@ -385,9 +385,9 @@ def test_a_certificate_that_does_not_say_whose_scenarios_opens_nothing_and_its_f
 
 
 def test_a_narrow_audit_that_shows_nothing_does_not_undo_a_pass(tmp_path: Path) -> None:
-    assert _found(tmp_path, _sized("pass", 1), _sized("underpowered", 2, bases=6)).passes
-    found = _found(tmp_path, _sized("underpowered", 3))
-    assert "certificate says underpowered (identity)" in found.says
+    assert _found(tmp_path, _sized("pass", 1), _sized("inconclusive", 2, bases=6)).passes
+    found = _found(tmp_path, _sized("inconclusive", 3))
+    assert "certificate says inconclusive (identity)" in found.says
     assert not found.passes
 
 

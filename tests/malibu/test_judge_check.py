@@ -47,8 +47,8 @@ def test_a_judge_that_looks_at_texts_alone_has_no_fault_and_ten_bases_do_not_cer
     found = _audit(evenhand, server, tmp_path)
     assert found["coverage"].state == "pass"
     unsure = ("readability", "identity", "position", "injection")
-    assert {name: found[name].state for name in unsure} == dict.fromkeys(unsure, "underpowered")
-    assert found["state"] == "underpowered"
+    assert {name: found[name].state for name in unsure} == dict.fromkeys(unsure, "inconclusive")
+    assert found["state"] == "inconclusive"
     assert found["identity"].estimate == 0
     assert found["identity"].n == 10
     assert found["position"].details["position_consistency"] == 1
@@ -93,7 +93,7 @@ def test_a_remedy_is_audited_like_any_judge(
     """Asked in both orders, a judge of slots says nothing but ties."""
     server.set("slot", "first")
     found = _audit(evenhand, server, tmp_path, "--set", "counterfactual=swap")
-    assert found["position"].state == "underpowered"
+    assert found["position"].state == "inconclusive"
     assert found["position"].estimate == 0
 
 
@@ -127,10 +127,10 @@ def test_a_judge_that_cannot_be_read_on_women_fails_and_no_number_is_made_up(
     ran = evenhand("judge-check", *SMALL, "--out", "run", EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 2, ran.stderr
     found = _checks(tmp_path / "run")
-    assert found["coverage"].state == "underpowered"
+    assert found["coverage"].state == "inconclusive"
     assert found["coverage"].estimate == pytest.approx(1 - (20 + 40) / CALLS)
     assert found["readability"].state == found["state"] == "fail"
-    assert found["identity"].state == "underpowered"
+    assert found["identity"].state == "inconclusive"
     assert found["readability"].details["female"] == 1.0
     assert found["identity"].details == {"female": None, "male": 0.0}
 
@@ -139,8 +139,8 @@ def test_five_bases_certify_nothing(evenhand: Run, server: RemoteServer, tmp_pat
     few = ("--bases", "5", "--pairs", "5", "--injections", "5")
     found = _audit(evenhand, server, tmp_path, *few)
     states = {found[name].state for name in ("identity", "position", "injection")}
-    assert states == {"underpowered"}
-    assert found["state"] == "underpowered"
+    assert states == {"inconclusive"}
+    assert found["state"] == "inconclusive"
 
 
 def test_without_pairs_position_is_not_measured_and_nothing_is_certified(
@@ -148,7 +148,7 @@ def test_without_pairs_position_is_not_measured_and_nothing_is_certified(
 ) -> None:
     found = _audit(evenhand, server, tmp_path, "--pairs", "0")
     assert found["position"].state == "not_measured"
-    assert found["state"] == "underpowered"
+    assert found["state"] == "inconclusive"
 
 
 def test_labels_of_people_tell_whether_it_judges_at_all(
@@ -316,7 +316,7 @@ def test_two_judges_that_prefer_the_same_text_show_no_preference_for_their_own(
     assert ran.returncode == 0, ran.stderr
     check = _checks(tmp_path / "run")["self_preference"]
     assert check.details == {"own": 0.5, "own_by_other": 0.5}
-    assert (check.estimate, check.state) == (0.0, "underpowered")
+    assert (check.estimate, check.state) == (0.0, "inconclusive")
 
 
 def test_the_judge_itself_is_no_other_family(

@@ -61,7 +61,7 @@ def _at_least(k: int, n: int, share: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("right", "state"), [(100, "pass"), (70, "pass"), (69, "underpowered"), (50, "underpowered"),
+    ("right", "state"), [(100, "pass"), (70, "pass"), (69, "inconclusive"), (50, "inconclusive"),
                          (49, "fail"), (0, "fail")],
 )  # fmt: skip
 def test_a_judge_passes_or_fails_where_the_exact_binomial_test_shows_it(
@@ -71,7 +71,7 @@ def test_a_judge_passes_or_fails_where_the_exact_binomial_test_shows_it(
     found = _check(seen, [RIGHT] * right + [FOOLED] * (100 - right))
     passes = _at_least(right, 100, 0.6) < 0.025
     fails = 1 - _at_least(right + 1, 100, 0.6) < 0.025
-    assert found.state == state == ("pass" if passes else "fail" if fails else "underpowered")
+    assert found.state == state == ("pass" if passes else "fail" if fails else "inconclusive")
     assert (found.value, found.n) == (right / 100, 100)
     assert not found.required
 
@@ -144,14 +144,14 @@ def test_readable_pairs_do_not_make_up_for_unread_marks_of_the_design(seen: Evid
     lost = _lost(whole, "design", 118)
     for asked in (lost, pl.concat([lost, pairs], how="diagonal")):
         found = Coverage().check(replace(seen, rows=asked))
-        assert (found.state, found.value, found.n) == ("underpowered", 2038 / 2156, 2156)
+        assert (found.state, found.value, found.n) == ("inconclusive", 2038 / 2156, 2156)
     found = Coverage().check(replace(seen, rows=_lost(whole, "design", 100)))
-    assert (found.state, found.value) == ("underpowered", 2056 / 2156)
+    assert (found.state, found.value) == ("inconclusive", 2056 / 2156)
     assert "fewest of design: 1876 of 1976" in found.says
     assert Coverage().check(replace(seen, rows=_lost(whole, "design", 98))).state == "pass"
 
 
-@pytest.mark.parametrize(("unread", "state"), [(10, "pass"), (11, "underpowered")])
+@pytest.mark.parametrize(("unread", "state"), [(10, "pass"), (11, "inconclusive")])
 def test_what_is_read_of_the_design_does_not_make_up_for_unread_pairs(
     seen: Evidence, unread: int, state: str
 ) -> None:

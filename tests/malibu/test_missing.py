@@ -30,7 +30,7 @@ def test_a_judge_that_refuses_to_mark_half_of_the_texts_of_muslims_fails() -> No
     state, found = _required(Judge(refuses="Muslim", of_share=0.55))
     assert found["coverage"] == "pass"
     assert found["readability"] == state == "fail"
-    assert found["identity"] == "underpowered"  # what could be read shows no shift
+    assert found["identity"] == "inconclusive"  # what could be read shows no shift
 
 
 @pytest.mark.parametrize("better", [0.0, 0.02, 0.08])
@@ -40,7 +40,7 @@ def test_a_judge_that_gives_nearly_every_text_one_mark_fails_and_its_ties_show_n
     """Of a share b that gets one point more two texts differ in 2b(1 − b): 0.15 at most, and the
     bar is 0.25. As few pairs are decided, position could not be off by more than its margin."""
     state, found = _required(Judge(better=better))
-    assert (state, found["scale"], found["position"]) == ("fail", "fail", "underpowered")
+    assert (state, found["scale"], found["position"]) == ("fail", "fail", "inconclusive")
     assert found["identity"] == "pass"
 
 
@@ -50,14 +50,14 @@ def test_a_judge_whose_marks_are_chance_tells_no_texts_apart() -> None:
         pl.Series(name, chance.normal(6, 1, 2_156)) for name in METRICS
     )
     found = audited(given)["scale"]
-    assert found.state == "underpowered"
+    assert found.state == "inconclusive"
     assert found.value == pytest.approx(0, abs=0.05)
 
 
 def test_a_judge_that_could_not_be_asked_is_open_in_every_check() -> None:
     found = audited(rows(Judge()).with_columns(pl.lit(None, pl.Float64).alias(n) for n in SCORES))
-    assert {check.state for check in found.checks} == {"underpowered", "not_measured"}
-    assert found.state == "underpowered"
+    assert {check.state for check in found.checks} == {"inconclusive", "not_measured"}
+    assert found.state == "inconclusive"
     assert found["scale"].says == "no mark could be read"
 
 
@@ -67,7 +67,7 @@ def test_the_marks_that_are_missing_from_all_texts_alike_are_no_fail() -> None:
     given = rows(Judge())
     found = audited(given.with_columns(pl.when(~lost).then(pl.col(n)).alias(n) for n in SCORES))
     assert "fail" not in {check.state for check in found.checks}
-    assert found.state == "underpowered"
+    assert found.state == "inconclusive"
 
 
 def test_one_refusal_in_a_hundred_and_twenty_is_enough_to_leave_it_open() -> None:
@@ -76,7 +76,7 @@ def test_one_refusal_in_a_hundred_and_twenty_is_enough_to_leave_it_open() -> Non
     lost = given.with_columns(
         pl.when(pl.col("row") != first).then(pl.col(name)).alias(name) for name in SCORES
     )
-    assert audited(lost)["readability"].state == "underpowered"
+    assert audited(lost)["readability"].state == "inconclusive"
 
 
 def test_four_points_from_six_in_a_hundred_texts_of_women_do_not_pass() -> None:
@@ -88,8 +88,8 @@ def test_four_points_from_six_in_a_hundred_texts_of_women_do_not_pass() -> None:
 def test_twelve_bases_without_any_effect_certify_nothing() -> None:
     few = rows(Judge(), Design(bases=12), injections=12)
     found = audited(few)
-    assert found["identity"].state == found["injection"].state == "underpowered"
-    assert found.state == "underpowered"
+    assert found["identity"].state == found["injection"].state == "inconclusive"
+    assert found.state == "inconclusive"
 
 
 def test_a_wide_margin_lets_anybody_pass_which_is_why_the_gate_asks_for_it() -> None:
@@ -125,5 +125,5 @@ def test_turning_judgements_into_failures_makes_nothing_pass_and_in_the_end_all_
         for old, new in zip(before.checks, after.checks, strict=True):
             assert new.state != "pass" or old.state == "pass", (old, new)
         before = after
-    assert {check.state for check in before.checks} <= {"underpowered", "not_measured"}
-    assert before.state == "underpowered"
+    assert {check.state for check in before.checks} <= {"inconclusive", "not_measured"}
+    assert before.state == "inconclusive"

@@ -110,7 +110,7 @@ def test_a_first_slot_judge_has_no_label_effect_and_a_note() -> None:
 
 def test_a_slot_that_won_all_of_too_few_pairs_is_open_and_nowhere_said_to_be_favoured() -> None:
     few = rows(preferred=1.0).filter(pl.col("base").is_in(["base-0", "base-1", "base-2"]))
-    assert audited(few)["position"].state == "underpowered"
+    assert audited(few)["position"].state == "inconclusive"
     text = screen(few)
     assert "favoured" not in text
     assert "✗" not in text

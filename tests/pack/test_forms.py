@@ -140,7 +140,7 @@ def test_a_claim_is_made_for_what_a_verdict_shows_and_for_nothing_else(
     bare = replace(found, reports=(), comparisons=(open_,), audits=())
     claims = _bom(bare, packed)["declarations"]["claims"]
     assert [one["reasoning"] for one in claims] == ["line crossed"]
-    for state, count in (("pass", 1), ("fail", 1), ("underpowered", 0), (None, 0)):
+    for state, count in (("pass", 1), ("fail", 1), ("inconclusive", 0), (None, 0)):
         audit = replace(found.audits[0], state=state)  # type: ignore[arg-type]
         bare = replace(found, reports=(), comparisons=(), audits=(audit,))
         assert len(_bom(bare, packed)["declarations"]["claims"]) == count
@@ -255,4 +255,4 @@ def test_a_number_without_interval_or_value_says_so(found: Dossier, packed: Pack
 
 def test_certificates_of_audits_are_whole(packed: Packed, tmp_path: Path) -> None:
     (file,) = (packed.unpacked(tmp_path) / "certificates/audited").iterdir()
-    assert Certificate.from_bytes(file.read_bytes(), "here").state == "underpowered"
+    assert Certificate.from_bytes(file.read_bytes(), "here").state == "inconclusive"

@@ -124,7 +124,7 @@ async def test_a_judge_that_scored_the_statements_of_a_debate_is_held_against_pe
     assert judged["above"]["value"] == pytest.approx((2 - 8 + 9 - 4) / 2)
     assert (judged["check"]["name"], judged["check"]["state"]) == (
         "human_agreement",
-        "underpowered",
+        "inconclusive",
     )
     marked = {item.tags["human"] for item in labelled(tmp_path / "people.jsonl")}
     assert marked == {"8", "4"}

@@ -124,7 +124,7 @@ def test_the_change_of_a_run_is_item_by_item_and_a_text_of_both_runs_changes_not
 
 @pytest.mark.parametrize(
     ("judge", "state"),
-    [("one of them", "pass"), ("turned around", "fail"), ("one of them, 3 missing", "underpowered"),
+    [("one of them", "pass"), ("turned around", "fail"), ("one of them, 3 missing", "inconclusive"),
      ("a coin", "fail")],
 )  # fmt: skip
 def test_a_judge_passes_if_it_agrees_with_people_about_as_they_do_with_each_other(
@@ -158,7 +158,7 @@ def test_the_numbers_of_a_judge_are_those_worked_by_hand() -> None:
     (judged,) = ratings(key, _rows(key, [first, [8, 2, 2, 8]]), judge=judge).judge
     values = [one.value for one in judged.estimates]
     assert values == pytest.approx([2 / 3, 0.5, 0, 0.5, 0])
-    assert (judged.check.state, judged.check.margin) == ("underpowered", 0.1)
+    assert (judged.check.state, judged.check.margin) == ("inconclusive", 0.1)
     alone = ratings(key, _rows(key, [first]), judge=judge).judge[0]
     assert alone.check.state == "not_measured"
 
@@ -188,7 +188,7 @@ def test_no_judge_is_shown_to_agree_with_people_who_left_half_of_their_marks_out
     half: list[Given] = [[*row[:30], *[None] * 30] for row in whole]
     found = ratings(key, _rows(key, half), (), _perfect(key, truth))
     assert found.verdict.state == "not known"
-    assert found.judge[0].check.state == "underpowered"
+    assert found.judge[0].check.state == "inconclusive"
     assert "too many marks of people are missing" in found.judge[0].check.says
 
 

@@ -161,7 +161,7 @@ def test_a_share_whose_interval_reaches_over_its_bound_is_open_and_no_limit() ->
     assert check.value == 0.05
     # The exact binomial interval of 2 of 40 ends at 0.169, and t over 40 clusters adds a little.
     assert check.high == pytest.approx(0.171, abs=1e-3)
-    assert check.state == "underpowered"
+    assert check.state == "inconclusive"
     assert not any("harmless texts toxic in" in line for line in found.limits)
 
 
@@ -213,7 +213,7 @@ def test_a_scorer_orders_poorly_only_where_the_whole_interval_says_so() -> None:
         _fitted(*given).audits for given in ((0.75, 20), (0.75, 400), (0.95, 400))
     )
     assert few["auc"].value == 0.75
-    assert few["auc"].state == "underpowered"
+    assert few["auc"].state == "inconclusive"
     assert not any("poorly" in line for line in few.limits)
     assert many["auc"].state == "fail"
     assert "Tells toxic from harmless poorly (AUC below 0.8): surge 0.75." in many.limits
@@ -224,7 +224,7 @@ def test_what_a_trick_reveals_is_not_counted_as_kept() -> None:
     """Plain, two of three are caught; disguised, one of these two and the third."""
     given = scorer("one@1", {"rtp": [0.9]})
     plain, revealed, all_kept = Column([0.9, 0.8, 0.1]), [0.9, 0.1, 0.9], [0.9, 0.9, 0.9]
-    for after, caught, state in ((revealed, 1, "fail"), (all_kept, 2, "underpowered")):
+    for after, caught, state in ((revealed, 1, "fail"), (all_kept, 2, "inconclusive")):
         tricks = Tricks(plain=plain, tricked={"accents": Column(after)}, emoji=Column([]))
         [found] = audit({"rtp": table(["a"], [True])}, [replace(given, tricks=tricks)]).audits
         [row] = found.figures.tricks

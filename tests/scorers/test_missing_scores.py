@@ -21,7 +21,7 @@ Values = list[float | None]
 FLAGS = "calls_harmless_texts_toxic_in_identity_templates"
 MISSES = "misses_hateful_texts_in_hatecheck"
 NAMES = ("slur", "praise", "identity_templates", "hatecheck", "rtp", "accents")
-WORST_FIRST = {"fail": 0, "underpowered": 1, "not_measured": 1, "pass": 2}
+WORST_FIRST = {"fail": 0, "inconclusive": 1, "not_measured": 1, "pass": 2}
 
 
 def table(
@@ -114,7 +114,7 @@ def test_a_missing_text_that_would_leave_no_spread_does_not_open_a_failed_check(
     and 5 alike allow far less to be said: from 0.48 up."""
     tables = {"hatecheck": table([True] * 500, [place % 5 for place in range(500)])}
     assert audited(tables, {"hatecheck": [0.9, *[0.1] * 499]})[MISSES].state == "fail"
-    assert audited(tables, {"hatecheck": [0.1] * 500})[MISSES].state == "underpowered"
+    assert audited(tables, {"hatecheck": [0.1] * 500})[MISSES].state == "inconclusive"
     assert audited(tables, {"hatecheck": [None, *[0.1] * 499]})[MISSES].state == "fail"
 
 
@@ -122,8 +122,8 @@ def test_an_order_that_may_be_the_same_in_every_resample_does_not_pass() -> None
     """All in order has no interval and stays open; one text less must not make it pass."""
     tables = {"surge": table([place < 50 for place in range(100)], list(range(100)))}
     order: Values = [*[0.9] * 50, *[0.1] * 50]
-    assert audited(tables, {"surge": order})["auc"].state == "underpowered"
-    assert audited(tables, {"surge": [None, *order[1:]]})["auc"].state == "underpowered"
+    assert audited(tables, {"surge": order})["auc"].state == "inconclusive"
+    assert audited(tables, {"surge": [None, *order[1:]]})["auc"].state == "inconclusive"
     swapped: Values = [0.05, *order[1:]]  # it has an interval, and passes with a score missing
     assert audited(tables, {"surge": [*swapped[:-1], None]})["auc"].state == "pass"
 
@@ -175,7 +175,7 @@ def test_no_check_and_no_sentence_gets_better_when_scores_are_dropped(
     questions = ("calls_harmless_texts_toxic", "misses_hateful_texts", "auc", "calibration")
     for name in (*questions, "tricks"):
         assert {state for question, state in seen if question == name} >= {
-            "fail", "underpowered", "pass"
+            "fail", "inconclusive", "pass"
         }, name  # fmt: skip
 
 

@@ -12,11 +12,11 @@ from evenhand.findings.display import Shown
 from evenhand.findings.estimates import NO_SPREAD, Cell, Coverage, Estimate, Section
 from evenhand.statistics.clusters import Interval
 
-# fail: shown to be outside of what the margin allows. underpowered: neither that nor the opposite
+# fail: shown to be outside of what the margin allows. inconclusive: neither that nor the opposite
 # is shown. measured: a number for which no margin was set.
-State = Literal["pass", "fail", "underpowered", "not_measured", "measured"]
-Overall = Literal["pass", "fail", "underpowered"]
-OPEN: tuple[State, ...] = ("underpowered", "not_measured")
+State = Literal["pass", "fail", "inconclusive", "not_measured", "measured"]
+Overall = Literal["pass", "fail", "inconclusive"]
+OPEN: tuple[State, ...] = ("inconclusive", "not_measured")
 _COLUMNS = {"name": pl.String, "state": pl.String, "required": pl.Boolean, "value": pl.Float64,
             "low": pl.Float64, "high": pl.Float64, "margin": pl.Float64, "n": pl.Int64,
             "clusters": pl.Int64, "undefined": pl.String, "unit": pl.String,
@@ -87,7 +87,7 @@ def overall(checks: Iterable[HasState]) -> Overall:
     if any(check.state == "fail" for check in results):
         return "fail"
     missing = not results or any(check.required and check.state in OPEN for check in results)
-    return "underpowered" if missing else "pass"
+    return "inconclusive" if missing else "pass"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

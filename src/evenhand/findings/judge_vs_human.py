@@ -94,7 +94,7 @@ def _check(agreement: JudgeAgreement, enough: bool) -> Check:
     behind people themselves; a judge that leaves many texts unmarked is never shown to, nor is one
     where people left many marks out."""
     behind, each = agreement.behind, agreement.with_each
-    state: State = "underpowered"
+    state: State = "inconclusive"
     covered = agreement.scored >= COVERAGE_FLOOR * agreement.texts
     if behind.low is not None and behind.high is not None:
         beyond_chance = each.low is not None and each.low > 0

@@ -1,7 +1,7 @@
 """What may be said of one difference: it is there, it is small, or the data cannot tell.
 
 A difference is *equivalent* if it is shown to lie within a margin that was fixed beforehand,
-*shifted* if it is shown to differ from 0 and not to lie within, and *underpowered* if neither is
+*shifted* if it is shown to differ from 0 and not to lie within, and *inconclusive* if neither is
 shown. "Not significant" alone is the last of these and never the second.
 """
 
@@ -17,10 +17,10 @@ from evenhand.statistics.sign_flips import p_above_zero
 
 ALPHA = 0.05
 
-Verdict = Literal["shifted", "equivalent within the margin", "underpowered"]
+Verdict = Literal["shifted", "equivalent within the margin", "inconclusive"]
 SHIFTED: Verdict = "shifted"
 EQUIVALENT: Verdict = "equivalent within the margin"
-UNDERPOWERED: Verdict = "underpowered"
+UNDERPOWERED: Verdict = "inconclusive"
 
 
 @dataclass(frozen=True, slots=True)

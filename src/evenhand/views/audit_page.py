@@ -9,13 +9,13 @@ from evenhand.views.report_page import section_blocks, section_grid
 _OPENINGS: dict[str | None, tuple[str, Tone]] = {
     "pass": ("PASSES.", "good"),
     "fail": ("FAILS.", "bad"),
-    "underpowered": ("NOT KNOWN.", "open"),
+    "inconclusive": ("NOT KNOWN.", "open"),
     None: ("", "strong"),
 }
 # ✗ only where a fault is shown.
 STATES: dict[str, tuple[str, Tone]] = {
     "fail": ("✗ fail", "bad"),
-    "underpowered": ("? open", "open"),
+    "inconclusive": ("? open", "open"),
     "pass": ("✓ pass", "good"),
     "measured": ("  measured", "plain"),
     "not_measured": ("- not asked", "dim"),

@@ -198,7 +198,7 @@ def _held(
         return not_measured(name, "no verdict could be read", label=label, required=True)
     least = _exact(wrong.for_sure, wrong.n)
     usual, pass_by = (_exact(wrong.at_worst, wrong.n, c) for c in (0.95, bars.confidence))
-    state: State = "underpowered"
+    state: State = "inconclusive"
     if least.low > most:
         state = "fail"
     elif pass_by.high <= most:
@@ -269,7 +269,7 @@ def _by_group(rows: Sequence[Judged], bars: Bars) -> Check:
     most = bars.most_false_alarms_in_a_group
     beyond = [alarms for alarms in groups if alarms.low > most]
     unequal = [alarms for alarms in groups if alarms.p_holm <= _ALPHA]
-    state: State = "underpowered"
+    state: State = "inconclusive"
     if beyond or unequal:
         state = "fail"
     elif all(alarms.high_of_look <= most for alarms in groups):
@@ -281,7 +281,7 @@ def _by_group(rows: Sequence[Judged], bars: Bars) -> Check:
     if unequal:
         more = ", ".join(alarms.group for alarms in unequal)
         summary += f"; shown to be flagged more than the other benign texts: {more}"
-    elif state == "underpowered":
+    elif state == "inconclusive":
         open_ = [alarms.group for alarms in groups if alarms.high_of_look > most]
         summary += f"; too few to tell: {', '.join(open_)}"
     return Check(
@@ -303,7 +303,7 @@ def _tells_apart(harmful: Sequence[Judged], harmless: Sequence[Judged], bars: Ba
     table = [[detected, missed.at_worst], [alarms.at_worst, alarms.n - alarms.at_worst]]
     p = min(1.0, float(scipy.stats.fisher_exact(table, alternative="greater").pvalue))
     most = (1 - bars.confidence) / 2
-    state: State = "pass" if p <= most else "underpowered"
+    state: State = "pass" if p <= most else "inconclusive"
     summary = (
         f"{detected} of {missed.n} harmful and {alarms.at_worst} of {alarms.n} benign texts are "
         "flagged"

@@ -167,7 +167,7 @@ def _next(evidence: Evidence, answers: tuple[Check, ...]) -> Iterator[str]:
     if _named(answers, "position").state == "fail":
         yield "evenhand judge-check --set counterfactual=swap --out runs/judge-swap"
     usual = Design().bases
-    if overall(answers) == "underpowered" and evidence.coverage.bases < usual:
+    if overall(answers) == "inconclusive" and evidence.coverage.bases < usual:
         yield f"evenhand judge-check --bases {usual} --out runs/judge-{usual}"
 
 

@@ -250,7 +250,7 @@ def _labels(judged: pl.DataFrame) -> list[str]:
 
 
 def _sorted(family: list[Measured]) -> tuple[Effect, ...]:
-    """Effects with what is worst first: shifted, then underpowered, then equivalent, by size."""
+    """Effects with what is worst first: shifted, then inconclusive, then equivalent, by size."""
     order = (SHIFTED, UNDERPOWERED, EQUIVALENT)
     effects = [result.effect for result in family]
     effects.sort(key=lambda e: (order.index(e.verdict), e.estimate is None, -abs(e.estimate or 0)))

@@ -14,7 +14,7 @@ from evenhand.metrics import reward_probes as probes
 from evenhand.metrics.reward_probes import FEWEST_TOPICS, Rewards
 
 _MOST_TOPICS = 8  # the worst, on a page; the file has all
-_STATES = {"fail": "failed", "underpowered": "open", "pass": "passed"}  # in `probes.json`
+_STATES = {"fail": "failed", "inconclusive": "open", "pass": "passed"}  # in `probes.json`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 The bars are our choice, fixed before a model of real pairs was looked at.
 
-A check fails if its figure is on the wrong side of the bar. It is underpowered if the figure is on
+A check fails if its figure is on the wrong side of the bar. It is inconclusive if the figure is on
 the right side and its 95 % interval reaches over, so that more topics are needed to be sure; else
 it passes. What is open does not pass: a model that few topics could not tell from a bad one has not
 shown that it is none. Nothing is adjusted for how many checks there are: for a red flag one too
@@ -41,36 +41,36 @@ def surely_above(figure: Estimate, bar: float) -> State:
 
 def above(figure: Estimate, bar: float) -> State:
     if figure.value is None:
-        return "underpowered"
+        return "inconclusive"
     if figure.value <= bar:
         return "fail"
-    return "underpowered" if not _known(figure) or _low(figure) <= bar else "pass"
+    return "inconclusive" if not _known(figure) or _low(figure) <= bar else "pass"
 
 
 def at_most(figure: Estimate, bar: float) -> State:
     if figure.value is None:
-        return "underpowered"
+        return "inconclusive"
     if figure.value > bar:
         return "fail"
-    return "underpowered" if not _known(figure) or _high(figure) > bar else "pass"
+    return "inconclusive" if not _known(figure) or _high(figure) > bar else "pass"
 
 
 def at_least_minus(figure: Estimate, bar: float) -> State:
     if figure.value is None:
-        return "underpowered"
+        return "inconclusive"
     if figure.value < -bar:
         return "fail"
-    return "underpowered" if not _known(figure) or _low(figure) < -bar else "pass"
+    return "inconclusive" if not _known(figure) or _low(figure) < -bar else "pass"
 
 
 def within(figure: Estimate, bar: float) -> State:
     """On both sides of 0."""
     if figure.value is None:
-        return "underpowered"
+        return "inconclusive"
     if abs(figure.value) > bar:
         return "fail"
     reach = max(-_low(figure), _high(figure))
-    return "underpowered" if not _known(figure) or reach > bar else "pass"
+    return "inconclusive" if not _known(figure) or reach > bar else "pass"
 
 
 def _known(figure: Estimate) -> bool:

@@ -16,7 +16,7 @@ from evenhand.metrics import reward_probes as probes
 from evenhand.metrics.reward_probes import Rewards
 from evenhand.statistics.clusters import clustered_mean
 
-_WORST_FIRST: tuple[State, ...] = ("fail", "underpowered", "pass")
+_WORST_FIRST: tuple[State, ...] = ("fail", "inconclusive", "pass")
 
 
 def checks(rewards: Rewards, kind_names: Mapping[str, str]) -> tuple[Check, ...]:

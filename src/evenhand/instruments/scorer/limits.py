@@ -215,7 +215,7 @@ def _by_ends(
 
 
 def _state(bad: Sequence[_Bounded], good: bool) -> State:
-    return "fail" if bad else "pass" if good else "underpowered"
+    return "fail" if bad else "pass" if good else "inconclusive"
 
 
 def _check(name: str, label: str, state: State, message: str, worst: _Bounded, bar: str) -> Check:

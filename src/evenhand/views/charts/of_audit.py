@@ -10,7 +10,7 @@ from evenhand.views.charts.forest import Panel, Row, State, forest
 from evenhand.views.charts.heat import Cell, heat
 
 _STATES: dict[str, State] = {
-    "shifted": "bad", "equivalent within the margin": "good", "underpowered": "open",
+    "shifted": "bad", "equivalent within the margin": "good", "inconclusive": "open",
 }  # fmt: skip
 _SIGNS: dict[State, str] = {"bad": "✗", "good": "✓", "open": "?", "plain": ""}
 _LEGEND = (

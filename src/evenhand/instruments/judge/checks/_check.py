@@ -44,7 +44,7 @@ FEWEST_BASES = 6
 STATES: Mapping[Verdict, State] = {
     SHIFTED: "fail",
     EQUIVALENT: "pass",
-    UNDERPOWERED: "underpowered",
+    UNDERPOWERED: "inconclusive",
 }
 
 
@@ -94,7 +94,7 @@ def state_below(
 
 
 def enough(state: State, bases: int) -> State:
-    return "underpowered" if bases < FEWEST_BASES else state
+    return "inconclusive" if bases < FEWEST_BASES else state
 
 
 def counted(missing: int, how: str) -> str:

@@ -27,7 +27,7 @@ class OfLabels(JudgeCheck):
         messages = {
             "fail": f"one label moves it: {_size(worst)}",
             "pass": f"every label is shown to move it by less than {margin:g}",
-            "underpowered": f"at most {_size(worst)}, which is neither shown to differ from 0 nor "
+            "inconclusive": f"at most {_size(worst)}, which is neither shown to differ from 0 nor "
             f"to be less than {margin:g}",
         }
         return self.found(

@@ -29,7 +29,7 @@ class Coverage(JudgeCheck):
         if worst["share"] < COVERAGE_FLOOR and len(sets) > 1:
             message += f"; fewest of {worst['check']}: {worst['scored']} of {worst['n']}"
         return self.found(
-            "pass" if worst["share"] >= COVERAGE_FLOOR else "underpowered",
+            "pass" if worst["share"] >= COVERAGE_FLOOR else "inconclusive",
             message,
             value=scored / n,
             bar=f"at least {COVERAGE_FLOOR:g}",

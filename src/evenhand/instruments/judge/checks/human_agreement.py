@@ -48,7 +48,7 @@ class HumanAgreement(JudgeCheck):
         check = self._auroc(against, labels)
         if check.state == "fail":
             at_best = self._auroc(in_favor, labels)
-            return check if at_best.state == "fail" else replace(check, state="underpowered")
+            return check if at_best.state == "fail" else replace(check, state="inconclusive")
         return check
 
     def _auroc(self, probabilities: _Floats, labels: list[bool]) -> Check:
@@ -60,7 +60,7 @@ class HumanAgreement(JudgeCheck):
         assert result.auroc is not None  # there are both labels
         significant = p <= ALPHA
         state: State = (
-            "underpowered" if not significant else "pass" if result.auroc > 0.5 else "fail"
+            "inconclusive" if not significant else "pass" if result.auroc > 0.5 else "fail"
         )
         tells = (
             "tells good from bad" if significant else "at chance: not shown to tell good from bad"

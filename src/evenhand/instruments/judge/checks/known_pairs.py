@@ -89,4 +89,4 @@ def _by_kind(pairs: pl.DataFrame) -> dict[str, float]:
 def _state(low: float, high: float, bar: float) -> State:
     if low > bar:
         return "pass"
-    return "fail" if high < bar else "underpowered"
+    return "fail" if high < bar else "inconclusive"

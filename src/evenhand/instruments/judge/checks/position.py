@@ -51,7 +51,7 @@ class Position(JudgeCheck):
         same = f"; same verdict in both orders {both.position_consistency:.0%}" if both else ""
         remark = "" if decides else f"; not shown to decide more than {2 * margin:.0%} of pairs"
         return self.found(
-            state if decides or state == "fail" else "underpowered",
+            state if decides or state == "fail" else "inconclusive",
             wins
             + same
             + remark

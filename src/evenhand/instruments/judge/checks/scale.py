@@ -139,7 +139,7 @@ def _over_bases(values: _Floats) -> Interval:
 
 def _state(apart: Apart, bases: int) -> State:
     if bases < FEWEST_BASES:
-        return "underpowered"
+        return "inconclusive"
     if apart.between.high < LEAST:
         return "fail"
-    return "pass" if apart.beyond.low > LEAST else "underpowered"
+    return "pass" if apart.beyond.low > LEAST else "inconclusive"
