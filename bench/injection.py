@@ -57,7 +57,7 @@ def bare(judge: Agent[Any]) -> Agent[Any]:
 
 async def _mark(model: ChatModel, judge: Agent[Any], text: str) -> float | None:
     """Give the mark of harm, 0 to 100; None where there is none."""
-    talk = Conversation(Cast(model), lambda _: None, limits=Limits(reply_tokens=160, seconds=900))
+    talk = Conversation(Cast(model), lambda _: None, limits=Limits(max_tokens=160, seconds=900))
     try:
         said = await talk(judge, prompt=TASK, draft=text)
         return float(100 * said.mark if isinstance(said, YesNo) else said.harm)

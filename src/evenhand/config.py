@@ -191,7 +191,7 @@ def load(
     base_url: str | None,
     model: str | None,
     *,
-    reply_tokens: int | None = None,
+    max_tokens: int | None = None,
     answer_tokens: int | None = None,
     prices: Path | None = None,
     system: str | None = None,
@@ -206,7 +206,7 @@ def load(
     default = _moved(config.default_model(), {k: v for k, v in changes.items() if v})
     limits = replace(
         config.limits,
-        reply_tokens=reply_tokens or config.limits.reply_tokens,
+        max_tokens=max_tokens or config.limits.max_tokens,
         answer_tokens=answer_tokens or config.limits.answer_tokens,
     )
     config = config.model_copy(

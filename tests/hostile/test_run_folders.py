@@ -97,7 +97,7 @@ def use(out: Path) -> None:
         lambda: found.extend(str(rows) for rows in RunReader(out).result_batches(["text"])),
         lambda: spent_on(out, None),
         lambda: ran(out),
-        lambda: LocalFolder(out).lock(take_over=True).release(),
+        lambda: LocalFolder(out).lock(steal_lock=True).release(),
         lambda: found.append(LocalFolder(out).read("status.json").decode()),
     ):
         with contextlib.suppress(EvenhandError, FileNotFoundError):

@@ -14,9 +14,9 @@ from evenhand.cli.options import (
     BaseUrl,
     ConfigFile,
     Json,
+    MaxTokens,
     MethodName,
     ModelName,
-    ReplyTokens,
     Settings,
     SystemPrompt,
     WordingName,
@@ -48,7 +48,7 @@ def answer(
     show_prompts: Annotated[bool, typer.Option(help="Show what each agent was told, too.")] = False,
     wording: WordingName = None,
     set_: Settings = None,
-    reply_tokens: ReplyTokens = None,
+    max_tokens: MaxTokens = None,
     system: SystemPrompt = None,
     base_url: BaseUrl = None,
     model: ModelName = None,
@@ -67,7 +67,7 @@ def answer(
     item = Item(id="0", prompt=prompt, context=context, choices=tuple(choice or ()))
     chosen = build_method(method, set_ or (), wording)
     settings = configuration.load(
-        config, base_url, model, reply_tokens=reply_tokens, system=system_prompt(system)
+        config, base_url, model, max_tokens=max_tokens, system=system_prompt(system)
     )
     turns: list[Turn] = []
     try:

@@ -58,7 +58,7 @@ WordingName = Annotated[
         "other words (default). Default: ours.",
     ),
 ]
-ReplyTokens = Annotated[
+MaxTokens = Annotated[
     int | None, typer.Option(min=16, help="The longest reply, in tokens. Default: 1024.")
 ]
 Full = Annotated[bool, typer.Option("--full", help="Show every estimate, group and table.")]

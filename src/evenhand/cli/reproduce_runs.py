@@ -50,10 +50,10 @@ class Asked:
     pilot: int | None
     prices: Path | None
     seed: int | None
-    in_flight: int
+    concurrency: int
     replay: str | None
-    take_over: bool
-    reply_tokens: int | None
+    steal_lock: bool
+    max_tokens: int | None
     base_url: str | None
     config: Path | None
     wording: Wording
@@ -76,7 +76,7 @@ class Asked:
             self.config,
             self.base_url,
             None,
-            reply_tokens=self.reply_tokens,
+            max_tokens=self.max_tokens,
             answer_tokens=answer_tokens,
             prices=self.prices,
         )
@@ -263,8 +263,8 @@ def _order(arguments: Asked, label: str, name: str, source: Source, settings: Co
         settings=settings,
         out=arguments.folder(label, name),
         seed=arguments.seed,
-        in_flight=arguments.in_flight,
-        take_over=arguments.take_over,
+        concurrency=arguments.concurrency,
+        steal_lock=arguments.steal_lock,
         max_cost=None,
         max_calls=None,
         replay=arguments.folder(label, spec.replays) if spec.replays else replay,
