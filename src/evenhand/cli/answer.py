@@ -20,7 +20,6 @@ from evenhand.cli.options import (
     Settings,
     SystemPrompt,
     WordingName,
-    open_cast,
     system_prompt,
 )
 from evenhand.cli.screen import err, out, print_json, waiting
@@ -92,7 +91,7 @@ async def _ask(
     item: Item, method: Method, settings: Config, turns: list[Turn], *, aloud: bool
 ) -> Answer:
     """Answer the item, gathering the turns; `aloud`: each is announced when it is there."""
-    cast = await open_cast(settings, method.agents())
+    cast = await configuration.open_cast(settings, method.agents())
     try:
         async with waiting(f"asking {cast.default.name} by {method.name}") as line:
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from evenhand import config as configuration
 from evenhand import environment
 from evenhand.agents import Cast
 from evenhand.cli.codes import BELOW_FLOOR, CAPPED, STOPPED
-from evenhand.cli.options import open_cast
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.config import Config
@@ -133,7 +133,7 @@ class Order:
         systems = {} if self.is_audit else self.settings.systems()  # a judge is audited as a judge
 
         async def opened(method: Method) -> Cast:
-            cast = await open_cast(self.settings, method.agents())
+            cast = await configuration.open_cast(self.settings, method.agents())
             return replace(cast, system=systems)
 
         return Request(

@@ -11,7 +11,6 @@ from pydantic import TypeAdapter
 
 from evenhand import config as configuration
 from evenhand.cli.execution import Order
-from evenhand.cli.options import open_model
 from evenhand.cli.services import ConfigServices
 from evenhand.config import Config
 from evenhand.errors import UserError
@@ -175,7 +174,7 @@ def _models(arguments: Asked, settings: Config) -> Sequence[str]:
 
 
 async def _only_model(settings: Config) -> str:
-    model = await open_model(settings.default_model())
+    model = await configuration.open_model(settings.default_model())
     try:
         return model.name
     finally:
