@@ -9,7 +9,7 @@ import polars as pl
 
 from evenhand.errors import UserError
 from evenhand.findings.audit import Audit, Check, overall
-from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
+from evenhand.findings.certificate import Certificate, Judge
 from evenhand.instruments.harm.certificate import METHOD, looks_before
 from evenhand.instruments.harm.checks import Bars, Judged, checks
 from evenhand.instruments.harm.examples import near_copy_key
@@ -79,26 +79,21 @@ def judged(results: pl.DataFrame) -> list[Judged]:
 def _certificate(run: RunReader, answers: Sequence[Check], look: int) -> Certificate:
     record, source = run.record, run.record.source
     model: dict[str, Any] = record.cast[AS_WRITTEN.role]["scorer"]["model"]
-    certified = [CertifiedCheck.of(check) for check in answers]
     benchmark = {key: source[key] for key in ("kind", "items", "sha256", "examples", "texts")}
-    return Certificate(
+    return Certificate.of_run(
+        run,
+        kind=METHOD,
         judge=Judge(
             model=model["model"],
             served_by=[],
             described={key: value for key, value in model.items() if key != "url"},
         ),
+        checks=answers,
         method={"name": METHOD, "settings": source["asked"]},
         prompts=source["hashes"],
         benchmark={**benchmark, "look": look},
         margins=source["bars"],
-        limits=record.limits,
-        seed=record.seed,
-        evenhand=record.versions["evenhand"],
-        created=record.created,
-        calls=run.totals().calls,
-        checks=certified,
-        state=overall(certified),
-    ).sealed()
+    )
 
 
 def _facts(rows: Sequence[Judged], bars: Bars) -> Iterator[str]:
