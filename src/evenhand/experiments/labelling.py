@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.errors import UserError
 from evenhand.findings.labelled import LabelledRate, Text, labelled_rate
-from evenhand.runners.source import read_row
+from evenhand.runners.source import read_jsonl, read_row
 from evenhand.scorers import Scorer
 from evenhand.scorers.base import TOXICITY
 from evenhand.scorers.batches import scores_of
@@ -63,8 +63,7 @@ class _Plan(BaseModel):
 
 def given_texts(path: Path) -> list[Given]:
     """Read texts, one JSON object a line; an id that comes twice is refused."""
-    lines = _lines(path)
-    texts = [read_row(Given, line, f"{path} line {n}", _FORM) for n, line in lines]
+    texts = [row for _, row in read_jsonl(path, Given, _FORM)]
     if not texts:
         raise UserError(f"{path} has no texts: {_FORM}")
     ids = [text.id or str(position) for position, text in enumerate(texts)]
@@ -169,7 +168,7 @@ def estimate(folder: Path) -> LabelledRate:
     """Estimate the rate from a folder whose labels were filled in."""
     plan, rows = _planned(folder)
     path = folder / LABELS
-    labels = [read_row(_Labelled, line, f"{path} line {n}", _LABEL) for n, line in _lines(path)]
+    labels = [row for _, row in read_jsonl(path, _Labelled, _LABEL)]
     _refuse_twins([row.id for row in labels], path)
     label_by_id = {row.id: row.label for row in labels}
     strangers = sorted(label_by_id.keys() - {row.id for row in rows if row.drawn})
@@ -193,15 +192,7 @@ def _planned(folder: Path) -> tuple[_Plan, list[_Predicted]]:
     if hashlib.sha256(path.read_bytes()).hexdigest() != plan.sha256:
         raise UserError(f"{path} was changed after the texts were drawn: put the old file back, "
                         "or draw anew")  # fmt: skip
-    return plan, [read_row(_Predicted, line, f"{path} line {n}") for n, line in _lines(path)]
-
-
-def _lines(path: Path) -> list[tuple[int, bytes]]:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error}; {_FORM}") from None
-    return [(n, line) for n, line in enumerate(data.split(b"\n"), 1) if line.strip()]
+    return plan, [row for _, row in read_jsonl(path, _Predicted)]
 
 
 def _jsonl(rows: Sequence[dict[str, Any]]) -> bytes:
