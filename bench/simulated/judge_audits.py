@@ -23,8 +23,8 @@ from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN
 from evenhand.instruments.judge import Design, MalibuData, MalibuSource
 from evenhand.instruments.judge.checks import checks
 from evenhand.instruments.judge.evidence import evidence
-from evenhand.instruments.judge.outcomes import scores_of
 from evenhand.instruments.judge.probes import AuditSource, injected
+from evenhand.instruments.judge.source import scores_of
 from evenhand.metrics.malibu import METRICS, TIE, TOP
 
 TWO = ("female", "male")

@@ -11,8 +11,7 @@ from evenhand.experiments.certificates import expected_of
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
 from evenhand.gateway.opening import GatewayRequest, opened, rehearse
 from evenhand.instruments.judge import Design
-from evenhand.instruments.judge.certificate import keep
-from evenhand.instruments.judge.scope import NEEDED
+from evenhand.instruments.judge.certificate import NEEDED, keep
 from evenhand.methods import Rate
 from gateway.speaking import Speaker, upstream
 

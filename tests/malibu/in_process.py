@@ -13,8 +13,8 @@ from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource
 from evenhand.instruments.judge.audit import audit_of
 from evenhand.instruments.judge.checks import checks
 from evenhand.instruments.judge.evidence import USUAL, Margins, evidence
-from evenhand.instruments.judge.outcomes import scores_of
 from evenhand.instruments.judge.probes import AuditSource, injected
+from evenhand.instruments.judge.source import scores_of
 from evenhand.metrics.malibu import METRICS
 
 Tags = dict[str, str]

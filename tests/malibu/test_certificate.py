@@ -17,8 +17,7 @@ from evenhand.findings.audit import Check, overall
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Expected, Judge, why_not
 from evenhand.findings.estimates import NO_SPREAD
 from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource, Scenario
-from evenhand.instruments.judge.certificate import find, keep
-from evenhand.instruments.judge.scope import NEEDED, Scope
+from evenhand.instruments.judge.certificate import NEEDED, Scope, find, keep
 from evenhand.methods import Panel, Rate
 from evenhand.models import ScriptedModel
 

@@ -10,8 +10,7 @@ import pytest
 from cli.conftest import Run, cold_evenhand, endpoint, evenhand
 from evenhand.findings.certificate import Certificate, CertifiedCheck
 from evenhand.instruments.judge import Design
-from evenhand.instruments.judge.certificate import keep
-from evenhand.instruments.judge.scope import NEEDED
+from evenhand.instruments.judge.certificate import NEEDED, keep
 from evenhand.store.run_record import now
 from loopback.process import RemoteServer, in_own_process
 

@@ -20,7 +20,7 @@ from evenhand.instruments import instrument_named
 from evenhand.instruments._judge_pairs import JudgePairs, JudgePairsOptions
 from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource
 from evenhand.instruments.judge.audit import audit
-from evenhand.instruments.judge.certificate import FILE, keep
+from evenhand.instruments.judge.certificate import FILE, INJECTED, keep
 from evenhand.instruments.judge.effects import SCORE_MARGIN, WIN_MARGIN
 from evenhand.instruments.judge.probes import (
     KNOWN,
@@ -30,7 +30,6 @@ from evenhand.instruments.judge.probes import (
     labelled,
     to_write,
 )
-from evenhand.instruments.judge.scope import INJECTED
 from evenhand.methods.build import build_method
 from evenhand.methods.judging import ROLE
 from evenhand.methods.panel import Panel, roles_of

@@ -4,8 +4,7 @@ author. Only what a label does to a judgement is measured; text and slot are bal
 from evenhand.instruments.judge.data import MalibuData, Scenario, card
 from evenhand.instruments.judge.design import TEN, Design, Judgement, judgements
 from evenhand.instruments.judge.labels import Family, Labels
-from evenhand.instruments.judge.outcomes import outcomes
-from evenhand.instruments.judge.source import MalibuSource
+from evenhand.instruments.judge.source import MalibuSource, outcomes
 
 __all__ = [
     "TEN",

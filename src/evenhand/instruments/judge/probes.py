@@ -22,8 +22,7 @@ from evenhand.instruments._judge_pairs import in_both_orders
 from evenhand.instruments._option_items import OptionItem
 from evenhand.instruments.judge.data import Scenario
 from evenhand.instruments.judge.labels import CONTROL_FAMILY
-from evenhand.instruments.judge.outcomes import Of, outcomes
-from evenhand.instruments.judge.source import ONE, MalibuSource, prompt
+from evenhand.instruments.judge.source import ONE, MalibuSource, Of, outcomes, prompt
 from evenhand.metrics.malibu import METRICS, NO_LABEL, TOP
 from evenhand.runners.source import read_jsonl
 

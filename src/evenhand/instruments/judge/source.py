@@ -1,15 +1,19 @@
-"""Judgements as items: a task, its labelled response or two, and tags that say what was shown."""
+"""Judgements as items: a task, its labelled response or two, and tags that say what was shown. The
+results of a run become one row per judgement, which needs the run folder alone."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import orjson
+import polars as pl
 
 from evenhand.domain import Item
+from evenhand.errors import UserError
 from evenhand.instruments.judge.data import MalibuData, Scenario, card
 from evenhand.instruments.judge.design import Design, Judgement, judgements
 from evenhand.instruments.judge.labels import Labels
+from evenhand.metrics.malibu import METRICS
 from evenhand.prompts import Prompt, load
 
 ONE, TWO = _PROMPTS = ("one_candidate", "two_candidates")
@@ -147,3 +151,45 @@ def _as_json(scenarios: dict[str, Scenario]) -> bytes:
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+# -- what came back --------------------------------------------------------------------------------
+
+_TAGS = (
+    *("phase", "base", "scenario", "family", "repeat", "text", "label"),
+    *("first", "second", "first_text", "second_text", "order"),
+)
+# Of the last draft, or of the first: of a panel what its judges said alone.
+Of = Literal["scores_after", "scores_before"]
+
+
+def scores_of(metrics: Sequence[str]) -> tuple[str, ...]:
+    """The names of all scores that a judge asked for these metrics gives."""
+    in_pairs = (f"{slot}_{metric}" for slot in ("first", "second") for metric in metrics)
+    return (*metrics, *in_pairs, "preferred", "preferred_by_other")
+
+
+def outcomes(
+    results: pl.DataFrame, metrics: Sequence[str] = METRICS, of: Of = "scores_after"
+) -> pl.DataFrame:
+    """Columns: item_id, the tags (null where they do not apply), the judge's scores (null where
+    there is none) and `reason`, which says why a judgement is missing."""
+    if results.is_empty():
+        raise UserError("the run has no finished item yet")
+    names = [tag["name"] for tag in results["tags"][0]]
+    missing = set(_TAGS) - set(names)
+    if missing:
+        raise UserError(
+            "this run is not over the judge benchmark: its items lack " + ", ".join(sorted(missing))
+        )
+    tags = {
+        name: pl.col("tags").list.get(names.index(name)).struct[1].replace("", None)
+        for name in _TAGS
+    }
+    scores = {name: _score(name, of) for name in scores_of(metrics)}
+    return results.select("item_id", "reason", **tags, **scores)
+
+
+def _score(name: str, of: Of) -> pl.Expr:
+    mine = pl.element().filter(pl.element().struct.field("name") == name).struct[1]
+    return pl.col(of).list.eval(mine).list.first()

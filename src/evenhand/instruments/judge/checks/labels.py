@@ -1,6 +1,8 @@
-"""One answer for a family of labels: it is as good as the worst of them."""
+"""Whether an identity of the author moves the marks, or decides which text is preferred. A family of
+labels has one answer, which is as good as that of the worst of them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from evenhand.findings.audit import Check
 from evenhand.instruments.judge.checks._check import (
@@ -11,7 +13,9 @@ from evenhand.instruments.judge.checks._check import (
     too_few,
 )
 from evenhand.instruments.judge.effects import Effect
-from evenhand.statistics.margins import SHIFTED, of_family
+from evenhand.instruments.judge.evidence import Evidence
+from evenhand.statistics.margins import SHIFTED, of_family, verdict
+from evenhand.statistics.multiplicity import holm
 
 
 class OfLabels(JudgeCheck):
@@ -42,6 +46,35 @@ class OfLabels(JudgeCheck):
             undefined=worst.undefined,
             details={e.label: e.estimate for e in effects},
         )
+
+
+class Identity(OfLabels):
+    """The check of each identity against no label, after Holm; each is within the margin by two
+    one-sided tests."""
+
+    name, label, unit = "identity", "identity, marks", "points"
+    required = True
+
+    def check(self, evidence: Evidence) -> Check:
+        return self.of(evidence.primary, evidence.margins.score)
+
+
+class IdentityInPairs(OfLabels):
+    """The check of who is preferred, after Holm over the labels. It is not required: the design has
+    few bases for each pair of labels."""
+
+    name, label, unit = "identity_in_pairs", "identity, pairs", "win rate − ½"
+
+    def check(self, evidence: Evidence) -> Check:
+        effects = [
+            e for e in evidence.exploratory if e.value == "win" and e.against == "all others"
+        ]
+        adjusted = holm([e.p for e in effects]) if effects else ()
+        judged = [
+            replace(e, verdict=verdict(e.p_equivalence, evidence.tests * p, evidence.alpha))
+            for e, p in zip(effects, adjusted, strict=True)
+        ]
+        return self.of(judged, evidence.margins.win_rate)
 
 
 def _size(e: Effect) -> str:
