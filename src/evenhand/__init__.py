@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from evenhand.runners import replay_of
     from evenhand.sync import (
         answer,
+        audit,
         compare,
         forecast,
         frontier,
@@ -63,6 +64,7 @@ __all__ = [
     "ScriptedModel",
     "UserError",
     "answer",
+    "audit",
     "compare",
     "forecast",
     "frontier",
@@ -88,6 +90,7 @@ _NAMES = {
     "runners": ("replay_of",),
     "sync": (
         "answer",
+        "audit",
         "compare",
         "forecast",
         "frontier",

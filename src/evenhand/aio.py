@@ -26,6 +26,7 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import DeadlinePassed, UserError
 from evenhand.experiments import measuring
 from evenhand.experiments.arms import chosen
+from evenhand.experiments.auditing import concluded
 from evenhand.experiments.confirming import confirmed, fresh_sample
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.experiments.measuring import Measured, Measurement
@@ -34,6 +35,7 @@ from evenhand.experiments.running import execute, is_done
 from evenhand.experiments.stopping import until_decided
 from evenhand.experiments.sweep import Series
 from evenhand.experiments.watch import Watch
+from evenhand.findings.audit import Audit
 from evenhand.findings.combined_report import Dossier
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.forecast import Forecast
@@ -53,8 +55,8 @@ from evenhand.scorers import Scorer
 from evenhand.store import RunReader
 
 __all__ = [
-    "Watch", "answer", "compare", "forecast", "frontier", "measure", "open_run", "reliability",
-    "report", "run",
+    "Watch", "answer", "audit", "compare", "forecast", "frontier", "measure", "open_run",
+    "reliability", "report", "run",
 ]  # fmt: skip
 
 
@@ -218,6 +220,25 @@ async def measure(
     if result.report is None:
         raise UserError(_given.why_no_report(result.ended, str(out)))
     return result.report
+
+
+async def audit(instrument: Instrument | str, *, out: str | Path, **settings: Any) -> Audit:
+    """Audit what evenhand relies on, going on with what is in the run folder.
+
+    >>> evenhand.audit("reward", weights="runs/reward/model", pairs="data/pairs", out="runs/probes")
+
+    Args:
+        instrument: The audit, by its name or as an object; `evenhand audit --help` lists them.
+        out: The run folder, a path or a URL.
+        settings: What `measure` takes, and the options of the audit.
+
+    Returns:
+        Every check, with its outcome, and the state of all together.
+    """
+    chosen = _given.measuring(instrument)
+    options = {name: value for name, value in settings.items() if name not in _SETTINGS}
+    result = await measure(chosen, out=out, **settings)
+    return await asyncio.to_thread(concluded, chosen, chosen.options_from(options), result)
 
 
 async def forecast(instrument: Instrument | str, **settings: Any) -> Forecast:

@@ -21,8 +21,8 @@ from evenhand.agents import Cast
 from evenhand.errors import UserError
 
 __all__ = [
-    "answer", "compare", "forecast", "frontier", "measure", "open_run", "reliability", "report",
-    "run",
+    "answer", "audit", "compare", "forecast", "frontier", "measure", "open_run", "reliability",
+    "report", "run",
 ]  # fmt: skip
 
 _P = ParamSpec("_P")
@@ -113,6 +113,7 @@ def _waiting_for(function: Callable[_P, Coroutine[Any, Any, _T]]) -> Callable[_P
 
 
 answer = _waiting_for(aio.answer)
+audit = _waiting_for(aio.audit)
 compare = _waiting_for(aio.compare)
 forecast = _waiting_for(aio.forecast)
 frontier = _waiting_for(aio.frontier)
