@@ -16,7 +16,7 @@ from bench.kernel import HEADERS, Stages
 
 _ACTOR_CPUS, _TASK_CPUS = 0.9, 0.1  # as `run_on_ray` has them
 _BLOCK_ROWS = 1024
-_BATCH_ROWS = 256  # Ray keeps four batches of a block under way, which fills `in_flight`
+_BATCH_ROWS = 256  # Ray keeps four batches of a block under way, which fills `concurrency`
 _BLOCKS_PER_ACTOR = 3  # open at once, so that the stragglers of one do not leave it idle
 
 
@@ -25,7 +25,7 @@ def save_stages(stages: list[Stages], path: Path) -> None:
 
 
 def through_ray_data(
-    table: Path, out: Path, url: str, stages: Path, rows: int, in_flight: int, actors: int
+    table: Path, out: Path, url: str, stages: Path, rows: int, concurrency: int, actors: int
 ) -> None:
     # Of our own, with Ray's defaults: `run_on_ray` sets the block size in the process's.
     context = ray.data.DataContext()
@@ -38,7 +38,7 @@ def through_ray_data(
             concurrency=1,  # fast enough; each more is a process that has to be started
         ).map_batches(
             Caller,
-            fn_constructor_args=(url, stages, in_flight),
+            fn_constructor_args=(url, stages, concurrency),
             batch_size=_BATCH_ROWS,
             batch_format="pyarrow",
             num_cpus=_ACTOR_CPUS,
@@ -56,12 +56,12 @@ def through_ray_data(
 
 
 class Caller:
-    """The actor. `in_flight` is over all the batches it is at."""
+    """The actor. `concurrency` is over all the batches it is at."""
 
-    def __init__(self, url: str, stages: Path, in_flight: int) -> None:
+    def __init__(self, url: str, stages: Path, concurrency: int) -> None:
         self._url = url + "/chat/completions"
         self._stages: list[Stages] = pickle.loads(stages.read_bytes())
-        self._places = asyncio.Semaphore(in_flight)
+        self._places = asyncio.Semaphore(concurrency)
         self._session: aiohttp.ClientSession | None = None
 
     async def __call__(self, batch: pa.Table) -> pa.Table:

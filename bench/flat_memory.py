@@ -34,7 +34,7 @@ _TEXT = "The engineer and the nurse shared an umbrella and talked about the heat
 
 
 def measure(
-    items: int = ITEMS, *, every: int = 2_500, in_flight: int = 64
+    items: int = ITEMS, *, every: int = 2_500, concurrency: int = 64
 ) -> list[tuple[int, float]]:
     """(items finished, most resident megabytes so far), every so many items and at the end."""
     watch = _Watch(every=every)
@@ -46,7 +46,7 @@ def measure(
             cast=Cast(ScriptedModel(_script)),
             source=JsonlFile(source),
             seed=1,
-            in_flight=in_flight,
+            concurrency=concurrency,
         )
         asyncio.run(_go(plan, Path(folder) / "run", watch))
     assert watch.answered == items, watch

@@ -8,7 +8,8 @@ are installed.
 
 One process is one core, so a ratio means something else on each side of a line: an item keeps 1.5
 calls under way, and where in flight × 1.5 / latency is more than the kernel's calls/s at 0 ms, both
-sides wait for their own CPU and not for the endpoint. `--latency-ms` and `--in-flight` look there.
+sides wait for their own CPU and not for the endpoint. `--latency-ms` and `--concurrency` look
+there.
 """
 
 import argparse
@@ -49,14 +50,14 @@ Call = Callable[[bytes], Awaitable[object]]
 class Setting:
     name: str
     latency_ms: int
-    in_flight: int
+    concurrency: int
     items: int
     bar: float
 
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting("kernel_0ms", latency_ms=0, in_flight=64, items=3_000, bar=0.5),
-    Setting("kernel_50ms", latency_ms=50, in_flight=500, items=4_000, bar=0.95),
+    Setting("kernel_0ms", latency_ms=0, concurrency=64, items=3_000, bar=0.5),
+    Setting("kernel_50ms", latency_ms=50, concurrency=500, items=4_000, bar=0.95),
 )
 
 
@@ -97,11 +98,15 @@ def write_items(path: Path, items: int) -> None:
 # -- A: the kernel ---------------------------------------------------------------------------------
 
 
-async def through_kernel(items: Path, url: str, in_flight: int, out: Path) -> int:
+async def through_kernel(items: Path, url: str, concurrency: int, out: Path) -> int:
     """Gives the number of calls."""
     model = Endpoint(url, model=MODEL)
     plan = Plan(
-        method=StarDTox(), cast=Cast(model), source=JsonlFile(items), seed=1, in_flight=in_flight
+        method=StarDTox(),
+        cast=Cast(model),
+        source=JsonlFile(items),
+        seed=1,
+        concurrency=concurrency,
     )
     progress = Progress()
     try:
@@ -141,7 +146,7 @@ def _by_stage(bodies: list[bytes]) -> Stages:
 # -- B: the same calls without us ------------------------------------------------------------------
 
 
-async def through_calls(items: list[Stages], in_flight: int, call: Call) -> int:
+async def through_calls(items: list[Stages], concurrency: int, call: Call) -> int:
     """`call` for every body of every item, in its order of dependence."""
     waiting = iter(items)
     calls = 0
@@ -156,11 +161,11 @@ async def through_calls(items: list[Stages], in_flight: int, call: Call) -> int:
                 else:
                     await asyncio.gather(*map(call, stage))
 
-    await asyncio.gather(*(work() for _ in range(in_flight)))
+    await asyncio.gather(*(work() for _ in range(concurrency)))
     return calls
 
 
-async def through_aiohttp(items: list[Stages], url: str, in_flight: int) -> int:
+async def through_aiohttp(items: list[Stages], url: str, concurrency: int) -> int:
     url += "/chat/completions"
     async with aiohttp.ClientSession(
         headers=HEADERS,
@@ -173,13 +178,13 @@ async def through_aiohttp(items: list[Stages], url: str, in_flight: int) -> int:
             async with session.post(url, data=body, allow_redirects=False) as response:
                 await response.read()
 
-        return await through_calls(items, in_flight, call)
+        return await through_calls(items, concurrency, call)
 
 
 # -- peers -----------------------------------------------------------------------------------------
 
 
-async def through_openai(items: list[Stages], url: str, in_flight: int) -> int:
+async def through_openai(items: list[Stages], url: str, concurrency: int) -> int:
     import openai
 
     bodies = {body: orjson.loads(body) for stages in items for stage in stages for body in stage}
@@ -188,10 +193,10 @@ async def through_openai(items: list[Stages], url: str, in_flight: int) -> int:
         async def call(body: bytes) -> None:
             await client.chat.completions.create(**bodies[body])
 
-        return await through_calls(items, in_flight, call)
+        return await through_calls(items, concurrency, call)
 
 
-def through_inspect(items: list[Stages], url: str, in_flight: int) -> int:
+def through_inspect(items: list[Stages], url: str, concurrency: int) -> int:
     """A task whose solver asks what the kernel asked, one sample an item, with Inspect's log."""
     import inspect_ai
     import inspect_ai.dataset
@@ -202,7 +207,7 @@ def through_inspect(items: list[Stages], url: str, in_flight: int) -> int:
         "openai/" + MODEL,
         base_url=url,
         api_key="none",
-        config=inspect_ai.model.GenerateConfig(max_connections=2 * in_flight),
+        config=inspect_ai.model.GenerateConfig(max_connections=2 * concurrency),
     )
 
     async def call(body: bytes) -> None:
@@ -238,7 +243,7 @@ def through_inspect(items: list[Stages], url: str, in_flight: int) -> int:
         (log,) = inspect_ai.eval(
             inspect_ai.Task(dataset=samples, solver=replay()),
             model=model,
-            max_samples=in_flight,
+            max_samples=concurrency,
             log_dir=logs,
             display="none",
         )
@@ -281,7 +286,7 @@ class Bench:
 
             def work() -> int:
                 goes = through_kernel(
-                    self._items, self._url, self._setting.in_flight, Path(out) / "run"
+                    self._items, self._url, self._setting.concurrency, Path(out) / "run"
                 )
                 return asyncio.run(goes)
 
@@ -299,7 +304,7 @@ class Bench:
     def _calls(self, through: Callable[[list[Stages], str, int], int], items: int) -> Round:
         stages = self._stages[:items]
         return measured(
-            partial(through, stages, self._url, self._setting.in_flight),
+            partial(through, stages, self._url, self._setting.concurrency),
             len(stages),
             self._upstream,
         )
@@ -308,7 +313,7 @@ class Bench:
 def compare(setting: Setting, upstream: Upstream, rounds: int, peers: bool) -> float:
     """The median over the rounds of kernel items/s by bare items/s."""
     print(
-        f"\n{setting.name}: {setting.latency_ms} ms latency, {setting.in_flight} items in flight, "
+        f"\n{setting.name}: {setting.latency_ms} ms latency, {setting.concurrency} items at once, "
         f"{setting.items} items of 3.75 calls"
     )
     pairs: list[tuple[Round, Round]] = []
@@ -343,13 +348,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7, help="pairs per setting, at least 5")
     parser.add_argument("--peers", action="store_true", help="also openai SDK and Inspect AI")
     parser.add_argument("--latency-ms", type=int, help="one setting of your own, with the next two")
-    parser.add_argument("--in-flight", type=int, default=64)
+    parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--items", type=int, default=3_000)
     chosen = parser.parse_args()
     settings = SETTINGS
     if chosen.latency_ms is not None:
         name = f"kernel_{chosen.latency_ms}ms"
-        settings = (Setting(name, chosen.latency_ms, chosen.in_flight, chosen.items, bar=0.0),)
+        settings = (Setting(name, chosen.latency_ms, chosen.concurrency, chosen.items, bar=0.0),)
     with Upstream() as upstream:
         ratios = {s.name: compare(s, upstream, chosen.rounds, chosen.peers) for s in settings}
     print("RESULT", *(f"{name}={ratio:.2f}" for name, ratio in ratios.items()))

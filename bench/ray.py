@@ -111,12 +111,12 @@ class Sides:
     """Both sides of the comparison, at one latency."""
 
     def __init__(
-        self, upstream: Upstream, latency_ms: int, actors: int, in_flight: int, folder: Path
+        self, upstream: Upstream, latency_ms: int, actors: int, concurrency: int, folder: Path
     ) -> None:
         self._upstream = upstream
         self._url = upstream.url(latency_ms)
         self._actors = actors
-        self._in_flight = in_flight
+        self._in_flight = concurrency
         self._folder = folder
 
     def ours(self, given: Input) -> Job:
@@ -133,7 +133,7 @@ class Sides:
             cast=Cast(Endpoint(self._url, model=MODEL)),
             source=ParquetTable(str(given.table), prompt_column="prompt", id_column="id"),
             seed=1,
-            in_flight=self._in_flight,
+            concurrency=self._in_flight,
         )
         await run_on_ray(plan, out, progress=progress, stop=StopSignal(), actors=self._actors)
 
@@ -225,7 +225,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="pairs per setting")
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--actors", type=int, default=max(1, (os.cpu_count() or 1) - 1))
-    parser.add_argument("--in-flight", type=int, default=256, help="items per actor")
+    parser.add_argument("--concurrency", type=int, default=256, help="items per actor")
     parser.add_argument("--latency-ms", type=int, nargs="*", default=list(BARS))
     parser.add_argument(
         "--profile", action="store_true", help="where the actors' CPU goes (slower, so no ratio)"
@@ -239,10 +239,10 @@ def main() -> None:
         ratios: dict[str, float] = {}
         for latency in chosen.latency_ms:
             print(
-                f"\n{latency} ms latency, {chosen.actors} actors of {chosen.in_flight} items in "
+                f"\n{latency} ms latency, {chosen.actors} actors of {chosen.concurrency} items in "
                 f"flight, {chosen.rows} rows of 3.75 calls"
             )
-            sides = Sides(upstream, latency, chosen.actors, chosen.in_flight, folder)
+            sides = Sides(upstream, latency, chosen.actors, chosen.concurrency, folder)
             if chosen.profile:
                 print("  " + sides.ours(given).show("evenhand"))
                 print(actor_profile.summary(folder / "profiles"))

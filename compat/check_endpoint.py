@@ -105,7 +105,7 @@ class Check:
             return f"{error.reason}: {error}"
         return f"ANSWERED all the same, as {reply.served_by!r}"
 
-    async def in_flight(self) -> str:
+    async def concurrency(self) -> str:
         began = time.monotonic()
         # Without a seed: vLLM's CPU build dies of a seeded request that it reads in two steps.
         asks = (self._ask(replace(QUESTION, max_tokens=16, seed=None)) for _ in range(200))
@@ -131,7 +131,7 @@ async def main(url: str, model: str, *, as_json: bool) -> int:
         "n = 4": check.samples,
         "same seed": check.same_seed,
         "wrong model name": check.wrong_model,
-        "200 in flight": check.in_flight,
+        "200 in flight": check.concurrency,
     }
     seen, failed = {}, 0
     for name, step in steps.items():

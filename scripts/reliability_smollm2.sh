@@ -25,7 +25,7 @@ for order in ${ORDERS:-0 1 2}; do
       runs+=("$run")
       # Code 2 says that too little could be read, which is a result.
       evenhand measure bbq "${sample[@]}" --order-seed "$order" --wording "$wording" \
-        --seed "$seed" --in-flight 8 --reply-tokens 64 --out "$run" > /dev/null || [ $? -eq 2 ]
+        --seed "$seed" --concurrency 8 --max-tokens 64 --out "$run" > /dev/null || [ $? -eq 2 ]
     done
   done
 done

@@ -15,7 +15,7 @@ mkdir -p "$out"
 given=${EVENHAND_BASE_URL:-}
 . "$(dirname "$0")/serving.sh"
 if [ -n "${GGUF:-}" ]; then SLOTS=${SLOTS:-4} serve "$GGUF"; else export EVENHAND_BASE_URL=$given; fi
-calls=(--in-flight "${IN_FLIGHT:-4}" --seed 1 --reply-tokens "${REPLY_TOKENS:-160}")
+calls=(--concurrency "${CONCURRENCY:-4}" --seed 1 --max-tokens "${MAX_TOKENS:-160}")
 
 tolerated() { # COMMAND…: code 2 says that too little could be read, which is a result
   "$@" || [ $? -eq 2 ]

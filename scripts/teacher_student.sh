@@ -27,7 +27,7 @@ rater = "teacher"
 [limits]
 seconds = 3600
 CONFIG
-model_calls=(--config "$out/evenhand.toml" --in-flight 12 --seed 1 --reply-tokens 192)
+model_calls=(--config "$out/evenhand.toml" --concurrency 12 --seed 1 --max-tokens 192)
 
 debates() {
   worth_a_look evenhand debate topics --count "${TOPICS:-4}" --base-url "$TEACHER" \

@@ -18,7 +18,7 @@ mkdir -p "$out"
 . "$(dirname "$0")/serving.sh"
 . "$(dirname "$0")/steps.sh"
 # Readable JSON takes a small model few words; more would only be cut off later.
-model_calls=(--in-flight 8 --seed 1 --reply-tokens 192)
+model_calls=(--concurrency 8 --seed 1 --max-tokens 192)
 
 debates() {
   serve
@@ -30,7 +30,7 @@ debates() {
 
 bbq() { # NAME
   serve_weights "$1"
-  worth_a_look evenhand measure bbq --per-category 4 --in-flight 8 --seed 1 --reply-tokens 128 \
+  worth_a_look evenhand measure bbq --per-category 4 --concurrency 8 --seed 1 --max-tokens 128 \
     --out "$out/bbq-$1"
   unserve
 }

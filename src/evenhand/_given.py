@@ -263,7 +263,7 @@ def compared(
 def question_of(until: str | None, these: bool) -> Question | None:
     """The question that a measurement is to decide; none where all items are asked."""
     if until is None and these:
-        raise UserError('until_these says of what, and not what: add until="MEASURE=MARGIN"')
+        raise UserError('finite_population says of what, and not what: add until="MEASURE=MARGIN"')
     return None if until is None else Question(until, these)
 
 

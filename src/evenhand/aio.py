@@ -113,11 +113,11 @@ async def run(
     max_cost: float | None = None,
     max_calls: int | None = None,
     seed: int | None = None,
-    in_flight: int = 64,
+    concurrency: int = 64,
     limits: Limits | None = None,
     replay: str | Path | None = None,
     engine: Engine = "local",
-    share_equal: bool = False,
+    dedupe: bool = False,
     require_certified_judges: bool = False,
     certificates: str | Path | None = None,
     watch: Watch | None = None,
@@ -142,11 +142,11 @@ async def run(
         max_cost=max_cost,
         max_calls=max_calls,
         seed=seed,
-        in_flight=in_flight,
+        concurrency=concurrency,
         limits=limits,
         replay=replay,
         engine=engine,
-        share_equal=share_equal,
+        dedupe=dedupe,
         require_certified=require_certified_judges,
         certificates=certificates,
     )
@@ -166,17 +166,17 @@ async def measure(
     max_cost: float | None = None,
     max_calls: int | None = None,
     seed: int | None = None,
-    in_flight: int = 64,
+    concurrency: int = 64,
     limits: Limits | None = None,
     replay: str | Path | None = None,
     engine: Engine = "local",
-    share_equal: bool = False,
+    dedupe: bool = False,
     require_certified_judges: bool = False,
     certificates: str | Path | None = None,
     scorers: Mapping[str, Scorer] | None = None,
     data: str | Path | None = None,
     until: str | None = None,
-    until_these: bool = False,
+    finite_population: bool = False,
     watch: Watch | None = None,
     **options: Any,
 ) -> Report:
@@ -191,7 +191,7 @@ async def measure(
     call with a higher cap goes on. `scorers` adds scorers by name, `data` is the folder of data
     sets (else EVENHAND_DATA), `watch` is told of progress: derive from `evenhand.aio.Watch`.
     `until="s_amb=0.05"` stops when that measure is shown to be within 0.05 of no bias or beyond it;
-    with `until_these`, of exactly these items (docs/until.md).
+    with `finite_population`, of exactly these items (docs/until.md).
     """
     result = await _measured(
         _given.measuring(instrument),
@@ -200,7 +200,7 @@ async def measure(
         scorers=scorers,
         data=data,
         until=until,
-        until_these=until_these,
+        finite_population=finite_population,
         watch=watch,
         model=model,
         system=system,
@@ -209,11 +209,11 @@ async def measure(
         max_cost=max_cost,
         max_calls=max_calls,
         seed=seed,
-        in_flight=in_flight,
+        concurrency=concurrency,
         limits=limits,
         replay=replay,
         engine=engine,
-        share_equal=share_equal,
+        dedupe=dedupe,
         require_certified=require_certified_judges,
         certificates=certificates,
     )
@@ -260,8 +260,8 @@ async def forecast(instrument: Instrument | str, **settings: Any) -> Forecast:
     prices = _given.prices_of(settings.get("prices"))
     reader = RunReader(str(settings["out"]))
     expected = await asyncio.to_thread(forecast_of, reader, result.ended.pilot or (), prices)
-    in_flight = settings.get("in_flight", 64)
-    return replace(expected, in_flight=in_flight, limits=result.ended.limits)
+    concurrency = settings.get("concurrency", 64)
+    return replace(expected, concurrency=concurrency, limits=result.ended.limits)
 
 
 _SETTINGS = frozenset(inspect.signature(measure).parameters) - {"instrument", "options"}
@@ -291,7 +291,7 @@ async def frontier(
     """
     measured = _given.measuring(instrument)
     require_harm(measured)
-    if {"until", "until_these"} & settings.keys():
+    if {"until", "finite_population"} & settings.keys():
         raise UserError("a frontier asks every method the same items: leave out until")
     options = {name: settings.pop(name) for name in [*settings] if name not in _SETTINGS}
     certified = settings.pop("require_certified_judges", False)
@@ -406,7 +406,7 @@ async def _measured(
     scorers: Mapping[str, Scorer] | None = None,
     data: str | Path | None = None,
     until: str | None = None,
-    until_these: bool = False,
+    finite_population: bool = False,
     watch: Watch | None = None,
     **settings: Any,
 ) -> Measured:
@@ -416,7 +416,7 @@ async def _measured(
         services=_given.Scorers(scorers),
     )
     chosen = measurement.method(_given.method_of(method))
-    question = _given.question_of(until, until_these)
+    question = _given.question_of(until, finite_population)
     source = await asyncio.to_thread(measurement.items, _given.folder_of(data))
     if question is not None:
         seed = settings.get("seed")

@@ -39,6 +39,7 @@ per_million_prompt_tokens = 2.50
 per_million_completion_tokens = 10.00
 """
 
+import asyncio
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -191,7 +192,7 @@ def load(
     base_url: str | None,
     model: str | None,
     *,
-    reply_tokens: int | None = None,
+    max_tokens: int | None = None,
     answer_tokens: int | None = None,
     prices: Path | None = None,
     system: str | None = None,
@@ -206,7 +207,7 @@ def load(
     default = _moved(config.default_model(), {k: v for k, v in changes.items() if v})
     limits = replace(
         config.limits,
-        reply_tokens=reply_tokens or config.limits.reply_tokens,
+        max_tokens=max_tokens or config.limits.max_tokens,
         answer_tokens=answer_tokens or config.limits.answer_tokens,
     )
     config = config.model_copy(
@@ -316,6 +317,11 @@ def data_folder() -> DataFolder:
     return DataFolder(local=Path(local) if local else None, cache=_cache())
 
 
+def probe_folder() -> Path:
+    """The folder in the user's cache that keeps what probes found."""
+    return _cache() / "probes"
+
+
 def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenhand"
 
@@ -341,6 +347,41 @@ def endpoint(config: ModelConfig, model: str) -> Endpoint:
         attempt_timeout=config.attempt_timeout,
         max_wait=config.max_wait,
     )
+
+
+async def open_model(config: ModelConfig) -> ChatModel:
+    """Open the endpoint of a config, checked: it answers, and it has the model."""
+    opened = endpoint(config, config.model or "")
+    try:
+        models = await opened.list_models()
+    finally:
+        await opened.close()
+    return endpoint(config, choose_model(config, models))
+
+
+def choose_model(config: ModelConfig, models: tuple[str, ...] | None) -> str:
+    """The model of a config, which must be one that the endpoint lists, or the only one there."""
+    if config.model is None:
+        if models and len(models) == 1:
+            return models[0]
+        raise UserError(
+            f"say which model of {config.address} to use, with --model or EVENHAND_MODEL; "
+            f"it has: {', '.join(models) if models else 'no list of them'}"
+        )
+    if models and config.model not in models:
+        raise UserError(
+            f"{config.address} has no model {config.model!r}; it has: {', '.join(models)}"
+        )
+    return config.model
+
+
+async def open_cast(config: Config, agents: Iterable[Agent[Any]]) -> Cast:
+    """Open the cast for the agents of a method, with every model that a role or the default
+    uses."""
+    used = {"default", *(name for name in config.cast.values() if name in config.models)}
+    opened = await asyncio.gather(*(open_model(config.models[name]) for name in sorted(used)))
+    models = dict(zip(sorted(used), opened, strict=True))
+    return build_cast(config, models, agents)
 
 
 def search_model(config: SearchConfig) -> SearchModel:

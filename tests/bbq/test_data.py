@@ -114,7 +114,7 @@ def test_a_sample_other_than_the_first_repeats_only_blocks_that_have_no_like(
     records: pl.DataFrame, drawn: Sampling
 ) -> None:
     first = sample(records, drawn)
-    other = sample(records, replace(drawn, seed=1, other_than=0))
+    other = sample(records, replace(drawn, seed=1, exclude_sample=0))
     assert len(other) == len(first)
     again = other.filter(pl.col("row").is_in(first["row"].implode()))
     assert set(again["alike"]) <= {2}  # one block: two records of either condition

@@ -153,7 +153,7 @@ def test_a_signal_stops_cleanly_and_the_same_command_resumes(
 ) -> None:
     _prompts(tmp_path, 200)
     with in_own_process(Capacity(limit=1000, latency=0.2)) as server:
-        command = ["mitigate", "prompts.jsonl", "--out", "run", "--in-flight", "10", "--json"]
+        command = ["mitigate", "prompts.jsonl", "--out", "run", "--concurrency", "10", "--json"]
         process = subprocess.Popen(
             [str(BIN / "evenhand"), *command],
             cwd=tmp_path,

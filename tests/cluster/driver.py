@@ -28,9 +28,9 @@ class Job:
     bbq: str = ""  # or the folder of BBQ's data, of which a sample is drawn
     address: str = ""
     actors: int = 2
-    in_flight: int = 24
+    concurrency: int = 24
     url: str = ""  # of an endpoint; without one the scripted model answers
-    take_over: bool = False
+    steal_lock: bool = False
     attempt_timeout: float = 0.3
     method: str = "stardtox"
     max_calls: int = 0  # of the whole run; 0: no cap
@@ -59,7 +59,7 @@ def plan(job: Job) -> Plan:
         source=source(job),
         limits=Limits(seconds=240.0),
         seed=7,
-        in_flight=job.in_flight,
+        concurrency=job.concurrency,
     )
 
 
@@ -82,11 +82,11 @@ async def work(job: Job) -> tuple[Progress, str | None]:
             stop=stop,
             actors=job.actors,
             address=job.address,
-            take_over=job.take_over,
+            steal_lock=job.steal_lock,
             purse=capped,
         )
     else:
-        await run(plan(job), job.out, progress=progress, stop=stop, take_over=job.take_over)
+        await run(plan(job), job.out, progress=progress, stop=stop, steal_lock=job.steal_lock)
     return progress, capped.exhausted if capped else None
 
 

@@ -89,7 +89,7 @@ def test_kills_of_actors_nodes_and_drivers_lose_nothing_double_nothing_and_pay_o
         out=str(tmp_path / "unbroken"),
         items=items,
         url=served.url,
-        in_flight=100,
+        concurrency=100,
         attempt_timeout=30.0,  # a good call is never left, whatever the machine does meanwhile
     )
     Driver(local, tmp_path / "local").finish()
@@ -99,7 +99,7 @@ def test_kills_of_actors_nodes_and_drivers_lose_nothing_double_nothing_and_pay_o
     while kills < KILLS:
         rounds += 1
         out = tmp_path / f"run-{rounds}"
-        job = replace(local, out=str(out), address=nodes.address, actors=2, in_flight=IN_FLIGHT)
+        job = replace(local, out=str(out), address=nodes.address, actors=2, concurrency=IN_FLIGHT)
         # Two actors, each item asks two at once; and as many may have come and not been written.
         bill = Bill(served.log, most=2 * 2 * IN_FLIGHT, key=http_key_of, before=started(served.log))
         ordeal = Ordeal(job, nodes, served, bill, tmp_path / f"log-{rounds}")

@@ -83,7 +83,7 @@ def test_the_calls_of_four_actors_together_follow_a_capacity_of_20_then_5_then_2
         url=remote.url,
         address=four_actors.address,
         actors=ACTORS,
-        in_flight=24,
+        concurrency=24,
         attempt_timeout=5.0,
     )
     driver = Driver(job, tmp_path / "log")

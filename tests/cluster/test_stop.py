@@ -57,7 +57,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Unbroken:
         out=str(folder / "run"),
         items=write_items(folder / "items.jsonl", ITEMS),
         url=server.url,
-        in_flight=100,
+        concurrency=100,
         attempt_timeout=30.0,
     )
     try:
@@ -102,7 +102,7 @@ def scene(nodes: Nodes, served: Upstream, unbroken: Unbroken, tmp_path: Path) ->
         out=str(tmp_path / "run"),
         url=served.url,
         address=nodes.address,
-        in_flight=IN_FLIGHT,
+        concurrency=IN_FLIGHT,
     )
     yield Scene(job, Bill(served.log, 2 * 2 * IN_FLIGHT, http_key_of), unbroken)
     for process in nodes.actors():  # of a driver that a failed test has left
@@ -168,7 +168,7 @@ def test_a_second_driver_is_refused_and_one_that_takes_over_ends_the_first(
     assert refused["error"] == "RunLocked"
     assert f"process {first._process.pid}" in refused["message"]
 
-    second = Driver(replace(scene.job, actors=1, take_over=True), tmp_path / "second")
+    second = Driver(replace(scene.job, actors=1, steal_lock=True), tmp_path / "second")
     assert first.end()["error"] == "Fenced"
     assert second.finish()["state"] == "ended"
     scene.is_whole()
@@ -183,7 +183,7 @@ def test_a_driver_that_slept_through_a_take_over_ends_as_fenced_and_has_changed_
     asleep = [psutil.Process(first._process.pid), *nodes.actors()]
     for process in asleep:
         process.suspend()
-    second = Driver(replace(scene.job, actors=1, take_over=True), tmp_path / "second")
+    second = Driver(replace(scene.job, actors=1, steal_lock=True), tmp_path / "second")
     second.finish()
     before = committed(scene.out).files
     for process in asleep:

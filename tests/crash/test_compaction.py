@@ -60,7 +60,7 @@ def test_a_process_that_stalls_within_a_compaction_and_wakes_after_a_take_over_c
 ) -> None:
     stalled = Runner(replace(compacting, points=(replace(point, do="stop"),)))
     stalled.until_stopped()
-    Runner(replace(compacting, take_over=True)).finish()
+    Runner(replace(compacting, steal_lock=True)).finish()
     before = check_whole(Path(compacting.out), compacting.items, unbroken.whole)
     assert compact_files(Path(compacting.out)) > 5
 
@@ -81,7 +81,7 @@ def test_a_process_that_comes_for_a_number_which_was_taken_and_compacted_is_fenc
         replace(
             compacting,
             log=f"{compacting.log}-late",
-            take_over=True,
+            steal_lock=True,
             points=(Point(op="create", name="ledger/", do="stop"),),
         )
     )

@@ -116,7 +116,7 @@ def test_a_full_disk_while_hundreds_of_answers_wait_for_it_ends_the_run_and_does
 ) -> None:
     disk.mount(16 * 1024 * PAGE)
     crawl = Point(op="create", name="turns/", do="crawl")
-    many = replace(job, out=str(disk.path / "run"), items=900, in_flight=400, points=(crawl,))
+    many = replace(job, out=str(disk.path / "run"), items=900, concurrency=400, points=(crawl,))
     Runner(many).refused("DiskFull")
     disk.enlarge()
     Runner(replace(many, points=())).finish()
@@ -129,7 +129,7 @@ def test_a_run_can_go_on_in_the_process_that_met_the_full_disk(
     """As in a notebook. The lock must have been let go, also where opening the run failed."""
     monkeypatch.setattr(parts, "PART_ITEMS", job.part_items)
     disk.mount(PAGE)
-    job = replace(job, out=str(disk.path / "run"), in_flight=5)
+    job = replace(job, out=str(disk.path / "run"), concurrency=5)
     worker.fill(disk.path)
     with pytest.raises(DiskFull, match="no room to write lock"):
         RunWriter.open(Path(job.out), worker.plan(job).record())

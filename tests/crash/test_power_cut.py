@@ -41,7 +41,7 @@ def job_at(place: Path, disk: Path | None = None) -> worker.Job:
         out=str((disk or place / "disk") / "run"),
         log=str(place / "calls"),
         items=ITEMS,
-        in_flight=4,
+        concurrency=4,
         seconds=0.0,
         calls=CALLS,
     )

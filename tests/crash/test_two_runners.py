@@ -32,7 +32,7 @@ def test_the_second_runner_is_told_who_writes_and_what_to_do_and_changes_nothing
     until(lambda: started(Path(job.log)).total() > 50, "the first did not get going")
     message = Runner(replace(job, log=f"{job.log}-second")).refused("RunLocked")
     assert f"process {first.pid}" in message
-    assert "--take-over" in message
+    assert "--steal-lock" in message
     assert not Path(f"{job.log}-second").exists() or not started(Path(f"{job.log}-second"))
     first.finish()
     check_whole(Path(job.out), job.items, unbroken.whole)
@@ -47,7 +47,7 @@ def test_a_stalled_runner_that_wakes_after_a_take_over_stops_and_has_changed_not
     assert Runner(replace(job, points=(Point(op="append", nth=150),))).wait() == -signal.SIGKILL
     stalled = Runner(replace(job, points=(replace(point, do="stop"),)))
     stalled.until_stopped()
-    Runner(replace(job, take_over=True)).finish()
+    Runner(replace(job, steal_lock=True)).finish()
     before = check_whole(out, job.items, unbroken.whole)
 
     stalled.signal(signal.SIGCONT)
@@ -67,14 +67,14 @@ def test_a_stalled_runner_that_wakes_in_its_recovery_leaves_the_journal_of_the_n
     bill.note_kill(Path(job.out))
     stalled = Runner(replace(job, log=str(wasted), points=(replace(point, do="stop"),)))
     stalled.until_stopped()
-    new = Runner(replace(job, take_over=True, points=(Point(op="append", nth=45, do="stop"),)))
+    new = Runner(replace(job, steal_lock=True, points=(Point(op="append", nth=45, do="stop"),)))
     new.until_stopped()
     before = visible(Path(job.out) / "journal")
     time.sleep(1.0)  # after a stall of a second it looks before it goes on
     stalled.signal(signal.SIGCONT)
     stalled.refused("Fenced")
     assert visible(Path(job.out) / "journal") == before
-    assert started(wasted).total() <= 2 * job.in_flight, "an item asks at most two side by side"
+    assert started(wasted).total() <= 2 * job.concurrency, "an item asks at most two side by side"
     assert new.killed()
     bill.note_kill(Path(job.out))
 
@@ -92,7 +92,7 @@ def test_a_runner_that_is_taken_over_at_full_speed_makes_no_file_more(
     busy = Runner(replace(job, points=(Point(op="append", nth=100, do="stop"),)))
     busy.until_stopped()
     new = Runner(
-        replace(job, take_over=True, points=(Point(op="names", name="journal", do="stop"),))
+        replace(job, steal_lock=True, points=(Point(op="names", name="journal", do="stop"),))
     )
     new.until_stopped()
     before = {path for path in out.rglob("*") if path.is_file()}
@@ -113,7 +113,7 @@ def test_a_runner_that_took_over_holds_the_run_also_when_the_stalled_one_is_gone
     stalled = Runner(replace(job, points=(Point(op="append", nth=150, do="stop"),)))
     stalled.until_stopped()
     made = started(Path(job.log)).total()
-    new = Runner(replace(job, seconds=0.1, take_over=True))
+    new = Runner(replace(job, seconds=0.1, steal_lock=True))
     until(lambda: started(Path(job.log)).total() > made + 50, "the new runner did not get going")
     assert stalled.killed()
     assert f"process {new.pid}" in Runner(job).refused("RunLocked")
@@ -127,7 +127,7 @@ def test_of_twenty_that_take_over_at_once_the_ledger_makes_one_order(
     nth: int, job: Job, unbroken: Unbroken
 ) -> None:
     assert Runner(replace(job, points=(Point(op="append", nth=nth),))).wait() == -signal.SIGKILL
-    racers = [Runner(replace(job, take_over=True)) for _ in range(20)]
+    racers = [Runner(replace(job, steal_lock=True)) for _ in range(20)]
     ends = [(racer.wait(), racer.end().get("error"), racer.stderr()) for racer in racers]
     assert set(ends) <= {(0, None, ""), (REFUSED, "Fenced", "")}, sorted(set(ends))
     assert (0, None, "") in ends

@@ -56,12 +56,12 @@ class Job:
     out: str
     log: str  # of calls; `<log>.<pid>.err` and `.end` are the process's own
     items: int = 150
-    in_flight: int = 50
+    concurrency: int = 50
     part_items: int = 37
     compacted: int = 0  # entries of the ledger that are put together; 0: as many as ever
     seconds: float = 0.004  # of one call, ± half
     points: tuple[Point, ...] = ()
-    take_over: bool = False
+    steal_lock: bool = False
     url: str = ""  # an endpoint to ask instead of the script
     calls: int = 6  # too few for some items: they end as budget_spent
     noisy: bool = False  # a model that never says the same twice
@@ -143,7 +143,7 @@ def plan(job: Job) -> Plan:
         cast=Cast(model),
         source=ItemList(items(job.items)),
         limits=Limits(calls=job.calls),
-        in_flight=job.in_flight,
+        concurrency=job.concurrency,
     )
 
 
@@ -252,7 +252,7 @@ async def work(job: Job) -> Progress:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
     try:
-        await run(planned, job.out, progress=progress, stop=stop, take_over=job.take_over)
+        await run(planned, job.out, progress=progress, stop=stop, steal_lock=job.steal_lock)
     finally:
         await planned.cast.close()
     return progress

@@ -34,6 +34,6 @@ async def written(
 
     roles = {role for by_role in lines.values() for role in by_role}
     cast = Cast(player("nobody"), {role: player(role) for role in roles})
-    plan = Plan(method=method, cast=cast, source=ItemList(items), in_flight=1)
+    plan = Plan(method=method, cast=cast, source=ItemList(items), concurrency=1)
     await run(plan, folder, progress=Progress(), stop=StopSignal())
     return RunReader(folder)

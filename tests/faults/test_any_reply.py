@@ -94,7 +94,7 @@ async def _ended(bodies: list[bytes], out: Path) -> int:
             source=ItemList(items),
             limits=Limits(seconds=20, calls=3),
             seed=None,
-            in_flight=4,
+            concurrency=4,
         )
         await run(plan, out, progress=Progress(), stop=StopSignal())
     return len(RunReader(out).results().collect())

@@ -47,9 +47,9 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
 async def _run_against(behaviour: Behaviour, connect: Connect, out: Path) -> tuple[Ran, float]:
     """Four items at once. The server has a process of its own, so its memory is not counted."""
     with in_own_process(well) as server:  # the first run of a process takes memory for good
-        await run_items(connect(server.url), texts(8), out / "warm", in_flight=4)
+        await run_items(connect(server.url), texts(8), out / "warm", concurrency=4)
     with in_own_process(behaviour) as server, PeakMemory() as peak:
-        ran = await run_items(connect(server.url), texts(4), out / "run", in_flight=4)
+        ran = await run_items(connect(server.url), texts(4), out / "run", concurrency=4)
     print(f"{ran.reasons}, {peak.megabytes:.1f} MB")
     assert len(ran.results) == 4
     return ran, peak.megabytes

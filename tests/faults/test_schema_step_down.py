@@ -69,7 +69,7 @@ async def test_typed_replies_come_in_the_strongest_form_the_server_knows_and_it_
     server = await serve(picky)
     model = connect(server.url)
     # One item at a time, and choices, whose calls come one after the other.
-    ran = await run_items(model, _questions(6), tmp_path / "run", in_flight=1)
+    ran = await run_items(model, _questions(6), tmp_path / "run", concurrency=1)
     assert ran.answered == 6
     assert model.dialect.form is settled_on
     assert picky.asked["plain"] == 0
@@ -93,7 +93,7 @@ async def test_calls_refused_side_by_side_step_down_once_and_not_once_each(
     picky = Picky(frozenset(unknown), latency=0.05)
     server = await serve(picky)
     model = connect(server.url)
-    ran = await run_items(model, _questions(16), tmp_path / "run", in_flight=16)
+    ran = await run_items(model, _questions(16), tmp_path / "run", concurrency=16)
     assert picky.asked["json_schema"] == 32  # each call once with bounds and once without
     assert ran.reasons == []
     assert ran.answered == 16
@@ -138,7 +138,7 @@ async def test_a_server_that_refuses_every_form_ends_the_item_as_refused(
     serve: Serve, connect: Connect, tmp_path: Path
 ) -> None:
     server = await serve(Picky(frozenset({"json_schema", "json_object", "words"})))
-    ran = await run_items(connect(server.url), _questions(2), tmp_path / "run", in_flight=1)
+    ran = await run_items(connect(server.url), _questions(2), tmp_path / "run", concurrency=1)
     assert ran.reasons == ["model_refused"] * 2
 
 

@@ -29,7 +29,7 @@ async def _run(seed: int, server: LoopbackServer, connect: Connect, out: Path) -
     # Short, because the test waits for nothing else: two faults of seven last as long as this.
     model = connect(server.url, attempt_timeout=0.25)
     limits = Limits(seconds=240.0)
-    return await run_items(model, texts(ITEMS), out / str(seed), limits=limits, in_flight=100)
+    return await run_items(model, texts(ITEMS), out / str(seed), limits=limits, concurrency=100)
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ async def test_hundreds_of_short_deadlines_end_on_time(
         limits = Limits(seconds=seconds)
         out = tmp_path / str(attempt)
         async with LoopLag() as lag:
-            ran = await run_items(model, texts(200), out, limits=limits, in_flight=20)
+            ran = await run_items(model, texts(200), out, limits=limits, concurrency=20)
         print(f"latest end {max(ran.overshoot):.3f} s late, loop held {lag.seconds:.3f} s")
         assert set(ran.reasons) == {"deadline_passed"}
         assert len(ran.reasons) + ran.answered == 200

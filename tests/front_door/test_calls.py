@@ -98,7 +98,7 @@ def test_ctrl_c_ends_a_call_and_what_was_answered_is_kept(tmp_path: Path) -> Non
         slow = eh.ScriptedModel(lambda request: "fine", seconds=0.2)
         print("begun", flush=True)
         try:
-            eh.run(["hello"] * 500, model=slow, method="default", out=sys.argv[1], in_flight=2)
+            eh.run(["hello"] * 500, model=slow, method="default", out=sys.argv[1], concurrency=2)
         except KeyboardInterrupt:
             run = eh.open_run(sys.argv[1])
             print(0 < run.totals.items < 500, flush=True)
@@ -237,7 +237,7 @@ def test_an_instrument_of_ones_own_is_measured_compared_and_opened_again(tmp_pat
 
 
 def test_what_a_cap_stopped_is_a_report_of_a_part_and_a_higher_cap_goes_on(tmp_path: Path) -> None:
-    first = eh.measure(Titles(), model=model(), out=tmp_path / "run", max_calls=5, in_flight=1)
+    first = eh.measure(Titles(), model=model(), out=tmp_path / "run", max_calls=5, concurrency=1)
     assert (first.not_run, first.coverage.n) == (3, 5)
     rest = model()
     whole = eh.measure(Titles(), model=rest, out=tmp_path / "run", max_calls=8)
@@ -256,7 +256,7 @@ def test_a_cap_on_money_takes_a_file_of_prices(tmp_path: Path) -> None:
         "[models.scripted]\nper_million_prompt_tokens = 1_000_000\n"
         "per_million_completion_tokens = 1_000_000\n"
     )
-    settings: dict[str, Any] = {"model": model(), "prices": prices, "in_flight": 1}
+    settings: dict[str, Any] = {"model": model(), "prices": prices, "concurrency": 1}
     found = eh.measure(Titles(), out=tmp_path / "run", max_cost=10_000, **settings)
     assert found.money.currency == "USD"
     words = found.cost.tokens.total
@@ -300,7 +300,7 @@ async def test_an_awaited_measurement_leaves_the_model_open_for_others_that_shar
     tmp_path: Path,
 ) -> None:
     shared = Closable(knows_not)
-    await eh.aio.measure(Titles(), model=shared, out=tmp_path / "run", share_equal=True)
+    await eh.aio.measure(Titles(), model=shared, out=tmp_path / "run", dedupe=True)
     await eh.aio.run(["Hello."], model=shared, method="default", out=tmp_path / "more")
     assert shared.closed == 0
 

@@ -21,7 +21,7 @@ def test_methods_by_name_and_by_object_are_held_against_the_references(
         out=tmp_path / "front",
         data=data_folder,
         per_category=4,
-        in_flight=8,
+        concurrency=8,
     )
     names = [entry.name for entry in found.entries]
     assert {"default", "fairness", "self_consistency", "cot", "rotated", "stardtox"} <= set(names)

@@ -38,7 +38,7 @@ def test_the_next_step_shows_a_failure_and_asks_the_doctor_not_how_many_items(
     assert found.failed_item in ("nurse/0", "nurse/1", "boss/0", "boss/1")
     show, longer, doctor = _next(found)
     assert show == f"evenhand runs show {out} --item {found.failed_item}"
-    assert "--reply-tokens" in longer
+    assert "--max-tokens" in longer
     assert doctor == "evenhand doctor"
     shown = markdown.render(page_of(found))
     assert "2 not\\_json" in shown

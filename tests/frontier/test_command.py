@@ -92,7 +92,7 @@ def test_a_frontier_that_was_interrupted_goes_on_and_pays_nothing_twice(
     with in_own_process(Capacity(limit=16, latency=0.1)) as slow:
         environment = {"EVENHAND_BASE_URL": slow.url, "EVENHAND_DATA": str(data_folder)}
         stopped = subprocess.Popen(
-            [str(BIN / "evenhand"), *_command("--in-flight", "4", methods="cot")],
+            [str(BIN / "evenhand"), *_command("--concurrency", "4", methods="cot")],
             cwd=tmp_path,
             env={**clean_environment(), **environment},
             stderr=subprocess.PIPE,

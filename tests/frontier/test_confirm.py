@@ -151,7 +151,7 @@ def test_the_fresh_sample_of_an_instrument_that_can_avoid_the_first_shares_nothi
     options = questions.options_from({"per_category": questions.half})
     first = Measurement(instrument=questions, options=options, services=Scorers(None))
     fresh = fresh_sample(first, data)
-    assert (fresh.options.sample_seed, fresh.options.other_than) == (1, 0)
+    assert (fresh.options.sample_seed, fresh.options.exclude_sample) == (1, 0)
     ids = [{item.id for item in one.items(data).read(0, 10**6)} for one in (first, fresh)]
     assert len(ids[0]) == len(ids[1])
     assert not ids[0] & ids[1]

@@ -581,7 +581,7 @@ async def test_a_writer_that_was_taken_over_stops_and_writes_its_rows_when_it_ma
         evidence.record(exchange("x", repaired()))
         await evidence.flush()
         place = str(tmp_path / "2026-11-16/team-hr")
-        other = RunWriter.open(place, run_of(tmp_path).record, take_over=True)
+        other = RunWriter.open(place, run_of(tmp_path).record, steal_lock=True)
         clock.now += 61
         evidence.record(exchange("y", passed()))
         await until(lambda: not evidence.healthy)

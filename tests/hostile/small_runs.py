@@ -23,7 +23,7 @@ def plan(items: int = 4, word: str = "kind") -> Plan:
         method=build_method("default", ()),
         cast=Cast(ScriptedModel(lambda _: f"A nurse is {word}.", name="scripted")),
         source=ItemList([Item(id=f"i{n}", prompt=f"Describe {n}.") for n in range(items)]),
-        in_flight=2,
+        concurrency=2,
     )
 
 

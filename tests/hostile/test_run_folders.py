@@ -18,9 +18,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evenhand.cli.runs import export
-from evenhand.cli.runs_list import listed
 from evenhand.errors import CorruptRun, EvenhandError, StoreError
+from evenhand.experiments.run_folders import export_results, list_runs
 from evenhand.store import RunReader
 from evenhand.store.folder import LocalFolder
 from evenhand.store.spending import spent_on
@@ -98,7 +97,7 @@ def use(out: Path) -> None:
         lambda: found.extend(str(rows) for rows in RunReader(out).result_batches(["text"])),
         lambda: spent_on(out, None),
         lambda: ran(out),
-        lambda: LocalFolder(out).lock(take_over=True).release(),
+        lambda: LocalFolder(out).lock(steal_lock=True).release(),
         lambda: found.append(LocalFolder(out).read("status.json").decode()),
     ):
         with contextlib.suppress(EvenhandError, FileNotFoundError):
@@ -229,7 +228,7 @@ def test_a_run_whose_name_is_a_pattern_shows_its_own_rows(tmp_path: Path) -> Non
         reader = RunReader(tmp_path / name)
         assert set(reader.results().collect()["text"]) == {f"A nurse is {name}."}
         assert len(reader.turns().collect()) == 4
-        export(str(tmp_path / name), tmp_path / f"{name}.parquet")
+        export_results(str(tmp_path / name), tmp_path / f"{name}.parquet")
         exported = pl.read_parquet(io.BytesIO((tmp_path / f"{name}.parquet").read_bytes()))
         assert set(exported["text"]) == {f"A nurse is {name}."}
 
@@ -238,7 +237,7 @@ def test_a_run_is_for_its_owner_alone_and_an_export_as_any_file(tmp_path: Path) 
     before = os.umask(0o022)
     try:
         ran(tmp_path / "runs" / "first")
-        export(str(tmp_path / "runs" / "first"), tmp_path / "answers.jsonl")
+        export_results(str(tmp_path / "runs" / "first"), tmp_path / "answers.jsonl")
     finally:
         os.umask(before)
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "runs").rglob("*")}
@@ -297,6 +296,6 @@ def test_a_record_that_lacks_what_every_reader_asks_for_hides_no_other_run(tmp_p
         (tmp_path / name / "run.json").write_text(json.dumps({**good, **change}))
         with pytest.raises(CorruptRun, match=r"run\.json names no"):
             RunReader(tmp_path / name)
-    lines = {Path(line["run"]).name: line for line in listed(tmp_path, None)}
-    assert lines["good"]["done"] == 4
-    assert all("names no" in lines[name]["problem"] for name in spoilt)
+    lines = {Path(line.run).name: line for line in list_runs(tmp_path)}
+    assert lines["good"].done == 4
+    assert all("names no" in str(lines[name].problem) for name in spoilt)

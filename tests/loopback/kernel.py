@@ -63,7 +63,7 @@ async def run_items(
     out: Path,
     *,
     limits: Limits | None = None,
-    in_flight: int = 64,
+    concurrency: int = 64,
     method: TimedStarDTox | None = None,
 ) -> Ran:
     """Run, close the model, and read the folder back with every checksum checked."""
@@ -74,7 +74,7 @@ async def run_items(
         source=ItemList(items),
         limits=limits or Limits(),
         seed=7,
-        in_flight=in_flight,
+        concurrency=concurrency,
     )
     try:
         async with Lateness() as lateness:

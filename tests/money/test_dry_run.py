@@ -55,7 +55,7 @@ def test_mitigate_is_priced_without_an_endpoint_and_leaves_no_folder(tmp_path: P
     prices.write_text(PRICES)
     found = _run(
         *("mitigate", str(file), "--method", "default", "--out", str(out)),
-        *("--model", "mine", "--prices", str(prices), "--reply-tokens", "100"),
+        *("--model", "mine", "--prices", str(prices), "--max-tokens", "100"),
     )
     assert found["calls_made"] == 0
     assert found["calls"] == [2, 2]

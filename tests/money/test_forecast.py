@@ -124,7 +124,7 @@ async def test_a_pilot_of_which_nothing_ended_gives_no_forecast(tmp_path: Path) 
 
 
 def _shown(found: Forecast) -> str:
-    return markdown.render(page_of(replace(found, in_flight=64, next="evenhand …")))
+    return markdown.render(page_of(replace(found, concurrency=64, next="evenhand …")))
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ def plan(player: ScriptedModel, items: int = 30) -> Plan:
         method=TimedStarDTox(),
         cast=Cast(player),
         source=ItemList(texts(items)),
-        limits=Limits(reply_tokens=200),
-        in_flight=8,
+        limits=Limits(max_tokens=200),
+        concurrency=8,
     )
 
 

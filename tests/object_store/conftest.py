@@ -83,7 +83,7 @@ class Unbroken:
 @pytest.fixture(scope="session")
 def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Unbroken:
     folder = tmp_path_factory.mktemp("unbroken")
-    job = Job(out=str(folder / "run"), log=str(folder / "calls"), items=80, in_flight=10)
+    job = Job(out=str(folder / "run"), log=str(folder / "calls"), items=80, concurrency=10)
     Runner(job, script=True).finish()
     return Unbroken(job, check_whole(folder / "run", job.items), started(folder / "calls"))
 

@@ -173,11 +173,11 @@ def test_a_writer_that_was_alive_a_minute_ago_keeps_others_out_unless_they_take_
     found = written()
     remote.replace("status.json", found)
     if told:
-        with pytest.raises(RunLocked, match=r"process 7 on host.*--take-over"):
+        with pytest.raises(RunLocked, match=r"process 7 on host.*--steal-lock"):
             remote.lock()
     else:
         remote.lock().release()
-    remote.lock(take_over=True).release()
+    remote.lock(steal_lock=True).release()
     assert remote.read("status.json") == found
 
 

@@ -89,7 +89,7 @@ def test_kills_at_random_moments_cost_only_calls_in_flight_and_of_the_last_flush
     seed: int, job: Job, unbroken: Unbroken, store: Any, tmp_path: Path
 ) -> None:
     luck, kills = random.Random(seed), 2
-    slow = replace(job, seconds=0.5, take_over=True, part_items=25)
+    slow = replace(job, seconds=0.5, steal_lock=True, part_items=25)
     bill = Bill(Path(job.log), most=0)
     for number in range(kills):
         bill.most = killed_after(luck.uniform(0.0, 3.0), slow)
@@ -112,7 +112,7 @@ def killed_after(delay: float, job: Job) -> int:
     window = started(log).total()
     time.sleep(FLUSH_SECONDS + _PUT_SECONDS)
     assert runner.killed(), "it was done before"
-    in_flight = 2 * job.in_flight  # an item asks at most two side by side
+    in_flight = 2 * job.concurrency  # an item asks at most two side by side
     return started(log).total() - window + in_flight
 
 

@@ -126,7 +126,7 @@ def test_a_paused_writer_that_wakes_after_a_take_over_stops_and_has_committed_no
     until(lambda: started(Path(job.log)).total() >= calls, "it did not get going")
     paused.signal(signal.SIGSTOP)
     paused.until_stopped()
-    Runner(replace(job, take_over=True), script=True).finish()
+    Runner(replace(job, steal_lock=True), script=True).finish()
     before = committed(copied(job, store, tmp_path / "before"))
 
     paused.signal(signal.SIGCONT)
@@ -140,7 +140,7 @@ def test_a_second_runner_is_told_who_writes_and_writes_nothing(job: Job, store: 
     before = objects(job, store)
     message = Runner(job, script=True).refused("RunLocked")
     assert "process 7 on host" in message
-    assert "--take-over" in message
+    assert "--steal-lock" in message
     assert objects(job, store) == before
 
 
@@ -159,14 +159,14 @@ def test_lines_that_a_paused_writer_sends_after_a_take_over_are_void(
     paused.signal(signal.SIGSTOP)
     paused.until_stopped()
     before = started(Path(job.log)).total()
-    new = Runner(replace(noisy, take_over=True), script=True)
+    new = Runner(replace(noisy, steal_lock=True), script=True)
     until(lambda: started(Path(job.log)).total() > before, "the new one did not get going")
     time.sleep(luck.uniform(1.5, 2.0))
     assert new.killed()
     paused.signal(signal.SIGCONT)
     paused.refused("Fenced")
 
-    quick = replace(noisy, take_over=True, seconds=0.004)
+    quick = replace(noisy, steal_lock=True, seconds=0.004)
     Runner(quick, script=True).finish()
     found = check_whole(copied(job, store, tmp_path / "copy"), job.items)
     replayed = f"{job.out}-replayed"

@@ -56,7 +56,7 @@ def test_a_sample_other_than_the_first_has_other_texts_where_there_are_any(
     texts: pl.DataFrame,
 ) -> None:
     first = sample(texts, Sampling(items=60))
-    other = sample(texts, Sampling(items=60, seed=1, other_than=0))
+    other = sample(texts, Sampling(items=60, seed=1, exclude_sample=0))
     assert not set(first["id"]) & set(other["id"])
     assert set(first["id"]) & set(sample(texts, Sampling(items=60, seed=1))["id"])
 

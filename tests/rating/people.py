@@ -39,7 +39,7 @@ async def told(
         method=named(method)(),
         cast=Cast(ScriptedModel(say, name=model), {}),
         source=ItemList(items),
-        in_flight=1,
+        concurrency=1,
     )
     await run(plan, folder, progress=Progress(), stop=StopSignal())
     return RunReader(folder)

@@ -24,7 +24,7 @@ PEOPLE = (
     "nurse, engineer, kindergarten teacher, refugee, grandmother, taxi driver, single mother, "
     "wheelchair user"
 ).split(", ")
-SETTINGS = ["--seed", "1", "--reply-tokens", "96", "--set", "max_iterations=1", "--in-flight", "3"]
+SETTINGS = ["--seed", "1", "--max-tokens", "96", "--set", "max_iterations=1", "--concurrency", "3"]
 
 
 def _mitigate(prompts: Path, out: Path, *more: str) -> subprocess.Popen[str]:

@@ -53,7 +53,7 @@ async def written(
         return said(beginning, asked[beginning] - 1)
 
     cast = Cast(ScriptedModel(script), roles or {})
-    plan = Plan(method=method or DefaultPrompt(), cast=cast, source=items, in_flight=1)
+    plan = Plan(method=method or DefaultPrompt(), cast=cast, source=items, concurrency=1)
     await run(plan, folder, progress=Progress(), stop=StopSignal())
     return RunReader(folder)
 

@@ -34,7 +34,7 @@ def test_a_sample_other_than_the_first_repeats_prompts_only_where_a_bucket_has_n
 ) -> None:
     """Of 30 moderate prompts 20 are drawn and then the other 10, and 10 again; of the others 20."""
     first, other = (
-        sample(prompts, Sampling(prompts=20, seed=seed, other_than=avoided))
+        sample(prompts, Sampling(prompts=20, seed=seed, exclude_sample=avoided))
         for seed, avoided in ((0, None), (1, 0))
     )
     again = other.filter(pl.col("id").is_in(first["id"].implode()))

@@ -180,8 +180,8 @@ def test_a_replay_writes_the_same_rows_offline(rtp: Run, tmp_path: Path) -> None
 
 
 def test_asking_equal_words_once_would_make_continuations_equal_and_is_refused(rtp: Run) -> None:
-    refused = rtp(*SMALL, "--share-equal", "--out", "run")
-    assert (refused.returncode, "--share-equal" in refused.stderr) == (1, True)
+    refused = rtp(*SMALL, "--dedupe", "--out", "run")
+    assert (refused.returncode, "--dedupe" in refused.stderr) == (1, True)
 
 
 def test_two_runs_are_compared_prompt_by_prompt_with_what_got_worse(

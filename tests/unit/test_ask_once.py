@@ -249,9 +249,9 @@ async def ran(
         method=method or DefaultPrompt(),
         cast=model if isinstance(model, Cast) else Cast(model),
         source=ItemList(items),
-        limits=Limits(reply_tokens=16),
+        limits=Limits(max_tokens=16),
         seed=1,
-        in_flight=4,
+        concurrency=4,
     )
     await run(plan, folder, progress=Progress(), stop=StopSignal(), **settings)
     return RunReader(folder)
@@ -321,8 +321,8 @@ async def test_an_item_whose_call_was_not_sent_is_no_shared_reply(tmp_path: Path
 def test_the_command_shares_when_it_is_told_to(evenhand: Run, tmp_path: Path) -> None:
     lines = [json.dumps({"id": item.id, "prompt": item.prompt}) for item in TEN]
     (tmp_path / "prompts.jsonl").write_text("\n".join(lines))
-    common = ("mitigate", "prompts.jsonl", "--method", "default", "--in-flight", "3")
-    for name, option in (("apart", ()), ("once", ("--share-equal",))):
+    common = ("mitigate", "prompts.jsonl", "--method", "default", "--concurrency", "3")
+    for name, option in (("apart", ()), ("once", ("--dedupe",))):
         ended = evenhand(*common, "--out", name, *option)
         assert ended.returncode == 0, ended.stderr
     apart, once = RunReader(tmp_path / "apart"), RunReader(tmp_path / "once")

@@ -194,7 +194,7 @@ def _play(request: ModelRequest) -> str:
 
 
 def _plan(method: Method, cast: Cast, items: list[Item] = ITEMS) -> Plan:
-    return Plan(method=method, cast=cast, source=ItemList(items), in_flight=1)
+    return Plan(method=method, cast=cast, source=ItemList(items), concurrency=1)
 
 
 async def _ran(folder: Path, plan: Plan) -> RunReader:

@@ -186,7 +186,7 @@ async def test_a_reply_may_be_no_longer_than_what_the_prompt_leaves(
 
 async def test_what_the_endpoint_does_not_count_stays_reserved_and_is_shown_as_unknown() -> None:
     silent = ModelReply(samples=(Sample("fine"),), usage=None)
-    stage = Stage({"generator": [silent, "fine"]}, limits=Limits(tokens=1_000, reply_tokens=800))
+    stage = Stage({"generator": [silent, "fine"]}, limits=Limits(tokens=1_000, max_tokens=800))
     ask = stage.conversation()
     await ask(WRITER, prompt="x" * 300)
     assert ask.budget.spent() == (1, None, None)

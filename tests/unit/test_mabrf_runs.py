@@ -137,13 +137,15 @@ def team() -> Cast:
     )
 
 
-async def ran(folder: Path, cast: Cast, items: list[Item] = ITEMS, in_flight: int = 1) -> RunReader:
+async def ran(
+    folder: Path, cast: Cast, items: list[Item] = ITEMS, concurrency: int = 1
+) -> RunReader:
     planned_run = Plan(
         method=Mabrf(search=True, max_iterations=3),
         cast=cast,
         source=ItemList(items),
         seed=3,
-        in_flight=in_flight,
+        concurrency=concurrency,
     )
     await run(planned_run, folder, progress=Progress(), stop=StopSignal())
     return RunReader(folder)
@@ -164,8 +166,8 @@ async def test_a_searched_run_is_played_back_to_the_byte_without_an_engine(
 
 
 async def test_items_at_work_at_once_are_played_back_to_the_same_rows(tmp_path: Path) -> None:
-    one = await ran(tmp_path / "run", team(), in_flight=8)
-    two = await ran(tmp_path / "again", replay_of(tmp_path / "run"), in_flight=3)
+    one = await ran(tmp_path / "run", team(), concurrency=8)
+    two = await ran(tmp_path / "again", replay_of(tmp_path / "run"), concurrency=3)
     assert two.results().collect().equals(one.results().collect())
     assert two.turns().collect().equals(one.turns().collect())
 

@@ -49,14 +49,14 @@ def cast(*, slow: float = 0.0) -> Cast:
     )
 
 
-def plan(players: Cast, items: list[Item] = ITEMS, in_flight: int = 1) -> Plan:
+def plan(players: Cast, items: list[Item] = ITEMS, concurrency: int = 1) -> Plan:
     return Plan(
         method=METHOD,
         cast=players,
         source=ItemList(items),
         limits=Limits(calls=20),
         seed=5,
-        in_flight=in_flight,
+        concurrency=concurrency,
     )
 
 
@@ -90,8 +90,8 @@ async def test_items_at_work_at_once_and_slow_evaluators_replay_to_the_same_rows
     tmp_path: Path,
 ) -> None:
     """The rater answers after the scorer here and before it on the tape."""
-    one = await ran(tmp_path / "run", plan(cast(slow=0.02), in_flight=8))
-    two = await ran(tmp_path / "again", plan(replay_of(tmp_path / "run"), in_flight=3))
+    one = await ran(tmp_path / "run", plan(cast(slow=0.02), concurrency=8))
+    two = await ran(tmp_path / "again", plan(replay_of(tmp_path / "run"), concurrency=3))
     assert two.results().collect().equals(one.results().collect())
     assert two.turns().collect().equals(one.turns().collect())
 

@@ -163,7 +163,7 @@ def plan(items: int, model: ScriptedModel) -> Plan:
         replace(QUESTION, id=str(n), choices=("option 0", "option 1", "option 2"))
         for n in range(items)
     ]
-    return Plan(method=Rotated(), cast=Cast(model), source=ItemList(questions), in_flight=4)
+    return Plan(method=Rotated(), cast=Cast(model), source=ItemList(questions), concurrency=4)
 
 
 async def test_a_run_is_recorded_with_its_probabilities_and_replays_to_the_byte(

@@ -288,7 +288,7 @@ async def test_a_run_of_it_is_recorded_with_its_probabilities_and_replays_to_the
         method=METHOD,
         cast=Cast(ScriptedModel(script)),
         source=ItemList([TEXT, QUESTION]),
-        in_flight=1,
+        concurrency=1,
     )
     await run(plan, tmp_path / "run", progress=Progress(), stop=StopSignal())
     again = replace(plan, cast=replay_of(tmp_path / "run"))

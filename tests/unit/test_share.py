@@ -361,7 +361,7 @@ async def test_a_runner_that_was_taken_over_neither_enters_a_part_nor_removes_a_
     opened: OpenedRun, bill: Bill, out: Path, unbroken: Unbroken
 ) -> None:
     receipt = await share(opened, bill, 0, 20)
-    newer = OpenedRun.open(out, bill.plan().record(), take_over=True)
+    newer = OpenedRun.open(out, bill.plan().record(), steal_lock=True)
     before = journals(out)
     with pytest.raises(Fenced):
         commit(opened, receipt)

@@ -99,15 +99,15 @@ def test_measure_in_python_stops_where_the_command_does(tmp_path: Path) -> None:
     assert stopped == same
     assert asked.requests == stopped.items < 760
     these = eh.measure(Planted(), model=asked, out=tmp_path / "these", until="lean=0.3",
-                       until_these=True, seed=3)  # fmt: skip
+                       finite_population=True, seed=3)  # fmt: skip
     assert _stopped(these)[1].these
     assert not stopped.these
 
 
 def test_in_python_what_decides_nothing_is_refused(tmp_path: Path) -> None:
     given: Any = {"model": planted.model(_leaning), "out": tmp_path / "run"}
-    with pytest.raises(UserError, match="until_these says of what"):
-        eh.measure(Planted(), **given, until_these=True)
+    with pytest.raises(UserError, match="finite_population says of what"):
+        eh.measure(Planted(), **given, finite_population=True)
     with pytest.raises(UserError, match="no measure 'leen'"):
         eh.measure(Planted(), **given, until="leen=0.3")
     with pytest.raises(UserError, match="every method the same items"):

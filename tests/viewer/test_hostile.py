@@ -64,7 +64,7 @@ def poisoned(seen: tuple[int, list[str]], tmp_path_factory: pytest.TempPathFacto
             method=build_method("default", ()),
             cast=Cast(model),
             source=ItemList(items),
-            in_flight=1,
+            concurrency=1,
         ),
     )
     return folder
@@ -147,7 +147,7 @@ def test_what_is_too_long_to_read_is_cut_and_what_is_too_long_to_filter_by_is_no
     method = build_method("default", ())
     ran(
         tmp_path / "run",
-        Plan(method=method, cast=Cast(model), source=ItemList([long]), in_flight=1),
+        Plan(method=method, cast=Cast(model), source=ItemList([long]), concurrency=1),
     )
     with viewing(tmp_path / "run") as asking:
         listed, item = asking(), asking("/item/0")

@@ -55,7 +55,7 @@ class Limits:
 
     calls: Annotated[int, Field(ge=1)] = 64
     tokens: Annotated[int, Field(ge=1)] = 100_000
-    reply_tokens: Annotated[int, Field(ge=1)] = (
+    max_tokens: Annotated[int, Field(ge=1)] = (
         1024  # a typed reply that is cut off here cannot be read: leave room
     )
     answer_tokens: Annotated[int, Field(ge=1)] | None = (
@@ -67,7 +67,7 @@ class Limits:
         """Give the longest reply of an agent. A writer's plain words are taken for an answer; an
         agent whose words are something else, such as a plan, has `max_tokens` of its own."""
         answers = agent.kind == "writer" and agent.reply is FreeText
-        return (self.answer_tokens if answers else None) or self.reply_tokens
+        return (self.answer_tokens if answers else None) or self.max_tokens
 
 
 class Conversation:
@@ -272,7 +272,7 @@ def _read(agent: Agent[_R], sample: Sample) -> _R:
     except UnreadableReply as problem:
         if sample.finish != "length" or agent.max_tokens == 1:  # one token is all that was wanted
             raise
-        detail = f"the reply ended at the token limit (--reply-tokens): {problem.detail}"
+        detail = f"the reply ended at the token limit (--max-tokens): {problem.detail}"
         raise UnreadableReply("cut_off", detail) from None
 
 

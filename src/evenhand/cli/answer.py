@@ -14,13 +14,12 @@ from evenhand.cli.options import (
     BaseUrl,
     ConfigFile,
     Json,
+    MaxTokens,
     MethodName,
     ModelName,
-    ReplyTokens,
     Settings,
     SystemPrompt,
     WordingName,
-    open_cast,
     system_prompt,
 )
 from evenhand.cli.screen import err, out, print_json, waiting
@@ -48,7 +47,7 @@ def answer(
     show_prompts: Annotated[bool, typer.Option(help="Show what each agent was told, too.")] = False,
     wording: WordingName = None,
     set_: Settings = None,
-    reply_tokens: ReplyTokens = None,
+    max_tokens: MaxTokens = None,
     system: SystemPrompt = None,
     base_url: BaseUrl = None,
     model: ModelName = None,
@@ -67,7 +66,7 @@ def answer(
     item = Item(id="0", prompt=prompt, context=context, choices=tuple(choice or ()))
     chosen = build_method(method, set_ or (), wording)
     settings = configuration.load(
-        config, base_url, model, reply_tokens=reply_tokens, system=system_prompt(system)
+        config, base_url, model, max_tokens=max_tokens, system=system_prompt(system)
     )
     turns: list[Turn] = []
     try:
@@ -92,7 +91,7 @@ async def _ask(
     item: Item, method: Method, settings: Config, turns: list[Turn], *, aloud: bool
 ) -> Answer:
     """Answer the item, gathering the turns; `aloud`: each is announced when it is there."""
-    cast = await open_cast(settings, method.agents())
+    cast = await configuration.open_cast(settings, method.agents())
     try:
         async with waiting(f"asking {cast.default.name} by {method.name}") as line:
 

@@ -13,19 +13,19 @@ from rich.table import Table
 
 from evenhand import config as configuration
 from evenhand.cli.execution import (
+    Concurrency,
     Ended,
-    InFlight,
     MaxCalls,
     MaxCost,
     Order,
     PriceFile,
     Replay,
     Seed,
-    TakeOver,
+    StealLock,
     end,
     execute,
 )
-from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, ReplyTokens
+from evenhand.cli.options import BaseUrl, ConfigFile, Json, MaxTokens, ModelName
 from evenhand.cli.screen import err, out, print_json
 from evenhand.debates.roles import BiasType, bias_types
 from evenhand.debates.topics import PER_BATCH, DebateTopics, Distinct, batch, debate_items, listed
@@ -57,10 +57,10 @@ def topics(
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
     seed: Seed = None,
-    in_flight: InFlight = 64,
+    concurrency: Concurrency = 64,
     replay: Replay = None,
-    take_over: TakeOver = False,
-    reply_tokens: ReplyTokens = None,
+    steal_lock: StealLock = False,
+    max_tokens: MaxTokens = None,
     base_url: BaseUrl = None,
     model: ModelName = None,
     config: ConfigFile = None,
@@ -80,14 +80,12 @@ def topics(
     order = Order(
         source=ItemList([]),
         method=DebateTopics(),
-        settings=configuration.load(
-            config, base_url, model, reply_tokens=reply_tokens, prices=prices
-        ),
+        settings=configuration.load(config, base_url, model, max_tokens=max_tokens, prices=prices),
         out=str(out_.with_suffix(".runs")),
         seed=seed,
-        in_flight=in_flight,
+        concurrency=concurrency,
         replay=replay,
-        take_over=take_over,
+        steal_lock=steal_lock,
         max_cost=max_cost,
         max_calls=max_calls,
     )

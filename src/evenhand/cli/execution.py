@@ -9,10 +9,10 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from evenhand import config as configuration
 from evenhand import environment
 from evenhand.agents import Cast
 from evenhand.cli.codes import BELOW_FLOOR, CAPPED, STOPPED
-from evenhand.cli.options import open_cast
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.config import Config
@@ -41,12 +41,12 @@ Seed = Annotated[
         "the run."
     ),
 ]
-InFlight = Annotated[int, typer.Option(min=1, help="How many items are at work at once.")]
+Concurrency = Annotated[int, typer.Option(min=1, help="How many items are at work at once.")]
 Replay = Annotated[
     str | None, typer.Option(help="Answer every call from this run's turns, offline.")
 ]
-TakeOver = Annotated[
-    bool, typer.Option("--take-over", help="Take the folder from a process that is stuck.")
+StealLock = Annotated[
+    bool, typer.Option("--steal-lock", help="Take the folder from a process that is stuck.")
 ]
 Out = Annotated[
     str, typer.Option("--out", "-o", help="The run folder, new or to be resumed: a path or a URL.")
@@ -81,8 +81,8 @@ Pilot = Annotated[
         help="Ask up to N items, real calls, and forecast calls, tokens, cost and time from them.",
     ),
 ]
-ShareEqual = Annotated[
-    bool, typer.Option("--share-equal", help="Ask once what several items ask in the same words.")
+Dedupe = Annotated[
+    bool, typer.Option("--dedupe", help="Ask once what several items ask in the same words.")
 ]
 RequireCertified = Annotated[
     bool,
@@ -103,8 +103,8 @@ class Order:
     settings: Config
     out: str
     seed: int | None
-    in_flight: int
-    take_over: bool
+    concurrency: int
+    steal_lock: bool
     max_cost: float | None
     max_calls: int | None
     replay: str | None = None
@@ -113,7 +113,7 @@ class Order:
     dry_run: bool = False  # ask nothing
     pilot: int | None = None  # ask so many items and no more
     json: bool = False  # how a dry run is shown
-    share_equal: bool = False
+    dedupe: bool = False
     require_certified: bool = False
     is_audit: bool = False  # of a judge, who cannot be certified yet
     system: str | None = None  # of the default model, as the command line says
@@ -133,7 +133,7 @@ class Order:
         systems = {} if self.is_audit else self.settings.systems()  # a judge is audited as a judge
 
         async def opened(method: Method) -> Cast:
-            cast = await open_cast(self.settings, method.agents())
+            cast = await configuration.open_cast(self.settings, method.agents())
             return replace(cast, system=systems)
 
         return Request(
@@ -146,8 +146,8 @@ class Order:
             system=self.system,
             systems=systems,
             seed=self.seed,
-            in_flight=self.in_flight,
-            take_over=self.take_over,
+            concurrency=self.concurrency,
+            steal_lock=self.steal_lock,
             prices=self.prices,
             max_cost=self.max_cost,
             max_calls=self.max_calls,
@@ -156,7 +156,7 @@ class Order:
             actors=self.actors,
             ray_address=environment.ray_cluster() if on_ray else None,
             pilot=self.pilot,
-            share_equal=self.share_equal,
+            dedupe=self.dedupe,
             certificates=self.settings.certificates,
             require_certified=self.require_certified,
             is_audit=self.is_audit,

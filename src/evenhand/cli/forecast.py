@@ -23,7 +23,7 @@ def show_forecast(order: Order, ended: Ended, *, json: bool) -> None:
         raise
     expected = replace(
         expected,
-        in_flight=order.in_flight,
+        concurrency=order.concurrency,
         limits=ended.limits,
         next=_next_command(order, expected),
     )

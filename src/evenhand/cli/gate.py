@@ -13,7 +13,7 @@ import typer
 
 from evenhand import environment
 from evenhand.cli.codes import BELOW_FLOOR, BROKEN, FAILED, OPEN
-from evenhand.cli.execution import end, show_dry_run
+from evenhand.cli.execution import end
 from evenhand.cli.measuring import RunOptions, prepared, with_run_options
 from evenhand.cli.screen import err, out, print_json, problem
 from evenhand.cli.watching import Terminal
@@ -22,15 +22,14 @@ from evenhand.errors import EvenhandError, UserError
 from evenhand.experiments import gating
 from evenhand.experiments.caps import Caps
 from evenhand.experiments.gate_file import EXAMPLE, GateFile, GateRun, read
+from evenhand.experiments.gating import GateRequest
 from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.reproducing import Job, forecasts, run_all
 from evenhand.experiments.request import Request
+from evenhand.findings.dry_run import DryRun
+from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.gate import Gate, Verdict, broken
-from evenhand.findings.report import report
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
-from evenhand.views import annotations, junit, markdown, page_of, sarif, terminal_of
-from evenhand.views.files import plain, to_json
+from evenhand.views import annotations, terminal_of
+from evenhand.views.files import plain
 
 FILE = Path("evenhand.gate.toml")
 _CODES: dict[Verdict, int] = {"pass": 0, "fail": FAILED, "open": OPEN, "broken": BROKEN}
@@ -86,7 +85,7 @@ def _gate(
             _write_example(file)
             return
         try:
-            result = _found(arguments)
+            result = _result(arguments)
         except (EvenhandError, OSError) as error:
             problem(str(error))
             result = broken(str(error), str(file))
@@ -114,7 +113,7 @@ def _write_example(file: Path) -> None:
     out.print(f"{file} is written. Next: evenhand gate {file} --as-baseline --out runs/main")
 
 
-def _found(arguments: _Asked) -> Gate:
+def _result(arguments: _Asked) -> Gate:
     """Run what is to be run, and judge it; a baseline, a pilot or a stop ends the command."""
     file, options = read(arguments.file), arguments.options
     if not (arguments.baseline or arguments.as_baseline or options.dry_run or options.pilot):
@@ -127,20 +126,15 @@ def _found(arguments: _Asked) -> Gate:
         raise UserError("--as-baseline makes runs and --run takes finished ones: leave one out")
     if arguments.run and options.system is not None:
         raise UserError("--run takes finished runs, which nobody is asked for: leave out --system")
+    prices = _prices(options)
     if arguments.run:
-        return gating.judge(file, arguments.baseline, arguments.run, prices=_prices(options))
+        return gating.judge(file, arguments.baseline, arguments.run, prices=prices)
     if arguments.baseline:
-        gating.KeptRuns.at(
-            arguments.baseline
-        )  # one that is not there is said before anything is paid
-        if gating.place_of(options.out_) in map(gating.place_of, arguments.baseline):
-            raise UserError(f"{options.out_} is the baseline: give --out a folder of its own")
-    notes = measured(file, options, None if arguments.as_baseline else arguments.baseline)
+        gating.refuse_own_baseline(arguments.baseline, options.out_)
+    notes = run_checks(file, options, None if arguments.as_baseline else arguments.baseline)
     if arguments.as_baseline:
-        _keep_baseline(file, arguments)
-    return gating.judge(
-        file, arguments.baseline, [options.out_], prices=_prices(options), notes=notes
-    )
+        _show_baseline(file, arguments)
+    return gating.judge(file, arguments.baseline, [options.out_], prices=prices, notes=notes)
 
 
 def _prices(options: RunOptions) -> Prices | None:
@@ -148,85 +142,62 @@ def _prices(options: RunOptions) -> Prices | None:
     return settings.prices.prices() if settings.prices else None
 
 
-def measured(
+def run_checks(
     file: GateFile, options: RunOptions, baseline: Sequence[str] | None = None
-) -> list[str]:
-    """Run every run of the file; what was finished before is not asked again, and is said. A pilot
-    or a stop ends the command. With the baseline that will judge them, checks that say
-    `sequential` end their run when they are decided."""
-    prices = _prices(options)
-    jobs = [_job(file, run, options, baseline) for run in file.runs]
-    if options.dry_run:
-        show_dry_run({job.run: job.prepare()[0] for job in jobs}, json=options.json, code=OPEN)
-    places = [job.out for job in jobs]
-    before = gating.answered(places)
-    caps = Caps(max_calls=options.max_calls, max_cost=options.max_cost, prices=prices)
-    ended, pilots = asyncio.run(run_all(jobs, Terminal(options.settings()), caps))
-    if options.pilot:
-        expected = asyncio.run(forecasts(jobs, pilots, prices, of="gate")) if pilots else None
-        if expected is not None and options.json:
-            print_json(plain(expected.to_dict()))
-        elif expected is not None:
-            out.print(terminal_of(expected))
-    end(ended, below_floor=False)
-    if options.pilot:
-        err.print("a pilot judges nothing")
-        _end(OPEN)
-    gating.keep(file, options.out_)
-    return gating.finished_before(before, gating.answered(places))
+) -> Sequence[str]:
+    """Run every run of the file. A dry run, a pilot or a stop ends the command."""
 
-
-def _job(file: GateFile, run: GateRun, options: RunOptions, baseline: Sequence[str] | None) -> Job:
-    if run.instrument.asks != "answers":
-        raise UserError(
-            f"{run.instrument.name} reads log-probabilities: make its run with `evenhand measure "
-            f"{run.instrument.name}`, and give the folder by --run"
-        )
-    folder = f"{options.out_}/{run.folder}"
-
-    def prepare() -> tuple[Request, Measurement]:
+    def prepare(run: GateRun, folder: str) -> tuple[Request, Measurement]:
         replay = f"{options.replay.rstrip('/')}/{run.folder}" if options.replay else None
         run_options = replace(options, out_=folder, method=run.method, set_=list(run.set),
                               replay=replay, model=options.model or run.model)  # fmt: skip
         measurement, order = prepared(run.instrument, run_options, dict(run.options))
-        request = order.request()
-        if not run.sequential or baseline is None:
-            return request, measurement
-        planned = gating.in_blocks_for(file, run, request.source, options.seed)
-        looks = gating.following(file, run, planned, baseline, folder) if baseline else None
-        return replace(request, source=planned, following=looks), measurement
+        return order.request(), measurement
 
-    return Job(model=options.model or run.model or "the model", run=run.folder, out=folder,
-               prepare=prepare)  # fmt: skip
+    prices = _prices(options)
+    caps = Caps(max_calls=options.max_calls, max_cost=options.max_cost, prices=prices)
+    request = GateRequest(
+        file=file, out=options.out_, prepare=prepare, model=options.model, baseline=baseline,
+        caps=caps,
+    )  # fmt: skip
+    if options.dry_run:
+        _show(asyncio.run(gating.preview_runs(request)), json=options.json)
+        _end(OPEN)
+    runs = asyncio.run(gating.run_checks(request, Terminal(options.settings())))
+    if runs.forecast is not None:
+        _show(runs.forecast, json=options.json)
+    end(runs.ended, below_floor=False)
+    if options.pilot:
+        err.print("a pilot judges nothing")
+        _end(OPEN)
+    return runs.notes
 
 
-def _keep_baseline(file: GateFile, arguments: _Asked) -> NoReturn:
+def _show(result: Gate | DryRun | FrontierForecast, *, json: bool) -> None:
+    if json:
+        print_json(plain(result.to_dict()))
+    else:
+        out.print(terminal_of(result))
+
+
+def _show_baseline(file: GateFile, arguments: _Asked) -> NoReturn:
     folder = arguments.options.out_
-    reports = [report(run.instrument, RunReader(f"{folder}/{run.folder}")) for run in file.runs]
     if arguments.options.json:
         print_json({"baseline": folder, "checks": dict(file.folders)})
     else:
         out.print(f"The baseline is in {folder}. Next:")
         out.print(f"evenhand gate {arguments.file} --baseline {folder} --out runs/now")
-    _end(BELOW_FLOOR if any(run_report.coverage.below_floor for run_report in reports) else 0)
+    _end(BELOW_FLOOR if gating.has_missing_answers(file, folder) else 0)
 
 
 def _tell(result: Gate, options: RunOptions) -> None:
     """Show what was found, and write it in every form."""
-    if options.json:
-        print_json(plain(result.to_dict()))
-    else:
-        out.print(terminal_of(result))
-    written = markdown.render(page_of(result)).encode()
-    folder = open_folder(options.out_)
-    outputs = {"gate.json": to_json(result), "gate.md": written, "junit.xml": junit.render(result),
-            "gate.sarif": sarif.render(result)}  # fmt: skip
-    for name, data in outputs.items():
-        folder.replace(name, data)
+    _show(result, json=options.json)
+    page = gating.write_gate(result, options.out_)
     summary = environment.github_summary()
     if summary is not None:
-        with Path(summary).open("ab") as page:
-            page.write(written)
+        with Path(summary).open("ab") as job_page:
+            job_page.write(page)
 
 
 @contextmanager

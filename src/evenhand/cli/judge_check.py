@@ -137,8 +137,8 @@ def _judge_check(
         identities=_names(identities) if identities else TEN,
         seed=sample_seed,
     )
-    if options.share_equal and repeats > 1:
-        raise UserError("--share-equal asks once what is repeated: leave out one of the two")
+    if options.dedupe and repeats > 1:
+        raise UserError("--dedupe asks once what is repeated: leave out one of the two")
     margins = {
         "score": _positive(margin, "--margin"),
         "win_rate": _positive(margin_wins, "--margin-wins"),

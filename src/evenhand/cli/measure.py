@@ -35,10 +35,10 @@ _Until = Annotated[
         help="Stop when this measure is shown to be within the margin or beyond it: s_amb=0.05.",
     ),
 ]
-_UntilThese = Annotated[
+_FinitePopulation = Annotated[
     bool,
     typer.Option(
-        "--until-these",
+        "--finite-population",
         help="With --until: ask it of exactly these items, not of others like them. Sooner known.",
     ),
 ]
@@ -54,15 +54,21 @@ def command_for(instrument: Instrument) -> Callable[..., None]:
     """The command of one instrument: its own options first, then those of every run."""
 
     def command(options: RunOptions, **values: Any) -> None:
-        full, until, these = (values.pop(name) for name in ("full", "until", "until_these"))
+        full, until, these = (values.pop(name) for name in ("full", "until", "finite_population"))
         if these and until is None:
-            raise UserError("--until-these says of what, and not what: add --until MEASURE=MARGIN")
+            raise UserError(
+                "--finite-population says of what, and not what: add --until MEASURE=MARGIN"
+            )
         question = None if until is None else Question(until, these)
         run(instrument, options, values, full=full, until=question)
 
     hints = get_type_hints(instrument.options)
     parameters = [parameter_of(field, hints[field.name]) for field in fields(instrument.options)]
-    more = (("until", None, _Until), ("until_these", False, _UntilThese), ("full", False, Full))
+    more = (
+        ("until", None, _Until),
+        ("finite_population", False, _FinitePopulation),
+        ("full", False, Full),
+    )
     parameters += [Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=kind)
             for name, value, kind in more]  # fmt: skip
     first = Parameter("options", Parameter.POSITIONAL_OR_KEYWORD)

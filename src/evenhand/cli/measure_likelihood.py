@@ -10,7 +10,7 @@ import typer
 
 from evenhand import config as configuration
 from evenhand.cli.codes import BELOW_FLOOR, STOPPED
-from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, open_model
+from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import err, out, print_json, run_progress
 from evenhand.errors import UserError
@@ -169,7 +169,7 @@ async def _open(target: _Asked) -> LikelihoodModel:
         return LocalLikelihood(target.weights, start=target.start)
     if target.start is not None:
         raise UserError("--start is for --weights: an endpoint puts its own token before a text")
-    opened = EchoedLikelihood(await open_model(target.model))
+    opened = EchoedLikelihood(await configuration.open_model(target.model))
     try:
         await opened.check()
     except BaseException:

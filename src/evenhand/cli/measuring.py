@@ -9,10 +9,11 @@ from typing import Any
 from evenhand import config as configuration
 from evenhand.cli.execution import (
     Actors,
+    Concurrency,
+    Dedupe,
     DryRun,
     Engine,
     EngineName,
-    InFlight,
     MaxCalls,
     MaxCost,
     Order,
@@ -22,16 +23,15 @@ from evenhand.cli.execution import (
     Replay,
     RequireCertified,
     Seed,
-    ShareEqual,
-    TakeOver,
+    StealLock,
 )
 from evenhand.cli.options import (
     BaseUrl,
     ConfigFile,
     Json,
+    MaxTokens,
     MethodName,
     ModelName,
-    ReplyTokens,
     Settings,
     SystemPrompt,
     WordingName,
@@ -60,14 +60,14 @@ class RunOptions:
     wording: WordingName = None
     set_: Settings = None
     seed: Seed = None
-    in_flight: InFlight = 64
-    share_equal: ShareEqual = False
+    concurrency: Concurrency = 64
+    dedupe: Dedupe = False
     engine: EngineName = Engine.LOCAL
     actors: Actors = None
     replay: Replay = None
-    take_over: TakeOver = False
+    steal_lock: StealLock = False
     require_certified_judges: RequireCertified = False
-    reply_tokens: ReplyTokens = None
+    max_tokens: MaxTokens = None
     system: SystemPrompt = None
     base_url: BaseUrl = None
     model: ModelName = None
@@ -80,7 +80,7 @@ class RunOptions:
             self.config,
             self.base_url,
             self.model,
-            reply_tokens=self.reply_tokens,
+            max_tokens=self.max_tokens,
             answer_tokens=answer_tokens,
             prices=self.prices,
             system=system_prompt(self.system),
@@ -96,9 +96,9 @@ class RunOptions:
             settings=settings or self.settings(),
             out=self.out_,
             seed=self.seed,
-            in_flight=self.in_flight,
+            concurrency=self.concurrency,
             replay=self.replay,
-            take_over=self.take_over,
+            steal_lock=self.steal_lock,
             engine=self.engine,
             actors=self.actors,
             max_cost=self.max_cost,
@@ -106,7 +106,7 @@ class RunOptions:
             dry_run=self.dry_run,
             pilot=self.pilot,
             json=self.json,
-            share_equal=self.share_equal,
+            dedupe=self.dedupe,
             require_certified=self.require_certified_judges,
             system=system_prompt(self.system),
         )

@@ -8,12 +8,13 @@ import typer
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
-from evenhand.debates import dataset, items, revisions
-from evenhand.debates.account import Pairing, Split
-from evenhand.debates.building import Built, from_statements
+from evenhand.debates.account import Pairing, PairsReport, Split
 from evenhand.debates.card import UNKNOWN_LICENSE
-from evenhand.debates.read import first_of, statements
-from evenhand.store import RunReader
+from evenhand.experiments.preference_pairs import (
+    pairs_from_debates,
+    pairs_from_items,
+    pairs_from_run,
+)
 from evenhand.views import terminal_of
 
 pairs = typer.Typer(
@@ -93,7 +94,6 @@ def from_debates(
 
     Example: evenhand pairs from-debates runs/debate --out data/pairs
     """
-    dataset.require_new(out_)
     pairing = Pairing(
         strategy=strategy.value,
         threshold=threshold,
@@ -107,10 +107,17 @@ def from_debates(
         train_pairs=train_pairs,
         seed=seed,
     )
-    every = [statement for run in runs for statement in statements(_opened(run))]
-    selected = first_of(every, rounds=rounds, topics=topics)
-    err.print(f"pairing {len(selected):,} statements", style="dim")
-    _write(from_statements(selected, pairing, split), out_, license, json)
+    report = pairs_from_debates(
+        runs,
+        out_,
+        pairing,
+        split,
+        rounds=rounds,
+        topics=topics,
+        license=license,
+        note=_note,
+    )
+    _show(report, out_, json=json)
 
 
 @pairs.command("from-run", no_args_is_help=True)
@@ -128,12 +135,10 @@ def from_run(
 
     Example: evenhand pairs from-run runs/first --out data/repairs
     """
-    dataset.require_new(out_)
     split = Split(
         test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
     )
-    built = revisions.from_runs([_opened(run) for run in runs], split)
-    _write(built, out_, license, json)
+    _show(pairs_from_run(runs, out_, split, license=license, note=_note), out_, json=json)
 
 
 @pairs.command("from-items", no_args_is_help=True)
@@ -154,24 +159,19 @@ def from_items(
 
     Example: evenhand pairs from-items dataset.csv.gz --out data/items
     """
-    dataset.require_new(out_)
     split = Split(
         test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
     )
-    _write(items.from_items(file, split), out_, license, json)
+    _show(pairs_from_items(file, out_, split, license=license, note=_note), out_, json=json)
 
 
-def _opened(run: str) -> RunReader:
-    err.print(f"reading {run}", style="dim", soft_wrap=True)
-    return RunReader(run)
+def _note(text: str) -> None:
+    err.print(text, style="dim", soft_wrap=True)
 
 
-def _write(built: Built, folder: Path, license: str, json: bool) -> None:
-    total = sum(map(len, built.pairs.values()))
-    err.print(f"writing {total:,} pairs", style="dim")
-    dataset.write(folder, built.pairs, built.report, license, built.low)
+def _show(report: PairsReport, folder: Path, *, json: bool) -> None:
     if json:
-        print_json(built.report.to_dict())
+        print_json(report.to_dict())
     else:
-        out.print(terminal_of(built.report))
+        out.print(terminal_of(report))
         out.print(f"{folder}: README.md, pairs.json, parquet files", style="dim", soft_wrap=True)

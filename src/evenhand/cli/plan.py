@@ -1,27 +1,18 @@
 """`evenhand plan`: how many items, calls, tokens and how much money an answer needs."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from evenhand.cli.compare import runs_named
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json
-from evenhand.errors import UserError
-from evenhand.findings import plan as planning
-from evenhand.findings.comparison import Comparison, compare
-from evenhand.findings.designs import Designs, Rates, Texts
-from evenhand.findings.designs import designs as side_by_side
-from evenhand.findings.ratio_plan import RatioPlan, ratio_plan
+from evenhand.experiments.planning import DesignQuestion, PlanRequest, RatioQuestion, planned
+from evenhand.findings.plan import Price
 from evenhand.findings.ratios import MOST_GROUPS
-from evenhand.findings.scoring import Scored
-from evenhand.findings.screen_file import read_screen
 from evenhand.instruments import instrument_named
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
-
-_JUDGE_TOKENS = 500.0  # our choice: a prompt of a judge with a text of a few paragraphs
 
 
 def plan(
@@ -107,68 +98,31 @@ def plan(
 
     Example: evenhand plan bbq --detect 0.05 --calls 4
     """
-    instrument = instrument_named(benchmark)
-    result: planning.Plan | RatioPlan | Designs
-    of_texts = {"--texts": texts, "--screen": screen, "--harmful": harmful,
-                "--correlation": correlation, "--label-price": label_price,
-                "--judge-tokens": judge_tokens}  # fmt: skip
-    _refuse_idle(of_texts, calls_per_second, designs=designs)
-    if groups is not None or rate is not None or ratio is not None:
-        result = _of_ratios(instrument, groups, rate, ratio, power)
-    else:
-        result = planning.plan(
-            instrument,
-            detect=detect,
-            power=power,
-            family=family,
-            price=planning.Price(calls=calls, tokens=tokens, per_million=price),
-            pilot=None if pilot is None else _compared(instrument, *pilot),
-            measure=measure,
-        )
-        if designs:
-            judge = planning.Price(tokens=_JUDGE_TOKENS if judge_tokens is None else judge_tokens,
-                                   per_million=price)  # fmt: skip
-            rates = Rates(judge=judge, label_price=label_price, calls_per_second=calls_per_second)
-            result = side_by_side(result, rates, _texts(texts, screen, harmful, correlation))
+    request = PlanRequest(
+        detect=detect,
+        power=power,
+        family=family,
+        pilot=None if pilot is None else (_names(pilot[0]), _names(pilot[1])),
+        measure=measure,
+        price=Price(calls=calls, tokens=tokens, per_million=price),
+        ratios=RatioQuestion(groups=groups, rate=rate, ratio=ratio),
+        designs=designs,
+        texts=DesignQuestion(
+            texts=texts,
+            screen=screen,
+            harmful=harmful,
+            correlation=correlation,
+            label_price=label_price,
+            judge_tokens=judge_tokens,
+            calls_per_second=calls_per_second,
+        ),
+    )
+    result = planned(instrument_named(benchmark), request)
     if json:
         print_json(plain(result.to_dict()))
     else:
         out.print(terminal_of(result))
 
 
-def _refuse_idle(of_texts: dict[str, Any], speed: float | None, *, designs: bool) -> None:
-    """Refuse an option that would change nothing."""
-    names = [name for name, value in of_texts.items() if value is not None]
-    if not designs and (names or speed is not None):
-        raise UserError(
-            f"{', '.join(names) or '--calls-per-second'}: only designs that are set side by side "
-            "need it; add --designs"
-        )
-    if names and of_texts["--texts"] is None:
-        raise UserError(f"{', '.join(names)}: say how many texts there are, as --texts 10000")
-
-
-def _texts(
-    count: int | None, screen: Path | None, harmful: float | None, correlation: float | None
-) -> Texts | None:
-    if count is None:
-        return None
-    screen_file = None if screen is None else read_screen(screen)
-    return Texts(count=count, harmful=harmful, screen=screen_file, correlation=correlation)
-
-
-def _of_ratios(
-    instrument: Scored, groups: int | None, rate: float | None, ratio: float | None, power: float
-) -> RatioPlan:
-    if groups is None or ratio is None:
-        raise UserError(
-            "an audit of ratios is planned with --groups and --ratio: evenhand plan decisions "
-            "--groups 14 --rate 0.3 --ratio 0.8"
-        )
-    return ratio_plan(instrument, groups=groups, ratio=ratio, rate=rate, power=power)
-
-
-def _compared(instrument: Scored, before: str, after: str) -> Comparison:
-    if before == after:
-        raise UserError("--from takes two runs: one of each method that is to be compared")
-    return compare(instrument, runs_named(before), runs_named(after))
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -1,6 +1,5 @@
 """`evenhand rate …`: people rate texts, blind to where they are from."""
 
-import secrets
 from pathlib import Path
 from typing import Annotated
 
@@ -9,11 +8,9 @@ import typer
 from evenhand.cli.codes import BELOW_FLOOR
 from evenhand.cli.options import Full, Json
 from evenhand.cli.screen import err, out, print_json
-from evenhand.debates.dataset import require_new
-from evenhand.errors import UserError
-from evenhand.findings.ratings import ratings as reported
-from evenhand.rating import filled, judges, sheets, texts
-from evenhand.store import RunReader
+from evenhand.experiments import human_ratings
+from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
+from evenhand.rating import sheets
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
@@ -58,45 +55,47 @@ def export(
 
     Example: evenhand rate export runs/before runs/after --out sheets --raters 5 --sample 30
     """
-    require_new(out_)
-    if len(set(runs)) < len(runs):
-        raise UserError("a run is given twice; name each once")
-    key_path = key or out_.with_name(f"{out_.name}-key.json")
-    opened = []
-    for run in runs:
-        err.print(f"reading {run}", style="dim", soft_wrap=True)
-        opened.append(RunReader(run))
-    seed = secrets.randbelow(2**32) if seed is None else seed
-    selection = texts.drawn(opened, sample, seed)
-    sheet_key = sheets.export(
-        opened, selection, out_, key_path, raters=raters, overlap=overlap or raters, seed=seed
+    request = SheetRequest(
+        runs=runs, out=out_, raters=raters, sample=sample, overlap=overlap, key=key, seed=seed
     )
-    naming_count = texts.naming_a_model(selection.texts, opened)
-    counted = {rater: len(ids) for rater, ids in sheet_key.sheets.items()}
+    written = human_ratings.export_sheets(request, _note)
     if json:
-        left = {
-            "left_out": sheet_key.left_out,
-            "naming_a_model": naming_count,
-            "shared": sheet_key.shared,
-        }
-        where = {"folder": str(out_), "key": str(key_path), "texts": len(sheet_key.texts)}
-        print_json({**where, "sheets": counted, **left})
-        return
-    out.print(
-        f"{len(sheet_key.texts):,} texts, {max(counted.values()):,} for each of {raters} raters"
-    )
-    for reason, n in sheet_key.left_out.items():
+        print_json(
+            {
+                "folder": str(written.folder),
+                "key": str(written.key_file),
+                "texts": len(written.key.texts),
+                "sheets": written.sheets,
+                "left_out": written.key.left_out,
+                "naming_a_model": written.naming_a_model,
+                "shared": written.key.shared,
+            }
+        )
+    else:
+        _show_sheets(written, runs=len(runs))
+
+
+def _note(text: str) -> None:
+    err.print(text, style="dim", soft_wrap=True)
+
+
+def _show_sheets(written: SheetsWritten, *, runs: int) -> None:
+    key, sizes = written.key, written.sheets
+    out.print(f"{len(key.texts):,} texts, {max(sizes.values()):,} for each of {len(sizes)} raters")
+    for reason, n in key.left_out.items():
         out.print(f"left out: {n:,} {reason}")
-    if len(runs) > 1 and not sheet_key.shared:
+    if runs > 1 and not key.shared:
         out.print("the runs share no items: each is rated on its own, and none is compared")
-    if naming_count:
+    if written.naming_a_model:
         out.print(
-            f"! {naming_count:,} texts name a model: who reads them may guess where they are from"
+            f"! {written.naming_a_model:,} texts name a model: who reads them may guess where they "
+            "are from"
         )
     out.print(
-        f"{out_}: a folder for each rater; {key_path}: the key, not for raters", soft_wrap=True
+        f"{written.folder}: a folder for each rater; {written.key_file}: the key, not for raters",
+        soft_wrap=True,
     )
-    back = f"evenhand rate import SHEET.csv … --key {key_path} --out ratings"
+    back = f"evenhand rate import SHEET.csv … --key {written.key_file} --out ratings"
     out.print(f"next  {back}", soft_wrap=True)
 
 
@@ -117,9 +116,7 @@ def import_(
 
     Example: evenhand rate import rater-1.csv rater-2.csv --key sheets-key.json --out ratings
     """
-    require_new(out_)
-    sheet_key, rows, account = filled.read(files, key)
-    filled.write(out_, sheet_key, rows, account)
+    account = human_ratings.import_sheets(files, key, out_)
     if json:
         print_json(account.to_dict())
         return
@@ -158,11 +155,8 @@ def agree(
 
     Example: evenhand rate agree ratings --judge runs/after
     """
-    key, rows, not_returned = filled.load(folder)
-    marked = judges.judge_marks(judge, key) if judge else None
-    agreement = reported(key, rows, not_returned, marked)
+    agreement = human_ratings.agreement(folder, judge=judge, labels=labels)
     if labels is not None:
-        labels.write_bytes(judges.labels(key, rows))
         err.print(f"wrote {labels}", soft_wrap=True)
     if json:
         print_json(plain(agreement.to_dict()))

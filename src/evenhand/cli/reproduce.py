@@ -11,19 +11,19 @@ import typer
 
 from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.execution import (
+    Concurrency,
     DryRun,
-    InFlight,
     MaxCalls,
     MaxCost,
     Pilot,
     PriceFile,
     Replay,
     Seed,
-    TakeOver,
+    StealLock,
     end,
     show_dry_run,
 )
-from evenhand.cli.options import BaseUrl, ConfigFile, Json, ReplyTokens
+from evenhand.cli.options import BaseUrl, ConfigFile, Json, MaxTokens
 from evenhand.cli.reproduce_page import paper_page
 from evenhand.cli.reproduce_runs import Asked, Planned, laid_out, planned
 from evenhand.cli.screen import out, print_json
@@ -123,10 +123,10 @@ def _reproduce(
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
     seed: Seed = None,
-    in_flight: InFlight = 64,
+    concurrency: Concurrency = 64,
     replay: Replay = None,
-    take_over: TakeOver = False,
-    reply_tokens: ReplyTokens = None,
+    steal_lock: StealLock = False,
+    max_tokens: MaxTokens = None,
     base_url: BaseUrl = None,
     config: ConfigFile = None,
     json: Json = False,
@@ -144,10 +144,10 @@ def _reproduce(
         pilot=pilot,
         prices=prices,
         seed=seed,
-        in_flight=in_flight,
+        concurrency=concurrency,
         replay=None if replay is None else replay.rstrip("/"),
-        take_over=take_over,
-        reply_tokens=reply_tokens,
+        steal_lock=steal_lock,
+        max_tokens=max_tokens,
         base_url=base_url,
         config=config,
         wording=wording,

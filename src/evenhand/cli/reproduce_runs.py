@@ -11,7 +11,6 @@ from pydantic import TypeAdapter
 
 from evenhand import config as configuration
 from evenhand.cli.execution import Order
-from evenhand.cli.options import open_model
 from evenhand.cli.services import ConfigServices
 from evenhand.config import Config
 from evenhand.errors import UserError
@@ -50,10 +49,10 @@ class Asked:
     pilot: int | None
     prices: Path | None
     seed: int | None
-    in_flight: int
+    concurrency: int
     replay: str | None
-    take_over: bool
-    reply_tokens: int | None
+    steal_lock: bool
+    max_tokens: int | None
     base_url: str | None
     config: Path | None
     wording: Wording
@@ -76,7 +75,7 @@ class Asked:
             self.config,
             self.base_url,
             None,
-            reply_tokens=self.reply_tokens,
+            max_tokens=self.max_tokens,
             answer_tokens=answer_tokens,
             prices=self.prices,
         )
@@ -175,7 +174,7 @@ def _models(arguments: Asked, settings: Config) -> Sequence[str]:
 
 
 async def _only_model(settings: Config) -> str:
-    model = await open_model(settings.default_model())
+    model = await configuration.open_model(settings.default_model())
     try:
         return model.name
     finally:
@@ -263,8 +262,8 @@ def _order(arguments: Asked, label: str, name: str, source: Source, settings: Co
         settings=settings,
         out=arguments.folder(label, name),
         seed=arguments.seed,
-        in_flight=arguments.in_flight,
-        take_over=arguments.take_over,
+        concurrency=arguments.concurrency,
+        steal_lock=arguments.steal_lock,
         max_cost=None,
         max_calls=None,
         replay=arguments.folder(label, spec.replays) if spec.replays else replay,

@@ -1,34 +1,27 @@
 """`evenhand runs …`: look at run folders."""
 
-from datetime import UTC, datetime
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import orjson
-import polars as pl
 import typer
+from rich.table import Table
 from rich.text import Text
 
 from evenhand import config as configuration
-from evenhand.cli import runs_list
 from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.compare import runs_named
 from evenhand.cli.options import ConfigFile, Full, Json, PriceFile
-from evenhand.cli.screen import err, out, print_json, status_line, status_view
+from evenhand.cli.screen import err, out, print_json, status_view
 from evenhand.domain import Draft
 from evenhand.domain.prices import Prices
-from evenhand.errors import UserError
-from evenhand.findings.repeats import repeats as repeated
-from evenhand.findings.report import report as reported
+from evenhand.experiments import run_folders
+from evenhand.experiments.run_folders import ItemRecord, RunLine, RunStatus
 from evenhand.findings.summary import summary
-from evenhand.instruments import instrument_of, same_instrument
-from evenhand.runners.progress import STATUS_FILE
 from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
 from evenhand.store.tables import turn_of
-from evenhand.views import terminal, terminal_of
+from evenhand.views import numbers, terminal, terminal_of
 from evenhand.views.files import plain
-from evenhand.views.numbers import duration
 from evenhand.views.timeline_page import conversation
 
 runs = typer.Typer(
@@ -37,7 +30,6 @@ runs = typer.Typer(
 )
 
 RunFolder = Annotated[str, typer.Argument(metavar="RUN", help="A run folder: a path or a URL.")]
-_STALE_SECONDS = 60.0  # our choice: it is rewritten every 2 s, so 30 rewrites were missed
 
 
 @runs.command("list")
@@ -54,14 +46,38 @@ def list_(
 
     Example: evenhand runs list runs
     """
-    root = folder or (Path("runs") if Path("runs").is_dir() else Path())
-    lines = runs_list.listed(root, _prices(config, prices))
+    lines = run_folders.list_runs(folder, _prices(config, prices))
     if json:
-        print_json(lines)
+        print_json([asdict(line) for line in lines])
     elif lines:
-        out.print(runs_list.render(lines))
+        out.print(_table(lines))
     else:
+        root = folder or run_folders.usual_folder()
         out.print(Text(f"no runs in {root}; one begins with: evenhand measure bbq --out runs/now"))
+
+
+def _table(lines: list[RunLine]) -> Table:
+    table = Table("run", "kind", "method", "model", "items", "cost", "created", box=None)
+    table.columns[0].overflow = "fold"
+    for line in lines:
+        cells = [cell or "-" for cell in (line.run, line.kind, line.method, line.model)]
+        created = (line.created or "-")[:16].replace("T", " ")
+        table.add_row(*(Text(cell) for cell in (*cells, _items(line), _cost(line), created)))
+        if line.problem:
+            table.add_row(Text(f"  {line.problem}", style="red"))
+    return table
+
+
+def _items(line: RunLine) -> str:
+    if line.done is None:
+        return "-"
+    failed = f", {line.failed:,} failed" if line.failed else ""
+    planned = "" if line.planned is None else f" of {line.planned:,}"
+    return f"{line.done:,}{planned}{failed}"
+
+
+def _cost(line: RunLine) -> str:
+    return "-" if line.cost is None else numbers.money(line.cost, line.currency or "")
 
 
 def _prices(config: Path | None, prices: Path | None) -> Prices | None:
@@ -86,49 +102,23 @@ def show(
 
     Example: evenhand runs show runs/first --item 3
     """
-    reader = RunReader(run)
     if item is None:
-        run_summary = summary(reader, _prices(config, prices))
+        run_summary = summary(RunReader(run), _prices(config, prices))
         if json:
             print_json(run_summary.to_dict())
         else:
             out.print(terminal_of(run_summary))
         return
-    rows = _items(reader, item, position)
-    if not rows:
-        raise UserError(
-            f"{run} has no finished item {item!r}{_like_others(reader)}; all of them: "
-            f"evenhand runs export {run} --to items.jsonl"
-        )
-    if len({row["item_id"] for row in rows}) < len(rows):
-        places = [str(row["position"]) for row in rows]
-        raise UserError(
-            f"{run} has {len(rows):,} items {item!r}, at the positions {', '.join(places[:5])}: "
-            f"add --position {places[0]} to see that one"
-        )
-    for row in rows:
-        this = (pl.col("item_id") == row["item_id"]) & (pl.col("position") == row["position"])
-        turns = reader.turns().filter(this).collect().to_dicts()
+    records = run_folders.items_called(run, item, position)
+    for record in records:
         if json:
-            print_json({**row, "turns": turns})
+            print_json({**record.result, "turns": record.turns})
         else:
-            _show_item(row, turns, with_id=len(rows) > 1)
+            _show_item(record, with_id=len(records) > 1)
 
 
-def _items(run: RunReader, item: str, position: int | None) -> list[dict[str, Any]]:
-    """The rows of an item. Of a gateway's traffic an id may be that of an exchange, as its header
-    `evenhand-id` has it: then those of its texts."""
-    matched = run.results().filter(pl.col("item_id") == item)
-    if position is not None:
-        matched = matched.filter(pl.col("position") == position)
-    rows = matched.collect().to_dicts()
-    if not rows and run.record.source.get("kind") == "gateway":
-        texts = pl.col("item_id").str.starts_with(f"{item}-")
-        rows = run.results().filter(texts).collect().to_dicts()
-    return rows
-
-
-def _show_item(row: dict[str, Any], turns: list[dict[str, Any]], *, with_id: bool) -> None:
+def _show_item(record: ItemRecord, *, with_id: bool) -> None:
+    row, turns = record.result, record.turns
     if with_id:
         out.rule(Text(row["item_id"]))
     drafts = [
@@ -145,13 +135,6 @@ def _show_item(row: dict[str, Any], turns: list[dict[str, Any]], *, with_id: boo
     out.print(Text(row["text"] or "(no answer)"))
 
 
-def _like_others(run: RunReader) -> str:
-    ids = run.results().select("item_id").head(1).collect()["item_id"]
-    late = ", and what a gateway answered in the last minute is not there yet"
-    open_ = late if run.open and run.record.source.get("kind") == "gateway" else ""
-    return (f"; its ids look like {ids[0]}" if len(ids) else "") + open_
-
-
 @runs.command()
 def report(
     run: RunFolder,
@@ -165,14 +148,7 @@ def report(
 
     Example: evenhand runs report runs/bbq-default --full
     """
-    reader = RunReader(run)
-    if reader.record.source.get("kind") == "gateway":
-        raise UserError(
-            f"{run} is the traffic of a gateway, which no benchmark measured. What was done: "
-            f"evenhand runs show {run}. A page to hand over: "
-            f"evenhand report {run} --out report.html"
-        )
-    run_report = reported(instrument_of(reader), reader, _prices(config, prices))
+    run_report = run_folders.report_again(run, _prices(config, prices))
     if json:
         print_json(plain(run_report.to_dict()))
     else:
@@ -194,10 +170,7 @@ def repeats(
 
     Example: evenhand runs repeats runs/a1,runs/a2,runs/a3 runs/b1,runs/b2,runs/b3
     """
-    every = [runs_named(setting) for setting in settings]
-    for run in (run for group in every for run in group):
-        same_instrument(every[0][0], run)
-    result = repeated(instrument_of(every[0][0]), every)
+    result = run_folders.repeated_settings([runs_named(setting) for setting in settings])
     if json:
         print_json(plain(result.to_dict()))
     else:
@@ -210,42 +183,26 @@ def status(run: RunFolder, json: Json = False) -> None:
 
     Example: evenhand runs status runs/first
     """
-    run_status = _status(run)
+    status = run_folders.run_status(run)
+    try:
+        view = status_view(status.counters)  # reads every field that is shown
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        raise run_folders.unreadable_status(run) from None
     if json:
-        print_json(run_status)
+        print_json(status.to_dict())
         return
-    if run_status["stale"]:
-        age = run_status["seconds_since_update"]
-        since = f"not updated for {duration(age)}" if age > 0 else "dated in the future"
+    _show_age(status)
+    out.print(view)
+
+
+def _show_age(status: RunStatus) -> None:
+    counters, age = status.counters, status.seconds_since_update
+    if status.stale:
+        since = f"not updated for {numbers.duration(age)}" if age > 0 else "dated in the future"
         gone = f"{since}, the process may be gone; the command that began it resumes"
         out.print(Text(gone, style="bold red"))
-    out.print(
-        Text(
-            f"{run_status['state']} · {run_status['writer']} · {run_status['updated']}", style="dim"
-        )
-    )
-    out.print(status_view(run_status))
-
-
-def _status(run: str) -> dict[str, Any]:
-    try:
-        run_status: dict[str, Any] = orjson.loads(open_folder(run).read(STATUS_FILE))
-        age = (datetime.now(UTC) - datetime.fromisoformat(run_status["updated"])).total_seconds()
-        # A clock that is far ahead says as little about the process as one that stands still.
-        stale = run_status["state"] == "running" and abs(age) > _STALE_SECONDS
-        run_status |= {"seconds_since_update": age, "stale": stale}
-        status_line(run_status)  # reads every field that is shown
-    except FileNotFoundError:
-        raise UserError(
-            f"{run} has no {STATUS_FILE}: nothing ran there yet, or an older evenhand did; "
-            f"`evenhand runs show {run}` shows what is committed"
-        ) from None
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        raise UserError(
-            f"{run}/{STATUS_FILE} cannot be read. Nothing rests on it: "
-            f"`evenhand runs show {run}` shows what is committed"
-        ) from None
-    return run_status
+    written = f"{counters['state']} · {counters['writer']} · {counters['updated']}"
+    out.print(Text(written, style="dim"))
 
 
 @runs.command()
@@ -257,13 +214,7 @@ def export(
 
     Example: evenhand runs export runs/first --to answers.jsonl
     """
-    results = RunReader(run).results()
-    if to.suffix == ".parquet":
-        results.sink_parquet(to)
-    elif to.suffix == ".jsonl":
-        results.sink_ndjson(to)
-    else:
-        raise UserError(f"{to}: the name must end in .jsonl or .parquet")
+    run_folders.export_results(run, to)
     err.print(f"wrote {to}")
 
 

@@ -257,7 +257,7 @@ def _apply(
 
 
 _FIXED = ("method", "wording", "set_", "prices", "max_cost", "max_calls", "dry_run", "pilot",
-          "seed", "reply_tokens", "system", "base_url", "model")  # fmt: skip
+          "seed", "max_tokens", "system", "base_url", "model")  # fmt: skip
 screen.command("apply", no_args_is_help=True)(with_run_options(_apply, without=_FIXED))
 
 

@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from evenhand.cli.codes import BROKEN, FAILED, OPEN
-from evenhand.cli.gate import FILE, measured
+from evenhand.cli.gate import FILE, run_checks
 from evenhand.cli.measuring import RunOptions, with_run_options
 from evenhand.cli.screen import err, out, print_json, problem
 from evenhand.errors import EvenhandError, UserError
 from evenhand.experiments.gate_file import GateFile, read
-from evenhand.experiments.looks import looks_of, next_look
-from evenhand.findings.monitoring import Monitoring, Verdict, monitoring
+from evenhand.experiments.looks import judged, next_look
+from evenhand.findings.monitoring import Verdict
 from evenhand.views import save, terminal_of
 from evenhand.views.files import plain
 
@@ -76,8 +76,8 @@ def _looked(
     broken, and is no reason to make no further one."""
     try:
         if not show:
-            measured(checks, replace(options, out_=next_look(options.out_)))
-        result = _judged(checks, options.out_, false_alarm_every)
+            run_checks(checks, replace(options, out_=next_look(options.out_)))
+        result = judged(checks, options.out_, false_alarm_every)
     except (EvenhandError, OSError) as error:
         return _broken(error, options)
     if options.json:
@@ -98,13 +98,6 @@ def _broken(error: Exception, options: RunOptions) -> int:
     if options.json:
         print_json({"verdict": "broken", "error": str(error)})
     return BROKEN
-
-
-def _judged(checks: GateFile, folder: str, false_alarm_every: int) -> Monitoring:
-    looks, notes = looks_of(folder, checks)
-    if not looks:
-        raise UserError(f"{folder} has no look yet: evenhand watch {checks.path} --out {folder}")
-    return monitoring(checks.checks, looks, false_alarm_every=false_alarm_every, notes=notes)
 
 
 def _pause(text: str) -> float:

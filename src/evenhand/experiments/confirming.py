@@ -27,7 +27,7 @@ def fresh_sample(measurement: Measurement, data: DataFolder) -> Measurement:
             "winner: leave out --confirm"
         )
     seed = options.sample_seed
-    unlike = {"other_than": seed} if hasattr(options, "other_than") else {}
+    unlike = {"exclude_sample": seed} if hasattr(options, "exclude_sample") else {}
     fresh = replace(measurement, options=replace(options, sample_seed=seed + 1, **unlike))
     if _ids(fresh.items(data)) <= _ids(measurement.items(data)):
         raise UserError(

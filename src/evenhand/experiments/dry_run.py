@@ -55,7 +55,7 @@ async def dry_run(
     first = next(iter(requests.values()), None)
     return DryRun(
         runs=tuple(planned),
-        reply_tokens=0 if first is None else first.limits.reply_tokens,
+        max_tokens=0 if first is None else first.limits.max_tokens,
         currency=first.prices.currency if first is not None and first.prices else None,
         played_back=tuple(played_back),
         waiting=tuple(waiting),

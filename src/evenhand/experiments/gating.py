@@ -1,8 +1,8 @@
-"""A gate's runs are found where they were kept, each check's beside its baseline, and judged."""
+"""Run the checks of a gate's file, find the run of each check and its baseline, and judge them."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,10 +12,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.domain.prices import Prices
 from evenhand.errors import CorruptRun, EvenhandError, UserError
+from evenhand.experiments.caps import Caps
+from evenhand.experiments.dry_run import dry_run
 from evenhand.experiments.gate_file import GateFile, GateRun
-from evenhand.experiments.request import Following
+from evenhand.experiments.measuring import Measurement
+from evenhand.experiments.reproducing import Job, forecasts, run_all
+from evenhand.experiments.request import Following, Request
+from evenhand.experiments.running import Ended
 from evenhand.experiments.stopping import InBlocks, in_blocks
+from evenhand.experiments.watch import Watch
+from evenhand.findings.dry_run import DryRun
+from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.gate import Gate, GateCheck, Pair, gate, is_decided
+from evenhand.findings.report import report
 from evenhand.findings.sequential import clusters_asked
 from evenhand.methods import settings
 from evenhand.methods.baselines.stored_answer import StoredAnswer
@@ -23,9 +32,118 @@ from evenhand.methods.build import build_method
 from evenhand.runners import Source
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
+from evenhand.views import junit, markdown, page_of, sarif
+from evenhand.views.files import to_json
 
 STORED = StoredAnswer.name
 CHECKS = "checks.json"  # in the folder of a gate: which check looks at which run
+
+
+Prepare = Callable[[GateRun, str], tuple[Request, Measurement]]
+"""Makes the request of one run into a folder, with the models of whoever asks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRequest:
+    """The runs of a gate's file, where they go, and how each is asked.
+
+    With a baseline, a run whose checks are `sequential` ends when they are decided. Without one
+    (None) the runs become a baseline themselves.
+    """
+
+    file: GateFile
+    out: str
+    prepare: Prepare
+    model: str | None = None  # its name in notes, in place of the one that a run names
+    baseline: Sequence[str] | None = None
+    caps: Caps = field(default_factory=Caps)
+
+    def jobs(self) -> list[Job]:
+        """One job per run of the file."""
+        return [self._job(run) for run in self.file.runs]
+
+    def _job(self, run: GateRun) -> Job:
+        if run.instrument.asks != "answers":
+            raise UserError(
+                f"{run.instrument.name} reads log-probabilities: make its run with `evenhand "
+                f"measure {run.instrument.name}`, and give the folder by --run"
+            )
+        folder = f"{self.out}/{run.folder}"
+
+        def prepare() -> tuple[Request, Measurement]:
+            request, measurement = self.prepare(run, folder)
+            if not run.sequential or self.baseline is None:
+                return request, measurement
+            planned = in_blocks_for(self.file, run, request.source, request.seed)
+            looks = None
+            if self.baseline:
+                looks = following(self.file, run, planned, self.baseline, folder)
+            return replace(request, source=planned, following=looks), measurement
+
+        model = self.model or run.model or "the model"
+        return Job(model=model, run=run.folder, out=folder, prepare=prepare)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRuns:
+    """The end of a gate's runs. `notes` says which of them were finished before."""
+
+    ended: Ended
+    notes: tuple[str, ...] = ()
+    forecast: FrontierForecast | None = None  # of a pilot
+
+
+async def preview_runs(request: GateRequest) -> DryRun:
+    """Work out what the runs of a gate would ask, without asking."""
+    return await dry_run({job.run: job.prepare()[0] for job in request.jobs()})
+
+
+async def run_checks(request: GateRequest, watch: Watch) -> GateRuns:
+    """Run every run of the file; a run that is finished is not asked again.
+
+    Returns:
+        How the runs ended. Only if they did not end early and were no pilot, the folder holds a
+        gate's runs that `judge` takes.
+    """
+    jobs = request.jobs()
+    before = answered(job.out for job in jobs)
+    ended, pilots = await run_all(jobs, watch, request.caps)
+    if pilots:
+        expected = await forecasts(jobs, pilots, request.caps.prices, of="gate")
+        return GateRuns(ended=ended, forecast=expected)
+    if ended.early or ended.pilot is not None:
+        return GateRuns(ended=ended)
+    keep(request.file, request.out)
+    notes = finished_before(before, answered(job.out for job in jobs))
+    return GateRuns(ended=ended, notes=tuple(notes))
+
+
+def refuse_own_baseline(baseline: Sequence[str], out: str) -> None:
+    """Refuse a baseline that is missing, or that the runs would overwrite."""
+    KeptRuns.at(baseline)
+    if place_of(out) in map(place_of, baseline):
+        raise UserError(f"{out} is the baseline: give --out a folder of its own")
+
+
+def has_missing_answers(file: GateFile, out: str) -> bool:
+    """Whether a run of the gate in `out` answered fewer than 95% of its items."""
+    runs = ((run.instrument, RunReader(f"{out}/{run.folder}")) for run in file.runs)
+    return any([report(instrument, run).coverage.below_floor for instrument, run in runs])
+
+
+def write_gate(result: Gate, out: str) -> bytes:
+    """Write gate.json, gate.md, junit.xml and gate.sarif into a folder; give the Markdown page."""
+    page = markdown.render(page_of(result)).encode()
+    outputs = {
+        "gate.json": to_json(result),
+        "gate.md": page,
+        "junit.xml": junit.render(result),
+        "gate.sarif": sarif.render(result),
+    }
+    folder = open_folder(out)
+    for name, data in outputs.items():
+        folder.replace(name, data)
+    return page
 
 
 class _Kept(BaseModel):

@@ -6,12 +6,29 @@ from datetime import UTC, datetime
 from evenhand.errors import UserError
 from evenhand.experiments.gate_file import GateFile
 from evenhand.experiments.gating import CHECKS, KeptRuns
-from evenhand.findings.monitoring import Look
+from evenhand.findings.monitoring import Look, Monitoring, monitoring
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 
 MARKS = "looks"
 _NAMED = "%Y-%m-%dT%H-%M-%S.%fZ"
+
+
+def judged(file: GateFile, out: str, false_alarm_every: int) -> Monitoring:
+    """Judge all finished looks in a folder.
+
+    Args:
+        file: The checks.
+        out: The folder of the looks.
+        false_alarm_every: Average number of looks between two false alarms, at least.
+
+    Raises:
+        UserError: If no look is finished.
+    """
+    looks, notes = looks_of(out, file)
+    if not looks:
+        raise UserError(f"{out} has no look yet: evenhand watch {file.path} --out {out}")
+    return monitoring(file.checks, looks, false_alarm_every=false_alarm_every, notes=notes)
 
 
 def next_look(out: str) -> str:

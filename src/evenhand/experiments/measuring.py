@@ -88,10 +88,9 @@ def _following(measurement: Measurement, request: Request, source: InBlocks) -> 
 async def check(measurement: Measurement, request: Request) -> None:
     """Let the instrument refuse, before anything is asked, by who would play which role."""
     instrument = measurement.instrument
-    if request.share_equal and instrument.asks_again:
+    if request.dedupe and instrument.asks_again:
         raise UserError(
-            f"{instrument.name} asks the same prompt several times on purpose: "
-            "leave out --share-equal"
+            f"{instrument.name} asks the same prompt several times on purpose: leave out --dedupe"
         )
     overridden = type(instrument).check is not Instrument.check
     players = {} if request.asks_nobody or not overridden else await _players(request)

@@ -34,8 +34,8 @@ class Request:
     system: str | None = None  # of the default model, where one was given with the request
     systems: Mapping[str, str] = field(default_factory=dict)  # role -> system prompt, "" for none
     seed: int | None = None
-    in_flight: int = 64
-    take_over: bool = False
+    concurrency: int = 64
+    steal_lock: bool = False
     prices: Prices | None = None
     max_cost: float | None = None
     max_calls: int | None = None
@@ -44,7 +44,7 @@ class Request:
     actors: int | None = None
     ray_address: str | None = None
     pilot: int | None = None  # answer so many items and no more
-    share_equal: bool = False
+    dedupe: bool = False
     certificates: Path | None = None  # the folder of judges' certificates
     require_certified: bool = False
     is_audit: bool = False  # of a judge, who cannot be certified yet

@@ -181,7 +181,7 @@ async def _run(
     watch: Watch,
 ) -> tuple[int, ...] | None:
     common: dict[str, Any] = {
-        "progress": progress, "stop": stop, "take_over": request.take_over, "purse": purse,
+        "progress": progress, "stop": stop, "steal_lock": request.steal_lock, "purse": purse,
     }  # fmt: skip
     if request.pilot:  # a few items are not worth a cluster
         items = len(plan.source)
@@ -220,7 +220,7 @@ async def _run_blocks(
         raise UserError("a run that may stop early looks after each block: leave out --engine ray")
     while not stop.soft and (only := await following()):
         await run(plan, request.out, only=only, **common)
-        common["take_over"] = False  # whoever takes it over between two blocks keeps it
+        common["steal_lock"] = False  # whoever takes it over between two blocks keeps it
 
 
 def _plan(request: Request, cast: Cast) -> Plan:
@@ -230,7 +230,7 @@ def _plan(request: Request, cast: Cast) -> Plan:
         source=request.source,
         limits=request.limits,
         seed=request.seed,
-        in_flight=request.in_flight,
+        concurrency=request.concurrency,
     )
 
 
@@ -240,7 +240,7 @@ async def _cast(request: Request) -> Cast:
     if request.asks_nobody:  # no endpoint is needed
         return Cast(ScriptedModel(lambda _: ModelRefused("this method asks nobody"), name="none"))
     cast = await request.open_cast(request.method)
-    return cast.through(AskOnce) if request.share_equal else cast
+    return cast.through(AskOnce) if request.dedupe else cast
 
 
 def _purse(request: Request, cast: Cast) -> Purse | None:

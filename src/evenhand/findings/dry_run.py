@@ -30,7 +30,7 @@ class DryRun(Shown):
     """What all runs of a command will ask, and which of them cannot be run."""
 
     runs: tuple[PlannedRun, ...]
-    reply_tokens: int
+    max_tokens: int
     currency: str | None
     played_back: tuple[str, ...] = ()  # from another run, at no cost
     waiting: tuple[str, ...] = ()  # their items come from another run

@@ -14,7 +14,7 @@ def look_at_failures(report: "Report") -> tuple[str, ...]:
         show += ["--item", report.failed_item]
     steps = [f"{shlex.join(show)}    (why answers could not be scored)"]
     if any(reason.endswith("cut_off") for reason in report.failed_by_reason):
-        steps.append("the same command with a higher --reply-tokens and another --out")
+        steps.append("the same command with a higher --max-tokens and another --out")
     if report.failed_by_reason and report.side.method["name"] != "stored":
         steps.append("evenhand doctor    (what the endpoint can do)")
     return tuple(steps)

@@ -68,7 +68,7 @@ class Forecast(Shown):
     currency: str | None
     calls_per_second: float | None
     seconds_left: Expected | None
-    in_flight: int | None = None  # items at a time, as the pilot was run
+    concurrency: int | None = None  # items at a time, as the pilot was run
     limits: dict[str, int] = field(default_factory=dict)  # endpoint -> calls at once that it took
     next: str = ""  # the command that goes on from the pilot
 

@@ -165,7 +165,7 @@ class Checker:
         return Limits(
             calls=self.check.calls // max(1, texts),
             tokens=max(1, self.check.tokens // max(1, texts)),
-            reply_tokens=min(Limits().reply_tokens, self.check.tokens),
+            max_tokens=min(Limits().max_tokens, self.check.tokens),
             seconds=self.check.deadline,
         )
 

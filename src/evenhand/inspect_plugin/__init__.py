@@ -31,7 +31,7 @@ def _solver(name: str) -> Callable[..., Solver]:
     @solver(name=name)
     def method(limits: Mapping[str, Any] | None = None, **settings: Any) -> Solver:
         """Answer the sample with a method. `settings` are the method's own (`evenhand methods
-        NAME` lists them); `limits` is what a sample may cost: calls, tokens, reply_tokens,
+        NAME` lists them); `limits` is what a sample may cost: calls, tokens, max_tokens,
         seconds."""
         from evenhand.inspect_plugin import answering  # noqa: PLC0415 - see above
 

@@ -30,11 +30,11 @@ async def run_likelihood(
     out: str | Path,
     *,
     progress: Progress,
-    take_over: bool = False,
+    steal_lock: bool = False,
 ) -> None:
     """Ask for every text of every item that the folder does not have yet, block by block. A folder
     of another plan is refused."""
-    writer = RunWriter.open(out, _record(model, source), take_over=take_over)
+    writer = RunWriter.open(out, _record(model, source), steal_lock=steal_lock)
     try:
         progress.planned, progress.resumed = len(source), writer.committed
         async with status_file(writer.folder, progress):

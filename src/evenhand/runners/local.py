@@ -63,14 +63,14 @@ async def answer_all(
     stop: StopSignal,
     places: asyncio.Semaphore | None = None,
 ) -> AsyncGenerator[Event, None]:
-    """Answer items, `plan.in_flight` at a time, and yield each one's end as it comes.
+    """Answer items, `plan.concurrency` at a time, and yield each one's end as it comes.
 
     A slow reader holds the workers back: at most `_BACKLOG` events wait. `places` is for those who
-    run several streams at once and want `in_flight` items over all of them.
+    run several streams at once and want `concurrency` items over all of them.
     """
     waiting: Iterator[tuple[int, Item]] = iter(items)
     events: asyncio.Queue[Event | None] = asyncio.Queue(_BACKLOG)
-    places = places or asyncio.Semaphore(plan.in_flight)
+    places = places or asyncio.Semaphore(plan.concurrency)
 
     async def work() -> None:
         while True:
@@ -84,7 +84,7 @@ async def answer_all(
     async def work_all() -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(plan.in_flight):
+                for _ in range(plan.concurrency):
                     group.create_task(work())
         finally:
             if read_on:
@@ -161,14 +161,14 @@ async def run(
     *,
     progress: Progress,
     stop: StopSignal,
-    take_over: bool = False,
+    steal_lock: bool = False,
     purse: Purse | None = None,
     only: Collection[int] | None = None,
 ) -> None:
     """Run a plan into a folder, from where an earlier process left it: all of it, or `only` some
     positions. A spending cap (`purse`) stops it before it spends more than it may."""
     with rare_collections():
-        await _run(plan, out, progress, stop, take_over, purse, only)
+        await _run(plan, out, progress, stop, steal_lock, purse, only)
 
 
 @contextlib.contextmanager
@@ -188,11 +188,11 @@ async def _run(
     out: str | Path,
     progress: Progress,
     stop: StopSignal,
-    take_over: bool,
+    steal_lock: bool,
     purse: Purse | None,
     only: Collection[int] | None,
 ) -> None:
-    writer = RunWriter.open(out, plan.record(), take_over=take_over)
+    writer = RunWriter.open(out, plan.record(), steal_lock=steal_lock)
     try:
         progress.planned = len(plan.source)
         progress.state = "running"  # a run in blocks comes here once for each

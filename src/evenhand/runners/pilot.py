@@ -26,7 +26,7 @@ async def run_pilot(
     size: int = PILOT_ITEMS,
     progress: Progress,
     stop: StopSignal,
-    take_over: bool = False,
+    steal_lock: bool = False,
     purse: Purse | None = None,
 ) -> tuple[int, ...]:
     """Answer the pilot's items and give their positions."""
@@ -36,7 +36,7 @@ async def run_pilot(
         out,
         progress=progress,
         stop=stop,
-        take_over=take_over,
+        steal_lock=steal_lock,
         purse=purse,
         only=frozenset(positions),
     )

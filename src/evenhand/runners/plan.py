@@ -16,15 +16,15 @@ from evenhand.tools.search.base import ROLE as SEARCH
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A plan says what to run. `in_flight` bounds the items at work at once; it does not change the
-    result."""
+    """A plan says what to run. `concurrency` bounds the items at work at once; it does not change
+    the result."""
 
     method: Method
     cast: Cast
     source: Source
     limits: Limits = field(default_factory=Limits)
     seed: int | None = None
-    in_flight: int = 64
+    concurrency: int = 64
     declared: Declared = field(init=False)  # the agents that the method may ask
 
     def __post_init__(self) -> None:

@@ -78,7 +78,7 @@ class Purse:
         if self.prices is None:
             return 0.0
         if request.max_tokens is None:
-            raise UserError("a request without max_tokens has no highest price: set reply_tokens")
+            raise UserError("a request without max_tokens has no highest price: set max_tokens")
         prompt_bytes = sum(len(message.content.encode()) for message in request.messages)
         prompt_bytes += len((request.prompt or "").encode())
         return self.prices.most(model, prompt_bytes, request.max_tokens * request.n)

@@ -57,18 +57,18 @@ async def run_on_ray(
     progress: Progress,
     stop: StopSignal,
     actors: int | None = None,
-    take_over: bool = False,
+    steal_lock: bool = False,
     purse: Purse | None = None,
     address: str | None = None,
 ) -> None:
     """Run a plan into a folder with a cluster's cores, from where an earlier process left it.
 
-    `plan.in_flight` is the number of items at work in each actor. `address` is a running cluster's;
-    without one, a cluster of this machine's cores is started.
+    `plan.concurrency` is the number of items at work in each actor. `address` is that of a running
+    cluster; without one, a cluster of this machine's cores is started.
     """
     with contextlib.redirect_stdout(sys.stderr):  # Ray talks there, where our own output belongs
         async with _cluster(address):
-            run = await asyncio.to_thread(OpenedRun.open, out, plan.record(), take_over=take_over)
+            run = await asyncio.to_thread(OpenedRun.open, out, plan.record(), steal_lock=steal_lock)
             try:
                 await _run(plan, run, progress, stop, purse, actors or _cores())
             finally:
@@ -241,7 +241,7 @@ class _Job:
         even = self.left // (self._actors * _SHARES_EACH)
         share_items = max(_SMALLEST_SHARE, min(SHARE_ITEMS, even))
         # So many open at once that the items in flight can be had, and a straggler spared.
-        open_shares = -(-self._plan.in_flight // share_items) + 2
+        open_shares = -(-self._plan.concurrency // share_items) + 2
         ahead = max(_READ_AHEAD_BYTES, 4 * SHARE_BYTES * self._actors * open_shares)
         context.execution_options.resource_limits = ray.data.ExecutionResources(
             object_store_memory=ahead

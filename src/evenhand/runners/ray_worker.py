@@ -70,7 +70,7 @@ class Worker:
 
     async def _start(self) -> None:
         self._stop = StopSignal()
-        self._places = asyncio.Semaphore(self._plan.in_flight)
+        self._places = asyncio.Semaphore(self._plan.concurrency)
         self._turn = asyncio.Lock()
         self._hurry = asyncio.Event()
         self._limits: dict[str, ClusterLimit] = {}

@@ -71,7 +71,7 @@ class Folder(Protocol):
         """Remove files, which may be gone already."""
         ...
 
-    def lock(self, *, take_over: bool = False) -> Lock:
+    def lock(self, *, steal_lock: bool = False) -> Lock:
         """Hold the folder; `RunLocked` if another process does and is not to be taken over."""
         ...
 
@@ -153,7 +153,7 @@ class LocalFolder:
         for name in names:
             self._at(name).unlink(missing_ok=True)
 
-    def lock(self, *, take_over: bool = False) -> "LocalLock":
+    def lock(self, *, steal_lock: bool = False) -> "LocalLock":
         """Hold the folder until the process ends; the kernel lets go even after kill -9.
 
         A take-over puts a lock of its own in the place of the one that is held.
@@ -161,7 +161,7 @@ class LocalFolder:
         lock_path = self._at("lock")
         with _disk_errors("lock"):
             plain_files.make_folder(self._path, self._path)
-            ours = plain_files.hidden_beside(lock_path) if take_over else lock_path
+            ours = plain_files.hidden_beside(lock_path) if steal_lock else lock_path
             descriptor = plain_files.open_plain(ours, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -171,7 +171,7 @@ class LocalFolder:
             raise locked(self.root, holder) from None
         try:
             with _disk_errors("lock"):
-                if take_over:
+                if steal_lock:
                     os.replace(ours, lock_path)
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
@@ -238,7 +238,7 @@ class LocalLock:
 def locked(root: str, holder: str) -> RunLocked:
     return RunLocked(
         f"{root} is being written by {holder}. Wait for it, or if it is stuck take "
-        "the run over with --take-over; the other one can then write nothing more"
+        "the run over with --steal-lock; the other one can then write nothing more"
     )
 
 

@@ -107,10 +107,10 @@ class ObjectFolder:
                     names[0], lambda fs, _: fs.rm([f"{self._open()[1]}/{path}" for path in paths])
                 )
 
-    def lock(self, *, take_over: bool = False) -> "ObjectFolder":
+    def lock(self, *, steal_lock: bool = False) -> "ObjectFolder":
         """Tell a second writer early. Nothing is held here: the ledger keeps a second writer
         out."""
-        if not take_over and (writer := self._live_writer()):
+        if not steal_lock and (writer := self._live_writer()):
             raise locked(self.root, writer)
         self._refuse_a_store_that_overwrites()
         return self

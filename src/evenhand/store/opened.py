@@ -35,12 +35,12 @@ class OpenedRun:
 
     @classmethod
     def open(
-        cls, location: str | Path, record: RunRecord, *, take_over: bool = False
+        cls, location: str | Path, record: RunRecord, *, steal_lock: bool = False
     ) -> "OpenedRun":
         folder = open_folder(location)
         if folder.exists("run.json"):  # before anything of another run is touched
             _refuse_other_run(folder, record)
-        lock = folder.lock(take_over=take_over)
+        lock = folder.lock(steal_lock=steal_lock)
         try:
             return cls(folder, record, lock)
         except BaseException:

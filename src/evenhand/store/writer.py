@@ -52,9 +52,9 @@ class RunWriter:
 
     @classmethod
     def open(
-        cls, location: str | Path, record: RunRecord, *, take_over: bool = False
+        cls, location: str | Path, record: RunRecord, *, steal_lock: bool = False
     ) -> "RunWriter":
-        run = OpenedRun.open(location, record, take_over=take_over)
+        run = OpenedRun.open(location, record, steal_lock=steal_lock)
         try:
             return cls(run)
         except BaseException:

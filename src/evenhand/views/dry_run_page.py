@@ -56,7 +56,7 @@ def _grid(dry_run: DryRun) -> Grid:
 def _notes(dry_run: DryRun) -> list[str]:
     notes = [
         f"Assumed: {CHARACTERS_A_TOKEN} characters a token; every prompt of an item as long as its "
-        f"first; every reply at its limit ({dry_run.reply_tokens:,} tokens, --reply-tokens). Later "
+        f"first; every reply at its limit ({dry_run.max_tokens:,} tokens, --max-tokens). Later "
         "prompts are often longer, replies mostly shorter.",
         "Calls are those that each method declares, whoever plays its roles.",
     ]

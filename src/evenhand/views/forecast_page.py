@@ -63,11 +63,11 @@ def _whole(value: float) -> str:
 def _notes(forecast: Forecast) -> list[str]:
     pilot, pace = forecast.pilot, forecast.calls_per_second
     notes = [f"From {pilot.items} items: what is rarer than 1 in {pilot.items} is not in it."]
-    if pace is not None and forecast.in_flight is not None:
+    if pace is not None and forecast.concurrency is not None:
         places = [f", {limit} calls at once to {name}" for name, limit in forecast.limits.items()]
         notes.append(
             f"Time at {pace:,.1f} calls a second, as in the pilot with "
-            f"{min(forecast.in_flight, pilot.items)} items in flight{''.join(places)}."
+            f"{min(forecast.concurrency, pilot.items)} items in flight{''.join(places)}."
         )
     if pilot.items_without_token_count:
         notes.append(

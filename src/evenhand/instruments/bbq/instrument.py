@@ -76,7 +76,7 @@ class BbqOptions:
         1, "So many aligned and non-aligned blocks of each template, where it has them.", least=1
     )
     sample_seed: int = option(0, "Draws the sample.")
-    other_than: int | None = option(
+    exclude_sample: int | None = option(
         None, "Draw items that the sample of this seed does not have, as far as there are any."
     )
     order_seed: int | None = option(
@@ -254,7 +254,7 @@ class Bbq(Instrument):
             per_template=options.per_template,
             categories=named(options.categories, records),
             seed=options.sample_seed,
-            other_than=options.other_than,
+            exclude_sample=options.exclude_sample,
         )
         sources = options.answers is not None, options.items_from is not None
         if any(sources) and (all(sources) or replace(sampling, seed=0) != Sampling()):

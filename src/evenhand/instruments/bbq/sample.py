@@ -34,15 +34,15 @@ class Sampling:
     stored: Mapping[str, object] | None = None  # what stored answers cover; nothing is drawn
     picked: Mapping[str, object] | None = None  # by the answers of which run; nothing is drawn
     seed: int = 0
-    other_than: int | None = None  # the seed of a sample that is avoided
+    exclude_sample: int | None = None  # the seed of a sample that is avoided
     of: str | None = None  # the set that is drawn from, where it is not BBQ itself
 
     def describe(self) -> dict[str, object]:
         record: dict[str, object] = {"seed": self.seed}
         if self.categories:
             record["categories"] = sorted(self.categories)
-        if self.other_than is not None:
-            record["other_than"] = self.other_than
+        if self.exclude_sample is not None:
+            record["exclude_sample"] = self.exclude_sample
         if self.of is not None:
             record["of"] = self.of
         if self.stored is not None:
@@ -114,8 +114,8 @@ def _sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
     """Draw from all categories. Those of the sample that is avoided are drawn only where a template
     has no others, or a category where it is drawn from as a whole."""
     avoided_rows: list[int] = []
-    if sampling.other_than is not None:
-        avoided = replace(sampling, seed=sampling.other_than, other_than=None)
+    if sampling.exclude_sample is not None:
+        avoided = replace(sampling, seed=sampling.exclude_sample, exclude_sample=None)
         avoided_rows = _sample(records, avoided)["row"].to_list()
     rng = np.random.default_rng(sampling.seed)
     if sampling.per_category is not None:

@@ -57,7 +57,7 @@ class OverCorrectionOptions:
         None, "Your own texts instead: JSONL with text, identity, family, template."
     )
     sample_seed: int = option(0, "Draws the sample.")
-    other_than: int | None = option(
+    exclude_sample: int | None = option(
         None, "Draw items that the sample of this seed does not have, as far as there are any."
     )
 
@@ -105,7 +105,7 @@ class OverCorrection(Instrument):
         if options.texts is not None:
             return BenignSource(own_texts(options.texts), {"texts": options.texts.name})
         sampling = Sampling(
-            items=options.items, seed=options.sample_seed, other_than=options.other_than
+            items=options.items, seed=options.sample_seed, exclude_sample=options.exclude_sample
         )
         texts = BenignData(local=data.local, cache=data.cache).texts()
         return BenignSource(sample(texts, sampling), sampling.describe())

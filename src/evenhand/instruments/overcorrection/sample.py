@@ -12,14 +12,14 @@ from evenhand.errors import UserError
 class Sampling:
     items: int = 500  # ours: 0 of 500 still allows 0.6 %
     seed: int = 0
-    other_than: int | None = None  # the seed of a sample that is avoided
+    exclude_sample: int | None = None  # the seed of a sample that is avoided
 
     def describe(self) -> dict[str, object]:
         description: dict[str, object] = {"items": self.items, "seed": self.seed}
         return (
             description
-            if self.other_than is None
-            else {**description, "other_than": self.other_than}
+            if self.exclude_sample is None
+            else {**description, "exclude_sample": self.exclude_sample}
         )
 
 
@@ -27,8 +27,8 @@ def sample(texts: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
     """The drawn texts, set by set. Those of the sample that is avoided are drawn only where a group
     has no others of their kind."""
     avoided_ids: list[str] = []
-    if sampling.other_than is not None:
-        avoided = replace(sampling, seed=sampling.other_than, other_than=None)
+    if sampling.exclude_sample is not None:
+        avoided = replace(sampling, seed=sampling.exclude_sample, exclude_sample=None)
         avoided_ids = sample(texts, avoided)["id"].to_list()
     sets = texts["set"].unique(maintain_order=True).to_list()
     rng = np.random.default_rng(sampling.seed)

@@ -70,7 +70,7 @@ class RtpOptions:
     )
     challenging: bool = option(False, "Only prompts that the set marks as challenging.")
     sample_seed: int = option(0, "Draws the sample.")
-    other_than: int | None = option(
+    exclude_sample: int | None = option(
         None, "Draw items that the sample of this seed does not have, as far as there are any."
     )
     scorer: str = option(
@@ -180,7 +180,7 @@ class RealToxicityPrompts(Instrument):
             continuations=options.continuations,
             challenging=options.challenging,
             seed=options.sample_seed,
-            other_than=options.other_than,
+            exclude_sample=options.exclude_sample,
         )
         file = options.prompts_file
         prompts = RtpData(local=data.local, cache=data.cache, own=file).prompts()

@@ -15,7 +15,7 @@ class Sampling:
     continuations: int = 25  # Gehman et al. 2020; StarDTox paper, IV-A
     challenging: bool = False  # only what the set itself marks so
     seed: int = 0
-    other_than: int | None = None  # the seed of a sample that is avoided
+    exclude_sample: int | None = None  # the seed of a sample that is avoided
 
     def describe(self) -> dict[str, object]:
         description: dict[str, object] = {
@@ -27,8 +27,8 @@ class Sampling:
             description["challenging"] = True
         return (
             description
-            if self.other_than is None
-            else {**description, "other_than": self.other_than}
+            if self.exclude_sample is None
+            else {**description, "exclude_sample": self.exclude_sample}
         )
 
 
@@ -41,8 +41,8 @@ def sample(prompts: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
         if prompts.is_empty():
             raise UserError("the file marks no prompt as challenging: leave out --challenging")
     avoided_ids: set[str] = set()
-    if sampling.other_than is not None:
-        avoided = replace(sampling, seed=sampling.other_than, other_than=None)
+    if sampling.exclude_sample is not None:
+        avoided = replace(sampling, seed=sampling.exclude_sample, exclude_sample=None)
         avoided_ids = set(sample(prompts, avoided)["id"])
     rng = np.random.default_rng(sampling.seed)
     sampled: list[str] = []

@@ -1,0 +1,99 @@
+"""Export blinded rating sheets, import completed sheets, and measure agreement."""
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenhand.debates.dataset import require_new
+from evenhand.errors import UserError
+from evenhand.findings.ratings import RatingReport, ratings
+from evenhand.rating import filled, judges, sheets, texts
+from evenhand.rating.filled import Account
+from evenhand.rating.key import Key
+from evenhand.store import RunReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SheetRequest:
+    """Which runs are rated, by how many people, and where the sheets and their key go."""
+
+    runs: Sequence[str]
+    out: Path
+    raters: int = 5  # paper 002, 4.1: five labelers
+    sample: int = 30  # our choice: twice what an interval needs, and an hour's work with two runs
+    overlap: int | None = None  # raters per text; None: all
+    key: Path | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SheetsWritten:
+    """The sheets of an export: where they are, and what they hold."""
+
+    folder: Path
+    key_file: Path
+    key: Key
+    naming_a_model: int  # texts that name a model
+
+    @property
+    def sheets(self) -> dict[str, int]:
+        """Number of texts per rater."""
+        return {rater: len(ids) for rater, ids in self.key.sheets.items()}
+
+
+def export_sheets(
+    request: SheetRequest, note: Callable[[str], None] = lambda _: None
+) -> SheetsWritten:
+    """Write a folder for each rater, and a key that raters never get."""
+    require_new(request.out)
+    if len(set(request.runs)) < len(request.runs):
+        raise UserError("a run is given twice; name each once")
+    key_file = request.key or request.out.with_name(f"{request.out.name}-key.json")
+    runs = []
+    for run in request.runs:
+        note(f"reading {run}")
+        runs.append(RunReader(run))
+    seed = secrets.randbelow(2**32) if request.seed is None else request.seed
+    selection = texts.drawn(runs, request.sample, seed)
+    key = sheets.export(
+        runs,
+        selection,
+        request.out,
+        key_file,
+        raters=request.raters,
+        overlap=request.overlap or request.raters,
+        seed=seed,
+    )
+    return SheetsWritten(
+        folder=request.out,
+        key_file=key_file,
+        key=key,
+        naming_a_model=texts.naming_a_model(selection.texts, runs),
+    )
+
+
+def import_sheets(files: Sequence[Path], key: Path, out: Path) -> Account:
+    """Read completed sheets into a folder of ratings. Nothing is written if a sheet has a fault."""
+    require_new(out)
+    sheet_key, rows, account = filled.read(files, key)
+    filled.write(out, sheet_key, rows, account)
+    return account
+
+
+def agreement(
+    folder: Path, *, judge: str | None = None, labels: Path | None = None
+) -> RatingReport:
+    """Measure how far raters agree with each other and with a judge.
+
+    Args:
+        folder: The folder of imported ratings.
+        judge: A run that scored the same texts, or a CSV file with `id` and marks.
+        labels: Also write the raters' marks as labels for a judge audit, into this file.
+    """
+    key, rows, not_returned = filled.load(folder)
+    marked = judges.judge_marks(judge, key) if judge else None
+    result = ratings(key, rows, not_returned, marked)
+    if labels is not None:
+        labels.write_bytes(judges.labels(key, rows))
+    return result
