@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import UserError
-from evenhand.findings.audit import OPEN
-from evenhand.findings.certificate import Certificate, certificates_in
-from evenhand.instruments.harm.checks import NAMES
+from evenhand.findings.audit import OPEN, Audit, overall
+from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge, certificates_in
+from evenhand.instruments.harm.measures import NAMES
 from evenhand.instruments.harm.settings import OwnHarm
+from evenhand.methods.harm_check import AS_WRITTEN
 from evenhand.models.base import ChatModel
 from evenhand.scorers.harm import HarmJudge
+from evenhand.store import RunReader
 
 FILE = "harm-certificate.json"
 METHOD = "harm"  # the name of the method on a certificate
@@ -26,6 +28,38 @@ def certified_judge(harm: OwnHarm, model: ChatModel, folder: Path | None) -> Har
     raise UserError(
         f"{harm.where} may not be used: {result}. Nothing was asked. {_then(harm, folder)}"
     )
+
+
+def certificate_of(run: RunReader, audit: Audit, look: int) -> Certificate:
+    """Return the certificate of a finished audit, sealed.
+
+    Args:
+        run: The run of the audit.
+        audit: What the run showed.
+        look: How many checks used these examples, with this one.
+    """
+    record, source = run.record, run.record.source
+    model: dict[str, Any] = record.cast[AS_WRITTEN.role]["scorer"]["model"]
+    checks = [CertifiedCheck.of(check) for check in audit.checks]
+    benchmark = {name: source[name] for name in ("kind", "items", "sha256", "examples", "texts")}
+    return Certificate(
+        judge=Judge(
+            model=model["model"],
+            served_by=[],
+            described={key: value for key, value in model.items() if key != "url"},
+        ),
+        method={"name": METHOD, "settings": source["asked"]},
+        prompts=source["hashes"],
+        benchmark={**benchmark, "look": look},
+        margins=source["bars"],
+        limits=record.limits,
+        seed=record.seed,
+        evenhand=record.versions["evenhand"],
+        created=record.created,
+        calls=run.totals().calls,
+        checks=checks,
+        state=overall(checks),
+    ).sealed()
 
 
 def holding(harm: OwnHarm, folder: Path | None) -> Certificate | str:
@@ -135,7 +169,7 @@ def _read(folder: Path) -> Iterator[Certificate | str]:
     """Every certificate of a folder, those of judges too; what cannot be read as a problem."""
     for path, result in certificates_in(folder):
         if isinstance(result, Certificate) and not _is_whole(result):
-            yield f"{path} is no certificate of a harm as `evenhand harms check` writes it"
+            yield f"{path} is no certificate of a harm as `evenhand audit harm` writes it"
         else:
             yield result
 
@@ -171,7 +205,7 @@ def _why(certificate: Certificate) -> str:
 
 def _then(harm: OwnHarm, folder: Path | None) -> str:
     first = "" if folder else 'Write certificates = "certificates" under [judges] in the config. '
-    return f"{first}Run:\nevenhand harms check {harm.name} --out {place_for(harm)}"
+    return f"{first}Run:\nevenhand audit harm {harm.name} --out {place_for(harm)}"
 
 
 def place_for(harm: OwnHarm) -> str:
