@@ -42,7 +42,8 @@ per_million_completion_tokens = 10.00
 import asyncio
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -441,6 +442,19 @@ def scorer_by_name(config: Config, name: str) -> Scorer:
         return build(spoken(name), os.environ, config.default_key())
     available = ", ".join(sorted([*SCORERS, *config.scorers, *map(HARM.__add__, config.harms)]))
     raise UserError(f"there is no scorer {name!r}; there are: {available}; or write KIND=URL")
+
+
+@asynccontextmanager
+async def opened_scorer(config: Config, scorer: Scorer | str) -> AsyncIterator[Scorer]:
+    """Open a scorer by its name and close it afterwards; one that is given stays open."""
+    if not isinstance(scorer, str):
+        yield scorer
+        return
+    opened = scorer_by_name(config, scorer)
+    try:
+        yield opened
+    finally:
+        await opened.close()
 
 
 def harm_by_name(config: Config, name: str) -> OwnHarm:

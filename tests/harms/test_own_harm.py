@@ -109,7 +109,7 @@ def test_a_policy_fails_its_own_check_then_passes_after_an_edit_and_holds_for_no
     assert "says fail (false_alarms" in ran(*SCORE).stderr
 
     (tmp_path / "policy.md").write_text(CONCRETE)
-    assert "is for another policy" in ran(*SCORE).stderr
+    assert "another wording of the prompt policy" in ran(*SCORE).stderr
     second = ran("audit", "harm", "tenants", "--out", "runs/edited")
     assert second.returncode == 0, second.stderr
     found = _certificate(tmp_path / "runs/edited")
@@ -134,7 +134,7 @@ def _is_refused_everywhere_once_the_examples_changed(ran: Run, folder: Path) -> 
     for users in (SCORE, STEERED, gate, many):
         refused = ran(*users)
         assert refused.returncode == 1, users
-        assert "its certificate is for other examples" in refused.stderr, users
+        assert "its certificate was made with examples " in refused.stderr, users
     assert not (folder / "runs/many").exists()
 
 

