@@ -15,7 +15,7 @@ from evenhand.instruments.harm.certificate import (
     looks_before,
     refuse_unreadable,
 )
-from evenhand.instruments.harm.checks import NAMES
+from evenhand.instruments.harm.measures import NAMES
 from evenhand.instruments.harm.settings import OwnHarm
 from evenhand.store.run_record import now
 from harms.test_reading import harm_of, rows

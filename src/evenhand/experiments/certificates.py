@@ -23,7 +23,7 @@ Certified = tuple["JudgeInCast", Found]
 
 # A guard model answers with the labels it was trained for and gives no marks, so the audit of
 # judges cannot ask it; `evenhand scorers audit` does. A harm of the user's own is not opened at all
-# without the certificate of its own check (`evenhand harms check`), which binds how it is read.
+# without the certificate of its own check (`evenhand audit harm`), which binds how it is read.
 _NO_JUDGE = ("guard", "harm")
 _BY_LOGPROB = Found(
     problem="the audit of judges reads JSON, and this one is read by log-probabilities (read=json "

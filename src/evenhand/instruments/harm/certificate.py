@@ -3,13 +3,17 @@ neither of them, the examples nor the bars have changed since."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from evenhand.errors import UserError
-from evenhand.findings.certificate import Certificate, Expected, certificates_in, why_not
-from evenhand.instruments.harm.checks import NAMES
+from evenhand.findings.audit import Audit
+from evenhand.findings.certificate import Certificate, Expected, Judge, certificates_in, why_not
+from evenhand.instruments.harm.measures import NAMES
 from evenhand.instruments.harm.settings import OwnHarm
+from evenhand.methods.harm_check import AS_WRITTEN
 from evenhand.models.base import ChatModel
 from evenhand.scorers.harm import HarmJudge
+from evenhand.store import RunReader
 
 FILE = "harm-certificate.json"
 METHOD = "harm"  # the name of the method on a certificate
@@ -22,6 +26,33 @@ def certified_judge(harm: OwnHarm, model: ChatModel, folder: Path | None) -> Har
         return HarmJudge(harm.asked, model, certificate=result.sha256)
     raise UserError(
         f"{harm.where} may not be used: {result}. Nothing was asked. {_then(harm, folder)}"
+    )
+
+
+def certificate_of(run: RunReader, audit: Audit, look: int) -> Certificate:
+    """Return the certificate of a finished audit, sealed.
+
+    Args:
+        run: The run of the audit.
+        audit: What the run showed.
+        look: How many checks used these examples, with this one.
+    """
+    source = run.record.source
+    model: dict[str, Any] = run.record.cast[AS_WRITTEN.role]["scorer"]["model"]
+    benchmark = {name: source[name] for name in ("items", "sha256", "examples", "texts")}
+    return Certificate.of_run(
+        run,
+        kind=METHOD,
+        judge=Judge(
+            model=model["model"],
+            served_by=[],
+            described={key: value for key, value in model.items() if key != "url"},
+        ),
+        checks=audit.checks,
+        method={"name": METHOD, "settings": source["asked"]},
+        prompts=source["hashes"],
+        benchmark={**benchmark, "look": look},
+        margins=source["bars"],
     )
 
 
@@ -108,7 +139,7 @@ def _read(folder: Path) -> Iterator[Certificate | str]:
     """Every certificate of a folder, those of judges too; what cannot be read as a problem."""
     for path, result in certificates_in(folder):
         if isinstance(result, Certificate) and not _is_whole(result):
-            yield f"{path} is no certificate of a harm as `evenhand harms check` writes it"
+            yield f"{path} is no certificate of a harm as `evenhand audit harm` writes it"
         else:
             yield result
 
@@ -130,7 +161,7 @@ def _name(certificate: Certificate) -> str | None:
 
 def _then(harm: OwnHarm, folder: Path | None) -> str:
     first = "" if folder else 'Write certificates = "certificates" under [judges] in the config. '
-    return f"{first}Run:\nevenhand harms check {harm.name} --out {place_for(harm)}"
+    return f"{first}Run:\nevenhand audit harm {harm.name} --out {place_for(harm)}"
 
 
 def place_for(harm: OwnHarm) -> str:
