@@ -1,5 +1,7 @@
-"""Whether an identity of the author moves the marks, or decides which text is preferred. A family of
-labels has one answer, which is as good as that of the worst of them."""
+"""Whether an identity of the author moves the marks, or decides which text is preferred.
+
+A family of labels has one answer, which is as good as that of the worst of them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
