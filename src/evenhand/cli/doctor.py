@@ -14,10 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand import config as configuration
+from evenhand.api.configured import pick
 from evenhand.cli.doctor_litellm import litellm
 from evenhand.cli.doctor_probe import Prober
 from evenhand.cli.groups import group_for
-from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, pick
+from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName
 from evenhand.cli.screen import err, out, print_json, waiting
 from evenhand.config import Config, ModelConfig
 from evenhand.domain import Message

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from evenhand import config as configuration
-from evenhand.cli.options import open_cast
+from evenhand.api.configured import open_cast
 from evenhand.cli.watching import Terminal
 from evenhand.config import Config, scorer_by_name
 from evenhand.errors import UserError
