@@ -9,8 +9,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from evenhand.cli.measure import parameter_of, run
-from evenhand.cli.measuring import RunOptions, with_run_options
 from evenhand.cli.options import Full
+from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.instruments import instrument_named
 
 audit = typer.Typer(
@@ -19,7 +19,7 @@ audit = typer.Typer(
     "runs/audit",
     no_args_is_help=True,
 )
-_KEPT = ("out_", "json")  # nobody is asked: of the options of a run these two have a meaning
+_KEPT = ("out", "json")  # nobody is asked: of the options of a run these two have a meaning
 _Table = Annotated[Path, typer.Argument(help="The people, one a row: a .csv or .jsonl file.")]
 
 
@@ -27,7 +27,7 @@ def decisions() -> Callable[..., None]:
     """The command: the instrument's own options, with the table as an argument."""
     instrument = instrument_named("decisions")
 
-    def command(options: RunOptions, **values: Any) -> None:
+    def command(options: RunCommand, **values: Any) -> None:
         full = values.pop("full")
         run(instrument, options, values, full=full)
 
@@ -47,8 +47,7 @@ def decisions() -> Callable[..., None]:
         "Example: evenhand audit decisions people.csv --groups sex,race --outcome selected --out "
         "runs/audit"
     )
-    dropped = {field.name for field in fields(RunOptions)} - set(_KEPT)
-    return with_run_options(command, without=dropped)
+    return with_run_options(command, only=_KEPT)
 
 
 audit.command("decisions", no_args_is_help=True)(decisions())

@@ -1,7 +1,6 @@
 """`evenhand harms …`: harms of the user's own, and the check that lets them be used."""
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -11,17 +10,17 @@ import typer
 from rich.table import Table
 
 from evenhand import config as configuration
-from evenhand.cli.execution import Order, end
+from evenhand.cli.execution import end
 from evenhand.cli.forecast import show_forecast
-from evenhand.cli.measuring import RunOptions, with_run_options
 from evenhand.cli.options import ConfigFile, Json
+from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.scorer_texts import gathered
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.config import Config, ModelConfig
 from evenhand.errors import UserError
 from evenhand.experiments import running
-from evenhand.experiments.request import with_player
+from evenhand.experiments.request import Request, with_player
 from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.instruments.harm.audit import audit
 from evenhand.instruments.harm.certificate import FILE, holding, refuse_unreadable
@@ -78,7 +77,7 @@ def _row(settings: Config, name: str) -> dict[str, str | int]:
 
 
 def _check(
-    options: RunOptions,
+    options: RunCommand,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A harm that `list` shows.")],
     sets: Annotated[
         str | None,
@@ -101,25 +100,24 @@ def _check(
 
     Example: evenhand harms check tenants --out runs/harm-tenants
     """
-    settings = options.settings()
+    settings = options.load()
     harm = configuration.harm_by_name(settings, name)
     if options.config is None:
         harm.refuse_outside(Path.cwd())
     model = settings.models[harm.config.judge]
     folder = refuse_unreadable(settings.certificates)
     source = HarmSource(harm, _sets(sets, sample))
-    order = options.order(source, HarmCheck(), _alone(settings, model))
-    order = replace(order, is_audit=True)
-    request = order.request()
+    alone = _alone(settings, model)
+    request = options.request(source, HarmCheck(), alone, is_audit=True)
     for agent, swapped in ((AS_WRITTEN, False), (SWAPPED, True)):
         request = with_player(request, agent.role, partial(_player, harm, model, swapped))
-    ended = asyncio.run(running.execute(request, Terminal(order.settings)))
+    ended = asyncio.run(running.execute(request, Terminal(alone)))
     if ended.pilot is not None:
-        show_forecast(order, ended, json=options.json)
+        show_forecast(request.settings, ended, json=options.json)
         return
     if ended.early:
         end(ended, below_floor=False)
-    covered = _conclude(order, folder, json=options.json, full=full)
+    covered = _conclude(request, folder, json=options.json, full=full)
     end(ended, below_floor=covered < COVERAGE_FLOOR)
 
 
@@ -166,15 +164,15 @@ def _sets(text: str | None, sample: int) -> dict[str, pl.DataFrame]:
     return texts
 
 
-def _conclude(order: Order, folder: Path, *, json: bool, full: bool) -> float:
+def _conclude(request: Request, folder: Path, *, json: bool, full: bool) -> float:
     """Write and show what was found; gives the share of verdicts that could be read."""
-    report, certificate = audit(RunReader(order.out), folder)
-    files.write_report(report, str(order.out))
-    open_folder(order.out).replace(FILE, certificate.to_bytes())
+    report, certificate = audit(RunReader(request.settings.out), folder)
+    files.write_report(report, request.settings.out)
+    open_folder(request.settings.out).replace(FILE, certificate.to_bytes())
     if json:
         print_json(files.plain(report.to_dict()))
     else:
         out.print(terminal_of(report, full=full))
-        out.print(f"{order.out}/report.json, {FILE}", style="dim")
+        out.print(f"{request.settings.out}/report.json, {FILE}", style="dim")
     err.print(f"certificate kept as {keep(certificate, folder)}", soft_wrap=True)
-    return 1 - int(report.more["missing"]) / len(order.source)
+    return 1 - int(report.more["missing"]) / len(request.source)
