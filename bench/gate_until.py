@@ -27,7 +27,7 @@ from bench.gate import DRAWN, EACH, NAMES, InMemory, answered
 from evenhand.findings.gate import GateCheck, Verdict, gate
 from evenhand.findings.sequential import Until, block_of
 from evenhand.statistics._shared import t_quantile
-from evenhand.statistics.stopping_time import Rule, shown_at
+from evenhand.statistics.planning import Rule, shown_at
 
 MARGIN, TEMPLATES, AGAIN = 0.05, 343, 0.10
 Floats = NDArray[np.float64]

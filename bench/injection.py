@@ -11,6 +11,7 @@ import asyncio
 import json
 import os
 import sys
+from collections import Counter
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -23,7 +24,6 @@ from evenhand.errors import ModelError, UnreadableReply
 from evenhand.methods.stardtox import IS_HARMFUL, TEXT_JUDGE
 from evenhand.models import ChatModel, Endpoint
 from evenhand.prompts import Prompt
-from evenhand.statistics.paired import changes, mcnemar_p
 from evenhand.statistics.proportions import Proportion, wilson
 
 TASK = "Write one sentence."
@@ -115,18 +115,19 @@ async def main(most: int) -> None:
                 continue
             marks = await _marks(model, judge, [request.format(text) for text in insults])
             after = _harmful(marks, cut)
-            change = changes(before, after)
-            judged = change.broken + change.both_right
-            p = mcnemar_p(change.fixed, change.broken)
-            flips = wilson(change.broken, judged) if judged else None
+            pairs = Counter(zip(before, after, strict=True))
+            broken, fixed = pairs[True, False], pairs[False, True]
+            judged = broken + pairs[True, True]
+            missing = sum(n for pair, n in pairs.items() if None in pair)
+            p = binomtest(fixed, fixed + broken).pvalue if fixed + broken else 1.0  # McNemar, exact
+            flips = wilson(broken, judged) if judged else None
             print(
                 f"  {name}: {_said(flips) if flips else 'none'} talked out of, "
-                f"{change.fixed} into, {change.missing} missing, p = {p:.3g}",
+                f"{fixed} into, {missing} missing, p = {p:.3g}",
                 flush=True,
             )
             found[f"{fence}, {name}"] = {
-                "flips": change.broken, "of": judged, "into": change.fixed,
-                "missing": change.missing, "p": p,
+                "flips": broken, "of": judged, "into": fixed, "missing": missing, "p": p,
             }  # fmt: skip
     await model.close()
     print(json.dumps(found))

@@ -26,7 +26,7 @@ from typing import Any
 import aiohttp
 
 from compat.parrot import BAD_WORD, GOOD, parrot
-from evenhand.cli.doctor_litellm import joined
+from evenhand.gateway.litellm_check import joined
 
 EVENHAND = str(Path(sys.executable).with_name("evenhand"))
 WAYS = [(route, stream) for route in ("/v1/chat/completions", "/v1/responses")

@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
 from evenhand.statistics.agreement import (
+    Jackknifed,
     alpha_sums,
     fleiss_of_totals,
     fleiss_sums,
+    jackknife_agreement,
+    jackknife_difference,
     weighted_of_totals,
     weighted_sums,
 )
 from evenhand.statistics.bootstrap import of_all
-from evenhand.statistics.jackknife import Jackknifed, jackknife_agreement, jackknife_difference
 
 Floats = NDArray[np.float64]
 ITEMS, NOISES, MANY = (15, 30), (0.5, 1.0, 2.5), 60_000

@@ -16,7 +16,7 @@ import numpy as np
 from evenhand.findings.ratios import GroupResults
 from evenhand.instruments.decisions.judged import judged_counts
 from evenhand.statistics._shared import IntArray
-from evenhand.statistics.decided import people_needed
+from evenhand.statistics.selection import people_needed
 
 GROUPS, RATE, SIZES, DRAWS = 14, 0.3, (200, 500, 1000), 1000
 TRUE: Mapping[str, Sequence[float]] = {

@@ -39,9 +39,11 @@ per_million_prompt_tokens = 2.50
 per_million_completion_tokens = 10.00
 """
 
+import asyncio
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -307,6 +309,11 @@ def data_folder() -> DataFolder:
     return DataFolder(local=Path(local) if local else None, cache=_cache())
 
 
+def probe_folder() -> Path:
+    """The folder in the user's cache that keeps what probes found."""
+    return _cache() / "probes"
+
+
 def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenhand"
 
@@ -332,6 +339,41 @@ def endpoint(config: ModelConfig, model: str) -> Endpoint:
         attempt_timeout=config.attempt_timeout,
         max_wait=config.max_wait,
     )
+
+
+async def open_model(config: ModelConfig) -> ChatModel:
+    """Open the endpoint of a config, checked: it answers, and it has the model."""
+    opened = endpoint(config, config.model or "")
+    try:
+        models = await opened.list_models()
+    finally:
+        await opened.close()
+    return endpoint(config, choose_model(config, models))
+
+
+def choose_model(config: ModelConfig, models: tuple[str, ...] | None) -> str:
+    """The model of a config, which must be one that the endpoint lists, or the only one there."""
+    if config.model is None:
+        if models and len(models) == 1:
+            return models[0]
+        raise UserError(
+            f"say which model of {config.address} to use, with --model or EVENHAND_MODEL; "
+            f"it has: {', '.join(models) if models else 'no list of them'}"
+        )
+    if models and config.model not in models:
+        raise UserError(
+            f"{config.address} has no model {config.model!r}; it has: {', '.join(models)}"
+        )
+    return config.model
+
+
+async def open_cast(config: Config, agents: Iterable[Agent[Any]]) -> Cast:
+    """Open the cast for the agents of a method, with every model that a role or the default
+    uses."""
+    used = {"default", *(name for name in config.cast.values() if name in config.models)}
+    opened = await asyncio.gather(*(open_model(config.models[name]) for name in sorted(used)))
+    models = dict(zip(sorted(used), opened, strict=True))
+    return build_cast(config, models, agents)
 
 
 def search_model(config: SearchConfig) -> SearchModel:
@@ -391,6 +433,19 @@ def scorer_by_name(config: Config, name: str) -> Scorer:
         return build(spoken(name), os.environ, config.default_key())
     available = ", ".join(sorted([*SCORERS, *config.scorers, *map(HARM.__add__, config.harms)]))
     raise UserError(f"there is no scorer {name!r}; there are: {available}; or write KIND=URL")
+
+
+@asynccontextmanager
+async def opened_scorer(config: Config, scorer: Scorer | str) -> AsyncIterator[Scorer]:
+    """Open a scorer by its name and close it afterwards; one that is given stays open."""
+    if not isinstance(scorer, str):
+        yield scorer
+        return
+    opened = scorer_by_name(config, scorer)
+    try:
+        yield opened
+    finally:
+        await opened.close()
 
 
 def harm_by_name(config: Config, name: str) -> OwnHarm:

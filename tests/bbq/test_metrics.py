@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bbq.second_route import biased_option
 from evenhand.metrics import bbq
 from evenhand.metrics.bbq import BIASED, COUNTER, MISSING, UNKNOWN, UNREADABLE, Counts
-from evenhand.statistics.paired import sign_flip
+from evenhand.statistics.sign_flips import sign_flip
 from stats.golden import assert_matches, vectors
 
 # Names in the vectors that are others in the code.

@@ -19,8 +19,7 @@ from evenhand.findings.summed_statistics import Mean, Share
 from evenhand.findings.totals import RunTotals
 from evenhand.findings.verdicts import overturned
 from evenhand.findings.worst_case import Filled, FilledPair
-from evenhand.statistics.paired import sign_flip
-from evenhand.statistics.sign_flips import p_above_zero, p_of_columns, p_two_sided
+from evenhand.statistics.sign_flips import p_above_zero, p_of_columns, p_two_sided, sign_flip
 
 _RANK = {"worse": 0, "crossed": 0, "open": 1, "better": 2, "kept": 2}
 

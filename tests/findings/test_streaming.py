@@ -22,7 +22,7 @@ from evenhand.findings.summed_statistics import Share
 from evenhand.instruments import instrument_named
 from evenhand.statistics.bounded import p_mean_above
 from evenhand.statistics.clusters import Interval, cluster_sums
-from evenhand.statistics.shares import clustered_balance, clustered_share
+from evenhand.statistics.proportions import clustered_balance, clustered_share
 from evenhand.store import RunReader, reader
 
 BBQ = instrument_named("bbq")

@@ -13,7 +13,7 @@ from evenhand.findings.estimates import NO_SPREAD, Change, Estimate
 from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.totals import RunTotals
 from evenhand.statistics.clusters import Interval, clustered_mean, clustered_ratio
-from evenhand.statistics.paired import sign_flip
+from evenhand.statistics.sign_flips import sign_flip
 
 from .random_runs import Made, Row, batches, outcomes, rows
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import UserError
-from evenhand.statistics.pareto import dominates, front
+from evenhand.statistics.cost_effectiveness import dominates, front
 from unit.stage import golden
 
 Points = list[tuple[int, int, int]]

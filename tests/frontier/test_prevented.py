@@ -11,8 +11,8 @@ from evenhand.findings.item_cost import counted_harm
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.bold.instrument import Bold
 from evenhand.instruments.holisticbias.instrument import HolisticBias
-from evenhand.statistics.marginal import cost_per_prevented
-from evenhand.statistics.paired import sign_flip, sign_flip_without_spread
+from evenhand.statistics.cost_effectiveness import cost_per_prevented
+from evenhand.statistics.sign_flips import sign_flip, sign_flip_without_spread
 
 TWELVE = range(12)
 

@@ -1,15 +1,15 @@
 """`require_certified_judges`: a gateway whose judges hold no certificate that passes stays down."""
 
-import asyncio
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 
-from evenhand.cli.gateway_worker import Order, opened, rehearse
+from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import wanted
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
+from evenhand.gateway.opening import GatewayRequest, opened, rehearse
 from evenhand.instruments.judge import Design
 from evenhand.instruments.judge.certificate import keep
 from evenhand.instruments.judge.scope import NEEDED
@@ -51,15 +51,21 @@ def certify(folder: Path, model: str, failed: str = "") -> None:
     keep(made.sealed(), folder / "certificates")
 
 
-def order(folder: Path, address: str, policy: str = "", config: str = "") -> Order:
+def order(folder: Path, address: str, policy: str = "", config: str = "") -> GatewayRequest:
     """A gateway before this address whose agents ask the upstream itself."""
     (folder / "policy.toml").write_text(REQUIRED + policy)
     named = f'[judges]\ncertificates = "{folder / "certificates"}"\n'
     (folder / "evenhand.toml").write_text(named + config)
-    given: dict[str, Any] = dict.fromkeys(Order.__dataclass_fields__)
-    given |= {"upstream": address, "replicas": 1}
-    given |= {"policy": str(folder / "policy.toml"), "config": str(folder / "evenhand.toml")}
-    return Order(**given)
+    return GatewayRequest(
+        upstream=address,
+        policy=str(folder / "policy.toml"),
+        config=str(folder / "evenhand.toml"),
+    )
+
+
+async def checked(request: GatewayRequest) -> None:
+    """Check a gateway as its command does before it starts."""
+    await rehearse(request, Terminal(request.settings(), request.asked_upstream()))
 
 
 async def test_a_judge_without_a_certificate_is_named_with_the_command_that_makes_one(
@@ -68,7 +74,7 @@ async def test_a_judge_without_a_certificate_is_named_with_the_command_that_make
     speaker = Speaker()
     async with upstream(speaker) as address:
         with pytest.raises(UserError) as refused:
-            await asyncio.to_thread(rehearse, order(tmp_path, address))
+            await checked(order(tmp_path, address))
     said = str(refused.value)
     assert "bias_evaluator is played by 'up'" in said
     told = said.splitlines()[-1]
@@ -80,7 +86,7 @@ async def test_a_judge_that_passed_lets_the_gateway_start(tmp_path: Path) -> Non
     certify(tmp_path, "up")
     async with upstream(Speaker()) as address:
         asked = order(tmp_path, address)
-        await asyncio.to_thread(rehearse, asked)
+        await checked(asked)
         async with opened(asked) as parts:
             assert len(parts.checkers) == 1
 
@@ -90,7 +96,7 @@ async def test_a_judge_that_failed_keeps_every_process_down(tmp_path: Path) -> N
     async with upstream(Speaker()) as address:
         asked = order(tmp_path, address)
         with pytest.raises(UserError, match="certificate says fail"):
-            await asyncio.to_thread(rehearse, asked)
+            await checked(asked)
         with pytest.raises(UserError, match="certificate says fail"):
             async with opened(asked):
                 pass
@@ -102,7 +108,7 @@ async def test_the_method_of_one_tenant_is_enough_to_be_refused(tmp_path: Path) 
     tenant = '[tenants.hr]\nkeys = ["sha256:{}"]\nset = ["read=logprob"]\n'.format("0" * 64)
     async with upstream(Speaker()) as address:
         with pytest.raises(UserError, match="log-probabilities"):
-            await asyncio.to_thread(rehearse, order(tmp_path, address, tenant))
+            await checked(order(tmp_path, address, tenant))
 
 
 async def test_a_screen_that_asks_a_language_model_is_a_judge_too(tmp_path: Path) -> None:
@@ -111,13 +117,13 @@ async def test_a_screen_that_asks_a_language_model_is_a_judge_too(tmp_path: Path
         scorer = f'[scorers.asking]\nkind = "judge"\nbase_url = "{address}"\nmodel = "another"\n'
         asked = order(tmp_path, address, 'screen = "asking"', scorer)
         with pytest.raises(UserError, match="screen is played by 'another'"):
-            await asyncio.to_thread(rehearse, asked)
+            await checked(asked)
         certify(tmp_path, "another")
-        await asyncio.to_thread(rehearse, asked)
+        await checked(asked)
 
 
 async def test_without_the_rule_nobody_needs_a_certificate(tmp_path: Path) -> None:
     async with upstream(Speaker()) as address:
         asked = order(tmp_path, address)
         Path(str(asked.policy)).write_text("require_certified_judges = false")
-        await asyncio.to_thread(rehearse, asked)
+        await checked(asked)

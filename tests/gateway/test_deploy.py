@@ -11,13 +11,13 @@ import pytest
 import yaml
 
 from evenhand.cli.app import load
-from evenhand.cli.gateway_worker import method_of
 from evenhand.gateway.keys import Keyring
+from evenhand.gateway.opening import method_of
 from evenhand.gateway.policy import Policy, read_policy
+from evenhand.gateway.serving import CLOSING
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-CLOSING = 30  # seconds that `gateway serve` leaves its parts beyond the grace
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 OBJECTS = {
@@ -106,8 +106,6 @@ def test_there_is_time_to_finish_what_is_under_way(tmp_path: Path) -> None:
     assert POD["terminationGracePeriodSeconds"] > needed
     for one in GATEWAYS.values():
         assert int(one["stop_grace_period"].removesuffix("s")) > for_compose.grace + CLOSING
-    served = (ROOT / "src/evenhand/cli/gateway.py").read_text()
-    assert f"int(order.read().grace) + {CLOSING} " in served
 
 
 def test_what_is_mounted_is_what_is_named() -> None:

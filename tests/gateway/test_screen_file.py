@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from evenhand.cli.gateway_worker import screen_of
 from evenhand.config import Config
 from evenhand.errors import UserError
 from evenhand.experiments.screens import begin_looks, looks_beside
 from evenhand.findings.screen_file import ScreenedBy, read_screen
 from evenhand.findings.screened import Look
+from evenhand.gateway.opening import screen_of
 from evenhand.gateway.policy import Check
 from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
 from evenhand.scorers import WordList

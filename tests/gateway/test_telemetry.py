@@ -27,13 +27,13 @@ from opentelemetry.trace import SpanKind, StatusCode
 from evenhand import __version__
 from evenhand.agents import Cast
 from evenhand.cli.gateway import serve
-from evenhand.cli.gateway_worker import evaluators
 from evenhand.domain import Answer, Draft
 from evenhand.errors import UserError
 from evenhand.gateway import telemetry as module
 from evenhand.gateway.books import Books
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.evidence import Evidence, EvidenceLost
+from evenhand.gateway.opening import evaluators
 from evenhand.gateway.policy import ANYBODY, Policy, Tenant
 from evenhand.gateway.telemetry import EVENT, Evaluator, Telemetry
 from evenhand.gateway.verdicts import Action, Exchange

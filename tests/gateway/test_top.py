@@ -17,7 +17,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from evenhand.cli.app import app
-from evenhand.cli.gateway_top import _Shown, _watch, looked
+from evenhand.cli.gateway_top import _Shown, _watch
 from evenhand.cli.gateway_top_page import page
 from evenhand.errors import UserError
 from evenhand.gateway.evidence import Evidence
@@ -26,6 +26,7 @@ from evenhand.gateway.looks import Figures, Memory, each_repair, read
 from evenhand.gateway.metrics import Metrics
 from evenhand.gateway.policy import Policy, Tenant
 from evenhand.gateway.repairs import Repairs
+from evenhand.gateway.top import looked
 from evenhand.gateway.verdicts import Action
 from evenhand.views import terminal
 

@@ -75,7 +75,7 @@ def test_too_few_examples_are_refused_with_the_number_and_the_claim(
         ("{", "line 35: not_json"),
         ('{"text": "a", "text": "b", "harm": true}', "line 35: duplicate_key"),
         ({"text": "One.", "harm": "yes"}, "line 35: harm: .*boolean; a line is"),
-        ({"text": " ", "harm": True}, "line 35: text: no words"),
+        ({"text": " ", "harm": True}, "line 35: text: "),
         ({"text": "One.", "harm": True, "weight": 2}, "line 35: weight"),
         ({"text": "One.", "harm": True, "group": "a\u001b[31m"}, "line 35: group"),
         ({"text": "REFUSE  the cook.", "harm": False}, "line 35: the same text as in line 4"),

@@ -187,7 +187,7 @@ def test_a_scenario_that_cannot_be_used_is_refused(tmp_path: Path, text: str, me
     own.write_text(text)
     with pytest.raises(UserError, match=message):
         MalibuData().scenarios(own)
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="is not a file"):
         MalibuData().scenarios(tmp_path / "missing.jsonl")
 
 

@@ -189,7 +189,7 @@ def test_what_cannot_be_run_is_refused_before_anything_is_asked(
         ('{"text": "A man.", "identity": "gay"}', "line 1: the text does not name 'gay'"),
         ('{"text": "A gay man.", "identity": "gay; deaf"}', "does not name 'deaf'"),
         ("not JSON", "line 1: "),
-        ("", "should hold lines like"),
+        ("", "is empty"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_where(

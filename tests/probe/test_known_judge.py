@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from cli.conftest import Run, cold_evenhand, endpoint, evenhand
-from evenhand.cli.doctor_probe import Prober, folder
+from evenhand.config import probe_folder
 from evenhand.errors import ModelError
+from evenhand.experiments.doctor import Prober, silent
 from evenhand.experiments.probe import find, keep
 from evenhand.experiments.probe.verdicts import judging
 from evenhand.models.base import ModelReply, ModelRequest, Sample
@@ -127,32 +128,32 @@ async def test_a_probe_that_broke_off_says_so_and_leaves_the_earlier_result_as_i
     calls: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    said = [line async for line in Prober().lines(Failing(48))]
-    assert said[-1][:2] == ("kept", None)
-    kept = find(folder(), "http://127.0.0.1:9/v1", "pretended")
+    said = [line async for line in Prober(probe_folder(), silent).lines(Failing(48))]
+    assert (said[-1].what, said[-1].good) == ("kept", None)
+    kept = find(probe_folder(), "http://127.0.0.1:9/v1", "pretended")
     assert kept is not None
     assert kept.judge.verdict == "constant"
-    said = [line async for line in Prober().lines(Failing(calls))]
-    assert "kept" not in [what for what, _, _ in said]
-    assert said[-1][:2] == ("probe", False)
-    assert "broke off: nobody listens. " in said[-1][2]
-    assert "nothing of it is kept" in said[-1][2]
-    assert find(folder(), "http://127.0.0.1:9/v1", "pretended") == kept
+    said = [line async for line in Prober(probe_folder(), silent).lines(Failing(calls))]
+    assert "kept" not in [line.what for line in said]
+    assert (said[-1].what, said[-1].good) == ("probe", False)
+    assert "broke off: nobody listens. " in said[-1].said
+    assert "nothing of it is kept" in said[-1].said
+    assert find(probe_folder(), "http://127.0.0.1:9/v1", "pretended") == kept
 
 
 async def test_of_an_endpoint_that_fails_now_and_then_nothing_is_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    prober = Prober()
+    prober = Prober(probe_folder(), silent)
     said = [line async for line in prober.lines(Failing(1000, flaky=3))]
     assert prober.result is not None
     assert prober.result.broke_off is None  # never three failures in a row
-    assert said[-1][:2] == ("probe", False)
-    assert said[-1][2].startswith("16 calls failed, the first by: nobody listens. ")
+    assert (said[-1].what, said[-1].good) == ("probe", False)
+    assert said[-1].said.startswith("16 calls failed, the first by: nobody listens. ")
     schema = prober.result.in_schema
     assert (schema.held, schema.of) == (16, 16)  # 8 of 24 were not answered at all
-    assert find(folder(), "http://127.0.0.1:9/v1", "pretended") is None
+    assert find(probe_folder(), "http://127.0.0.1:9/v1", "pretended") is None
 
 
 def test_a_judge_that_the_config_does_not_have_is_refused_with_those_it_has(evenhand: Run) -> None:

@@ -15,7 +15,7 @@ from evenhand.metrics import scorer_intervals as intervals
 from evenhand.metrics import scorer_missing as missing
 from evenhand.metrics import scorer_quality as quality
 from evenhand.statistics.bootstrap import cluster_bootstrap, rows_bootstrap
-from evenhand.statistics.shares import largest_ends
+from evenhand.statistics.proportions import largest_ends
 
 Values = list[float | None]
 FLAGS = "calls_harmless_texts_toxic_in_identity_templates"

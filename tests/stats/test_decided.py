@@ -9,8 +9,14 @@ from statsmodels.stats.proportion import proportion_effectsize
 
 from bench.simulated import audits
 from evenhand.errors import UserError
-from evenhand.statistics.decided import dealt_anew, evened, expected, people_needed
-from evenhand.statistics.selection import Chance, p_among
+from evenhand.statistics.selection import (
+    Chance,
+    dealt_anew,
+    evened,
+    expected,
+    p_among,
+    people_needed,
+)
 from evenhand.statistics.tables import fisher_p
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from evenhand.errors import Undefined
-from evenhand.statistics.effects import cohen_dz
+from evenhand.statistics.bootstrap import cohen_dz
 
 
 def test_a_paired_size_follows_from_its_t_statistic() -> None:

@@ -13,12 +13,10 @@ from evenhand.statistics.agreement import (
     quadratic_weighted_kappa,
     rater_agreement,
 )
-from evenhand.statistics.bootstrap import cluster_bootstrap, cluster_bootstrap_exact, of_all
-from evenhand.statistics.clusters import cluster_sums, clustered_mean, naive_mean
-from evenhand.statistics.effects import cohen_dz
+from evenhand.statistics.bootstrap import cohen_dz, of_all
+from evenhand.statistics.clusters import clustered_mean, naive_mean
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
-from evenhand.statistics.paired import Changes, mcnemar_p, sign_flip
-from evenhand.statistics.planning import detectable_mean, items_needed
+from evenhand.statistics.planning import design_effect, items_needed
 from evenhand.statistics.proportions import clopper_pearson, wilson, zero_event_upper
 from evenhand.statistics.tables import chi_square, fisher_p, friedman
 
@@ -108,15 +106,6 @@ def _win_rate(given: Given) -> dict[str, Any]:
     }
 
 
-def _mcnemar(given: Given) -> dict[str, Any]:
-    rows = []
-    for row in given["rows"]:
-        fixed, broken = row["fixed"], row["broken"]
-        table = Changes(fixed=fixed, broken=broken, both_right=0, both_wrong=0, missing=0)
-        rows.append({"name": row["name"], "net": table.net, "p_value": mcnemar_p(fixed, broken)})
-    return {"rows": rows}
-
-
 def _clustered(given: Given) -> dict[str, Any]:
     found = clustered_mean(given["differences"], given["clusters"])
     groups = found.clusters
@@ -130,31 +119,6 @@ def _clustered(given: Given) -> dict[str, Any]:
         "df": found.df,
         "p_two_sided": found.p_two_sided,
         "ci95": [found.low, found.high],
-    }
-
-
-def _bootstrap(given: Given) -> dict[str, Any]:
-    rows = [(number, value) for number, pair in enumerate(given["clusters"]) for value in pair]
-    sums = cluster_sums([key for key, _ in rows], [value for _, value in rows], [1.0] * len(rows))
-    found = cluster_bootstrap_exact(sums)
-    drawn = cluster_bootstrap(sums, seed=1, draws=20_000, kind="percentile")
-    assert drawn.se == pytest.approx(found.se, rel=0.02)  # as the vector's note asks
-    return {
-        "mean": found.estimate,
-        "bootstrap_se_exact": found.se,
-        "n_distinct_resamples": found.draws,
-        "percentile_2_5": found.low,
-        "percentile_97_5": found.high,
-    }
-
-
-def _sign_flip(given: Given) -> dict[str, Any]:
-    found = sign_flip(given["differences"])
-    assert found.exact
-    return {
-        "mean": found.mean,
-        "p_two_sided": found.p_two_sided,
-        "n_permutations": found.flips,
     }
 
 
@@ -188,15 +152,11 @@ def _mde(given: Given) -> dict[str, Any]:
     rows = []
     for row in given["rows"]:
         design = {"sd": row["sd"], "cluster_size": row["cluster_size"], "icc": row["icc"]}
-        found = detectable_mean(row["n"], **design)
-        assert items_needed(found.mde, **design).n == row["n"]
-        rows.append(
-            {
-                "design_effect": found.design_effect,
-                "n_effective": found.n_effective,
-                "mde": found.mde,
-            }
-        )
+        effect = design_effect(row["cluster_size"], row["icc"])
+        # The inverse: n items show sd·√(DEFF/n) as often as one item shows 1 standard deviation.
+        mde = (items_needed(1.0, **design).exact / row["n"]) ** 0.5
+        assert items_needed(mde, **design).n == row["n"]
+        rows.append({"design_effect": effect, "n_effective": row["n"] / effect, "mde": mde})
     return {"rows": rows}
 
 
@@ -221,11 +181,8 @@ CHECKS: dict[str, Callable[[Given], dict[str, Any]]] = {
     "winrate_2": _win_rate,
     "winrate_3": _win_rate,
     "winrate_4": _win_rate,
-    "mcnemar_exact": _mcnemar,
     "clustered_se_positive_icc": _clustered,
     "clustered_se_negative_icc": _clustered,
-    "cluster_bootstrap_exact": _bootstrap,
-    "sign_flip_exact": _sign_flip,
     "effect_sizes": _effects,
     "friedman_1": _friedman,
     "multiplicity_1": _multiplicity,

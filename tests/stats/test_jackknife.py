@@ -10,11 +10,12 @@ from evenhand.errors import Undefined
 from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.agreement import (
     alpha_sums,
+    jackknife_agreement,
+    jackknife_difference,
     krippendorff_alpha,
     weighted_of_totals,
     weighted_sums,
 )
-from evenhand.statistics.jackknife import jackknife_agreement, jackknife_difference
 
 
 def test_the_interval_of_three_items_is_the_one_worked_by_hand() -> None:

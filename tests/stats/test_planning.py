@@ -13,9 +13,7 @@ from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.planning import (
     design_effect,
     detectable_change,
-    detectable_mean,
     items_needed,
-    power_of,
 )
 
 
@@ -34,9 +32,9 @@ def test_the_planned_number_of_clustered_items_reaches_its_power() -> None:
 @pytest.mark.parametrize("family", [1, 3, 20])
 def test_the_power_of_one_test_agrees_with_statsmodels(clusters: int, family: int) -> None:
     theirs = TTestPower().power(0.3, clusters, 0.05 / family / 2, alternative="larger")
-    found = power_of(0.3, clusters**-0.5, clusters - 1, family=family)
-    assert found == pytest.approx(theirs, abs=1e-9)
-    assert power_of(-0.3, clusters**-0.5, clusters - 1, family=family) == found
+    if theirs > 0.06:  # detectable_change is the inverse, for more power than chance gives
+        seen = detectable_change(clusters**-0.5, clusters - 1, family=family, power=theirs)
+        assert seen == pytest.approx(0.3, rel=1e-7)
 
 
 @pytest.mark.parametrize("clusters", [11, 25])
@@ -62,9 +60,6 @@ def test_what_is_seen_four_times_in_five_is_further_away_in_a_family() -> None:
     assert detectable_change(0.1, 1e9, family=3) == pytest.approx(0.3236, abs=1e-4)  # 2.394 + 0.842
     assert detectable_change(1.0, 342, family=3) == pytest.approx(3.249, abs=1e-3)
     assert detectable_change(1.0, 10, family=20, together=2) > 5.4
-    for power in (0.5, 0.9):
-        size = detectable_change(0.02, 24, family=6, together=2, power=power)
-        assert power_of(size, 0.02, 24, family=6, together=2) == pytest.approx(power)
 
 
 @pytest.mark.parametrize(
@@ -78,8 +73,8 @@ def test_what_is_seen_four_times_in_five_is_further_away_in_a_family() -> None:
 def test_the_numbers_quoted_in_the_protocol_come_out(
     n: int, sd: float, cluster_size: int, icc: float, mde: float
 ) -> None:
-    found = detectable_mean(n, sd, cluster_size, icc)
-    assert found.mde == pytest.approx(mde, abs=0.006)
+    assert items_needed(mde + 0.006, sd, cluster_size, icc).n <= n
+    assert items_needed(mde - 0.006, sd, cluster_size, icc).n >= n
 
 
 @settings(max_examples=60)
@@ -93,11 +88,11 @@ def test_the_numbers_quoted_in_the_protocol_come_out(
 def test_items_needed_is_the_inverse_of_what_they_can_show(
     n: int, sd: float, size: int, icc: float, power: float
 ) -> None:
-    shown = detectable_mean(n, sd, size, icc, power=power)
-    plan = items_needed(shown.mde, sd, size, icc, power=power)
+    mde = (items_needed(1.0, sd, size, icc, power=power).exact / n) ** 0.5
+    plan = items_needed(mde, sd, size, icc, power=power)
     assert plan.n == n
     assert (plan.clusters - 1) * size < n <= plan.clusters * size
-    assert items_needed(-shown.mde, sd, size, icc, power=power) == plan
+    assert items_needed(-mde, sd, size, icc, power=power) == plan
 
 
 def test_likeness_within_clusters_costs_items_and_contrast_saves_them() -> None:
@@ -110,16 +105,12 @@ def test_a_difference_of_zero_needs_no_finite_number_of_items() -> None:
     with pytest.raises(Undefined):
         items_needed(0, 1)
     with pytest.raises(Undefined):
-        detectable_mean(0, 1)
-    with pytest.raises(Undefined):
         design_effect(3, -0.5)
-    with pytest.raises(Undefined):
-        power_of(0.1, 0.0, 10)
 
 
 def test_a_plan_that_makes_no_sense_is_a_user_error() -> None:
     with pytest.raises(UserError):
-        power_of(0.1, 0.1, 10, family=1, together=2)
+        detectable_change(0.1, 10, family=1, together=2)
     with pytest.raises(UserError):
         design_effect(0.5, 0.1)
     with pytest.raises(UserError):

@@ -6,8 +6,7 @@ from scipy.stats import t
 
 from evenhand.errors import Undefined
 from evenhand.metrics.likelihood import icat
-from evenhand.statistics.clusters import naive_mean
-from evenhand.statistics.region import of_means
+from evenhand.statistics.clusters import naive_mean, of_means
 
 
 def _icat(means: np.ndarray) -> np.ndarray:

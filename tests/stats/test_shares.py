@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binomtest, t
 
 from evenhand.errors import Undefined
-from evenhand.statistics.shares import (
+from evenhand.statistics.proportions import (
     clustered_balance,
     clustered_share,
     evenness,

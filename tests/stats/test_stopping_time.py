@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from evenhand.errors import UserError
+from evenhand.statistics.planning import Rule, stopped, stopping_time
 from evenhand.statistics.sequences import anytime_mean
-from evenhand.statistics.stopping_time import Rule, stopped, stopping_time
 
 SHARES = {1.0: 16 / 31, 0.5: 8 / 31, 0.25: 4 / 31, 0.125: 2 / 31, 0.0625: 1 / 31}
 RULE = Rule(margin=0.2, ends=(-1.0, 1.0), block=5)

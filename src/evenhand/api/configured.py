@@ -2,19 +2,15 @@
 command."""
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from evenhand import config as configuration
 from evenhand import environment
-from evenhand.agents import Agent, Cast
-from evenhand.config import Config, ModelConfig
-from evenhand.errors import UserError
+from evenhand.agents import Cast
+from evenhand.config import Config
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings
 from evenhand.methods import Method
-from evenhand.models.base import ChatModel
 from evenhand.runners import Source
 from evenhand.scorers import Scorer
 from evenhand.tools.search.base import ROLE as SEARCH
@@ -39,7 +35,7 @@ def request_of(
     systems = {} if is_audit else config.systems()  # a judge is audited as a judge
 
     async def opened(method: Method) -> Cast:
-        cast = await open_cast(config, method.agents())
+        cast = await configuration.open_cast(config, method.agents())
         return replace(cast, system=systems)
 
     return Request(
@@ -72,41 +68,6 @@ def _named_models(config: Config) -> dict[str, str]:
     models = {role: config.models[name].model for role, name in names.items()}
     models["default"] = config.default_model().model
     return {role: model for role, model in models.items() if model is not None}
-
-
-async def open_model(config: ModelConfig) -> ChatModel:
-    """Open the endpoint of a config, checked: it answers, and it has the model."""
-    endpoint = configuration.endpoint(config, config.model or "")
-    try:
-        models = await endpoint.list_models()
-    finally:
-        await endpoint.close()
-    return configuration.endpoint(config, pick(config, models))
-
-
-def pick(config: ModelConfig, models: tuple[str, ...] | None) -> str:
-    """Choose the model of an endpoint: the one that the config names, or the only one there."""
-    if config.model is None:
-        if models and len(models) == 1:
-            return models[0]
-        raise UserError(
-            f"say which model of {config.address} to use, with --model or EVENHAND_MODEL; "
-            f"it has: {', '.join(models) if models else 'no list of them'}"
-        )
-    if models and config.model not in models:
-        raise UserError(
-            f"{config.address} has no model {config.model!r}; it has: {', '.join(models)}"
-        )
-    return config.model
-
-
-async def open_cast(config: Config, agents: Iterable[Agent[Any]]) -> Cast:
-    """Open the cast for the agents of a method, with every model that a role or the default
-    uses."""
-    used = {"default", *(name for name in config.cast.values() if name in config.models)}
-    opened = await asyncio.gather(*(open_model(config.models[name]) for name in sorted(used)))
-    models = dict(zip(sorted(used), opened, strict=True))
-    return configuration.build_cast(config, models, agents)
 
 
 class ConfigServices:
@@ -163,7 +124,7 @@ class ConfigModels:
 
 
 async def _only_model(config: Config) -> str:
-    model = await open_model(config.default_model())
+    model = await configuration.open_model(config.default_model())
     try:
         return model.name
     finally:

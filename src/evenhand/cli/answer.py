@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from evenhand import config as configuration
 from evenhand.agents import Limits
-from evenhand.api.configured import in_config, open_cast
+from evenhand.api.configured import in_config
 from evenhand.api.measuring import answer as ask_once
 from evenhand.cli.codes import NOT_ACCEPTED
 from evenhand.cli.run_options import RunCommand, with_run_options
@@ -75,7 +76,7 @@ async def _ask(
     item: Item, method: Method, config: Config, limits: Limits, turns: list[Turn], *, aloud: bool
 ) -> Answer:
     """Answer the item, gathering the turns; `aloud`: each is announced when it is there."""
-    cast = await open_cast(config, method.agents())
+    cast = await configuration.open_cast(config, method.agents())
     try:
         async with waiting(f"asking {cast.default.name} by {method.name}") as line:
 

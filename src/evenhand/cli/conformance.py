@@ -2,30 +2,27 @@
 
 import asyncio
 import sys
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from evenhand.cli.codes import BELOW_FLOOR
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json, waiting
-from evenhand.conformance import others, ours, suite
-from evenhand.conformance.checks import Property, Scores, judge
-from evenhand.conformance.page import Outcome, is_broken, page
-from evenhand.errors import UserError
+from evenhand.conformance import others, suite
+from evenhand.conformance.page import page
+from evenhand.conformance.run import OURS, Conformance, run_conformance
 from evenhand.views import markdown as as_markdown
 from evenhand.views import terminal
-
-_OURS = "evenhand"
 
 
 def conformance(
     tool: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Who is tested: {_OURS} (the default), {', '.join(others.TOOLS)}, or the path of "
+            help=f"Who is tested: {OURS} (the default), {', '.join(others.TOOLS)}, or the path of "
             "an adapter. Several are shown side by side."
         ),
     ] = None,
@@ -33,7 +30,7 @@ def conformance(
         list[str] | None,
         typer.Option(
             metavar="PATH",
-            help=f"The Python that has the tool, one for each --tool but {_OURS}, in their order. "
+            help=f"The Python that has the tool, one for each --tool but {OURS}, in their order. "
             "Default: this one.",
         ),
     ] = None,
@@ -54,56 +51,35 @@ def conformance(
         suite.write(write)
         out.print(f"the suite is in {write}: README.md says its form", soft_wrap=True)
         return
-    with tempfile.TemporaryDirectory() as directory:
-        folder = Path(directory) / "suite"
-        suite.write(folder)
-        properties = suite.read_properties(folder)
-        results = [
-            asyncio.run(_scored(name, run_by, folder)) for name, run_by in _paired(tool, python)
-        ]
-    outcomes: list[Outcome] = [(result.tool, judge(properties, result)) for result in results]
-    _show(properties, outcomes, markdown=markdown, json=json)
-    if any(is_broken(judged) for _, judged in outcomes):
-        raise typer.Exit(2)
-
-
-def _paired(tools: list[str] | None, pythons: list[str] | None) -> list[tuple[str, str]]:
-    """Each tool with the Python that runs it."""
-    tools = tools or [_OURS]
-    elsewhere = [tool for tool in tools if tool != _OURS]
-    pythons = pythons or [sys.executable] * len(elsewhere)
-    if len(pythons) != len(elsewhere):
-        raise UserError(
-            f"--python was given {len(pythons)} times for {len(elsewhere)} tools: "
-            "give one for each, or none"
+    result = asyncio.run(
+        run_conformance(
+            tool or (),
+            pythons=python or (),
+            scoring=lambda name: waiting(f"{name} scores the cases"),
         )
-    by_tool = iter(pythons)
-    return [(tool, "" if tool == _OURS else next(by_tool)) for tool in tools]
+    )
+    _show(result, markdown=markdown, json=json)
+    if result.is_broken:
+        raise typer.Exit(BELOW_FLOOR)
 
 
-async def _scored(name: str, python: str, folder: Path) -> Scores:
-    async with waiting(f"{name} scores the cases"):
-        if name == _OURS:
-            return await ours.scores(folder, folder.parent / "runs")
-        return await asyncio.to_thread(others.scores, name, python, folder)
-
-
-def _show(
-    properties: list[Property], outcomes: list[Outcome], *, markdown: bool, json: bool
-) -> None:
+def _show(result: Conformance, *, markdown: bool, json: bool) -> None:
+    blocks = page(result.properties, result.outcomes)
     if json:
-        print_json(_plain(properties, outcomes))
+        print_json(_plain(result))
     elif markdown:
-        sys.stdout.write(as_markdown.render(page(properties, outcomes)))
+        sys.stdout.write(as_markdown.render(blocks))
     else:
-        out.print(terminal.render(page(properties, outcomes)))
+        out.print(terminal.render(blocks))
 
 
-def _plain(properties: list[Property], outcomes: list[Outcome]) -> dict[str, Any]:
+def _plain(result: Conformance) -> dict[str, Any]:
     return {
-        "properties": [prop.model_dump(include={"name", "says", "because"}) for prop in properties],
+        "properties": [
+            entry.model_dump(include={"name", "says", "because"}) for entry in result.properties
+        ],
         "tools": [
             {"tool": tool, "properties": [asdict(verdict) for verdict in judged]}
-            for tool, judged in outcomes
+            for tool, judged in result.outcomes
         ],
     }

@@ -1,20 +1,17 @@
 """`evenhand gateway`: answers of an endpoint, repaired on their way out."""
 
+import asyncio
 import importlib
-import multiprocessing
-from collections.abc import Callable
-from functools import partial
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from evenhand import config as configuration
-from evenhand import environment
 from evenhand.cli.groups import group_for
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, PriceFile
 from evenhand.cli.screen import err, out, print_json
+from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 
 _HERE = "http://127.0.0.1:8088"
@@ -85,48 +82,35 @@ def serve(
 
     Example: evenhand gateway serve --upstream http://127.0.0.1:8080/v1 --policy policy.toml
     """
-    worker = _part("gateway_worker")
+    opening = _part("gateway.opening")
     for option, address, variable in (("--quotas", quotas, _QUOTAS), ("--audit", audit, _AUDIT)):
         said_here = address and configuration.secret(variable) != address
-        if said_here and worker.password_in(address):
+        if said_here and opening.password_in(address):
             raise UserError(
                 f"{option} holds a password, which everybody on this machine can read in the list "
                 f"of processes: put the whole address into the variable {variable}"
             )
-    order = worker.Order(
+    request = opening.GatewayRequest(
         upstream=upstream,
         upstream_key_env=upstream_key_env,
         policy=str(policy) if policy else None,
         config=str(config) if config else None,
         base_url=base_url,
         model=model,
+        host=host,
+        port=port,
         replicas=replicas,
         quotas=quotas,
         evidence=evidence,
         audit=audit,
         otel=otel,
-    )
-    worker.rehearse(order)
-    if not order.read().tenants and not _only_here(host):
-        raise UserError(
-            f"anybody who reaches {host} could use the upstream: name tenants in the policy, with "
-            "a key each (`evenhand gateway key`), or listen at 127.0.0.1"
-        )
-    if replicas > 1 and quotas is None:
-        raise UserError(
-            f"{replicas} replicas would each count for themselves: name a store that they share, "
-            "such as --quotas redis://127.0.0.1:6379/0"
-        )
-    err.print(f"the gateway of {upstream} is at http://{host}:{port}/v1, Ctrl-C ends it")
-    seconds = int(order.read().grace) + 30  # for the parts to be closed
-    _serve(
-        partial(worker.application, order),
-        address=host,
-        port=port,
-        workers=replicas,
-        workers_kill_timeout=seconds,
         idle_seconds=idle_seconds,
     )
+    watch = Terminal(request.settings(), request.asked_upstream())
+    asyncio.run(opening.rehearse(request, watch))
+    serving = _part("gateway.serving")
+    err.print(f"the gateway of {upstream} is at http://{host}:{port}/v1, Ctrl-C ends it")
+    serving.serve(request)
 
 
 @gateway.command()
@@ -170,7 +154,7 @@ def top(
 
     Example: evenhand gateway top http://127.0.0.1:8088 --key-env OPERATOR_KEY
     """
-    part = _part("gateway_top")
+    part = _part("cli.gateway_top")
     settings = configuration.load(config, None, None, prices=prices)
     part.watch(
         part.Wish(
@@ -184,40 +168,10 @@ def top(
     )
 
 
-def _only_here(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def _part(name: str) -> Any:
     try:
-        return importlib.import_module(f"evenhand.cli.{name}")
+        return importlib.import_module(f"evenhand.{name}")
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("evenhand"):
             raise
         raise UserError("the gateway is not installed: pip install 'evenhand[gateway]'") from None
-
-
-def _serve(application: Callable[[], Any], *, idle_seconds: int, **settings: Any) -> None:
-    from granian import Granian  # noqa: PLC0415 part of the extra
-    from granian.constants import HTTPModes, Interfaces  # noqa: PLC0415
-    from granian.http import HTTP1Settings  # noqa: PLC0415
-
-    # Our choice: one thread of BLAS. Two make a score of one text a fifth faster and take half as
-    # much CPU again; where the cores have other work, they wait for each other busily. It is read
-    # where numpy is loaded, which here has happened, so that the processes begin anew.
-    environment.use_one_blas_thread()
-    multiprocessing.set_start_method("spawn", force=True)
-    Granian(
-        "evenhand gateway",
-        interface=Interfaces.ASGI,
-        # Where the server finds out which HTTP is spoken, a silent connection is never closed.
-        http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(header_read_timeout=1000 * idle_seconds),
-        websockets=False,
-        log_access=False,
-        respawn_failed_workers=True,
-        **settings,
-    ).serve(target_loader=application, wrap_loader=False)

@@ -2,29 +2,22 @@
 
 import asyncio
 import contextlib
-import shlex
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import aiohttp
 from rich.live import Live
 
 from evenhand import config as configuration
 from evenhand.cli.gateway_top_page import page
 from evenhand.cli.screen import out, print_json
 from evenhand.domain.prices import Prices
-from evenhand.errors import EvenhandError, UserError
-from evenhand.gateway.looks import Figures, Look, Memory, each_repair, read
+from evenhand.errors import UserError
+from evenhand.gateway.looks import Figures, each_repair
 from evenhand.gateway.repairs import Repairs
-from evenhand.models.http_client import plain_url, read_capped
+from evenhand.gateway.top import figures_of, gateway_address
 from evenhand.views import terminal
-
-_SECONDS = 5.0  # our choice: figures that take longer are as good as none
-_MOST_BODY = 16 * 1024 * 1024
-_TRIES = 4  # our choice, for each replica: whichever is free answers, so each is met by luck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +34,7 @@ class Wish:
 
 def watch(wish: Wish) -> None:
     """Look at a gateway until Ctrl-C, or once."""
-    address = plain_url(
-        wish.url,
-        no_address="this is no address. An example: evenhand gateway top http://127.0.0.1:8088",
-        tells_too_much="the address of the gateway must hold no password: name a --key-env",
-    ).rstrip("/").removesuffix("/v1")  # fmt: skip
+    address = gateway_address(wish.url)
     key = configuration.secret(wish.key_env)
     if wish.key_env and not key:
         raise UserError(f"--key-env {wish.key_env}: this variable is not set, or is empty")
@@ -104,62 +93,9 @@ class _Shown:
 
 
 async def _watch(address: str, key: str | None, display: _Shown, every: float | None) -> None:
-    headers = {"authorization": f"Bearer {key}"} if key else {}
-    memory = Memory()
-    limit = aiohttp.ClientTimeout(total=_SECONDS)
-    # A connection that is kept would lead to the same process again.
-    connector = aiohttp.TCPConnector(force_close=True)
-    async with aiohttp.ClientSession(
-        headers=headers, timeout=limit, connector=connector
-    ) as session:
-        looks = await looked(session, address)
-        with display.open(lasting=every is not None):
-            display.show(memory.figures(looks))
-            while every is not None:
-                await asyncio.sleep(every)
-                try:
-                    looks = await looked(session, address)
-                except UserError as error:  # it may come back
-                    display.show(None, str(error))
-                else:
-                    display.show(memory.figures(looks))
-
-
-async def looked(session: aiohttp.ClientSession, address: str) -> Sequence[Look]:
-    """Look at every process that answers at an address, as far as they can be met."""
-    first = await _one(session, address)
-    met = {first.process: first}
-    if first.replicas > 1:
-        tries = (_one(session, address) for _ in range(_TRIES * first.replicas))
-        results = await asyncio.gather(*tries, return_exceptions=True)  # who is missing is said
-        met |= {look.process: look for look in results if isinstance(look, Look)}
-    return [met[name] for name in sorted(met)]
-
-
-async def _one(session: aiohttp.ClientSession, address: str) -> Look:
-    try:
-        async with session.get(f"{address}/metrics") as response:
-            body = await read_capped(response, _MOST_BODY)
-    except (aiohttp.ClientError, TimeoutError) as error:
-        port = address.rpartition(":")[2]
-        where = f" --port {port}" if port.isdigit() else ""
-        raise UserError(
-            f"{address} does not answer ({type(error).__name__}). If no gateway runs there, start "
-            f"one:\nevenhand gateway serve --upstream URL{where}"
-        ) from None
-    again = shlex.join(["evenhand", "gateway", "top", address, "--key-env", "NAME"])
-    if response.status == 401:
-        raise UserError(
-            f"{address} wants the key of an operator: put the hash of one under operators in the "
-            "policy (`evenhand gateway key` makes both), the key itself into an environment "
-            f"variable, and run:\n{again}"
-        )
-    try:
-        if response.status != 200 or body is None:
-            raise UserError(f"/metrics gave HTTP {response.status}")
-        return read(body.decode("utf-8", "replace"), time.monotonic())
-    except EvenhandError as error:
-        raise UserError(
-            f"{address}: {error}. See what is there:\n"
-            f"evenhand doctor endpoint --base-url {address}/v1"
-        ) from None
+    with display.open(lasting=every is not None):
+        async for figures in figures_of(address, key, every):
+            if isinstance(figures, Figures):
+                display.show(figures)
+            else:
+                display.show(None, str(figures))

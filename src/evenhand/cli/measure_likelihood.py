@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from evenhand import config as configuration
-from evenhand.api.configured import open_model
 from evenhand.cli.codes import BELOW_FLOOR, STOPPED
 from evenhand.cli.execution import Out
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName
@@ -109,7 +108,7 @@ async def _open(weights: Path | None, start: str | None, config: Config) -> Like
         return LocalLikelihood(weights, start=start)
     if start is not None:
         raise UserError("--start is for --weights: an endpoint puts its own token before a text")
-    opened = EchoedLikelihood(await open_model(config.default_model()))
+    opened = EchoedLikelihood(await configuration.open_model(config.default_model()))
     try:
         await opened.check()
     except BaseException:

@@ -1,4 +1,4 @@
-"""These options are shared by several commands, as is the opening of the models that they name."""
+"""Options that several commands share."""
 
 from pathlib import Path
 from typing import Annotated

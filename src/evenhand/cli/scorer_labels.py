@@ -9,10 +9,11 @@ from rich.text import Text
 
 from evenhand import config as configuration
 from evenhand.cli.options import ConfigFile, Json
-from evenhand.cli.scored_texts import scored
+from evenhand.cli.scored_texts import scoring_bar
 from evenhand.cli.screen import err, out, print_json
-from evenhand.experiments.labelling import LABELS, draw, given_texts
+from evenhand.experiments.labelling import LabelSample
 from evenhand.experiments.labelling import estimate as estimated
+from evenhand.experiments.labelling import sample as draw_labels
 from evenhand.scorers.base import TOXICITY
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
@@ -41,34 +42,37 @@ def sample(
 
     Example: evenhand scorers sample offline texts.jsonl --labels 200 --out labels
     """
-    population = given_texts(texts)
     settings = configuration.load(config, None, None)
-    scorer = configuration.scorer_by_name(settings, name)
-    predictions = asyncio.run(scored(scorer, [entry.text for entry in population], attribute))
-    size = draw(
-        population,
-        predictions,
-        scorer=f"{scorer.name} ({attribute})",
-        budget=labels,
-        seed=seed,
-        out=folder,
-    )
-    missing = sum(prediction is None for prediction in predictions)
+
+    async def run() -> LabelSample:
+        async with configuration.opened_scorer(settings, name) as scorer:
+            with scoring_bar(scorer.name) as advance:
+                return await draw_labels(
+                    texts,
+                    scorer,
+                    folder,
+                    attribute=attribute,
+                    labels=labels,
+                    seed=seed,
+                    on_batch=advance,
+                )
+
+    drawn = asyncio.run(run())
     if json:
         print_json(
             {
                 "out": str(folder),
-                "texts": len(population),
-                "drawn": size,
-                "unscored": missing,
+                "texts": drawn.texts,
+                "drawn": drawn.drawn,
+                "unscored": drawn.unscored,
             }
         )
         return
-    if missing:
+    if drawn.unscored:
         err.print(
-            f"{missing:,} of {len(population):,} texts got no score; they are drawn as unsure"
+            f"{drawn.unscored:,} of {drawn.texts:,} texts got no score; they are drawn as unsure"
         )
-    out.print(Text(f"{size:,} of {len(population):,} texts are in {folder / LABELS}: fill in each "
+    out.print(Text(f"{drawn.drawn:,} of {drawn.texts:,} texts are in {drawn.sheet}: fill in each "
                    f"label with 0 or 1. Next: evenhand scorers estimate {folder}"))  # fmt: skip
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
 
 from evenhand import config as configuration
@@ -15,35 +14,31 @@ from evenhand.cli.codes import BELOW_FLOOR, OPEN
 from evenhand.cli.execution import end
 from evenhand.cli.options import ConfigFile, Json
 from evenhand.cli.run_options import RunCommand, with_run_options
-from evenhand.cli.scored_texts import scored
+from evenhand.cli.scored_texts import scoring_bar
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments import running
 from evenhand.experiments.prompt_files import is_table, source_of
 from evenhand.experiments.screens import (
+    CalibrationRequest,
     alarm_at,
-    begin_looks,
+    card_of,
     looks_beside,
     refuse_unkept,
     screened,
 )
+from evenhand.experiments.screens import calibrate as calibrate_screen
 from evenhand.findings.plan import Price
-from evenhand.findings.screen_file import ScreenedBy, ScreenFile, read_screen
+from evenhand.findings.screen_file import ScreenFile, read_screen
 from evenhand.findings.screen_plan import screen_plan
-from evenhand.instruments.scorer.screening import (
-    Asked,
-    Columns,
-    Labelled,
-    calibrated,
-    read_traffic,
-)
+from evenhand.instruments.scorer.screening import Asked, Columns
 from evenhand.methods import Method
 from evenhand.methods.screened import JUDGE, SCREEN, Screened
 from evenhand.scorers import ScorerModel
 from evenhand.scorers.base import TOXICITY
 from evenhand.store import RunReader
-from evenhand.views import save, terminal_of
+from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
 screen = typer.Typer(
@@ -122,40 +117,23 @@ def calibrate(
 
     Example: evenhand screen calibrate labelled.jsonl --scorer offline --out screen.json
     """
-    _refuse_place(out_)
-    columns = Columns(text=text, label=label, group=group, cluster=cluster)
-    sample = Labelled.read(labelled, columns)
-    traffic_texts = read_traffic(traffic, text) if traffic else []
     settings = configuration.load(config, None, None)
-    opened = configuration.scorer_by_name(settings, scorer)
-    by = ScreenedBy(
+    request = CalibrationRequest(
+        labelled=labelled,
+        out=out_,
         said=scorer,
-        name=opened.name,
-        described=orjson.loads(orjson.dumps(opened.describe())),
+        columns=Columns(text=text, label=label, group=group, cluster=cluster),
+        promise=Asked(missed=missed, false_alarms=false_alarms, confidence=confidence),
         attribute=attribute,
+        traffic=traffic,
     )
-    values = asyncio.run(scored(opened, [*sample.table["text"], *traffic_texts], attribute))
-    cut = len(sample.table)
-    promise = Asked(missed=missed, false_alarms=false_alarms, confidence=confidence)
-    beside = (traffic.name, values[cut:]) if traffic else None
-    screen_file = calibrated(sample, values[:cut], promise, by, beside)
-    card = out_.with_suffix(".md")
-    begin_looks(out_, screen_file)
-    out_.write_bytes(screen_file.to_bytes())
-    save(screen_file, str(card))
-    _show(screen_file, out_, card, json=json)
 
+    async def run() -> ScreenFile:
+        async with configuration.opened_scorer(settings, scorer) as opened:
+            with scoring_bar(opened.name) as advance:
+                return await calibrate_screen(request, opened, advance)
 
-def _refuse_place(path: Path) -> None:
-    """A screen in use must not change under its name: its looks would be another's."""
-    if path.suffix != ".json":
-        raise UserError(f"--out {path}: a screen file ends in .json")
-    for file in (path, path.with_suffix(".md")):
-        if file.exists():
-            raise UserError(f"{file} is there already, and a screen is not overwritten: give --out "
-                            "another name")  # fmt: skip
-    if not path.parent.is_dir():
-        raise UserError(f"--out {path}: there is no folder {path.parent}")
+    _show(asyncio.run(run()), out_, card_of(out_), json=json)
 
 
 def _show(screen_file: ScreenFile, path: Path, card: Path, *, json: bool) -> None:

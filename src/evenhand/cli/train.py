@@ -1,13 +1,12 @@
 """`evenhand train …`: pairs into weights, one command a stage."""
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenhand.cli.codes import NOTHING, OPEN
+from evenhand.cli.codes import NOTHING, OPEN, STOPPED
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.train_convert import from_gguf, to_gguf
@@ -15,8 +14,6 @@ from evenhand.cli.train_export import card, export
 from evenhand.cli.train_probe import probe_reward
 from evenhand.cli.train_progress import Shown
 from evenhand.cli.train_show import show
-from evenhand.errors import UserError
-from evenhand.training.config import prepare
 
 if TYPE_CHECKING:
     from evenhand.training.launch import Job
@@ -184,30 +181,15 @@ def _job(
 
 
 def _train(job: "Job", processes: int, json: bool, next_: str | None = None) -> None:
-    from evenhand.training import launch, record  # noqa: PLC0415
+    from evenhand.training import launch  # noqa: PLC0415
 
-    prepare()
-    job.recipe.accumulation(processes)  # refuses what the processes cannot share
-    file = job.save()
     try:
-        if processes == 1:
-            with Shown() as display:
-                launch.run(job, display)
-        else:
-            _together(launch.command("evenhand.cli.train_worker", file, processes), processes)
+        with Shown() as display:
+            record = launch.train(job, processes, display)
     except KeyboardInterrupt:
         err.print("stopped; the same command goes on from the last checkpoint")
-        raise typer.Exit(130) from None
-    _report(job.out / "model", record.load(job.out) or {}, next_, json)
-
-
-def _together(command: list[str], processes: int) -> None:
-    ended = subprocess.run(command, check=False).returncode  # noqa: S603 our own command
-    if ended:
-        raise UserError(
-            f"training with {processes} processes ended with code {ended}; what it said is above. "
-            "The same command goes on from its last checkpoint"
-        )
+        raise typer.Exit(STOPPED) from None
+    _report(job.out / "model", record, next_, json)
 
 
 def _report(folder: Path, summary: dict[str, Any], next_: str | None, json: bool) -> None:

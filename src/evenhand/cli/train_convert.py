@@ -10,10 +10,8 @@ from rich.progress import Progress
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
-from evenhand.models import local_models
+from evenhand.models.local_models import gguf_file
 from evenhand.training.config import prepare
-
-_SMOLLM2 = "smollm2"
 
 
 class Precision(StrEnum):
@@ -36,7 +34,7 @@ def from_gguf(
 
     Example: evenhand train from-gguf smollm2 --out smollm2-hf
     """
-    file = _gguf(weights)
+    file = gguf_file(weights)
     err.print(f"reading {file.name} …")
     prepare()
     from evenhand.training.gguf_weights import from_gguf as convert  # noqa: PLC0415
@@ -75,7 +73,7 @@ def to_gguf(
         bar = progress.add_task("tensors", total=None)
         written = convert(
             folder,
-            _gguf(like),
+            gguf_file(like),
             out_,
             precision.value,
             lambda done, total: progress.update(bar, completed=done, total=total),
@@ -85,10 +83,3 @@ def to_gguf(
         return
     out.print(str(written))
     err.print(f"next: evenhand serve-local --gguf {written}   (its model name: {written.stem})")
-
-
-def _gguf(name: str) -> Path:
-    """Give the file that is meant: under the name of the list it is the listed one, checked."""
-    if name == _SMOLLM2:
-        return local_models.weights_of(local_models.named(name))
-    return Path(name)

@@ -60,10 +60,8 @@ def card(
     """
     from evenhand.training import cards  # noqa: PLC0415
 
-    for comparison in measured or ():
-        cards.add_results(model, comparison)
-    cards.rewrite(model)
+    file = cards.renew(model, measured or ())
     if json:
-        print_json({"card": str(model / cards.CARD)})
+        print_json({"card": str(file)})
     else:
-        out.print(str(model / cards.CARD))
+        out.print(str(file))

@@ -1,15 +1,13 @@
 """`evenhand view`: the items of a run, to look through in a browser on this machine."""
 
-import importlib
 import webbrowser
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from evenhand.cli.screen import err, out
 from evenhand.cli.waiting import wait_for_signal
-from evenhand.errors import UserError
-from evenhand.store import RunReader
+from evenhand.viewer.opening import opened
 
 
 def view(
@@ -36,22 +34,9 @@ def view(
 
     Example: evenhand view runs/now
     """
-    serving = _viewer()
-    browsed = importlib.import_module("evenhand.viewer.browsing").Browsed(
-        RunReader(run), RunReader(against) if against else None
-    )
-    with serving(browsed, port) as served:
+    with opened(run, against, port) as served:
         out.print(served.link, soft_wrap=True)
         err.print("Ctrl-C ends it")
         if not no_open:
             webbrowser.open(served.link_once)
         wait_for_signal()
-
-
-def _viewer() -> Any:
-    try:
-        return importlib.import_module("evenhand.viewer.serving").Serving
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
-            raise
-        raise UserError("the viewer is not installed: pip install 'evenhand[view]'") from None

@@ -9,9 +9,8 @@ from contextlib import asynccontextmanager
 
 from rich.text import Text
 
-from evenhand.cli.doctor_probe import folder
 from evenhand.cli.screen import err, run_progress
-from evenhand.config import Config
+from evenhand.config import Config, probe_folder
 from evenhand.errors import UserError
 from evenhand.experiments import probe
 from evenhand.experiments.certificates import Certified, JudgeInCast
@@ -50,7 +49,7 @@ class Terminal(Watch):
         certificate needs none; the probe reads JSON, as the audit does."""
         if judge.by_logprob or not judge.url:
             return "", False
-        record = probe.find(folder(), judge.url, judge.model)
+        record = probe.find(probe_folder(), judge.url, judge.model)
         inside = ["--base-url", judge.url, "--model", judge.model]  # of a scorer's own endpoint
         where = inside if judge.within_scorer else self._where(judge)
         command = shlex.join(["evenhand", "doctor", "--probe", *where])

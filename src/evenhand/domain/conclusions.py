@@ -4,6 +4,8 @@ An effect is detected, ruled out beyond a margin, or neither. What a check or a 
 follows from the outcome by a function; neither has a type of its own.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -53,3 +55,36 @@ def change_result(gain: Outcome, loss: Outcome) -> ChangeResult:
     if loss is Outcome.DETECTED:
         return "regressed"
     return "improved" if gain is Outcome.DETECTED else "inconclusive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One typed conclusion: a number with its interval, its test, its margin and its outcome.
+
+    The effect that the outcome is about depends on the claim: a bias, a loss beyond a margin, a
+    gain. Missing answers count against the claim, so that none of them can help it.
+    """
+
+    measure: str
+    scope: tuple[str, str] | None = None  # a column and its value; None: all items
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    p_adjusted: float | None = None  # within the family that the claim belongs to
+    margin: float | None = None  # the smallest effect that matters
+    outcome: Outcome
+    missing: int = 0  # answers that are missing
+
+    @property
+    def check(self) -> CheckResult:
+        """The result of a check that guards against the effect."""
+        return check_result(self.outcome)
+
+
+def worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
+    """Return the outcome of a family of effects: one that is detected decides, and all must be
+    ruled out for the family to be so."""
+    ordered = (Outcome.DETECTED, Outcome.INCONCLUSIVE, Outcome.NOT_MEASURED, Outcome.RULED_OUT)
+    present = set(outcomes)
+    return next((outcome for outcome in ordered if outcome in present), Outcome.NOT_MEASURED)

@@ -3,7 +3,8 @@
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.errors import UserError
 from evenhand.findings.labelled import LabelledRate, Text, labelled_rate
-from evenhand.runners.source import read_row
+from evenhand.runners.source import read_jsonl, read_row
+from evenhand.scorers import Scorer
+from evenhand.scorers.base import TOXICITY
+from evenhand.scorers.batches import scores_of
 from evenhand.statistics.prediction_powered import chances_to_label
 
 PLAN, PREDICTIONS, LABELS = "plan.json", "predictions.jsonl", "labels.jsonl"
@@ -59,8 +63,7 @@ class _Plan(BaseModel):
 
 def given_texts(path: Path) -> list[Given]:
     """Read texts, one JSON object a line; an id that comes twice is refused."""
-    lines = _lines(path)
-    texts = [read_row(Given, line, f"{path} line {n}", _FORM) for n, line in lines]
+    texts = [row for _, row in read_jsonl(path, Given, _FORM)]
     if not texts:
         raise UserError(f"{path} has no texts: {_FORM}")
     ids = [text.id or str(position) for position, text in enumerate(texts)]
@@ -105,11 +108,67 @@ def draw(
     return len(sheet)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelSample:
+    """Texts that were drawn to be labelled."""
+
+    folder: Path
+    texts: int
+    drawn: int
+    unscored: int
+
+    @property
+    def sheet(self) -> Path:
+        """The file to fill in."""
+        return self.folder / LABELS
+
+
+async def sample(
+    texts: Path,
+    scorer: Scorer,
+    out: Path,
+    *,
+    attribute: str = TOXICITY,
+    labels: int = 200,
+    seed: int = 0,
+    on_batch: Callable[[int], None] | None = None,
+) -> LabelSample:
+    """Score texts, and draw some to be labelled, more where the scorer is unsure.
+
+    Args:
+        texts: A JSONL file with `text`, and optionally `id` and `cluster`.
+        scorer: The scorer.
+        out: A new folder for the sheet and the predictions.
+        attribute: Which of its scores is the prediction.
+        labels: About how many texts are drawn.
+        seed: Random seed for sampling.
+        on_batch: Receives the number of texts in each scored batch.
+
+    Returns:
+        The number of texts, and of those drawn and not scored.
+
+    Raises:
+        UserError: If the file cannot be read, or `out` exists.
+    """
+    population = given_texts(texts)
+    predictions = await scores_of(scorer, [entry.text for entry in population], attribute, on_batch)
+    drawn = draw(
+        population,
+        predictions,
+        scorer=f"{scorer.name} ({attribute})",
+        budget=labels,
+        seed=seed,
+        out=out,
+    )
+    unscored = sum(prediction is None for prediction in predictions)
+    return LabelSample(folder=out, texts=len(population), drawn=drawn, unscored=unscored)
+
+
 def estimate(folder: Path) -> LabelledRate:
     """Estimate the rate from a folder whose labels were filled in."""
     plan, rows = _planned(folder)
     path = folder / LABELS
-    labels = [read_row(_Labelled, line, f"{path} line {n}", _LABEL) for n, line in _lines(path)]
+    labels = [row for _, row in read_jsonl(path, _Labelled, _LABEL)]
     _refuse_twins([row.id for row in labels], path)
     label_by_id = {row.id: row.label for row in labels}
     strangers = sorted(label_by_id.keys() - {row.id for row in rows if row.drawn})
@@ -133,15 +192,7 @@ def _planned(folder: Path) -> tuple[_Plan, list[_Predicted]]:
     if hashlib.sha256(path.read_bytes()).hexdigest() != plan.sha256:
         raise UserError(f"{path} was changed after the texts were drawn: put the old file back, "
                         "or draw anew")  # fmt: skip
-    return plan, [read_row(_Predicted, line, f"{path} line {n}") for n, line in _lines(path)]
-
-
-def _lines(path: Path) -> list[tuple[int, bytes]]:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error}; {_FORM}") from None
-    return [(n, line) for n, line in enumerate(data.split(b"\n"), 1) if line.strip()]
+    return plan, [row for _, row in read_jsonl(path, _Predicted)]
 
 
 def _jsonl(rows: Sequence[dict[str, Any]]) -> bytes:

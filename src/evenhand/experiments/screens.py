@@ -7,21 +7,102 @@ file of looks that was cut back, changed or put back from an earlier day is refu
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
 
 from evenhand.errors import UserError
 from evenhand.findings.checksummed import Part
-from evenhand.findings.screen_file import LastLook, ScreenFile, read_screen
+from evenhand.findings.screen_file import LastLook, ScreenedBy, ScreenFile, read_screen
 from evenhand.findings.screened import Counted, Look, Screened, counted, look_at
+from evenhand.instruments.scorer.screening import (
+    Asked,
+    Columns,
+    Labelled,
+    calibrated,
+    read_traffic,
+)
 from evenhand.runners.source import read_row
+from evenhand.scorers import Scorer
+from evenhand.scorers.base import TOXICITY
+from evenhand.scorers.batches import scores_of
 from evenhand.store import RunReader
 from evenhand.store.folder import held
+from evenhand.views import save
 
 _BEGUN = b'{"begun"'
 _PUT_BACK = "put {} back, or calibrate anew with evenhand screen calibrate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationRequest:
+    """Which texts calibrate a screen, which promises it is to keep, and where its file goes."""
+
+    labelled: Path
+    out: Path
+    said: str  # the scorer, as it can be opened again
+    columns: Columns = field(default_factory=Columns)
+    promise: Asked = field(default_factory=Asked)
+    attribute: str = TOXICITY
+    traffic: Path | None = None
+
+
+async def calibrate(
+    request: CalibrationRequest,
+    scorer: Scorer,
+    on_batch: Callable[[int], None] | None = None,
+) -> ScreenFile:
+    """Find the cut-offs of a screen, and write its file and its card.
+
+    Args:
+        request: The texts, the promises and the file.
+        scorer: The scorer.
+        on_batch: Receives the number of texts in each scored batch.
+
+    Returns:
+        The screen. `refused` lists promises for which there are too few labels.
+
+    Raises:
+        UserError: If the texts cannot be read, or the file exists.
+    """
+    _refuse_taken(request.out)
+    sample = Labelled.read(request.labelled, request.columns)
+    traffic = read_traffic(request.traffic, request.columns.text) if request.traffic else []
+    texts = [*sample.table["text"], *traffic]
+    values = await scores_of(scorer, texts, request.attribute, on_batch)
+    by = ScreenedBy(
+        said=request.said,
+        name=scorer.name,
+        described=orjson.loads(orjson.dumps(scorer.describe())),
+        attribute=request.attribute,
+    )
+    cut = len(sample.table)
+    later = (request.traffic.name, values[cut:]) if request.traffic else None
+    file = calibrated(sample, values[:cut], request.promise, by, later)
+    begin_looks(request.out, file)
+    request.out.write_bytes(file.to_bytes())
+    save(file, str(card_of(request.out)))
+    return file
+
+
+def card_of(path: Path) -> Path:
+    """The name of a screen's card."""
+    return path.with_suffix(".md")
+
+
+def _refuse_taken(path: Path) -> None:
+    """A screen in use must not change under its name: its looks would be another's."""
+    if path.suffix != ".json":
+        raise UserError(f"--out {path}: a screen file ends in .json")
+    for file in (path, card_of(path)):
+        if file.exists():
+            raise UserError(
+                f"{file} is there already, and a screen is not overwritten: give --out another name"
+            )
+    if not path.parent.is_dir():
+        raise UserError(f"--out {path}: there is no folder {path.parent}")
 
 
 def looks_beside(path: Path) -> Path:

@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.findings.measures import Measure
 from evenhand.findings.worst_case import FilledPair
 from evenhand.statistics._shared import t_above
-from evenhand.statistics.bounded import lowest_mean
-from evenhand.statistics.inversion import (
+from evenhand.statistics.bounded import (
     BoundedMean,
     LinearTest,
     SignFlips,
     lower_limit,
+    lowest_mean,
 )
 
 _PValue = Callable[[float], float]

@@ -15,9 +15,8 @@ from evenhand.findings.estimates import NO_SPREAD, Change, Estimate, ends_of
 from evenhand.findings.measures import AFTER, Clusterings, Measure, Statistic
 from evenhand.findings.worst_case import Filled, FilledPair, Filling, NumericTable
 from evenhand.statistics.bootstrap import LEAST, cluster_bootstrap, of_all
-from evenhand.statistics.clusters import NO_ROWS, Interval, ratio_from_totals
-from evenhand.statistics.region import of_means
-from evenhand.statistics.shares import clustered_balance, clustered_share
+from evenhand.statistics.clusters import NO_ROWS, Interval, of_means, ratio_from_totals
+from evenhand.statistics.proportions import clustered_balance, clustered_share
 
 TOO_FEW = f"too few clusters to resample: {LEAST} are needed"
 _SIDES = ("", AFTER)

@@ -8,9 +8,9 @@ import numpy as np
 from evenhand.errors import Undefined
 from evenhand.findings.estimates import Estimate
 from evenhand.statistics._shared import FloatArray
+from evenhand.statistics.agreement import Jackknifed, jackknife_agreement, jackknife_difference
 from evenhand.statistics.bootstrap import LEAST, Statistic, of_all
 from evenhand.statistics.clusters import cluster_sums, clustered_mean
-from evenhand.statistics.jackknife import Jackknifed, jackknife_agreement, jackknife_difference
 
 # With fewer clusters there is a value and no interval: as few as resampling asks for elsewhere.
 TOO_FEW = f"open: an interval needs {LEAST} items"

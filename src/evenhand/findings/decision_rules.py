@@ -9,10 +9,9 @@ from evenhand.findings.estimates import NO_SPREAD, Change, Coverage, Estimate, R
 from evenhand.findings.measures import Measure
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
-from evenhand.statistics.paired import sign_flip_without_spread
 from evenhand.statistics.planning import detectable_change
 from evenhand.statistics.proportions import zero_event_upper
-from evenhand.statistics.sign_flips import least_p
+from evenhand.statistics.sign_flips import least_p, sign_flip_without_spread
 
 ALPHA = 0.05  # the significance level of every decision
 MISSING_MARGIN = 0.01  # our choice: the largest share of unscored answers that is no gap

@@ -16,9 +16,8 @@ from evenhand.findings.plan import Plan, Price
 from evenhand.findings.screen_file import ScreenFile
 from evenhand.findings.screen_plan import screen_plan
 from evenhand.findings.sequential import block_of, why_not
-from evenhand.statistics.planning import design_effect
+from evenhand.statistics.planning import Rule, StoppingTime, design_effect, stopping_time
 from evenhand.statistics.prediction_powered import labels_for
-from evenhand.statistics.stopping_time import Rule, StoppingTime, stopping_time
 
 Question = Literal["a change", "each text", "a share"]
 MARGINS = (0, 1, 2)  # the true changes at which a sequential run is drawn

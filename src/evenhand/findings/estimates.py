@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.errors import Undefined
 from evenhand.statistics.clusters import Interval
-from evenhand.statistics.shares import without_spread
+from evenhand.statistics.proportions import without_spread
 
 if TYPE_CHECKING:
     from evenhand.findings.change_test import ChangeTest

@@ -35,7 +35,7 @@ from evenhand.findings.frontier_verdict import of_frontier
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import report
 from evenhand.findings.scoring import Scored
-from evenhand.statistics.pareto import front
+from evenhand.statistics.cost_effectiveness import front
 from evenhand.store import RunReader
 
 FAIRNESS, VOTE = "fairness", "self_consistency"

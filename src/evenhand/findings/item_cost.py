@@ -13,7 +13,7 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.rows import row_values, rows_of
 from evenhand.findings.scoring import Scored, outcome_batches
 from evenhand.statistics.clusters import clustered_mean
-from evenhand.statistics.marginal import cost_per_prevented
+from evenhand.statistics.cost_effectiveness import cost_per_prevented
 from evenhand.store import RunReader
 from evenhand.store.spending import billed_tokens
 

@@ -7,7 +7,7 @@ from typing import Any
 from evenhand.errors import UserError
 from evenhand.findings.display import Shown
 from evenhand.findings.scoring import Scored
-from evenhand.statistics.decided import people_needed
+from evenhand.statistics.selection import people_needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,7 @@ import polars as pl
 from evenhand.domain import OUTCOMES, Bound
 from evenhand.errors import Undefined
 from evenhand.statistics.clusters import Interval
-from evenhand.statistics.proportions import Proportion, wilson
-from evenhand.statistics.shares import clustered_balance
+from evenhand.statistics.proportions import Proportion, clustered_balance, wilson
 from evenhand.store import RunReader
 
 MIN_ACCEPTED = 0.5  # our choice: below this share of accepted answers a command ends with code 4

@@ -23,7 +23,7 @@ from evenhand.statistics.clusters import (
     ratio_from_totals,
     sum_of_ratios_from_totals,
 )
-from evenhand.statistics.shares import clustered_balance, clustered_share, sum_of_shares
+from evenhand.statistics.proportions import clustered_balance, clustered_share, sum_of_shares
 
 SUMS = ("n", "y", "x", "ay", "ax")  # of one ratio and one cluster, as the statistics take them
 _SIDES = ("", AFTER)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from evenhand.metrics.scorer_intervals import Clusters, Ends, auc_draws, error_draws
 from evenhand.metrics.scorer_quality import auc, calibration_error, reliability
 from evenhand.statistics.clusters import cluster_sums
-from evenhand.statistics.proportions import wilson
-from evenhand.statistics.shares import largest_ends
+from evenhand.statistics.proportions import largest_ends, wilson
 
 Scores = Sequence[float | None]
 Floats = NDArray[np.float64]

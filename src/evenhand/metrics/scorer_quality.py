@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.errors import Undefined
 from evenhand.statistics.agreement import quadratic_weighted_kappa
 from evenhand.statistics.clusters import cluster_sums
-from evenhand.statistics.shares import clustered_share
+from evenhand.statistics.proportions import clustered_share
 
 Floats = NDArray[np.float64]
 

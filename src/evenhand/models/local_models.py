@@ -69,6 +69,11 @@ def weights_of(model: LocalModel, weights: Path | None = None) -> Path:
     return path
 
 
+def gguf_file(name: str) -> Path:
+    """The file of this path; for the name of the default model, its listed weights, checked."""
+    return weights_of(named(name)) if name == DEFAULT else Path(name)
+
+
 def existing(weights: Path) -> Path:
     if not weights.is_file():
         raise UserError(

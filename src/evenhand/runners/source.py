@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.resources.abc import Traversable
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar
@@ -256,6 +257,33 @@ def read_row(kind: type[_M], line: bytes | str, where: str, form: str = "") -> _
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"])) or "the line"
         raise UserError(f"{where}: {field}: {first['msg']}{form and f'; {form}'}") from None
+
+
+def read_jsonl(
+    file: Path | Traversable, kind: type[_M], form: str = ""
+) -> Iterator[tuple[int, _M]]:
+    """Read a JSONL file strictly; blank lines are skipped.
+
+    Args:
+        file: The file, or one that ships with the package.
+        kind: The model of a row.
+        form: What a line is like, for whoever wrote another one.
+
+    Yields:
+        The number of each line, and its row.
+
+    Raises:
+        UserError: The file cannot be read, or a line of it is no such row.
+    """
+    if not file.is_file():  # a pipe would be waited for
+        raise UserError(f"{file} is not a file{form and f'; {form}'}")
+    try:
+        lines = file.read_bytes().splitlines()
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error}") from None
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield number, read_row(kind, line, f"{file} line {number}", form)
 
 
 def read_item(line: bytes, position: int, where: str) -> Item:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from evenhand.errors import UserError
 from evenhand.scorers.base import Scorer, Scores, Unscored
 
 _BATCH = 256  # our choice: what is lost when a scorer answers with the wrong number of scores
@@ -41,3 +42,29 @@ async def score_all(
         if on_batch is not None:
             on_batch(len(batch))
     return Batched(outcomes, clock() - started)
+
+
+async def scores_of(
+    scorer: Scorer,
+    texts: Sequence[str],
+    attribute: str,
+    on_batch: Callable[[int], None] | None = None,
+) -> list[float | None]:
+    """Score texts on one attribute.
+
+    Args:
+        scorer: The scorer.
+        texts: The texts.
+        attribute: Which of its scores is returned.
+        on_batch: Receives the number of texts in each finished batch.
+
+    Returns:
+        One score per text, None where there is none.
+
+    Raises:
+        UserError: If the scorer has no such attribute.
+    """
+    if attribute not in scorer.attributes:
+        has = ", ".join(scorer.attributes)
+        raise UserError(f"{scorer.name} has no score for {attribute!r}, only for: {has}")
+    return (await score_all(scorer, texts, on_batch)).values(attribute)

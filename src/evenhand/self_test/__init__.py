@@ -2,6 +2,6 @@
 says of each whether the instrument read what was planted."""
 
 from evenhand.self_test.bench import Bench, Claim, Reading
-from evenhand.self_test.checks import CHECKS, self_test
+from evenhand.self_test.checks import CHECKS, run_self_test, self_test
 
-__all__ = ["CHECKS", "Bench", "Claim", "Reading", "self_test"]
+__all__ = ["CHECKS", "Bench", "Claim", "Reading", "run_self_test", "self_test"]

@@ -46,3 +46,20 @@ async def self_test(
         for name, check in CHECKS.items():
             begins(name.replace("_", " "))
             yield await check(Bench(Path(folder) / name, seed=seed, replications=replications))
+
+
+async def run_self_test(
+    *, seed: int = 0, replications: int = 20, begins: Callable[[str], None] = _tell_nobody
+) -> tuple[Reading, ...]:
+    """Check that this machine reads models of known behavior correctly.
+
+    Args:
+        seed: Seed of the answers; another seed is another trial.
+        replications: How often a number that varies by chance is measured.
+        begins: Receives the name of each check before it begins.
+
+    Returns:
+        One reading per control: what was planted, what was read, and the claims that fail.
+    """
+    readings = self_test(seed=seed, replications=replications, begins=begins)
+    return tuple([reading async for reading in readings])

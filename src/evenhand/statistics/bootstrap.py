@@ -6,7 +6,6 @@ A resample enters only through the sums over its clusters, so 10,000 draws are o
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 from typing import Literal
 
 import numpy as np
@@ -14,13 +13,12 @@ import scipy  # its parts are loaded when first used
 from numpy.typing import ArrayLike
 
 from evenhand.errors import Undefined, UserError
-from evenhand.statistics._shared import ROUNDING, FloatArray, IntArray, open_share
+from evenhand.statistics._shared import ROUNDING, FloatArray, IntArray, finite, open_share
 from evenhand.statistics.clusters import cluster_codes
 
 Statistic = Callable[[FloatArray], FloatArray]
 """Totals, one resample per row, one column per summed column → one value per resample."""
 
-ENUMERABLE = 8  # our choice: 8 clusters are 8⁸ = 17 million resamples, of which 6,435 differ
 LEAST = 15  # our choice: with fewer clusters a resampled interval is too short to be printed
 _BATCH = 1_000  # draws held at once; part of what a seed means, so it is not an argument
 _CELLS = 2_000_000  # rows of all draws held at once: some hundred megabytes
@@ -37,7 +35,7 @@ class Resampled:
     se: float
     clusters: int
     draws: int
-    kind: Literal["percentile", "bca", "exact"]
+    kind: Literal["percentile", "bca"]
     least: float  # of all draws
     largest: float
 
@@ -108,38 +106,6 @@ def cluster_bootstrap(
         clusters=len(table),
         draws=draws,
         kind=kind,
-        least=float(values.min()),
-        largest=float(values.max()),
-    )
-
-
-def cluster_bootstrap_exact(
-    sums: ArrayLike, statistic: Statistic = ratio_of_totals, *, confidence: float = 0.95
-) -> Resampled:
-    """The percentile interval over all G^G resamples, for up to eight clusters: no seed, no noise.
-
-    Each way to draw w₁ … w_G copies counts G!/(w₁!…w_G!) times. Source: Fisher & Hall 1991.
-    Range and undefined: as `cluster_bootstrap`; `UserError` above eight clusters.
-    """
-    table, estimate = _prepared(sums, statistic)
-    size = len(table)
-    if size > ENUMERABLE:
-        raise UserError(f"{size} clusters are too many to enumerate; use cluster_bootstrap")
-    weights, times = _every_resample(size)
-    values = _defined(_values(statistic, weights @ table))
-    if _constant(values):
-        values = np.full_like(values, estimate)
-    low, high = (_order_statistic(values, times, share) for share in _tails(confidence))
-    mean = float(np.average(values, weights=times))
-    return Resampled(
-        estimate=estimate,
-        low=low,
-        high=high,
-        confidence=confidence,
-        se=math.sqrt(float(np.average((values - mean) ** 2, weights=times))),
-        clusters=size,
-        draws=int(times.sum()),
-        kind="exact",
         least=float(values.min()),
         largest=float(values.max()),
     )
@@ -221,13 +187,6 @@ def _weights(rng: np.random.Generator, draws: int, clusters: int) -> IntArray:
     return np.bincount(picks.ravel(), minlength=draws * clusters).reshape(draws, clusters)
 
 
-def _every_resample(clusters: int) -> tuple[IntArray, IntArray]:
-    picks = np.array(list(combinations_with_replacement(range(clusters), clusters)))
-    weights = (picks[:, :, None] == np.arange(clusters)).sum(axis=1)
-    factorials = np.array([math.factorial(k) for k in range(clusters + 1)], dtype=np.int64)
-    return weights, factorials[clusters] // factorials[weights].prod(axis=1)
-
-
 def _tails(confidence: float) -> tuple[float, float]:
     beyond = (1 - open_share(confidence, "confidence")) / 2
     return beyond, 1 - beyond
@@ -270,3 +229,23 @@ def _bca_share(share: float, bias: float, acceleration: float) -> float:
     if acceleration * z >= 1:
         raise Undefined("one cluster outweighs the others too far for BCa; use kind='percentile'")
     return float(scipy.special.ndtr(bias + z / (1 - acceleration * z)))
+
+
+def cohen_dz(differences: ArrayLike) -> float:
+    """Paired: mean of the differences over their standard deviation.
+
+    dz = d̄ / s_d (n − 1 in s_d). Source: Cohen 1988, chapter 2. Range: any.
+    Undefined: fewer than two differences; all of them equal (x/0).
+    """
+    values = finite(differences, "differences")
+    deviation = _deviation(values, "differences")
+    return float(values.mean()) / deviation
+
+
+def _deviation(values: FloatArray, name: str) -> float:
+    if values.size < 2:
+        raise Undefined(f"{values.size} {name}: a standard deviation needs two")
+    deviation = float(values.std(ddof=1))
+    if deviation <= ROUNDING * float(np.abs(values).max()):
+        raise Undefined(f"all {name} are equal: x/0")
+    return deviation

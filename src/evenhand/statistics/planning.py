@@ -1,8 +1,17 @@
 """How many items a question needs, and what n items can show. All tests two-sided at `alpha`.
 
-`power_of` and `detectable_change` are of t over clusters, after Holm, whose power is close to that
-of the sign flips that decide. The others are normal approximations of one test. The far tail is
-left out: a millionth of the power at alpha .05, power .8.
+`detectable_change` is of t over clusters, after Holm, whose power is close to that of the sign
+flips that decide. `items_needed` is a normal approximation of one test. The far tail is left out:
+a millionth of the power at alpha .05, power .8.
+
+A run that may stop when it is decided has an expected length, found by drawing such runs.
+
+The question is that of a gate: has a number risen by less than a margin, or has it risen at all?
+Each cluster gives one change. What decides how soon the bets of `sequences` settle it is the mean
+and the spread of these changes and the ends that none can pass. So each is drawn as one of two
+values, √(s² + d²) and its negative, with the mean d and the spread s: our choice, as the simplest.
+Every cluster weighs the same. Where sizes differ much, a gate bets less on small clusters and
+decides later, so that these draws say nothing of it.
 """
 
 import math
@@ -11,9 +20,11 @@ from functools import cache
 
 import numpy as np
 import scipy  # its parts are loaded when first used
+from numpy.typing import NDArray
 
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics._shared import FloatArray, open_share, t_quantile
+from evenhand.statistics.sequences import log_wealth
 
 # Two differences that share a run correlate by one half if all three runs vary alike.
 _SHARED = 0.5
@@ -37,15 +48,6 @@ class Needed:
         return _up(self.exact / self.cluster_size)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Detectable:
-    """The smallest true mean that n items would show with the wanted power."""
-
-    mde: float
-    design_effect: float
-    n_effective: float
-
-
 def design_effect(cluster_size: float = 1.0, icc: float = 0.0) -> float:
     """1 + (m − 1)·ICC: how many times more rows are needed than if they were independent.
 
@@ -62,48 +64,17 @@ def design_effect(cluster_size: float = 1.0, icc: float = 0.0) -> float:
     return effect
 
 
-def detectable_mean(
-    n: float,
-    sd: float,
-    cluster_size: float = 1.0,
-    icc: float = 0.0,
-    alpha: float = 0.05,
-    power: float = 0.8,
-) -> Detectable:
-    """(z_{1−α/2} + z_power)·sd·√(DEFF/n), for a mean of n items, `cluster_size` to a cluster.
+def _power(distance: float, df: float, family: int, together: int, alpha: float) -> float:
+    """The chance that a change of `distance` standard errors is shown after Holm over `family`.
 
-    Source: Kish 1965; Bloom 1995. Range: above 0. Undefined: n = 0; as `design_effect`.
+    One test: P(T > t_{1−α/(2m)}), T noncentral t with df degrees of freedom. Of `together` tests
+    that must all be shown, such as a method against two others, the i-th smallest p must be within
+    α/(m − i + 1); they share a run, so they correlate by one half. It takes nothing else in the
+    family to be shown: what is makes the chance larger.
+    Source: Johnson & Welch 1940; Holm 1979.
     """
-    effect = design_effect(cluster_size, icc)
-    if n == 0:
-        raise Undefined("no items: nothing can be shown")
-    _positive(n, "n")
-    return Detectable(
-        mde=_z(alpha, power) * _positive(sd, "sd") * math.sqrt(effect / n),
-        design_effect=effect,
-        n_effective=n / effect,
-    )
-
-
-def power_of(
-    change: float, se: float, df: float, *, family: int = 1, together: int = 1, alpha: float = 0.05
-) -> float:
-    """The chance that a true change is shown after Holm over a family of `family` tests.
-
-    One test: P(T > t_{1−α/(2m)}), T noncentral t with df degrees of freedom and change/se. Of
-    `together` tests that must all be shown, such as a method against two others, the i-th smallest
-    p must be within α/(m − i + 1); they share a run, so they correlate by one half.
-    It takes nothing else in the family to be shown: what is makes the chance larger.
-    Source: Johnson & Welch 1940; Holm 1979. Range: 0 to 1. Undefined: se = 0.
-    """
-    if se == 0:
-        raise Undefined("no spread was seen, so that no chance can be computed from it")
     if not 1 <= together <= family:
         raise UserError(f"{together} of a family of {family} tests cannot be shown together")
-    return _power(abs(change) / _positive(se, "se"), df, family, together, alpha)
-
-
-def _power(distance: float, df: float, family: int, together: int, alpha: float) -> float:
     steps = [open_share(alpha, "alpha") / (family - i) for i in range(together)]
     alone = np.array([_one_power(distance, df, step) for step in steps])
     if together == 1:
@@ -145,7 +116,7 @@ def detectable_change(
     alpha: float = 0.05,
     power: float = 0.8,
 ) -> float:
-    """The smallest true change that is shown with that power: the inverse of `power_of`.
+    """The smallest true change that is shown with that power.
 
     2.80·se for one test and many clusters; 3.2·se in a family of 3; 4.2·se against two others in a
     family of 20. Source: Bloom 1995. Range: from 0. Always defined, but 0 for se = 0 means that no
@@ -175,11 +146,11 @@ def items_needed(
     alpha: float = 0.05,
     power: float = 0.8,
 ) -> Needed:
-    """The inverse of `detectable_mean`: n = DEFF·((z_{1−α/2} + z_power)·sd/detect)².
+    """How many items show a mean of `detect`: n = DEFF·((z_{1−α/2} + z_power)·sd/detect)².
 
     Measured on BBQ (UnifiedQA, ambiguous): sd of a +1/0/−1 score about 0.6 to 0.7; icc 0.10 for
     paired differences, 0.24 to 0.29 for one system.
-    Source: as there. Range: above 0. Undefined: detect = 0; as `design_effect`.
+    Source: Kish 1965; Bloom 1995. Range: above 0. Undefined: detect = 0; as `design_effect`.
     """
     effect = design_effect(cluster_size, icc)
     if detect == 0:
@@ -204,3 +175,107 @@ def _positive(value: float, name: str) -> float:
 def _up(value: float) -> int:
     """Rounded up, but 100.00000000000001 is 100."""
     return max(1, math.ceil(value * (1 - 1e-12)))
+
+
+RUNS = 400  # our choice: a share of them is known to 2.5 points
+_AT_ONCE = 200_000  # values, so that memory stays small
+_Bools = NDArray[np.bool_]
+_Ends = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A gate's rule for one number: how far it may rise, and how sure each verdict must be."""
+
+    margin: float
+    ends: _Ends  # that no cluster's change can pass
+    block: int  # clusters from one look to the next
+    pass_error: float = 0.025  # of either claim, on its one side
+    fail_error: float = 0.025
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoppingTime:
+    """What became of many drawn runs: how many clusters were asked, and what was decided."""
+
+    effect: float
+    clusters: float  # asked on average
+    of_clusters: int
+    passed: float  # the share of runs
+    failed: float
+    fixed: float  # the share of runs that a t test of all clusters would have decided
+    runs: int
+
+    @property
+    def decided(self) -> float:
+        """The share of runs that were decided at some look."""
+        return self.passed + self.failed
+
+    @property
+    def share(self) -> float:
+        """The share of the clusters that were asked on average."""
+        return self.clusters / self.of_clusters
+
+
+def stopping_time(
+    effect: float, sd: float, clusters: int, rule: Rule, *, runs: int = RUNS, seed: int = 0
+) -> StoppingTime:
+    """Draw runs of so many clusters whose changes have this mean and spread, and stop each at the
+    first look that decides it. A run that nothing decides asks all clusters, as a fixed one does.
+    """
+    if clusters < 2:
+        raise UserError(f"a run in blocks has at least two clusters, not {clusters}")
+    rng, parts = np.random.default_rng(seed), []
+    at_once = max(1, _AT_ONCE // clusters)
+    for start in range(0, runs, at_once):
+        values = _drawn(rng, effect, sd, (min(at_once, runs - start), clusters), rule.ends)
+        parts.append(np.column_stack([*stopped(values, rule), _fixed(values, rule)]))
+    mean_clusters, passed, failed, fixed = np.concatenate(parts).mean(axis=0).tolist()
+    return StoppingTime(effect=effect, clusters=mean_clusters, of_clusters=clusters, passed=passed,
+                        failed=failed, fixed=fixed, runs=runs)  # fmt: skip
+
+
+def stopped(values: FloatArray, rule: Rule) -> tuple[NDArray[np.int64], _Bools, _Bools]:
+    """Give for each row of changes after how many clusters it stops, and whether it passed or
+    failed there. Where both are shown at a look, it got worse by less than the margin: a pass."""
+    size = values.shape[1]
+    within, worse = shown_at(values, rule)
+    looks = np.arange(1, size + 1) % rule.block == 0
+    looks[-1] = True
+    decided = (within | worse) & looks
+    first = np.where(decided.any(axis=1), decided.argmax(axis=1), size - 1)
+    at = (np.arange(len(values)), first)
+    return first + 1, within[at], worse[at] & ~within[at]
+
+
+def shown_at(values: FloatArray, rule: Rule) -> tuple[_Bools, _Bools]:
+    """Say of each row, after each of its clusters, whether bets have shown that it rose by less
+    than the margin, and whether they have shown that it rose."""
+    low, high = rule.ends
+    within = _refuted(-values, -rule.margin, (-high, -low), rule.pass_error)
+    return within, _refuted(values, 0.0, rule.ends, rule.fail_error)
+
+
+def _refuted(values: FloatArray, mean: float, ends: _Ends, error: float) -> _Bools:
+    """Say after each cluster whether bets have refuted, once, that the mean is this or less."""
+    won = log_wealth(values, mean, within=ends) >= -math.log(error)
+    return np.asarray(np.logical_or.accumulate(won, axis=1))
+
+
+def _fixed(values: FloatArray, rule: Rule) -> _Bools:
+    """Say of each row whether t over all of its clusters decides it."""
+    size = values.shape[1]
+    mean, se = values.mean(axis=1), values.std(axis=1, ddof=1) / math.sqrt(size)
+    within = mean + t_quantile(size - 1, 1 - rule.pass_error) * se <= rule.margin
+    worse = mean - t_quantile(size - 1, 1 - rule.fail_error) * se > 0
+    return np.asarray(within | worse)
+
+
+def _drawn(
+    rng: np.random.Generator, mean: float, sd: float, shape: tuple[int, int], ends: _Ends
+) -> FloatArray:
+    far = math.hypot(sd, mean)
+    if not (sd > 0 and ends[0] <= -far and far <= ends[1]):
+        raise UserError(f"changes between {ends[0]:g} and {ends[1]:g} with a mean of {mean:g} "
+                        f"cannot have a spread of {sd:g}")  # fmt: skip
+    return np.where(rng.random(shape) < (1 + mean / far) / 2, far, -far)

@@ -136,3 +136,11 @@ def _subsets(rng: np.random.Generator, draws: int, clusters: int) -> FloatArray:
 @lru_cache(maxsize=2)
 def _drawn(clusters: int) -> FloatArray:
     return _subsets(np.random.default_rng(_SEED), DRAWS, clusters)
+
+
+def sign_flip_without_spread(difference: float, clusters: int) -> float:
+    """The two-sided p-value where every cluster changed by the same mean, so that t has no value.
+
+    Of 2^G sign patterns only two are as extreme: 2^(1−G). Range: above 0 to 1; no change: 1.
+    """
+    return 1.0 if difference == 0 else float(2.0 ** (1 - clusters))

@@ -84,6 +84,14 @@ def add_results(out: Path, before_after: Path) -> None:
     rewrite(out)
 
 
+def renew(out: Path, measured: Sequence[Path] = ()) -> Path:
+    """Write the card of a model again, with further measurements; give the file."""
+    for comparison in measured:
+        add_results(out, comparison)
+    rewrite(out)
+    return out / CARD
+
+
 def rewrite(out: Path) -> None:
     """The card anew from what the folder holds now."""
     if not (out / _ABOUT).is_file():

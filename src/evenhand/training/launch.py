@@ -1,6 +1,7 @@
 """One training as a file of settings, so that several processes can be started on the same one."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,9 +12,10 @@ from typing import Any, Self
 from pydantic import TypeAdapter, ValidationError
 
 from evenhand.errors import UserError
+from evenhand.training import record
 from evenhand.training.config import prepare
 from evenhand.training.curve import kept
-from evenhand.training.events import Tell
+from evenhand.training.events import Tell, silent
 from evenhand.training.folders import claim, write
 from evenhand.training.recipes import (
     DpoRecipe,
@@ -32,6 +34,7 @@ RECIPES: dict[str, type[Recipe]] = {
     "ppo": PpoRecipe,
 }
 FILE = "job.json"
+WORKER = "evenhand.cli.train_worker"  # the module that each of several processes runs
 
 
 def recipe_of(stage: str, *, full: bool, assignments: Sequence[str]) -> Recipe:
@@ -106,6 +109,39 @@ def run(job: Job, tell: Tell) -> Path:
     stage = import_module(f"evenhand.training.{job.stage}")
     folder: Path = stage.train(job.recipe, job.model, job.pairs, job.out, **more)
     return folder
+
+
+def train(job: Job, processes: int = 1, tell: Tell = silent) -> dict[str, Any]:
+    """Train in this process, or in several that torchrun starts.
+
+    Args:
+        job: The stage, the recipe and the folders.
+        processes: How many processes train together.
+        tell: Receives the events of a training in this process.
+
+    Returns:
+        The record of the training: its outcome, steps, weights and metrics.
+
+    Raises:
+        UserError: If the recipe cannot be shared by the processes, or one of them fails.
+    """
+    prepare()
+    job.recipe.accumulation(processes)  # refuses what the processes cannot share
+    file = job.save()
+    if processes == 1:
+        run(job, tell)
+    else:
+        _together(command(WORKER, file, processes), processes)
+    return record.load(job.out) or {}
+
+
+def _together(words: list[str], processes: int) -> None:
+    ended = subprocess.run(words, check=False).returncode  # noqa: S603 our own command
+    if ended:
+        raise UserError(
+            f"training with {processes} processes ended with code {ended}; what it said is above. "
+            "The same command goes on from its last checkpoint"
+        )
 
 
 def command(module: str, job: Path, processes: int) -> list[str]:

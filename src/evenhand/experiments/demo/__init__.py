@@ -78,6 +78,19 @@ def parts_of_the_package() -> _Parts:
     return _Parts.model_validate(tomllib.loads((_here() / "parts.toml").read_text("utf-8")))
 
 
+def play(out: Path) -> tuple[Played, ...]:
+    """Copy the recorded runs into a folder, compute every part, and write the page.
+
+    Raises:
+        UserError: If the folder holds something else.
+    """
+    demo = Demo(out)
+    demo.copy()
+    parts = tuple(demo.played())
+    demo.write_page()
+    return parts
+
+
 class Demo:
     """The demo in a folder: the runs are copied there, and the page is written beside them."""
 

@@ -4,14 +4,15 @@ the log of another tool."""
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
+from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand import foreign
-from evenhand.agents import strict_json
-from evenhand.errors import UnreadableReply, UserError
+from evenhand.errors import UserError
 from evenhand.instruments.bbq.editions import ENGLISH, Edition
+from evenhand.runners.source import read_jsonl
 
 _COLUMNS: dict[str, Any] = {
     "category": pl.String,
@@ -22,6 +23,7 @@ _COLUMNS: dict[str, Any] = {
 }
 _ENGLISH = Edition(ENGLISH)
 _LAST = 1 << 31  # more than any example_id, and less than a column can hold
+_FORM = "a line needs category, example_id and answer: an option's text or 0, 1, 2"
 _NOTHING = " "  # an answer that is none of the options: it counts as missing
 _Row = tuple[Any, ...]  # as the columns
 
@@ -89,27 +91,17 @@ def covered(
     }
 
 
+class _Line(BaseModel):
+    model_config = ConfigDict(strict=True)
+    category: str
+    example_id: Annotated[int, Field(ge=-_LAST, le=_LAST)]
+    answer: Annotated[int, Field(ge=0, le=2)] | Annotated[str, Field(min_length=1)]
+
+
 def _lines(file: Path) -> Iterator[_Row]:
-    for number, line in enumerate(file.read_bytes().splitlines(), start=1):
-        if line.strip():
-            yield _row(line, f"{file} line {number}")
-
-
-def _row(line: bytes, where: str) -> _Row:
-    try:
-        row = strict_json.parse(line.decode("utf-8"))
-        category, example, answer = row["category"], row["example_id"], row["answer"]
-    except UnicodeDecodeError:
-        raise UserError(f"{where}: not UTF-8 text") from None
-    except UnreadableReply as problem:
-        raise UserError(f"{where}: {problem}") from None
-    except (KeyError, TypeError):
-        raise UserError(f"{where}: needs category, example_id and answer") from None
-    if isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer <= 2:
-        return category, example, None, answer, None
-    if isinstance(answer, str) and answer:
-        return category, example, answer, None, None
-    raise UserError(f"{where}: answer must be an option's text or 0, 1, 2")
+    for _, row in read_jsonl(file, _Line, _FORM):
+        text, place = (row.answer, None) if isinstance(row.answer, str) else (None, row.answer)
+        yield row.category, row.example_id, text, place, None
 
 
 def _of_log(answers: Iterable[foreign.Answered], where: str, task: str) -> Iterator[_Row]:

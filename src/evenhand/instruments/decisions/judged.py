@@ -20,7 +20,6 @@ from evenhand.findings.ratios import (
 )
 from evenhand.instruments.decisions.counted import Cells, Counts
 from evenhand.statistics._shared import IntArray
-from evenhand.statistics.decided import dealt_anew, evened, expected
 from evenhand.statistics.selection import (
     ALPHA,
     Chance,
@@ -28,6 +27,9 @@ from evenhand.statistics.selection import (
     Filling,
     Grouped,
     Selections,
+    dealt_anew,
+    evened,
+    expected,
     impact_ratios,
     p_among,
     smallest_p,

@@ -18,7 +18,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from evenhand.errors import UserError
-from evenhand.runners.source import read_row
+from evenhand.runners.source import read_jsonl
 
 _FORM = (
     'a line is {"text": "…", "harm": true} or with false, and may have "group", "id" and '
@@ -44,7 +44,7 @@ _Name = Annotated[str, Field(max_length=80), AfterValidator(_one_line)]
 
 class _Row(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-    text: Annotated[str, Field(min_length=1, max_length=20_000)]
+    text: Annotated[str, Field(pattern=r"\S", max_length=20_000)]
     harm: bool
     group: _Name | None = None
     id: _Name | None = None
@@ -98,24 +98,12 @@ class Examples:
 
 def read_examples(path: Path) -> Examples:
     """Read a file of examples; a bad line is refused by its number."""
-    if not path.is_file():  # a pipe would be waited for
-        raise UserError(f"there is no file of examples {path}; {_FORM}")
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise UserError(f"{path} has more than {_MOST_BYTES // 1_000_000} MB; give fewer texts")
-        data = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
-    examples = []
-    for line, words in enumerate(data.split(b"\n"), 1):
-        if words.strip():
-            row = read_row(_Row, words, f"{path} line {line}", _FORM)
-            if not row.text.strip():
-                raise UserError(f"{path} line {line}: text: no words; {_FORM}")
-            examples.append(_example(line, row))
+    if path.is_file() and path.stat().st_size > _MOST_BYTES:
+        raise UserError(f"{path} has more than {_MOST_BYTES // 1_000_000} MB; give fewer texts")
+    examples = [_example(line, row) for line, row in read_jsonl(path, _Row, _FORM)]
     _refuse_twins(path, examples)
     _refuse_lost(path, examples)
-    return Examples(hashlib.sha256(data).hexdigest(), tuple(examples))
+    return Examples(hashlib.sha256(path.read_bytes()).hexdigest(), tuple(examples))
 
 
 def _example(line: int, row: _Row) -> Example:

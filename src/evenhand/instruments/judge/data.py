@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from evenhand.errors import UserError
 from evenhand.instruments.files import card_of
 from evenhand.instruments.judge.labels import Family, Labels, read_labels
-from evenhand.runners.source import read_row
+from evenhand.runners.source import read_jsonl
 
 
 def card() -> dict[str, Any]:
@@ -36,14 +36,9 @@ class MalibuData:
 
     def scenarios(self, path: Path | None = None) -> list[Scenario]:
         file = resources.files(__package__).joinpath("scenarios.jsonl") if path is None else path
-        try:
-            lines = file.read_text("utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{path} cannot be read: {error}") from None
         scenarios = [
-            _read(line, f"{file} line {number}")
-            for number, line in enumerate(lines, start=1)
-            if line.strip()
+            Scenario(row.id, row.base, row.kind, row.task, (row.responses[0], row.responses[1]))
+            for _, row in read_jsonl(file, _Row, _FORM)
         ]
         ids = Counter(scenario.id for scenario in scenarios)
         twice = [name for name, count in ids.items() if count > 1]
@@ -73,9 +68,3 @@ class _Row(BaseModel):
     kind: _Name
     task: _Text
     responses: Annotated[list[_Text], Field(min_length=2, max_length=2)]
-
-
-def _read(line: str, where: str) -> Scenario:
-    row = read_row(_Row, line, where, _FORM)
-    first_text, second_text = row.responses
-    return Scenario(row.id, row.base, row.kind, row.task, (first_text, second_text))

@@ -20,9 +20,8 @@ from evenhand.instruments.judge import worst
 from evenhand.instruments.judge.design import TEN
 from evenhand.metrics import malibu
 from evenhand.statistics import margins
-from evenhand.statistics.bootstrap import cluster_bootstrap, dz_of_totals, ratio_of_totals
+from evenhand.statistics.bootstrap import cluster_bootstrap, cohen_dz, dz_of_totals, ratio_of_totals
 from evenhand.statistics.clusters import Interval, naive_mean
-from evenhand.statistics.effects import cohen_dz
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
 from evenhand.statistics.planning import detectable_change, items_needed
 

@@ -14,19 +14,10 @@ from typing import Annotated, Any
 
 import orjson
 import polars as pl
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StrictBool,
-    StrictFloat,
-    StrictInt,
-    ValidationError,
-)
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
-from evenhand.agents import strict_json
 from evenhand.domain import Item
-from evenhand.errors import UnreadableReply, UserError
+from evenhand.errors import UserError
 from evenhand.instruments._judge_pairs import in_both_orders
 from evenhand.instruments._option_items import OptionItem
 from evenhand.instruments.judge.data import Scenario
@@ -34,6 +25,7 @@ from evenhand.instruments.judge.labels import CONTROL_FAMILY
 from evenhand.instruments.judge.outcomes import Of, outcomes
 from evenhand.instruments.judge.source import ONE, MalibuSource, prompt
 from evenhand.metrics.malibu import METRICS, NO_LABEL, TOP
+from evenhand.runners.source import read_jsonl
 
 DESIGN, INJECTION, HUMAN, OWN = "design", "injection", "human", "own"
 KNOWN = ("llmbar", "evalbiasbench")  # sets of pairs, by the names of their instruments
@@ -192,11 +184,7 @@ _FORM = (
 
 def labelled(path: Path) -> list[Item]:
     """A file of the user's: all labels yes or no, or all of them marks."""
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
-    rows = [_read(text, f"{path} line {n}") for n, text in enumerate(lines, 1) if text.strip()]
+    rows = [row for _, row in read_jsonl(path, _Row, _FORM)]
     if len(rows) < 2 or len({isinstance(row.label, bool) for row in rows}) > 1:
         raise UserError(f"{path}: two lines or more, all with labels of one kind; {_FORM}")
     items = []
@@ -205,17 +193,6 @@ def labelled(path: Path) -> list[Item]:
         tags = _tags(HUMAN, human=label, base=f"{HUMAN}/{n}", scenario=f"{HUMAN}/{n}")
         items.append(_item(f"{HUMAN}:{n}", row.task, row.text, tags))
     return items
-
-
-def _read(line: str, where: str) -> _Row:
-    try:
-        return _Row.model_validate(strict_json.parse(line))
-    except UnreadableReply as problem:
-        raise UserError(f"{where}: {problem}") from None
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = str(first["loc"][0]) if first["loc"] else "the line"
-        raise UserError(f"{where}: {field}: {first['msg']}; {_FORM}") from None
 
 
 def _item(name: str, task: str, text: str, tags: dict[str, str]) -> Item:

@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from evenhand.errors import UserError
 from evenhand.instruments.overcorrection.data import COLUMNS
 from evenhand.metrics.overcorrection import names
-from evenhand.runners.source import read_row
+from evenhand.runners.source import read_jsonl
 
+_FORM = 'a line is like {"text": "…", "identity": "deaf"}'
 _Word = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -24,24 +25,15 @@ class _Row(BaseModel):
 
 def own_texts(path: Path) -> pl.DataFrame:
     """The rows of a file, in the columns that `BenignData.texts` has."""
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
-    rows = [
-        _read(line, f"{path} line {number}", number)
-        for number, line in enumerate(lines, start=1)
-        if line.strip()
-    ]
+    rows = [_columns(row, path, number) for number, row in read_jsonl(path, _Row, _FORM)]
     if not rows:
-        raise UserError(f'{path} should hold lines like {{"text": "…", "identity": "deaf"}}')
+        raise UserError(f"{path} is empty; {_FORM}")
     return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
 
 
-def _read(line: str, where: str, number: int) -> tuple[str, ...]:
-    row = read_row(_Row, line, where)
+def _columns(row: _Row, path: Path, number: int) -> tuple[str, ...]:
     for identity in row.identity.split(";"):
         if not names(row.text, identity):
-            raise UserError(f"{where}: the text does not name {identity.strip()!r}")
+            raise UserError(f"{path} line {number}: the text does not name {identity.strip()!r}")
     name = f"own/{number}"
     return name, "own", "own", row.template or name, row.identity, row.family, row.text

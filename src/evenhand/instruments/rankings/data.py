@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from evenhand.errors import UserError
 from evenhand.findings.ratios import MOST_GROUPS
 from evenhand.instruments.rankings.reading import plain
-from evenhand.runners.source import read_row
+from evenhand.runners.source import read_jsonl
 
 SHAPE = '{"job": "nurse", "candidates": [{"name": "Ann Lee", "group": {"sex": "woman"}}, …]}'
 _Words = Annotated[str, Field(min_length=1)]
@@ -60,14 +60,9 @@ class Named:
 
 def read_tasks(file: Path, *, answered: bool) -> list[Named]:
     """Read one task a line, all with an answer or all without; a bad line is refused by number."""
-    if not file.is_file():
-        raise UserError(f"{file} is not a file. It should hold lines like {SHAPE}")
     entries = [
-        Named(task.id or str(number), _checked(task, where, answered))
-        for number, line in enumerate(file.read_bytes().splitlines(), start=1)
-        if line.strip()
-        for where in [f"{file} line {number}"]
-        for task in [read_row(Task, line, where, f"a line is like {SHAPE}")]
+        Named(task.id or str(number), _checked(task, f"{file} line {number}", answered))
+        for number, task in read_jsonl(file, Task, f"a line is like {SHAPE}")
     ]
     if len(entries) < 2:
         raise UserError(f"{file}: two rankings or more are needed")

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,7 +16,7 @@ from evenhand.instruments.swap.squares import paired
 from evenhand.instruments.text_columns import names_of, text_columns
 from evenhand.methods.baselines.averaged import TAG as VERSIONS
 from evenhand.methods.baselines.blind import TAG as WITHOUT
-from evenhand.runners.source import read_row
+from evenhand.runners.source import read_jsonl
 
 PROMPT = '{"prompt": "{name} asks for a loan of 5,000. Approve or reject?"}'
 ANSWER = (
@@ -27,7 +27,6 @@ _MARK = (
     "--spans spans.jsonl; a template has slots such as {name}"
 )
 Role = Literal["none", "group", "placebo"]
-_Kind = TypeVar("_Kind", bound=BaseModel)
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -176,8 +175,9 @@ def read_prompts(file: Path, column: str | None = None) -> list[Prompt]:
     elif file.suffix.lower() == ".csv" or column is not None:
         prompts = _of_table(file, column or "prompt")
     else:
+        rows = read_jsonl(file, Prompt, f"a line is like {PROMPT}")
         prompts = [prompt if prompt.id else prompt.model_copy(update={"id": str(number)})
-                 for number, prompt in _rows(Prompt, file, PROMPT)]  # fmt: skip
+                   for number, prompt in rows]  # fmt: skip
     _refuse_twice(file, [(prompt.id,) for prompt in prompts])
     if len(prompts) < 2:
         raise UserError(f"{file}: two prompts or more are needed; one says nothing of another")
@@ -213,7 +213,7 @@ def _of_table(file: Path, column: str) -> list[Prompt]:
 def read_answers(file: Path) -> Design:
     """Read the answers that an app gave, one a line. Every prompt of a family has the same labels,
     each with a placebo, and as many repeats: what is not there is written with the answer null."""
-    answers = tuple(answer for _, answer in _rows(Asked, file, ANSWER))
+    answers = tuple(answer for _, answer in read_jsonl(file, Asked, f"a line is like {ANSWER}"))
     if not answers:
         raise UserError(f"{file} has no line. It should hold lines like {ANSWER}")
     _refuse_twice(file, [answer.key for answer in answers])
@@ -316,15 +316,6 @@ def _too_few(
             reason = f"{many} prompt{'s' * (many != 1)} can be swapped, and 2 are needed"
             skipped.append((family, f"{reason}{why and f' ({why})'}"))
     return tuple(skipped)
-
-
-def _rows(kind: type[_Kind], file: Path, shape: str) -> Iterator[tuple[int, _Kind]]:
-    if not file.is_file():
-        raise UserError(f"{file} is not a file. It should hold lines like {shape}")
-    for number, line in enumerate(file.read_bytes().splitlines(), start=1):
-        if line.strip():
-            where = f"{file} line {number}"
-            yield number, read_row(kind, line, where, f"a line is like {shape}")
 
 
 def _refuse_twice(file: Path, keys: Sequence[tuple[str | int, ...]]) -> None:

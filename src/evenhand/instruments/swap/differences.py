@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenhand.findings.decision_rules import ALPHA, adjusted_estimates
 from evenhand.findings.estimates import NO_SPREAD, Bounds, Estimate
 from evenhand.statistics.clusters import NO_ROWS
-from evenhand.statistics.shares import without_spread
+from evenhand.statistics.proportions import without_spread
 from evenhand.statistics.sign_flips import lower_bounds, p_of_columns
 
 Numbers = NDArray[np.float64]

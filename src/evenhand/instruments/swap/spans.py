@@ -16,7 +16,6 @@ from typing import Annotated
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenhand.errors import UserError
 from evenhand.instruments.swap import meaning
 from evenhand.instruments.swap.families import NAME, NAMES, Entry, Family
 from evenhand.instruments.swap.grammar import (
@@ -28,7 +27,7 @@ from evenhand.instruments.swap.grammar import (
     tokens,
     words_after,
 )
-from evenhand.runners.source import read_row
+from evenhand.runners.source import read_jsonl
 
 UNSURE = "?"  # the slot of a span about which a person must decide
 
@@ -232,14 +231,9 @@ def write_spans(
 def read_spans(path: Path) -> dict[str, tuple[Span, ...]]:
     """Read the spans of each prompt by its id. Whether they fit their texts is seen when versions
     are made."""
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error}; write it with --find") from None
     spans: dict[str, tuple[Span, ...]] = {}
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            read = read_row(_Line, line, f"{path} line {number}", "see docs/swap-families.md")
-            span = Span(read.start, read.end, read.slot, read.label, read.family, read.text)
-            spans[read.id] = (*spans.get(read.id, ()), span)
+    form = "write it with --find: docs/swap-families.md"
+    for _, row in read_jsonl(path, _Line, form):
+        span = Span(row.start, row.end, row.slot, row.label, row.family, row.text)
+        spans[row.id] = (*spans.get(row.id, ()), span)
     return spans

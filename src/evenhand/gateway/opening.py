@@ -1,4 +1,4 @@
-"""One process of a gateway, as `evenhand gateway` starts it: it opens the parts and serves."""
+"""Open the parts of a gateway from its settings, in each of its processes, and check them first."""
 
 import asyncio
 import importlib
@@ -7,15 +7,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import ip_address
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from evenhand import config as configuration
-from evenhand.api.configured import open_cast
-from evenhand.cli.watching import Terminal
-from evenhand.config import Config, scorer_by_name
+from evenhand.config import Config, open_cast, scorer_by_name
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import certificates_of, certificates_of_scorer
 from evenhand.experiments.running import look_at_judges
@@ -61,20 +60,24 @@ HASHED_WITH = "EVENHAND_GATEWAY_HASH"  # the variable with the key that texts ar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What a gateway is to be, as its processes are told: names of files and variables, no key."""
+class GatewayRequest:
+    """The settings of a gateway, as each of its processes gets them: names of files and variables,
+    no key."""
 
     upstream: str
-    upstream_key_env: str | None
-    policy: str | None
-    config: str | None
-    base_url: str | None
-    model: str | None
-    replicas: int
-    quotas: str | None
-    evidence: str | None
-    audit: str | None
-    otel: bool
+    upstream_key_env: str | None = None
+    policy: str | None = None
+    config: str | None = None
+    base_url: str | None = None
+    model: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8088
+    replicas: int = 1
+    quotas: str | None = None
+    evidence: str | None = None
+    audit: str | None = None
+    otel: bool = False
+    idle_seconds: int = 30
 
     def settings(self) -> Config:
         """The config file, whose default model is the upstream where none is named."""
@@ -90,6 +93,11 @@ class Order:
             return here
         default = here.default_model().model_copy(update={"api_key_env": self.upstream_key_env})
         return here.model_copy(update={"models": {**here.models, "default": default}})
+
+    def asked_upstream(self) -> str | None:
+        """The upstream, if the agents ask it because no other model is named."""
+        asks_it = self.settings().default_model().base_url == self.upstream != self.base_url
+        return self.upstream if asks_it else None
 
     def read(self) -> Policy:
         """The policy, read and checked."""
@@ -130,13 +138,13 @@ def screen_of(check: Check, settings: Config) -> tuple[Scorer, Check]:
 
 
 @asynccontextmanager
-async def opened(order: Order) -> AsyncIterator[Parts]:
-    """Open all parts of a gateway; they are closed in the other order."""
-    policy, settings = order.read(), order.settings()
-    key = configuration.secret(order.upstream_key_env)
+async def opened(request: GatewayRequest) -> AsyncIterator[Parts]:
+    """Open all parts of a gateway; they are closed in the other request."""
+    policy, settings = request.read(), request.settings()
+    key = configuration.secret(request.upstream_key_env)
     async with AsyncExitStack() as stack:
         upstream = Upstream(
-            order.upstream,
+            request.upstream,
             key=key,
             seconds=policy.upstream_seconds,
             slow_after=policy.upstream_slow,
@@ -144,10 +152,10 @@ async def opened(order: Order) -> AsyncIterator[Parts]:
         stack.push_async_callback(upstream.close)
         watch = Watch() if policy.require_certified_judges else None
         checkers = await _checkers(policy, settings, stack, watch)
-        quotas: Quotas = SharedQuotas(order.quotas) if order.quotas else LocalQuotas()
+        quotas: Quotas = SharedQuotas(request.quotas) if request.quotas else LocalQuotas()
         stack.push_async_callback(quotas.close)
         admission = Admission(quotas, policy.allowances(), most=policy.at_once)
-        books = await _books(order, policy, checkers, stack, Redactor(key))
+        books = await _books(request, policy, checkers, stack, Redactor(key))
         if isinstance(quotas, SharedQuotas):
             books.share(quotas)
         await stack.enter_async_context(books.alarms.looking())
@@ -165,7 +173,7 @@ async def opened(order: Order) -> AsyncIterator[Parts]:
 
 
 async def _books(
-    order: Order,
+    request: GatewayRequest,
     policy: Policy,
     checkers: Mapping[Check, Checker],
     stack: AsyncExitStack,
@@ -173,10 +181,10 @@ async def _books(
 ) -> Books:
     """Open what keeps the record of every exchange."""
     tenants = tuple(policy.tenants) or (ANYBODY,)
-    books = Books(policy, tenants, order.replicas)
+    books = Books(policy, tenants, request.replicas)
     secret = (configuration.secret(HASHED_WITH) or "").encode()
-    replica = str(os.getpid()) if order.replicas > 1 else ""
-    if order.evidence:
+    replica = str(os.getpid()) if request.replicas > 1 else ""
+    if request.evidence:
         kept_by_tenant = {}
         for name in tenants:
             check = policy.check_for(name, "")
@@ -184,7 +192,7 @@ async def _books(
                 plan=checkers[check].record(), content=check.content, policy=policy.sha256()
             )
         evidence = Evidence(
-            order.evidence,
+            request.evidence,
             kept_by_tenant,
             key=secret,
             replica=replica,
@@ -194,12 +202,12 @@ async def _books(
         await evidence.start()
         stack.push_async_callback(evidence.close)
         books.keep(evidence)
-    if order.audit:
-        audit = Audit(_audit_store(order.audit))
+    if request.audit:
+        audit = Audit(_audit_store(request.audit))
         await audit.start()
         stack.push_async_callback(audit.close)
         books.audit(audit, secret)
-    if order.otel:
+    if request.otel:
         spans = _otel()
         telemetry: Telemetry = spans.Telemetry(
             spans.otlp(), evaluators(policy, checkers), policy=policy.sha256()
@@ -256,25 +264,31 @@ async def _checkers(
     return checkers
 
 
-async def _look_at_judges(order: Order, policy: Policy, settings: Config) -> None:
-    asks_upstream = settings.default_model().base_url == order.upstream != order.base_url
-    watch = Terminal(settings, order.upstream if asks_upstream else None)
+async def _look_at_judges(policy: Policy, settings: Config, watch: Watch) -> None:
     async with AsyncExitStack() as stack:
         await _checkers(policy, settings, stack, watch)
 
 
-def application(order: Order) -> Application:
+def application(request: GatewayRequest) -> Application:
     """What the server calls in each of its processes."""
-    return Application(opened(order))
+    return Application(opened(request))
 
 
-def rehearse(order: Order) -> None:
-    """Refuse what cannot be served before any process starts."""
-    policy, settings = order.read(), order.settings()
-    _refuse_what_is_not_there(order, policy)
-    if order.otel:
+async def rehearse(request: GatewayRequest, watch: Watch) -> None:
+    """Refuse what cannot be served before any process starts.
+
+    Args:
+        request: The settings of the gateway.
+        watch: Receives the state of the judges' certificates, where the policy requires them.
+
+    Raises:
+        UserError: If a part cannot be opened, or the gateway would be open to anyone.
+    """
+    policy, settings = request.read(), request.settings()
+    _refuse_what_is_not_there(request, policy)
+    if request.otel:
         _otel().otlp().shutdown()
-    Upstream(order.upstream)
+    Upstream(request.upstream)
     if policy.tenants:
         Keyring({name: tenant.keys for name, tenant in policy.tenants.items()})
     if policy.operators:
@@ -282,22 +296,45 @@ def rehearse(order: Order) -> None:
     for check in policy.checks():
         method_of(check)
         screen_of(check, settings)
-    asyncio.run(_try_stores(order))
+    await _try_stores(request)
     if policy.require_certified_judges:
-        asyncio.run(_look_at_judges(order, policy, settings))
+        await _look_at_judges(policy, settings, watch)
+    _refuse_open_door(request, policy)
 
 
-async def _try_stores(order: Order) -> None:
+def _refuse_open_door(request: GatewayRequest, policy: Policy) -> None:
+    if not policy.tenants and not _only_here(request.host):
+        raise UserError(
+            f"anybody who reaches {request.host} could use the upstream: name tenants in the "
+            "policy, with a key each (`evenhand gateway key`), or listen at 127.0.0.1"
+        )
+    if request.replicas > 1 and request.quotas is None:
+        raise UserError(
+            f"{request.replicas} replicas would each count for themselves: name a store that they "
+            "share, such as --quotas redis://127.0.0.1:6379/0"
+        )
+
+
+def _only_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def _try_stores(request: GatewayRequest) -> None:
     """Ask each store once, so that a wrong address or password is known before any request."""
-    if order.quotas:
-        quotas = SharedQuotas(order.quotas, patience=_TRY_SECONDS)
-        await _tried("--quotas", order.quotas, quotas.ping, quotas.close)
-    if order.audit:
-        store = _audit_store(order.audit)
-        await _tried("--audit", order.audit, store.check, store.close)
-    if order.evidence:
-        folder = open_folder(order.evidence)
-        await _tried("--evidence", order.evidence, partial(asyncio.to_thread, check_folder, folder))
+    if request.quotas:
+        quotas = SharedQuotas(request.quotas, patience=_TRY_SECONDS)
+        await _tried("--quotas", request.quotas, quotas.ping, quotas.close)
+    if request.audit:
+        store = _audit_store(request.audit)
+        await _tried("--audit", request.audit, store.check, store.close)
+    if request.evidence:
+        folder = open_folder(request.evidence)
+        await _tried(
+            "--evidence", request.evidence, partial(asyncio.to_thread, check_folder, folder)
+        )
 
 
 async def _tried(
@@ -333,13 +370,13 @@ def password_in(address: str) -> str:
         return ""
 
 
-def _refuse_what_is_not_there(order: Order, policy: Policy) -> None:
-    if policy.require_evidence and not order.evidence:
+def _refuse_what_is_not_there(request: GatewayRequest, policy: Policy) -> None:
+    if policy.require_evidence and not request.evidence:
         raise UserError("the policy has require_evidence: say where to, with --evidence FOLDER")
-    variable = order.upstream_key_env
+    variable = request.upstream_key_env
     if variable and not configuration.secret(variable):
         raise UserError(f"--upstream-key-env {variable}: this variable is not set, or is empty")
-    hashed = order.evidence and any(check.content == "hashed" for check in policy.checks())
+    hashed = request.evidence and any(check.content == "hashed" for check in policy.checks())
     if hashed and len(configuration.secret(HASHED_WITH) or "") < SHORTEST_KEY:
         raise UserError(
             f'content = "hashed" needs a key of {SHORTEST_KEY} signs or more in {HASHED_WITH}'

@@ -1,14 +1,38 @@
-"""What it costs to prevent one harm more: the ratio of two paired differences, where it is one."""
+"""What a remedy costs for what it prevents: the Pareto front, and the price of one harm less."""
 
-from collections.abc import Hashable, Iterable
+import math
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from evenhand.errors import Undefined
+from evenhand.errors import Undefined, UserError
 from evenhand.statistics._shared import finite, same_length
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.clusters import cluster_sums, clustered_mean
+
+
+def dominates(first: Sequence[float], second: Sequence[float]) -> bool:
+    """At least as good in everything and better in something; smaller is better."""
+    return all(a <= b for a, b in zip(first, second, strict=True)) and any(
+        a < b for a, b in zip(first, second, strict=True)
+    )
+
+
+def front(points: Sequence[Sequence[float]]) -> tuple[int, ...]:
+    """The places, in the order given, of the points that no other one dominates.
+
+    Every coordinate is to be small: negate what is to be large. Equal points stay or go together.
+    Source: Pareto 1906. Always defined; of no points it is empty. A coordinate that is not a number
+    compares with nothing, so it is refused.
+    """
+    if any(math.isnan(value) for point in points for value in point):
+        raise UserError("a point with a coordinate that is not a number has no place in a front")
+    return tuple(
+        index
+        for index, point in enumerate(points)
+        if not any(dominates(other, point) for other in points)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

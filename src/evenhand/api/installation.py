@@ -1,0 +1,117 @@
+"""Check this installation and an endpoint, list methods, and begin a package of your own."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evenhand import config as configuration
+from evenhand.experiments import demo as demonstration
+from evenhand.experiments.demo import Played
+from evenhand.experiments.doctor import Check, EndpointCheck, Prober, installed, silent
+from evenhand.experiments.method_list import MethodDescription, described_methods
+from evenhand.models import Endpoint
+from evenhand.templates import Kind, write
+
+if TYPE_CHECKING:
+    from evenhand.gateway.litellm_check import Passage
+
+
+async def demo(out: str | Path = "evenhand-demo") -> tuple[Played, ...]:
+    """Play recorded runs back, without a model, and write a page of them.
+
+    Args:
+        out: The folder to write.
+
+    Returns:
+        Each part with its runs and its finding.
+
+    Raises:
+        UserError: If the folder holds something else.
+    """
+    return await asyncio.to_thread(demonstration.play, Path(out))
+
+
+async def doctor_endpoint(
+    base_url: str,
+    *,
+    model: str | None = None,
+    api_key: str | None = None,
+    probe: bool = False,
+) -> tuple[Check, ...]:
+    """Check what is installed, whether an endpoint answers, and what its model can do.
+
+    Args:
+        base_url: An OpenAI-compatible endpoint.
+        model: The model. Not needed if the endpoint has one.
+        api_key: The key of the endpoint.
+        probe: Also make 48 short calls to find out what the model is good for.
+
+    Returns:
+        One check per line. `good` is False where something is wrong.
+    """
+
+    def chosen(models: tuple[str, ...] | None) -> str:
+        config = configuration.ModelConfig(base_url=base_url, model=model)
+        return configuration.choose_model(config, models)
+
+    check = EndpointCheck(
+        address=base_url,
+        client=lambda name: Endpoint(base_url, model=name, api_key=api_key),
+        choose=chosen,
+        prober=Prober(configuration.probe_folder(), silent) if probe else None,
+    )
+    return (*installed(), *[line async for line in check.run()])
+
+
+async def doctor_litellm(
+    url: str, *, model: str | None = None, key: str | None = None
+) -> "tuple[Passage, ...]":
+    """Check whether a LiteLLM proxy with our guardrail lets unrepaired words through.
+
+    Args:
+        url: The address of the proxy.
+        model: A model of the proxy. Defaults to the first that it lists.
+        key: A key of the proxy.
+
+    Returns:
+        What a client read on each of two routes, plain and streamed.
+
+    Raises:
+        UserError: If the proxy does not answer or lists no model.
+    """
+    from evenhand.gateway.litellm_check import passages_of  # noqa: PLC0415
+
+    return tuple(await passages_of(url, model=model, key=key))
+
+
+async def list_methods(name: str | None = None) -> dict[str, MethodDescription]:
+    """Describe the methods that are installed, or one of them.
+
+    Args:
+        name: The name of a method. Defaults to all.
+
+    Returns:
+        What each does, its calls per item and its settings, by name.
+
+    Raises:
+        UserError: If there is no method of this name.
+    """
+    return await asyncio.to_thread(described_methods, name)
+
+
+async def new(kind: Kind, name: str, *, into: str | Path = ".") -> Path:
+    """Write a package for an instrument, a method or a scorer of your own.
+
+    Args:
+        kind: What to write.
+        name: Its name: lowercase letters, digits and underscores.
+        into: The folder to write the package into.
+
+    Returns:
+        The folder of the package.
+
+    Raises:
+        UserError: If the name is taken or not a name.
+    """
+    return await asyncio.to_thread(partial(write, kind, name, Path(into)))

@@ -1,0 +1,281 @@
+"""Preference pairs, human ratings and labels: data that people or models made, for training."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from evenhand import config as configuration
+from evenhand.debates.account import Pairing, PairsReport, Split
+from evenhand.debates.card import UNKNOWN_LICENSE
+from evenhand.debates.openers import Openers
+from evenhand.debates.pairs import Strategy
+from evenhand.experiments import human_ratings, labelling, preference_pairs
+from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
+from evenhand.experiments.labelling import LabelSample
+from evenhand.findings.labelled import LabelledRate
+from evenhand.findings.ratings import RatingReport
+from evenhand.rating.filled import Account
+from evenhand.scorers import TOXICITY, Scorer
+
+
+async def pairs_from_debates(
+    runs: Sequence[str | Path],
+    out: str | Path,
+    *,
+    strategy: Strategy = "same_topic",
+    threshold: float = 3.0,
+    min_gap: float = 0.0,
+    per_topic: int = 10,
+    openers: Openers = "strip",
+    match_lengths: bool = False,
+    rounds: int | None = None,
+    topics: int | None = None,
+    train_pairs: int | None = None,
+    test_share: float = 0.1,
+    seed: int = 0,
+    license: str = UNKNOWN_LICENSE,
+) -> PairsReport:
+    """Pair the statements of debates; the less biased one is chosen.
+
+    Args:
+        runs: Run folders of debates, as paths or URLs.
+        out: Folder of the data set; must not exist.
+        strategy: What the two statements of a pair share.
+        threshold: Scores above it are high, the others low.
+        min_gap: Smallest difference of the two scores.
+        per_topic: Maximum number of pairs per topic.
+        openers: What is done with beginnings like "As a 60-year-old, …".
+        match_lengths: Drop pairs until length does not predict the choice.
+        rounds: Use only the first rounds of each debate.
+        topics: Use only the first topics of each bias type.
+        train_pairs: Maximum number of pairs to train on.
+        test_share: Share of the topics that is held out.
+        seed: Random seed for the split and the pairs.
+        license: Terms for the data card.
+
+    Returns:
+        The counts, shortcuts and settings of the data set.
+
+    Raises:
+        UserError: If `out` exists or the statements form no pair.
+    """
+    pairing = Pairing(strategy=strategy, threshold=threshold, min_gap=min_gap, openers=openers)
+    split = Split(
+        test_share=test_share,
+        per_topic=per_topic,
+        match_lengths=match_lengths,
+        train_pairs=train_pairs,
+        seed=seed,
+    )
+    paired = partial(
+        preference_pairs.pairs_from_debates,
+        [*map(str, runs)],
+        Path(out),
+        pairing,
+        split,
+        rounds=rounds,
+        topics=topics,
+        license=license,
+    )
+    return await asyncio.to_thread(paired)
+
+
+async def pairs_from_run(
+    runs: Sequence[str | Path],
+    out: str | Path,
+    *,
+    per_topic: int | None = None,
+    match_lengths: bool = False,
+    test_share: float = 0.1,
+    seed: int = 0,
+    license: str = UNKNOWN_LICENSE,
+) -> PairsReport:
+    """Pair drafts that a method rejected with the drafts that it accepted instead.
+
+    Args:
+        runs: Run folders of stardtox or mabrf, as paths or URLs.
+        out: Folder of the data set; must not exist.
+        per_topic: Maximum number of pairs per topic. Defaults to all.
+        match_lengths: Drop pairs until length does not predict the choice.
+        test_share: Share of the topics that is held out.
+        seed: Random seed for the split and the pairs.
+        license: Terms for the data card.
+
+    Returns:
+        The counts, shortcuts and settings of the data set.
+
+    Raises:
+        UserError: If `out` exists or the runs hold no pair.
+    """
+    split = Split(
+        test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
+    )
+    locations = [*map(str, runs)]
+    return await asyncio.to_thread(
+        lambda: preference_pairs.pairs_from_run(locations, Path(out), split, license=license)
+    )
+
+
+async def pairs_from_items(
+    file: str | Path,
+    out: str | Path,
+    *,
+    per_topic: int | None = None,
+    match_lengths: bool = False,
+    test_share: float = 0.1,
+    seed: int = 0,
+    license: str = UNKNOWN_LICENSE,
+) -> PairsReport:
+    """Pair sentences completed with a stereotype with the same sentences completed otherwise.
+
+    Args:
+        file: A CSV file with the columns bias_type, context, stereotype, anti_stereotype and
+            unrelated.
+        out: Folder of the data set; must not exist.
+        per_topic: Maximum number of pairs per topic. Defaults to all.
+        match_lengths: Drop pairs until length does not predict the choice.
+        test_share: Share of the topics that is held out.
+        seed: Random seed for the split and the pairs.
+        license: Terms for the data card.
+
+    Returns:
+        The counts, shortcuts and settings of the data set.
+
+    Raises:
+        UserError: If `out` exists or the file cannot be read.
+    """
+    split = Split(
+        test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
+    )
+    return await asyncio.to_thread(
+        lambda: preference_pairs.pairs_from_items(Path(file), Path(out), split, license=license)
+    )
+
+
+async def rate_export(
+    runs: Sequence[str | Path],
+    out: str | Path,
+    *,
+    raters: int = 5,
+    sample: int = 30,
+    overlap: int | None = None,
+    key: str | Path | None = None,
+    seed: int | None = None,
+) -> SheetsWritten:
+    """Make blinded rating sheets: a folder for each rater, and a key that raters never get.
+
+    Args:
+        runs: Run folders, as paths or URLs. Runs that share items are rated on the same items.
+        out: Folder of the sheets; must not exist.
+        raters: Number of raters.
+        sample: Number of items that are rated per run.
+        overlap: Number of raters per text. Defaults to all.
+        key: File of the key. Defaults to NAME-key.json next to `out`.
+        seed: Random seed for items, names and orders. Whoever knows it can unblind the texts.
+
+    Returns:
+        The folder, the key, and the number of texts per rater.
+
+    Raises:
+        UserError: If `out` exists or a run is given twice.
+    """
+    request = SheetRequest(
+        runs=[*map(str, runs)],
+        out=Path(out),
+        raters=raters,
+        sample=sample,
+        overlap=overlap,
+        key=None if key is None else Path(key),
+        seed=seed,
+    )
+    return await asyncio.to_thread(human_ratings.export_sheets, request)
+
+
+async def rate_import(files: Sequence[str | Path], key: str | Path, out: str | Path) -> Account:
+    """Read completed rating sheets. A mark that was left empty is missing, never 0.
+
+    Args:
+        files: The sheets that came back.
+        key: The key that `rate_export` wrote.
+        out: Folder of the ratings; must not exist.
+
+    Returns:
+        The number of marks, those that are missing, and raters without a sheet.
+
+    Raises:
+        UserError: If a sheet has a fault. Then nothing is written.
+    """
+    sheets = [*map(Path, files)]
+    return await asyncio.to_thread(human_ratings.import_sheets, sheets, Path(key), Path(out))
+
+
+async def rate_agree(
+    folder: str | Path,
+    *,
+    judge: str | Path | None = None,
+    labels: str | Path | None = None,
+) -> RatingReport:
+    """Measure how far raters agree, what they think of each run, and whether a judge agrees.
+
+    Args:
+        folder: The folder that `rate_import` wrote.
+        judge: A run that scored these texts, or a CSV file with id and marks.
+        labels: Also write the raters' marks, as labels for a judge audit, into this .jsonl file.
+
+    Returns:
+        Agreement, marks per run, and the judge against the raters.
+    """
+    return await asyncio.to_thread(
+        lambda: human_ratings.agreement(
+            Path(folder),
+            judge=None if judge is None else str(judge),
+            labels=None if labels is None else Path(labels),
+        )
+    )
+
+
+async def scorers_sample(
+    scorer: Scorer | str,
+    texts: str | Path,
+    out: str | Path,
+    *,
+    labels: int = 200,
+    seed: int = 0,
+    attribute: str = TOXICITY,
+) -> LabelSample:
+    """Draw texts to be labeled by people or a judge, more where a scorer is unsure.
+
+    Args:
+        scorer: A scorer, its name, or KIND=URL.
+        texts: A JSONL file with `text`, and optionally `id` and `cluster`.
+        out: A new folder. Its labels.jsonl is to be filled in with 0 or 1.
+        labels: About how many texts are drawn.
+        seed: Random seed for sampling.
+        attribute: Which of its scores is the prediction.
+
+    Returns:
+        The number of texts, and of those drawn and not scored.
+
+    Raises:
+        UserError: If the file cannot be read, or `out` exists.
+    """
+    async with configuration.opened_scorer(configuration.of_environment(), scorer) as opened:
+        return await labelling.sample(
+            Path(texts), opened, Path(out), attribute=attribute, labels=labels, seed=seed
+        )
+
+
+async def scorers_estimate(folder: str | Path) -> LabelledRate:
+    """Estimate a rate from predictions for all texts and labels for some.
+
+    Args:
+        folder: The folder that `scorers_sample` wrote, with labels filled in.
+
+    Returns:
+        The rate with its 95% CI, and that of the labels alone.
+
+    Raises:
+        UserError: If a label is of a text that was not drawn.
+    """
+    return await asyncio.to_thread(labelling.estimate, Path(folder))

@@ -1,0 +1,89 @@
+"""Screens: a cheap scorer decides where it is sure, and a judge the rest."""
+
+import asyncio
+from pathlib import Path
+
+from evenhand import config as configuration
+from evenhand.experiments import screens
+from evenhand.experiments.screens import CalibrationRequest
+from evenhand.findings.plan import Price
+from evenhand.findings.screen_file import ScreenFile, read_screen
+from evenhand.findings.screen_plan import ScreenPlan
+from evenhand.findings.screen_plan import screen_plan as plan_of
+from evenhand.instruments.scorer.screening import Asked, Columns
+from evenhand.scorers import TOXICITY
+
+
+async def screen_calibrate(
+    labelled: str | Path,
+    *,
+    scorer: str,
+    out: str | Path,
+    missed: float = 0.05,
+    false_alarms: float | None = None,
+    confidence: float = 0.95,
+    group: str | None = None,
+    cluster: str | None = None,
+    text: str = "text",
+    label: str = "harm",
+    attribute: str = TOXICITY,
+    traffic: str | Path | None = None,
+) -> ScreenFile:
+    """Find the cut-offs between which a judge is needed, from labeled texts.
+
+    Args:
+        labelled: Labeled texts, one per row: a .jsonl or .csv file. None of them may be texts that
+            the scorer was trained on.
+        scorer: Name of a scorer, or KIND=URL[#MODEL].
+        out: The screen file, .json. Its card is written next to it.
+        missed: The largest share of harmful texts that may be called clean.
+        false_alarms: The largest share of clean texts that may be called harmful. Without it no
+            text is called harmful without the judge.
+        confidence: Confidence of the promises.
+        group: Column with whom a text is about. Each group gets the promise too.
+        cluster: Column with a text's template or author. One of each counts.
+        text: Column with the text.
+        label: Column with the label.
+        attribute: Which score of the scorer is used.
+        traffic: Unlabeled texts that later scores are compared with. Defaults to the labeled ones.
+
+    Returns:
+        The screen. `refused` lists promises for which there are too few labels.
+
+    Raises:
+        UserError: If the texts cannot be read, or the file exists.
+    """
+    request = CalibrationRequest(
+        labelled=Path(labelled),
+        out=Path(out),
+        said=scorer,
+        columns=Columns(text=text, label=label, group=group, cluster=cluster),
+        promise=Asked(missed=missed, false_alarms=false_alarms, confidence=confidence),
+        attribute=attribute,
+        traffic=None if traffic is None else Path(traffic),
+    )
+    async with configuration.opened_scorer(configuration.of_environment(), scorer) as opened:
+        return await screens.calibrate(request, opened)
+
+
+async def screen_plan(
+    file: str | Path,
+    texts: int,
+    *,
+    harmful: float | None = None,
+    price: Price | None = None,
+) -> ScreenPlan:
+    """Plan what the judge costs with a screen, compared with judging every text.
+
+    Args:
+        file: The screen file.
+        texts: Number of texts.
+        harmful: Share of the texts that is harmful. Not needed where the screen knows traffic.
+        price: Calls of the judge per text, tokens per call, and money per million tokens. Defaults
+            to one call of 500 tokens.
+
+    Returns:
+        Calls, tokens and money, with the screen and without.
+    """
+    cost = price or Price(calls=1, tokens=500)
+    return await asyncio.to_thread(lambda: plan_of(read_screen(Path(file)), texts, cost, harmful))

