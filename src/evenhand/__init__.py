@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from evenhand.runners import replay_of
 
     answer = waiting_for(_measuring.answer)
+    audit = waiting_for(_measuring.audit)
     compare = waiting_for(_findings.compare)
     forecast = waiting_for(_measuring.forecast)
     frontier = waiting_for(_measuring.frontier)
@@ -68,6 +69,7 @@ __all__ = [
     "ScriptedModel",
     "UserError",
     "answer",
+    "audit",
     "compare",
     "forecast",
     "frontier",
@@ -95,7 +97,7 @@ _NAMES = {
 }
 _FUNCTIONS = {  # coroutines; `evenhand` has each without its await, and `evenhand.aio` as it is
     "api.findings": ("compare", "open_run", "reliability", "report"),
-    "api.measuring": ("answer", "forecast", "frontier", "measure", "mitigate"),
+    "api.measuring": ("answer", "audit", "forecast", "frontier", "measure", "mitigate"),
 }
 _MODULE_OF = {
     name: module for table in (_NAMES, _FUNCTIONS) for module, names in table.items()

@@ -10,10 +10,10 @@ Whoever makes a model closes it, so that several calls can share its connections
 """
 
 from evenhand.api.findings import compare, open_run, reliability, report
-from evenhand.api.measuring import answer, forecast, frontier, measure, mitigate
+from evenhand.api.measuring import answer, audit, forecast, frontier, measure, mitigate
 from evenhand.experiments.watch import Watch
 
 __all__ = [
-    "Watch", "answer", "compare", "forecast", "frontier", "measure", "mitigate", "open_run",
+    "Watch", "answer", "audit", "compare", "forecast", "frontier", "measure", "mitigate", "open_run",
     "reliability", "report",
 ]  # fmt: skip

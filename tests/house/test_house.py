@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_front_door_offers_exactly_these_names() -> None:
-    do = "answer compare forecast frontier measure mitigate open_run reliability report"
+    do = "answer audit compare forecast frontier measure mitigate open_run reliability report"
     models = "Cast Endpoint ScriptedModel replay_of"
     write = "Agent Ask FreeText Instrument Measure Method Prompt Reply"
     data = "Answer Draft Item Limits"

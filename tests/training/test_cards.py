@@ -26,12 +26,12 @@ CHANGE = {
 FIGURE = {"value": 0.875, "low": 0.7, "high": 0.95, "n": 32, "topics": 8}
 PROBES = {
     "passed": False,
-    "prefers": ["It prefers a refusal to the good answer in 40.0% of pairs."],
+    "prefers": ["key:refusal"],
     "checks": [
-        {"name": "accuracy", "what": "accuracy on held-out pairs", "bar": "interval above 0.5",
-         "state": "passed", "figure": FIGURE},
-        {"name": "key:refusal", "what": "a refusal gets no less", "bar": "at most 5% of pairs",
-         "state": "failed", "figure": {"value": None}},
+        {"name": "accuracy", "label": "accuracy on held-out pairs", "bar": "interval above 0.5",
+         "state": "pass", **FIGURE},
+        {"name": "key:refusal", "label": "a refusal gets no less", "bar": "at most 5% of pairs",
+         "state": "fail", "value": None},
     ],
 }  # fmt: skip
 
@@ -113,8 +113,8 @@ def test_probes_that_failed_are_said_in_the_card_of_the_reward_model_and_of_what
     of_policy = _write(driven, "rloo", base, toy_pairs, reward=model)
     for text in ((model / "README.md").read_text(), of_policy):
         assert "**not passed**" in text
-        assert "prefers a refusal" in text
-        assert "| a refusal gets no less | at most 5% of pairs | not known | failed |" in text
+        assert "- failed: `key:refusal`" in text
+        assert "| a refusal gets no less | at most 5% of pairs | not known | fail |" in text
     assert "model-index" not in _head(driven), "the accuracy is that of another model"
 
 

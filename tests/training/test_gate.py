@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 import torch
-import typer
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from typer.testing import CliRunner
 
-from evenhand.cli.train_probe import probe_reward
+from evenhand.cli.audit import audit
 from evenhand.errors import UserError
 from evenhand.training.gate import record, require_passed
 
 PASSED = {"passed": True, "prefers": [], "topics": 60}
-FAILED = {"passed": False, "prefers": ["It prefers a refusal to the good answer."]}
+FAILED = {"passed": False, "prefers": ["key:refusal"]}
 
 
 @pytest.fixture
@@ -30,7 +29,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_model_that_was_never_probed_is_refused_with_the_command_to_run(folder: Path) -> None:
-    with pytest.raises(UserError, match=f"not been probed.*train probe-reward {folder} --pairs"):
+    with pytest.raises(
+        UserError, match=f"not been probed.*audit reward --weights {folder} --pairs"
+    ):
         require_passed(folder, force=False)
     assert require_passed(folder, force=True).startswith("forced, although")
 
@@ -54,9 +55,9 @@ def test_a_model_with_an_open_check_is_refused_by_its_name(folder: Path, tmp_pat
 
 def test_a_model_that_failed_is_refused_with_what_it_prefers(folder: Path, tmp_path: Path) -> None:
     record(folder, tmp_path, FAILED)
-    with pytest.raises(UserError, match="failed its probes: It prefers a refusal"):
+    with pytest.raises(UserError, match="failed its probes: key:refusal"):
         require_passed(folder, force=False)
-    assert "It prefers a refusal" in require_passed(folder, force=True)
+    assert "key:refusal" in require_passed(folder, force=True)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "chat_template.jinja", "config.json"])
@@ -108,16 +109,17 @@ def test_the_command_probes_a_model_and_an_untrained_one_fails(
     made = tmp_path / "reward"
     AutoModelForSequenceClassification.from_pretrained(tiny, num_labels=1).save_pretrained(made)
     AutoTokenizer.from_pretrained(tiny).save_pretrained(made)
-    app = typer.Typer()
-    app.command()(probe_reward)
-    ran = CliRunner().invoke(app, [str(made), "--pairs", str(toy_pairs), "--json"])
+    call = ["reward", "--weights", str(made), "--pairs", str(toy_pairs), "--json"]
+    ran = CliRunner().invoke(audit, [*call, "--out", str(tmp_path / "run")])
     assert ran.exit_code == 2, ran.output
     printed: dict[str, Any] = json.loads(ran.stdout)
     stored = json.loads((made / "probes.json").read_text())
-    assert stored["prefers"] == printed["prefers"] != []
-    assert (printed["pairs"], printed["topics"], printed["texts_version"]) == (8, 4, 1)
+    failed = [check["name"] for check in printed["checks"] if check["state"] == "fail"]
+    assert stored["prefers"] == failed != []
+    assert (printed["coverage"]["scored"], printed["topics"]) == (8, 4)
+    assert printed["method"]["settings"]["texts"] == 1
     assert {"model.safetensors", "tokenizer.json", "config.json"} <= set(stored["model"])
     padding = next(check for check in stored["checks"] if check["name"] == "padding")
-    assert padding["state"] == "passed"
+    assert padding["state"] == "pass"
     with pytest.raises(UserError, match="failed its probes"):
         require_passed(made, force=False)

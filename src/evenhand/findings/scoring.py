@@ -128,6 +128,10 @@ class Scored:
         del run
         return None
 
+    def audited(self, report: "Report") -> str:
+        """Name who an audit is of."""
+        return report.side.model
+
     def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
         """Write what a reader must know before using the numbers."""
         del report, run

@@ -220,8 +220,8 @@ def _index(about: Mapping[str, Any], accuracy: float) -> dict[str, Any]:
 
 def _check(probes: Mapping[str, Any] | None, name: str) -> float | None:
     for check in (probes or {}).get("checks", ()):
-        if check["name"] == name and check["figure"]["value"] is not None:
-            return float(check["figure"]["value"])
+        if check["name"] == name and check["value"] is not None:
+            return float(check["value"])
     return None
 
 
@@ -307,10 +307,12 @@ def _probes(probes: Mapping[str, Any] | None) -> str:
         "| --- | --- | ---: | --- |",
     ]
     for check in probes["checks"]:
-        value = check["figure"]["value"]
+        value = check["value"]
         text = "not known" if value is None else f"{value:.3f}"
-        lines.append(f"| {check['what']} | {check['bar']} | {text} | {check['state']} |")
-    return "\n".join([*lines, "", *(f"- {line}" for line in probes.get("prefers", ()))]).rstrip()
+        lines.append(f"| {check['label']} | {check['bar']} | {text} | {check['state']} |")
+    return "\n".join(
+        [*lines, "", *(f"- failed: `{name}`" for name in probes.get("prefers", ()))]
+    ).rstrip()
 
 
 def _data(pairs: Mapping[str, Any]) -> str:

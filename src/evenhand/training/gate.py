@@ -31,7 +31,7 @@ def record(reward_folder: Path, pairs: Path, results: dict[str, Any]) -> Path:
     """Write what was found beside the weights that it was found of."""
     identity = {
         "format": FORMAT,
-        "model": _checksums(reward_folder),
+        "model": checksums_of(reward_folder),
         "pairs_sha256": sha256_of(pairs),
     }
     file = reward_folder / FILE
@@ -49,9 +49,9 @@ def require_passed(reward_folder: Path, force: bool) -> str:
     if force:
         return f"forced, although {objection}"
     raise UserError(
-        f"{objection}. Run `evenhand train probe-reward {reward_folder} --pairs PAIRS`, with pairs "
-        "of more topics if it is open; train the reward model on better pairs if it fails; or say "
-        "--force to train against it all the same"
+        f"{objection}. Run `evenhand audit reward --weights {reward_folder} --pairs PAIRS "
+        "--out RUN`, with pairs of more topics if it is open; train the reward model on better "
+        "pairs if it fails; or say --force to train against it all the same"
     )
 
 
@@ -66,7 +66,7 @@ def _objection(folder: Path) -> str | None:
         topics, open_ = results.get("topics", 0), results.get("open", [])
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return f"{file} cannot be read"
-    now = _checksums(folder)
+    now = checksums_of(folder)
     changed = sorted(name for name in {*probed, *now} if probed.get(name) != now.get(name))
     if changed:
         return f"{file} is of another model ({', '.join(changed)} changed since)"
@@ -87,7 +87,8 @@ def sha256_of(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _checksums(folder: Path) -> dict[str, str]:
+def checksums_of(folder: Path) -> dict[str, str]:
+    """Of every file that shapes a reward, by its name."""
     files = {file for pattern in _SHAPING for file in folder.glob(pattern)}
     return {file.name: _sha256(file) for file in sorted(files)}
 
