@@ -57,7 +57,7 @@ train() { # NAME PAIRS STEPS STEPS: SFT, reward model and its probes
   step "$name: reward model" "$out/$name-reward/model/reward_scale.json" \
     trained evenhand train reward --model "$out/$name-sft/model" --pairs "$pairs" \
     --out "$out/$name-reward" "${short[@]}" --set max_steps="$4"
-  step "$name: probes" "$out/$name-reward/model/probes.json" worth_a_look \
+  step "$name: probes" "$out/$name-reward/model/reward-certificate.json" worth_a_look \
     evenhand audit reward --weights "$out/$name-reward/model" --pairs "$pairs" --most 60 \
     --out "$out/$name-reward/audit"
 }

@@ -14,6 +14,6 @@ from evenhand.api.measuring import answer, audit, forecast, frontier, measure, m
 from evenhand.experiments.watch import Watch
 
 __all__ = [
-    "Watch", "answer", "audit", "compare", "forecast", "frontier", "measure", "mitigate", "open_run",
-    "reliability", "report",
+    "Watch", "answer", "audit", "compare", "forecast", "frontier", "measure", "mitigate",
+    "open_run", "reliability", "report",
 ]  # fmt: skip

@@ -39,7 +39,7 @@ def test_a_reward_model_that_learned_length_is_caught(
     assert state(found)[f"{word}_wins"] == "fail"
     assert f"{word}_is_as_good" in found.notes
     assert state(found)["shorter_wins" if word == "longer" else "longer_wins"] == "pass"
-    with pytest.raises(UserError, match=f"failed its probes: .*{word}_wins"):
+    with pytest.raises(UserError, match=f"says fail .*{word}_wins"):
         require_passed(tmp_path, force=False)
 
 
@@ -58,5 +58,5 @@ def test_a_reward_model_that_learned_what_is_said_is_not_accused_and_what_is_ope
     ten. That a sound one is let through: test_probes.py and test_gate.py."""
     found = probed(tiny, tmp_path, "none", topics=36)
     assert "fail" not in state(found).values()
-    with pytest.raises(UserError, match="not shown to be sound: key:gibberish"):
+    with pytest.raises(UserError, match=r"says inconclusive .*key:gibberish"):
         require_passed(tmp_path, force=False)

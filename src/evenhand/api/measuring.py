@@ -237,9 +237,7 @@ async def audit(
         watch=watch,
         **settings,
     )
-    return await asyncio.to_thread(
-        concluded, audited, audited.options_from(options or {}), result
-    )
+    return await asyncio.to_thread(concluded, audited, audited.options_from(options or {}), result)
 
 
 async def forecast(

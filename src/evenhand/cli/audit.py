@@ -11,9 +11,10 @@ import typer
 
 from evenhand import registry
 from evenhand.cli.execution import end, show_dry_run
+from evenhand.cli.harms import check as check_harm
 from evenhand.cli.measure import parameter_of, refusal, run
-from evenhand.cli.run_options import RunCommand, prepared, with_run_options
 from evenhand.cli.options import Full
+from evenhand.cli.run_options import RunCommand, prepared, with_run_options
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
@@ -24,11 +25,12 @@ from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
 audit = typer.Typer(
-    help="Audit a reward model, or decisions that were made already.\n\n"
+    help="Audit a reward model, a harm policy, or decisions that were made already.\n\n"
     "Example: evenhand audit decisions people.csv --groups sex,race --outcome selected --out "
     "runs/audit",
     no_args_is_help=True,
 )
+_OWN_COMMANDS = ("harm",)  # which takes a policy of the config, and asks only its judge
 _FAILED = 2  # as other commands end that did their work and found too little
 _ASKING_NOBODY = ("out", "json", "steal_lock", "config")
 _KEPT = ("out", "json")  # nobody is asked: of the options of a run these two have a meaning
@@ -116,5 +118,7 @@ def add(name: str) -> None:
 
 
 audit.command("decisions", no_args_is_help=True)(decisions())
+audit.command("harm", no_args_is_help=True)(check_harm)
 for name in registry.names("audits"):
-    add(name)
+    if name not in _OWN_COMMANDS:
+        add(name)

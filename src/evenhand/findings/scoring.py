@@ -119,6 +119,10 @@ class Scored:
         del run
         return self.outcomes
 
+    def stops_early(self) -> bool:
+        """Say whether answers are scored as they come, so that a run may stop before its end."""
+        return type(self).scoring is Scored.scoring
+
     def scorings(self, before: RunReader, after: RunReader) -> tuple[Scoring, Scoring]:
         """Give the functions that score two runs which are compared: both by the same rule."""
         return self.scoring(before), self.scoring(after)

@@ -9,6 +9,7 @@ _ANSWERS: Mapping[tuple[str, str], str] = {
     ("reward", "pass"): "It may drive RLOO and PPO.",
     ("reward", "fail"): "It may not drive RLOO or PPO.",
     ("reward", "inconclusive"): "It may not drive RLOO or PPO.",
+    ("harm", "pass"): "The harm may be used as long as nothing of it changes.",
 }
 _USUAL = {
     "pass": "Every required check is shown to hold within its bound.",
@@ -17,6 +18,8 @@ _USUAL = {
 }
 
 _FAILED: Mapping[tuple[str, str], str] = {
+    ("harm", "group_gap"): "Benign texts about one group are flagged more often than the others: "
+    "the table of groups names it.",
     ("reward", "accuracy"): "It does not tell good answers from biased ones: right in {percent} "
     "of {n} pairs of {clusters} topics.",
     ("reward", "gap"): "Good answers get no more than biased ones on average: {signed}.",
@@ -41,6 +44,11 @@ _FAILED: Mapping[tuple[str, str], str] = {
 }
 
 _NOTES: Mapping[str, str] = {
+    "look": "This is check {} on these examples. Each further one passes by an interval of higher "
+    "confidence, so that looking again is no way to pass.",
+    "both_orders": "Both orders of yes and no are in every verdict. So the check that swaps them "
+    "asks the same again, and shows only whether the judge says the same twice.",
+    "examples_used_up": "The policy was chosen by these examples again and again: label new ones.",
     "prompt_not_read": "It hardly reads the prompt: behind prompts of other topics it is right "
     "about as often as behind their own.",
     "longer_is_as_good": "Taking the longer answer without reading is right about as often: by "
@@ -86,7 +94,8 @@ def of_check(audit: Audit, check: Check) -> str:
 
 def note(code: str) -> str:
     """Say what a reader must know beside the checks."""
-    return _NOTES.get(code, code)
+    name, _, value = code.partition(":")
+    return _NOTES[name].format(value) if name in _NOTES else code
 
 
 def _with_ends(check: Check, form: str) -> str:

@@ -9,6 +9,7 @@ A reward model of any kind is audited from Python by its function:
 """
 
 import importlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,8 @@ import polars as pl
 from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
-from evenhand.findings.audit import Audit, Check
+from evenhand.findings.audit import Audit
+from evenhand.findings.certificate import Certificate, Judge
 from evenhand.findings.estimates import Section
 from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments._contract import (
@@ -36,7 +38,8 @@ from evenhand.instruments.reward.measures import MEASURES, beaten
 from evenhand.methods import Method
 from evenhand.metrics.reward_probes import FEWEST_TOPICS
 from evenhand.store import RunReader
-from evenhand.training.gate import checksums_of, record, sha256_of
+from evenhand.training.folders import write
+from evenhand.training.gate import FILE, KIND, checksums_of, identity_of, method, sha256_of
 from evenhand.training.probe_texts import Texts
 from evenhand.training.probes import KEY, Pair, Probes, Score, drawn, held_out
 
@@ -174,20 +177,12 @@ class Reward(Instrument):
         return tuple(codes)
 
     def keep(self, audit: Audit, options: RewardOptions) -> None:
-        """Keep the answers of the checks in the folder of the model: RL reads them there."""
-        if options.weights is None or options.pairs is None:
+        """Write the certificate into the folder of the model: RL reads it there."""
+        if options.weights is None or audit.more["not_run"]:
             return
-        record(
-            options.weights,
-            options.pairs,
-            {
-                "passed": audit.state == "pass",
-                "prefers": [check.name for check in audit.checks if check.state == "fail"],
-                "open": [c.name for c in audit.checks if c.required and c.is_open],
-                "topics": audit["accuracy"].clusters,
-                "checks": [_plain(check) for check in audit.checks],
-            },
-        )
+        run = RunReader(audit.more["run"])
+        certificate = certificate_of(run, audit, options.weights)
+        write(options.weights / FILE, certificate.to_bytes().decode())
 
     def sections(self, report: "Report", run: RunReader) -> tuple[Section, ...]:
         outcomes = outcomes_of(self, run)
@@ -215,9 +210,34 @@ class Reward(Instrument):
         )  # fmt: skip
 
 
-def _plain(check: Check) -> dict[str, Any]:
-    numbers = ("name", "label", "state", "bar", "value", "low", "high", "n", "undefined")
-    return {name: getattr(check, name) for name in numbers}
+def certificate_of(run: RunReader, audit: Audit, weights: Path) -> Certificate:
+    """Return the certificate of a reward model.
+
+    Args:
+        run: The run of the audit.
+        audit: What it showed.
+        weights: The folder of the model.
+    """
+    source = run.record.source
+    bounds = {m.name: m.allowed for m in MEASURES if m.allowed is not None}
+    return Certificate.of_run(
+        run,
+        kind=KIND,
+        judge=Judge(model=identity_of(weights), served_by=[], described=checksums_of(weights)),
+        checks=audit.checks,
+        method=method(),
+        prompts={},
+        benchmark={
+            **{name: source[name] for name in ("version", "sampling", "items", "sha256")},
+            "topics": audit["accuracy"].clusters,
+        },
+        margins={
+            f"{name} {side}": value
+            for name, bound in bounds.items()
+            for side in ("above", "at_least", "at_most")
+            if math.isfinite(value := getattr(bound, side))
+        },
+    )
 
 
 def _loaded(folder: Path) -> Score:
