@@ -111,7 +111,7 @@ async def repaired(items: list[Item], scorers: Sequence[Scorer], keep: Keep, out
     roles = ("scorer", "insulting", "ill_spoken")
     players = {role: ScorerModel(one) for role, one in zip(roles, scorers, strict=True)}
     cast = Cast(ScriptedModel(Careless(items)), players)
-    return await aio.run(items, model=cast, method=method, out=out)
+    return await aio.mitigate(items, model=cast, method=method, out=out)
 
 
 async def main(wanted: int) -> int:

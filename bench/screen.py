@@ -27,6 +27,7 @@ from evenhand.agents import Cast
 from evenhand.config import data_folder
 from evenhand.experiments.request import Request
 from evenhand.experiments.running import execute
+from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.watch import Watch
 from evenhand.findings.screened import Counted, counted
 from evenhand.instruments.scorer import ToxicitySets
@@ -97,9 +98,7 @@ def screened(cuts: Cuts, table: Path, out: Path, actors: int) -> tuple[Counted, 
         source=ParquetTable(str(table), prompt_column="text"),
         method=Screened(screen="0" * 64, low=low, high=high, text="prompt"),
         open_cast=opened,
-        out=str(out),
-        engine="ray",
-        actors=actors,
+        settings=RunSettings(out=str(out), engine="ray", actors=actors),
         is_audit=True,
     )
     started = time.perf_counter()

@@ -8,8 +8,10 @@ import evenhand as eh
 
 out = sys.argv[1] if len(sys.argv) > 1 else "runs/example-compare"
 model = a_model()
-before = eh.measure("bbq", model=model, out=f"{out}/before", per_category=4)
-after = eh.measure("bbq", model=model, method="fairness", out=f"{out}/after", per_category=4)
+before = eh.measure("bbq", model=model, out=f"{out}/before", options={"per_category": 4})
+after = eh.measure(
+    "bbq", model=model, method="fairness", out=f"{out}/after", options={"per_category": 4}
+)
 
 diff = eh.compare(before, after)  # or by their folders: eh.compare("runs/a", "runs/b")
 print(*diff.verdict.says, sep="\n")

@@ -12,7 +12,7 @@ from at_hand import a_model
 import evenhand as eh
 
 out = sys.argv[1] if len(sys.argv) > 1 else "runs/example-measure"
-report = eh.measure("bbq", model=a_model(), out=out, per_category=8)
+report = eh.measure("bbq", model=a_model(), out=out, options={"per_category": 8})
 
 print(*report.verdict.says, sep="\n")
 print(report["s_amb"])  # one estimate: value, interval, n, clusters

@@ -64,5 +64,5 @@ if __name__ == "__main__":
     print(final.frame().select("role", "text"))
 
     prompts = ["Describe a typical boss.", "Describe a typical nurse."]
-    made = eh.run(prompts, model=a_model(), method=Mended(rounds=2), out=out)
+    made = eh.mitigate(prompts, model=a_model(), method=Mended(rounds=2), out=out)
     print(made.results().select("item_id", "status", "stopped", "text"))

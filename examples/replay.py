@@ -8,8 +8,8 @@ import evenhand as eh
 
 out = sys.argv[1] if len(sys.argv) > 1 else "runs/example-replay"
 prompts = ["Describe a typical nurse.", "Describe a typical boss."]
-first = eh.run(prompts, model=a_model(), out=f"{out}/first")
-again = eh.run(prompts, out=f"{out}/again", replay=f"{out}/first")
+first = eh.mitigate(prompts, model=a_model(), out=f"{out}/first")
+again = eh.mitigate(prompts, out=f"{out}/again", replay=f"{out}/first")
 
 print(again, again.totals)
 print("equal:", again.results().equals(first.results()))

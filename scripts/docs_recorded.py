@@ -62,7 +62,9 @@ def _chart(finding: object, name: str) -> Chart:
 
 def _rankings(held: Path) -> dict[str, Chart]:
     """Draw who is ranked first by GPT-3.5, by group and by place in the prompt."""
-    found = eh.measure("rankings", out=held / "r", bloomberg="gpt-3.5-turbo/hr-specialist")
+    found = eh.measure(
+        "rankings", out=held / "r", options={"bloomberg": "gpt-3.5-turbo/hr-specialist"}
+    )
     ratios = [
         _row(str(row[0]), str(row[5]), str(row[6]), STATES.get(str(row[-1]), "open"))
         for row in _section(found, "ratios_0")
@@ -89,8 +91,15 @@ def _swap(held: Path) -> dict[str, Chart]:
     """Draw an audit of a made-up app that rejects one group more often in some prompts."""
     lines = [json.dumps(line) for line in _answers(random.Random(1))]
     (held / "answers.jsonl").write_text("\n".join(lines))
-    found = eh.measure("swap", out=held / "s", answers=held / "answers.jsonl",
-                       decision=r"\b(approve|reject)\b", chosen="reject")  # fmt: skip
+    found = eh.measure(
+        "swap",
+        out=held / "s",
+        options={
+            "answers": held / "answers.jsonl",
+            "decision": r"\b(approve|reject)\b",
+            "chosen": "reject",
+        },
+    )
     drawn = [
         _row(f"{row[0]}: {row[1]}", str(row[2]), str(row[3]), STATES.get(str(row[-1]), "open"))
         for row in _section(found, "effects")

@@ -3,7 +3,7 @@
 >>> import evenhand as eh
 >>> model = eh.Endpoint("http://127.0.0.1:8080/v1", model="smollm2")
 >>> eh.answer("Describe a nurse.", model=model).text
->>> eh.measure("bbq", model=model, out="runs/now", per_category=20)
+>>> eh.measure("bbq", model=model, out="runs/now", options={"per_category": 20})
 
 These are all the names that are promised, with the packages `methods`, `instruments`, `scorers`,
 `models`, `statistics`, `errors` and `testing`, and with `aio`: the same functions, to be awaited.
@@ -16,9 +16,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from evenhand import aio as aio
     from evenhand.agents import Agent, Ask, Cast, FreeText, Limits, Reply
+    from evenhand.api import findings as _findings
+    from evenhand.api import measuring as _measuring
+    from evenhand.api.sync import waiting_for
     from evenhand.domain import Answer, Draft, Item
     from evenhand.errors import EvenhandError, UserError
+    from evenhand.experiments.settings import RunOptions
     from evenhand.findings.comparison import Comparison
     from evenhand.findings.report import Report
     from evenhand.findings.run import Run
@@ -27,18 +32,17 @@ if TYPE_CHECKING:
     from evenhand.models import Endpoint, ScriptedModel
     from evenhand.prompts import Prompt
     from evenhand.runners import replay_of
-    from evenhand.sync import (
-        answer,
-        audit,
-        compare,
-        forecast,
-        frontier,
-        measure,
-        open_run,
-        reliability,
-        report,
-        run,
-    )
+
+    answer = waiting_for(_measuring.answer)
+    audit = waiting_for(_measuring.audit)
+    compare = waiting_for(_findings.compare)
+    forecast = waiting_for(_measuring.forecast)
+    frontier = waiting_for(_measuring.frontier)
+    measure = waiting_for(_measuring.measure)
+    mitigate = waiting_for(_measuring.mitigate)
+    open_run = waiting_for(_findings.open_run)
+    reliability = waiting_for(_findings.reliability)
+    report = waiting_for(_findings.report)
 
 __version__ = "0.1.0"
 
@@ -61,6 +65,7 @@ __all__ = [
     "Reply",
     "Report",
     "Run",
+    "RunOptions",
     "ScriptedModel",
     "UserError",
     "answer",
@@ -69,17 +74,18 @@ __all__ = [
     "forecast",
     "frontier",
     "measure",
+    "mitigate",
     "open_run",
     "reliability",
     "replay_of",
     "report",
-    "run",
 ]
 
 _NAMES = {
     "agents": ("Agent", "Ask", "Cast", "FreeText", "Limits", "Reply"),
     "domain": ("Answer", "Draft", "Item"),
     "errors": ("EvenhandError", "UserError"),
+    "experiments.settings": ("RunOptions",),
     "findings.comparison": ("Comparison",),
     "findings.report": ("Report",),
     "findings.run": ("Run",),
@@ -88,20 +94,15 @@ _NAMES = {
     "models": ("Endpoint", "ScriptedModel"),
     "prompts": ("Prompt",),
     "runners": ("replay_of",),
-    "sync": (
-        "answer",
-        "audit",
-        "compare",
-        "forecast",
-        "frontier",
-        "measure",
-        "open_run",
-        "reliability",
-        "report",
-        "run",
-    ),
 }
-_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+_FUNCTIONS = {  # coroutines; `evenhand` has each without its await, and `evenhand.aio` as it is
+    "api.findings": ("compare", "open_run", "reliability", "report"),
+    "api.measuring": ("answer", "audit", "forecast", "frontier", "measure", "mitigate"),
+}
+_MODULE_OF = {
+    name: module for table in (_NAMES, _FUNCTIONS) for module, names in table.items()
+    for name in names
+}  # fmt: skip
 _PACKAGES = (
     "aio",
     "errors",
@@ -121,6 +122,8 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"evenhand.{_MODULE_OF[name]}"), name)
+    if _MODULE_OF[name] in _FUNCTIONS:
+        value = importlib.import_module("evenhand.api.sync").waiting_for(value)
     globals()[name] = value
     return value
 

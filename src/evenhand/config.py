@@ -44,7 +44,6 @@ import os
 import tomllib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -193,8 +192,6 @@ def load(
     base_url: str | None,
     model: str | None,
     *,
-    max_tokens: int | None = None,
-    answer_tokens: int | None = None,
     prices: Path | None = None,
     system: str | None = None,
 ) -> Config:
@@ -206,15 +203,9 @@ def load(
         "system": system,
     }
     default = _moved(config.default_model(), {k: v for k, v in changes.items() if v})
-    limits = replace(
-        config.limits,
-        max_tokens=max_tokens or config.limits.max_tokens,
-        answer_tokens=answer_tokens or config.limits.answer_tokens,
-    )
     config = config.model_copy(
         update={
             "models": _with_keys({**config.models, "default": default}),
-            "limits": limits,
             "prices": _read(prices, PriceFile, "price") if prices else config.prices,
         }
     )

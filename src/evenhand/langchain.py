@@ -13,8 +13,9 @@ from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import Any
 
-from evenhand import _given, aio, sync
+from evenhand import aio
 from evenhand.agents import Limits
+from evenhand.api import inputs, sync
 from evenhand.domain import Answer, Item
 from evenhand.errors import EvenhandError, UserError
 from evenhand.methods import Method
@@ -49,13 +50,13 @@ class RepairAnswers(AgentMiddleware[Any, Any, Any]):
     def __init__(
         self,
         *,
-        model: _given.Model,
+        model: inputs.Model,
         method: Method | str = "stardtox",
         limits: Limits | None = None,
         instead: str | None = None,
     ) -> None:
         super().__init__()
-        self._cast, self._method = _given.cast_of(model), _given.method_of(method)
+        self._cast, self._method = inputs.cast_of(model), inputs.method_of(method)
         self._limits, self._instead = limits, instead
 
     def wrap_model_call(
@@ -67,7 +68,7 @@ class RepairAnswers(AgentMiddleware[Any, Any, Any]):
         answers = []
         for item in _items(request, response):
             try:
-                outcome: Answer | Exception = sync.answer(
+                outcome: Answer | Exception = sync.waiting_for(aio.answer)(
                     item, model=self._cast, method=self._method, limits=self._limits
                 )
             except Exception as error:  # of a judge, or of a method: its faults let nothing through

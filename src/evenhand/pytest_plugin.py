@@ -40,7 +40,8 @@ def gate(
     `model` and `settings` are as `evenhand.measure` takes them, such as `max_calls` for each run. A
     check that has nothing to judge by is "broken" and no exception, so that `found.says` has it.
     """
-    from evenhand import _given, sync  # noqa: PLC0415 - see above
+    import evenhand  # noqa: PLC0415 - see above
+    from evenhand.api import inputs  # noqa: PLC0415
     from evenhand.errors import EvenhandError  # noqa: PLC0415
     from evenhand.experiments import gating  # noqa: PLC0415
     from evenhand.experiments.gate_file import read  # noqa: PLC0415
@@ -56,13 +57,13 @@ def gate(
             before = gating.answered(folders)
             for gate_run in checks.runs:
                 method = build_method(gate_run.method, gate_run.set)
-                sync.measure(gate_run.instrument, model=model, out=f"{out}/{gate_run.folder}",
-                             method=method, prices=prices,
-                             **settings, **gate_run.options)  # fmt: skip
+                evenhand.measure(gate_run.instrument, model=model, method=method,
+                                 out=f"{out}/{gate_run.folder}", prices=prices,
+                                 options=gate_run.options, **settings)  # fmt: skip
             gating.keep(checks, str(out))
             notes = gating.finished_before(before, gating.answered(folders))
             places = [str(out)]
-        priced = _given.prices_of(prices)
+        priced = inputs.prices_of(prices)
         return gating.judge(checks, _listed(baseline), places, prices=priced, notes=notes)
     except (EvenhandError, OSError) as error:
         return broken(str(error), str(file))

@@ -248,7 +248,9 @@ def _first(request: ModelRequest) -> str:
 
 
 def _measured(language: str, out: Path, data: Path, **more: Any) -> eh.Report:
-    report = eh.measure("bbq", language=language, per_category=4, out=out, data=data, **more)
+    report = eh.measure(
+        "bbq", options={"language": language, "per_category": 4}, out=out, data=data, **more
+    )
     assert report is not None
     return report
 
@@ -296,8 +298,12 @@ def test_stored_answers_to_two_languages_are_not_the_same_items(
     answers = tmp_path / "answers.jsonl"
     answers.write_text("\n".join(map(json.dumps, rows)))
     for language in ("en", "es"):
-        eh.measure("bbq", language=language, answers=answers, out=tmp_path / language,
-                   data=data_folder)  # fmt: skip
+        eh.measure(
+            "bbq",
+            options={"language": language, "answers": answers},
+            out=tmp_path / language,
+            data=data_folder,
+        )
     with pytest.raises(UserError, match="different samples"):
         eh.compare(tmp_path / "en", tmp_path / "es")
 

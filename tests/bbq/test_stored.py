@@ -39,7 +39,7 @@ def _stored(records: pl.DataFrame, out: Path, data: Path) -> eh.Report:
     rows = records.select("category", "example_id", answer="label").to_dicts()
     file = out.with_suffix(".jsonl")
     file.write_text("\n".join(map(json.dumps, rows)))
-    return eh.measure("bbq", out=out, method="stored", answers=file, data=data)
+    return eh.measure("bbq", out=out, method="stored", options={"answers": file}, data=data)
 
 
 def test_the_right_answers_of_a_random_guesser_exclude_no_bias(

@@ -6,16 +6,18 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Run
-from evenhand.cli.measuring import RunOptions
+from evenhand.cli.run_options import RunCommand
 from evenhand.domain import Item
+from evenhand.experiments.settings import RunSettings
 from evenhand.methods import Mabrf
 from evenhand.runners import ItemList
 
 
 def test_every_command_that_takes_the_options_of_a_run_takes_a_wording() -> None:
-    options = RunOptions(out_="runs/p", method="mabrf", wording="paper", base_url="http://x/v1")
-    order = options.order(ItemList([Item(id="1", prompt="x")]))
-    assert order.method == Mabrf(wording="paper")
+    settings = RunSettings(out="runs/p")
+    options = RunCommand(settings=settings, method="mabrf", wording="paper", base_url="http://x/v1")
+    request = options.request(ItemList([Item(id="1", prompt="x")]))
+    assert request.method == Mabrf(wording="paper")
 
 
 def test_a_run_in_the_papers_wording_says_so_in_its_record(evenhand: Run, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def _by_role_and_round(text: str) -> int:
 
 async def _run(tmp_path: Path, cast: Cast, topics: list[Item], **settings: int) -> RunReader:
     method = Debate(rounds=2, **settings)  # type: ignore[arg-type]
-    made = await aio.run(topics, model=cast, method=method, out=tmp_path / "run")
+    made = await aio.mitigate(topics, model=cast, method=method, out=tmp_path / "run")
     return made.reader
 
 
@@ -105,7 +105,7 @@ async def test_statements_come_back_as_they_were_scored(tmp_path: Path) -> None:
 
 
 async def test_a_run_of_something_else_is_refused(tmp_path: Path) -> None:
-    run = await aio.run(
+    run = await aio.mitigate(
         ["hi"],
         model=ScriptedModel(lambda _: "x"),
         method=DefaultPrompt(),
@@ -118,7 +118,7 @@ async def test_a_run_of_something_else_is_refused(tmp_path: Path) -> None:
 async def test_a_replay_has_the_same_bytes(tmp_path: Path) -> None:
     topics = _topics("buses", "broken", "looks tea", "rent")
     first = await _run(tmp_path, _cast(_by_role_and_round), topics, referees=2)
-    again = await aio.run(
+    again = await aio.mitigate(
         topics,
         model=replay_of(first.path),
         method=Debate(rounds=2, referees=2),

@@ -9,7 +9,6 @@ import pytest
 from cli.conftest import Run, endpoint, evenhand
 from debates.planted import everything, statement
 from debates.speakers import Speakers
-from evenhand.cli.debate_sweep import write_once
 from evenhand.debates.account import Pairing, Split
 from evenhand.debates.building import from_statements
 from evenhand.debates.debate import roles_of
@@ -18,6 +17,7 @@ from evenhand.debates.roles import bias_types
 from evenhand.debates.sweep import Arm, first_topics, read_plan
 from evenhand.domain import Item
 from evenhand.errors import UserError
+from evenhand.experiments.debate_sweeps import write_once
 from loopback.process import RemoteServer, in_own_process
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures

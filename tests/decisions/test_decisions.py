@@ -41,7 +41,9 @@ async def test_a_group_that_is_behind_is_shown_with_the_laws_table(tmp_path: Pat
     file = _csv(tmp_path / "p.csv", ("woman", "1", 20), ("woman", "0", 80), ("man", "yes", 50),
                 ("man", "no", 50), ("", "yes", 3), ("Unknown", "no", 4))  # fmt: skip
     found = await eh.aio.measure(
-        "decisions", out=tmp_path / "run", table=file, groups="sex", outcome="selected"
+        "decisions",
+        out=tmp_path / "run",
+        options={"table": file, "groups": "sex", "outcome": "selected"},
     )
     table = found.section("ratios_0")
     assert table is not None
@@ -70,7 +72,9 @@ async def test_two_tools_on_the_same_people_are_compared(tmp_path: Path) -> None
         file = tmp_path / f"{name}.jsonl"
         file.write_text("\n".join(map(json.dumps, rows)))
         await eh.aio.measure(
-            "decisions", out=tmp_path / name, table=file, groups="sex", outcome="selected"
+            "decisions",
+            out=tmp_path / name,
+            options={"table": file, "groups": "sex", "outcome": "selected"},
         )
     diff = eh.compare(tmp_path / "a", tmp_path / "b")
     change = diff["sex=man"]

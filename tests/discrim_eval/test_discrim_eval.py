@@ -192,11 +192,14 @@ async def test_a_model_that_denies_one_race_is_found_and_two_remedies_are_compar
     monkeypatch.setenv("EVENHAND_DATA", str(data_folder))
     found = {
         method: await eh.aio.measure(
-            "discrim_eval", model=eh.ScriptedModel(_decides), method=method,
-            out=tmp_path / method, questions=12, families="race",
+            "discrim_eval",
+            model=eh.ScriptedModel(_decides),
+            method=method,
+            out=tmp_path / method,
+            options={"questions": 12, "families": "race"},
         )
         for method in ("default", "fairness", "blind")
-    }  # fmt: skip
+    }
     table = found["default"].section("effects")
     assert table is not None
     rows = {row[1]: (row[2], row[-1]) for row in table.rows}

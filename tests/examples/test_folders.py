@@ -46,7 +46,11 @@ def test_the_prompts_of_a_personnel_office_are_all_asked_and_show_what_was_plant
     model = eh.ScriptedModel(lambda asked: to_men if men.search(words_of(asked)) else to_others)
     prompts = EXAMPLES / "swap" / file
     found = eh.measure(
-        "swap", model=model, out=tmp_path / "run", prompts=prompts, families="gender", **read
+        "swap",
+        model=model,
+        out=tmp_path / "run",
+        options={"prompts": prompts, "families": "gender"},
+        **read,
     )
     # 30 prompts without a label, and with each of two labels in two wordings.
     assert (found.coverage.scored, found.coverage.n) == (150, 150)

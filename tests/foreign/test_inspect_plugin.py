@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
-from evenhand import environment, foreign
+from evenhand import environment, foreign, measure
 from evenhand.errors import UserError
 from evenhand.findings.report import report
 from evenhand.foreign.inspect_task import (
@@ -26,7 +26,6 @@ from evenhand.instruments.bbq.editions import ENGLISH, Edition
 from evenhand.instruments.bbq.elsewhere import Elsewhere
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
-from evenhand.sync import measure
 from foreign.logs import inspect_log, records_of, sample
 
 ROOT = Path(__file__).parents[2]
@@ -154,7 +153,7 @@ def test_answers_in_memory_have_the_numbers_of_the_log_that_holds_them(
         for row, said in zip(records_of(records), letters, strict=True)
     ]
     log = inspect_log(tmp_path / "log.eval", listed)
-    measure("bbq", out=tmp_path / "run", answers=log, data=data_folder)
+    measure("bbq", out=tmp_path / "run", options={"answers": log}, data=data_folder)
     found = report(Bbq(), RunReader(tmp_path / "run"))
     mine = _elsewhere(records).estimates(_answers(records, letters), NAMES)
     assert mine == {name: found[name] for name in NAMES}

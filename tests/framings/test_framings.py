@@ -29,7 +29,7 @@ async def test_each_text_is_asked_about_as_its_own_a_models_and_a_rivals(tmp_pat
     await told(tmp_path / "texts", [(f"Ask {text}?", f"I say {text}.") for text in "abcde"])
     witness = eh.ScriptedModel(_witness, name="writer")
     found = await eh.aio.measure(
-        "framings", model=witness, out=tmp_path / "run", texts=tmp_path / "texts"
+        "framings", model=witness, out=tmp_path / "run", options={"texts": tmp_path / "texts"}
     )
     shares = [found[f"biased_{name}"].value for name in FRAMINGS]
     assert shares == pytest.approx([1 / 5, 2 / 5, 3 / 5])
@@ -57,7 +57,7 @@ async def test_answers_that_are_missing_give_the_gap_its_bounds(tmp_path: Path) 
         "framings",
         model=eh.ScriptedModel(silent, name="writer"),
         out=tmp_path / "run",
-        texts=tmp_path / "texts",
+        options={"texts": tmp_path / "texts"},
     )
     gap = found["competing_minus_ours"]
     assert gap.value == pytest.approx(2 / 3 - 1 / 4)
@@ -71,7 +71,7 @@ async def test_a_model_that_did_not_write_the_texts_is_named(tmp_path: Path) -> 
     await told(tmp_path / "texts", [(f"Ask {text}?", f"I say {text}.") for text in "ab"])
     other = eh.ScriptedModel(_witness, name="other")
     found = await eh.aio.measure(
-        "framings", model=other, out=tmp_path / "run", texts=tmp_path / "texts"
+        "framings", model=other, out=tmp_path / "run", options={"texts": tmp_path / "texts"}
     )
     assert found.notes[0].startswith("other was asked about texts of writer")
 

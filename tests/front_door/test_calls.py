@@ -98,7 +98,8 @@ def test_ctrl_c_ends_a_call_and_what_was_answered_is_kept(tmp_path: Path) -> Non
         slow = eh.ScriptedModel(lambda request: "fine", seconds=0.2)
         print("begun", flush=True)
         try:
-            eh.run(["hello"] * 500, model=slow, method="default", out=sys.argv[1], concurrency=2)
+            eh.mitigate(["hello"] * 500, model=slow, method="default", out=sys.argv[1],
+                        concurrency=2)
         except KeyboardInterrupt:
             run = eh.open_run(sys.argv[1])
             print(0 < run.totals.items < 500, flush=True)
@@ -158,20 +159,20 @@ def test_what_is_no_instrument_or_option_is_refused_with_what_there_is(
     tmp_path: Path, instrument: Any, options: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(eh.UserError, match=says):
-        eh.measure(instrument, model=model(), out=tmp_path / "run", **options)
+        eh.measure(instrument, model=model(), out=tmp_path / "run", options=options)
 
 
 @pytest.mark.parametrize("items", ["Describe a nurse.", eh.Item(id="1", prompt="x"), [3]])
 def test_a_prompt_where_a_list_is_meant_is_refused(tmp_path: Path, items: Any) -> None:
     """A str is a sequence of letters, each of which would be a prompt."""
     with pytest.raises(eh.UserError, match="give a"):
-        eh.run(items, model=model(), out=tmp_path / "run")
+        eh.mitigate(items, model=model(), out=tmp_path / "run")
 
 
 def test_a_method_is_given_by_its_name_or_as_an_object(tmp_path: Path) -> None:
     methods: list[Any] = ["default", DefaultPrompt()]
     for number, method in enumerate(methods):
-        made = eh.run(["Hello."], model=model(), method=method, out=tmp_path / str(number))
+        made = eh.mitigate(["Hello."], model=model(), method=method, out=tmp_path / str(number))
         assert made.record.method == {"name": "default", "settings": {"wording": 1}}
 
 
@@ -180,7 +181,7 @@ def test_a_method_is_given_by_its_name_or_as_an_object(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_named_by_a_url_stays_a_url(tmp_path: Path) -> None:
     """In a `Path`, s3://bucket/run would become s3:/bucket/run."""
-    made = eh.run(["Hello."], model=model(), method="default", out=f"file://{tmp_path}/run")
+    made = eh.mitigate(["Hello."], model=model(), method="default", out=f"file://{tmp_path}/run")
     assert made.results()["text"].to_list() == ["People differ."]
     assert (tmp_path / "run" / "run.json").is_file()
 
@@ -198,7 +199,7 @@ def test_tags_and_scores_are_columns_and_what_an_item_lacks_is_null(tmp_path: Pa
         eh.Item(id="b", prompt="Hello.", tags={"place": "y"}),
         eh.Item(id="c", prompt=""),
     ]
-    made = eh.run(items, model=eh.ScriptedModel(script), out=tmp_path / "run")
+    made = eh.mitigate(items, model=eh.ScriptedModel(script), out=tmp_path / "run")
     results = made.results()
     assert results["tag.group"].to_list() == ["x", None, None]
     assert results["tag.place"].to_list() == [None, "y", None]
@@ -210,8 +211,10 @@ def test_tags_and_scores_are_columns_and_what_an_item_lacks_is_null(tmp_path: Pa
 
 
 def test_a_recorded_run_is_played_back_without_a_model(tmp_path: Path) -> None:
-    first = eh.run(["Hello."], model=model(), method="default", out=tmp_path / "first")
-    again = eh.run(["Hello."], method="default", out=tmp_path / "again", replay=tmp_path / "first")
+    first = eh.mitigate(["Hello."], model=model(), method="default", out=tmp_path / "first")
+    again = eh.mitigate(
+        ["Hello."], method="default", out=tmp_path / "again", replay=tmp_path / "first"
+    )
     assert again.results().equals(first.results())
 
 
@@ -280,7 +283,11 @@ def test_a_finished_run_of_another_model_is_not_given_back_as_if_it_were_this_on
 def test_a_forecast_answers_a_part_that_the_measurement_then_finds_done(tmp_path: Path) -> None:
     """All 12 items are fewer than the 50 of a pilot, so 12 calls are expected and made."""
     asked = model()
-    settings: dict[str, Any] = {"model": asked, "out": tmp_path / "run", "occupations": 6}
+    settings: dict[str, Any] = {
+        "model": asked,
+        "out": tmp_path / "run",
+        "options": {"occupations": 6},
+    }
     expected = eh.forecast(Titles(), **settings)
     assert expected.totals["calls"].expected == 12
     assert eh.measure(Titles(), **settings).not_run == 0
@@ -301,7 +308,7 @@ async def test_an_awaited_measurement_leaves_the_model_open_for_others_that_shar
 ) -> None:
     shared = Closable(knows_not)
     await eh.aio.measure(Titles(), model=shared, out=tmp_path / "run", dedupe=True)
-    await eh.aio.run(["Hello."], model=shared, method="default", out=tmp_path / "more")
+    await eh.aio.mitigate(["Hello."], model=shared, method="default", out=tmp_path / "more")
     assert shared.closed == 0
 
 

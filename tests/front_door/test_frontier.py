@@ -20,7 +20,7 @@ def test_methods_by_name_and_by_object_are_held_against_the_references(
         model=model,
         out=tmp_path / "front",
         data=data_folder,
-        per_category=4,
+        options={"per_category": 4},
         concurrency=8,
     )
     names = [entry.name for entry in found.entries]
@@ -42,7 +42,7 @@ def test_a_cap_that_is_reached_is_an_error_and_the_same_call_goes_on(
         "model": eh.ScriptedModel(any_reply),
         "out": tmp_path / "front",
         "data": data_folder,
-        "per_category": 4,
+        "options": {"per_category": 4},
     }
     with pytest.raises(eh.UserError, match="higher cap"):
         eh.frontier("bbq", max_calls=20, **settings)

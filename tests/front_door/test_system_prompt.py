@@ -8,6 +8,7 @@ import evenhand as eh
 from evenhand import config as configuration
 from evenhand.experiments.dry_run import dry_run
 from evenhand.experiments.request import Request
+from evenhand.experiments.settings import RunSettings
 from evenhand.methods import DefaultPrompt, StarDTox
 from evenhand.methods.baselines.self_debiasing_gen import SelfDebiasGen
 from evenhand.models.base import ModelReply, ModelRequest
@@ -52,7 +53,7 @@ def _only_writers_got_it(run: Path, agents: dict[str, bool]) -> None:
 
 def test_every_agent_that_writes_gets_it_first_and_no_judge_does(tmp_path: Path) -> None:
     model, out = Listening(), tmp_path / "run"
-    eh.run(["Describe a nurse.", "Describe a boss."], model=model, out=out, system=SHOP)
+    eh.mitigate(["Describe a nurse.", "Describe a boss."], model=model, out=out, system=SHOP)
     kinds = {one.prompt.label: one.kind == "writer" for one in StarDTox().agents()}
     _only_writers_got_it(out, kinds)
     turns = RunReader(out).turns().collect()
@@ -75,7 +76,7 @@ def test_an_agent_with_a_system_message_of_its_own_keeps_it_behind_in_one_messag
 def test_a_model_that_the_cast_gives_a_role_has_no_part_in_it(tmp_path: Path) -> None:
     judge, model = Listening("judge"), Listening()
     cast = eh.Cast(model, {"bias_evaluator": judge, "performance_evaluator": judge})
-    eh.run(["Describe a nurse."], model=cast, out=tmp_path / "run", system=SHOP)
+    eh.mitigate(["Describe a nurse."], model=cast, out=tmp_path / "run", system=SHOP)
     assert judge.asked
     assert not any(map(_got, judge.asked))
     assert any(map(_got, model.asked))
@@ -127,14 +128,18 @@ def test_a_replay_has_the_recorded_one_and_takes_no_other(tmp_path: Path) -> Non
 def test_one_that_nobody_would_get_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     model = Listening()
     with pytest.raises(eh.UserError, match="nobody gets the system prompt"):
-        eh.run(["Hello."], model=model, out=tmp_path / "a", method="always_unknown", system=SHOP)
+        eh.mitigate(
+            ["Hello."], model=model, out=tmp_path / "a", method="always_unknown", system=SHOP
+        )
     writer = eh.Cast(model, {"generator": model})  # given to the role, not to the default model
     with pytest.raises(eh.UserError, match="nobody gets the system prompt"):
-        eh.run(["Hello."], model=writer, out=tmp_path / "b", method="default", system=SHOP)
+        eh.mitigate(["Hello."], model=writer, out=tmp_path / "b", method="default", system=SHOP)
     with pytest.raises(eh.UserError, match="continue a text"):
-        eh.run(["Hello."], model=model, out=tmp_path / "c", method=SelfDebiasGen(), system=SHOP)
+        eh.mitigate(
+            ["Hello."], model=model, out=tmp_path / "c", method=SelfDebiasGen(), system=SHOP
+        )
     with pytest.raises(eh.UserError, match="system is empty"):
-        eh.run(["Hello."], model=model, out=tmp_path / "d", method="default", system=" ")
+        eh.mitigate(["Hello."], model=model, out=tmp_path / "d", method="default", system=" ")
     assert not model.asked
 
 
@@ -147,7 +152,7 @@ async def test_a_dry_run_counts_its_tokens() -> None:
             source=ItemList([eh.Item(id="0", prompt="Hello.")]),
             method=DefaultPrompt(),
             open_cast=nobody,
-            out="none",
+            settings=RunSettings(out="none"),
             systems={"default": system},
         )
 

@@ -9,11 +9,11 @@ import pytest
 
 import evenhand as eh
 from evenhand import Instrument, Item, Measure
-from evenhand._given import Scorers
 from evenhand.agents import Agent, Ask
+from evenhand.api.inputs import Scorers
 from evenhand.controls.instrument import ControlQuestions
 from evenhand.domain import Answer, Draft
-from evenhand.experiments.confirming import fresh_sample
+from evenhand.experiments.frontiers import fresh_sample
 from evenhand.experiments.measuring import Measurement
 from evenhand.findings.frontier import Frontier
 from evenhand.instruments import SCORED, DataFolder, ListedItems, Mean, option

@@ -32,8 +32,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts.write(made)
     (made / "evenhand.gate.toml").write_text(texts.STORED)
     for name in ("main", "now"):
-        evenhand.measure("overcorrection", method="stored", out=made / name,
-                         texts=made / "texts.jsonl")  # fmt: skip
+        evenhand.measure(
+            "overcorrection",
+            method="stored",
+            out=made / name,
+            options={"texts": made / "texts.jsonl"},
+        )
     return made
 
 

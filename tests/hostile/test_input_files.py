@@ -55,11 +55,11 @@ def test_a_bad_last_line_is_found_before_the_first_call_and_the_mended_file_is_r
     model, path, out = ScriptedModel(answer), tmp_path / "items.jsonl", tmp_path / "run"
     source = written(path, [*lines_of(300), bad])
     with pytest.raises(UserError, match=said):
-        evenhand.run(source, method="default", model=model, out=str(out))
+        evenhand.mitigate(source, method="default", model=model, out=str(out))
     assert asked == []
     assert not out.exists()
     source = written(path, lines_of(301))
-    evenhand.run(source, method="default", model=model, out=str(out))
+    evenhand.mitigate(source, method="default", model=model, out=str(out))
     assert len(asked) == 301
 
 
@@ -105,7 +105,7 @@ def test_items_with_the_same_id_in_a_list_are_refused(tmp_path: Path) -> None:
     twins = [Item(id="a", prompt="x"), Item(id="b", prompt="y"), Item(id="a", prompt="z")]
     model = ScriptedModel(lambda _: "Kind.")
     with pytest.raises(UserError, match=r"items\[0\] and items\[2\] have the same id 'a'"):
-        evenhand.run(twins, method="default", model=model, out=str(tmp_path))
+        evenhand.mitigate(twins, method="default", model=model, out=str(tmp_path))
 
 
 def test_an_input_without_items_is_said_and_makes_no_folder(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_an_input_without_items_is_said_and_makes_no_folder(tmp_path: Path) -> N
     nothing: list[Any] = [table, JsonlFile(tmp_path / "none.jsonl"), []]
     for source in nothing:
         with pytest.raises(UserError, match="has no items, so there is nothing to run"):
-            evenhand.run(source, method="default", model=model, out=str(tmp_path / "run"))
+            evenhand.mitigate(source, method="default", model=model, out=str(tmp_path / "run"))
     assert not (tmp_path / "run").exists()
 
 
@@ -235,7 +235,7 @@ def test_a_line_that_does_not_suit_the_method_fails_alone_and_the_run_goes_on(
     question = {"prompt": "Who was it?", "choices": ["A nurse", "A clerk", "Not known"]}
     lines = [json.dumps(question), *[json.dumps(question)] * 3, json.dumps({"prompt": "Describe."})]
     model = ScriptedModel(lambda _: json.dumps({"reasoning": "Nobody says.", "answer": "C"}))
-    ran = evenhand.run(
+    ran = evenhand.mitigate(
         written(tmp_path / "items.jsonl", [*lines, lines[0]]), method="cot", model=model,
         out=str(tmp_path / "run"),
     )  # fmt: skip
@@ -249,7 +249,7 @@ def test_no_option_is_left_out_for_want_of_a_letter(method: str, tmp_path: Path)
     """Of 30 options the model was shown 26, and nobody was told; `rotated` ended the run."""
     few, many = (tuple(f"option {n}" for n in range(count)) for count in (26, 30))
     items = [Item(id=f"{n}", prompt="Who?", choices=c) for n, c in enumerate((few, many, few))]
-    ran = evenhand.run(
+    ran = evenhand.mitigate(
         items, method=method, model=ScriptedModel(any_reply), out=str(tmp_path / "run")
     )
     assert ran.reader.results().collect()["reason"].to_list() == [None, "unsuited", None]
@@ -258,7 +258,7 @@ def test_no_option_is_left_out_for_want_of_a_letter(method: str, tmp_path: Path)
 def test_a_method_that_suits_no_line_is_told_at_once(tmp_path: Path) -> None:
     source = written(tmp_path / "items.jsonl", lines_of(3))
     with pytest.raises(UserError, match="'p0' has none") as told:
-        evenhand.run(source, method="cot", model=ScriptedModel(str), out=str(tmp_path / "run"))
+        evenhand.mitigate(source, method="cot", model=ScriptedModel(str), out=str(tmp_path / "run"))
     assert type(told.value) is UserError
 
 

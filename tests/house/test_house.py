@@ -13,19 +13,18 @@ from pathlib import Path
 import pytest
 
 import evenhand
-import evenhand.sync
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_front_door_offers_exactly_these_names() -> None:
-    do = "answer audit compare forecast frontier measure open_run reliability report run"
+    do = "answer audit compare forecast frontier measure mitigate open_run reliability report"
     models = "Cast Endpoint ScriptedModel replay_of"
     write = "Agent Ask FreeText Instrument Measure Method Prompt Reply"
     data = "Answer Draft Item Limits"
     found = "Comparison Report Run"
-    errors = "EvenhandError UserError"
-    names = " ".join((do, models, write, data, found, errors)).split()
+    rest = "EvenhandError RunOptions UserError"
+    names = " ".join((do, models, write, data, found, rest)).split()
     assert sorted(evenhand.__all__) == sorted(names)
     for name in evenhand.__all__:
         assert getattr(evenhand, name).__doc__, f"{name} has no docstring"
@@ -34,8 +33,9 @@ def test_the_front_door_offers_exactly_these_names() -> None:
 def test_what_can_be_called_can_also_be_awaited_under_the_same_name_with_the_same_arguments() -> (
     None
 ):
-    assert ["Watch", *evenhand.sync.__all__] == evenhand.aio.__all__
-    for name in evenhand.sync.__all__:
+    names = sorted(name for listed in evenhand._FUNCTIONS.values() for name in listed)
+    assert ["Watch", *names] == evenhand.aio.__all__
+    for name in names:
         waits, awaited = getattr(evenhand, name), getattr(evenhand.aio, name)
         assert inspect.iscoroutinefunction(awaited)
         assert not inspect.iscoroutinefunction(waits)

@@ -121,8 +121,8 @@ def measured(data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             said = judge(better_first, known[shown if better_first else shown[::-1]])
             return ModelError("it is silent") if said == "silent" else _verdict(said)
 
-        given = {"all": True, "method": "rate", **more}
-        return eh.measure("evalbiasbench", model=eh.ScriptedModel(say), out=tmp_path / out, **given)
+        return eh.measure("evalbiasbench", model=eh.ScriptedModel(say), out=tmp_path / out,
+                          **{"method": "rate", "options": {"all": True}, **more})  # fmt: skip
 
     return run
 

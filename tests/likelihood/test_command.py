@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
-from evenhand.cli.measure_likelihood import draw_sets
 from evenhand.debates.items import templates
+from evenhand.experiments.likelihood import draw_sets
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.subtler_biases.instrument import rows as rows_of_the_file
 from evenhand.store import RunReader
@@ -80,7 +80,7 @@ def test_contexts_of_the_training_side_of_pairs_are_left_out(
     table = pa.table({"topic": [named[0]], "topic_rejected": [named[0]]})
     pq.write_table(table, folder / "train-00000.parquet")
     given = {"all": True, "unseen": tmp_path}
-    drawn = draw_sets("subtler_biases,winogender", sets, given)
+    drawn = draw_sets(["subtler_biases", "winogender"], sets, given)
     first, second = (source.fingerprint() for source in drawn.values())
     same = {
         row["context"].strip() for row, name in zip(rows, named, strict=True) if name == named[0]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.cli.measure_likelihood import draw_sets
+from evenhand.experiments.likelihood import draw_sets
 from evenhand.findings.comparison import compare
 from evenhand.findings.report import Report, report
 from evenhand.instruments._contract import DataFolder
@@ -125,7 +125,7 @@ def test_the_counterparts_of_redditbias_are_those_of_the_same_phrase(
 
 def test_without_a_name_no_further_set_is_measured(sets: DataFolder) -> None:
     assert not set(USUAL) & set(FURTHER)
-    drawn = draw_sets("gest,redditbias", sets, {"sample": 32})
+    drawn = draw_sets(["gest", "redditbias"], sets, {"sample": 32})
     assert [len(source) for source in drawn.values()] == [32, 32]
 
 

@@ -49,7 +49,7 @@ async def test_who_is_always_first_is_shown_as_favoured(tmp_path: Path) -> None:
     """Ada is first of four in all 40 rankings: 1 − 1/4 beyond chance. She stands in each place
     equally often, so each place is first in 10 of 40."""
     file = _file(tmp_path / "r.jsonl", [_task(n, "Ada") for n in range(40)])
-    found = await eh.aio.measure("rankings", out=tmp_path / "run", answers=file)
+    found = await eh.aio.measure("rankings", out=tmp_path / "run", options={"answers": file})
     assert found["age × sex=old women"].value == pytest.approx(3 / 4)
     assert found["sex=men"].value == pytest.approx(-1 / 2)
     assert found.verdict.state == "shown"
@@ -74,7 +74,7 @@ async def test_an_answer_that_cannot_be_read_is_missing_and_no_groups_loss(tmp_p
     tasks[3]["answer"] = "I would rather not."
     tasks[5]["answer"] = ""
     file = _file(tmp_path / "r.jsonl", tasks)
-    found = await eh.aio.measure("rankings", out=tmp_path / "run", answers=file)
+    found = await eh.aio.measure("rankings", out=tmp_path / "run", options={"answers": file})
     assert (found.coverage.scored, found.coverage.by_reason) == (38, {"unreadable": 2})
     crossed = found.section("ratios_0")
     assert crossed is not None
@@ -98,7 +98,7 @@ async def test_a_model_that_is_asked_and_a_remedy_are_compared(tmp_path: Path) -
     model = eh.ScriptedModel(answer)
     for method in ("default", "fairness"):
         await eh.aio.measure(
-            "rankings", model=model, method=method, out=tmp_path / method, tasks=file
+            "rankings", model=model, method=method, out=tmp_path / method, options={"tasks": file}
         )
     before, after = tmp_path / "default", tmp_path / "fairness"
     diff = eh.compare(before, after)
@@ -116,19 +116,21 @@ async def test_stored_answers_of_two_models_to_the_same_tasks_are_compared(tmp_p
     turns = [_task(n, people[n // 4 % 4]) for n in range(80)]
     for name, tasks in (("a", [_task(n, "Ada") for n in range(80)]), ("b", turns)):
         file = _file(tmp_path / f"{name}.jsonl", tasks)
-        await eh.aio.measure("rankings", out=tmp_path / name, answers=file)
+        await eh.aio.measure("rankings", out=tmp_path / name, options={"answers": file})
     diff = eh.compare(tmp_path / "a", tmp_path / "b")
     change = diff["age × sex=old women"]
     assert change.before == pytest.approx(3 / 4)
     assert change.after == pytest.approx(0)
     assert change.n == 80
     with pytest.raises(UserError):
-        await eh.aio.measure("rankings", out=tmp_path / "b", answers=tmp_path / "a.jsonl")
+        await eh.aio.measure(
+            "rankings", out=tmp_path / "b", options={"answers": tmp_path / "a.jsonl"}
+        )
 
 
 async def test_a_page_names_who_is_affected_from_the_tables(tmp_path: Path) -> None:
     file = _file(tmp_path / "r.jsonl", [_task(n, "Ada") for n in range(20)])
-    await eh.aio.measure("rankings", out=tmp_path / "run", answers=file)
+    await eh.aio.measure("rankings", out=tmp_path / "run", options={"answers": file})
     page = tmp_path / "page.html"
     ran = CliRunner().invoke(app, ["report", str(tmp_path / "run"), "--out", str(page)])
     assert ran.exit_code == 0, ran.output
@@ -159,7 +161,9 @@ async def test_a_line_that_cannot_be_scored_is_refused_by_its_number(
     tasks[1] = {key: value for key, value in tasks[1].items() if value is not None}
     with pytest.raises(UserError, match=says):
         await eh.aio.measure(
-            "rankings", out=tmp_path / "run", answers=_file(tmp_path / "r.jsonl", tasks)
+            "rankings",
+            out=tmp_path / "run",
+            options={"answers": _file(tmp_path / "r.jsonl", tasks)},
         )
 
 
@@ -167,10 +171,10 @@ async def test_one_source_of_rankings_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="name what is ranked"):
         await eh.aio.measure("rankings", out=tmp_path / "run")
     with pytest.raises(UserError, match=r"the audit has no 'gpt-5/cook'; it has: gpt-3.5-turbo"):
-        await eh.aio.measure("rankings", out=tmp_path / "run", bloomberg="gpt-5/cook")
+        await eh.aio.measure("rankings", out=tmp_path / "run", options={"bloomberg": "gpt-5/cook"})
     with pytest.raises(UserError, match="clone"):
         await eh.aio.measure(
-            "rankings", out=tmp_path / "run", data=tmp_path, bloomberg="gpt-4/retail"
+            "rankings", out=tmp_path / "run", data=tmp_path, options={"bloomberg": "gpt-4/retail"}
         )
 
 

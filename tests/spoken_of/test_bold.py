@@ -88,7 +88,8 @@ def measured(
             return said
 
         options = {"per_group": 12, "domains": "gender", **more}
-        return eh.measure("bold", model=eh.ScriptedModel(say), out=tmp_path / out, **options)
+        return eh.measure("bold", model=eh.ScriptedModel(say), out=tmp_path / out,
+                          options=options)  # fmt: skip
 
     return run
 

@@ -68,8 +68,12 @@ def measured(data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
             said: str | ModelError = policy(known[request.messages[-1].content.strip()])
             return said
 
-        return eh.measure("holisticbias", model=eh.ScriptedModel(say), out=tmp_path / out,
-                          per_axis=8, templates=1)  # fmt: skip
+        return eh.measure(
+            "holisticbias",
+            model=eh.ScriptedModel(say),
+            out=tmp_path / out,
+            options={"per_axis": 8, "templates": 1},
+        )
 
     return run
 

@@ -67,7 +67,7 @@ def _measured(
     )
     models = Cast(writing, {"rater": rating})
     options: dict[str, Any] = {"topics": _topics(tmp_path), "per_type": 2, **more}
-    return eh.measure("statements", model=models, out=tmp_path / out, **options)
+    return eh.measure("statements", model=models, out=tmp_path / out, options=options)
 
 
 def test_marks_become_the_three_scores_of_the_paper(tmp_path: Path) -> None:
@@ -209,6 +209,7 @@ def test_statements_are_rated_by_people_and_the_rater_is_held_against_them(tmp_p
 def test_a_replay_asks_nobody_and_finds_the_same_numbers(tmp_path: Path) -> None:
     first = _measured(tmp_path)
     options: dict[str, Any] = {"topics": _topics(tmp_path), "per_type": 2}
-    again = eh.measure("statements", out=tmp_path / "again", replay=tmp_path / "run", **options)
+    again = eh.measure("statements", out=tmp_path / "again", replay=tmp_path / "run",
+                       options=options)  # fmt: skip
     assert again.estimates == first.estimates
     assert again.groups == first.groups

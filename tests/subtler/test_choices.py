@@ -43,7 +43,7 @@ def _model(request: ModelRequest) -> str:
 
 def _measured(out: Path, **options: Any) -> eh.Report:
     model = eh.ScriptedModel(_model)
-    return eh.measure("subtler_choices", model=model, out=out, sample=6, **options)
+    return eh.measure("subtler_choices", model=model, out=out, options={"sample": 6, **options})
 
 
 def test_picks_become_shares_of_the_three_options(tmp_path: Path) -> None:

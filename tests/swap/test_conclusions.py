@@ -40,8 +40,11 @@ def _counted(prompts: int, rates: tuple[float, ...]) -> Answers:
 
 async def _run(tmp_path: Path, name: str, families: dict[str, Answers]) -> Report:
     file = _file(tmp_path / f"{name}.jsonl", lines_of(families))
-    return await eh.aio.measure("swap", out=tmp_path / name, answers=file, decision=DECISION,
-                                chosen="yes")  # fmt: skip
+    return await eh.aio.measure(
+        "swap",
+        out=tmp_path / name,
+        options={"answers": file, "decision": DECISION, "chosen": "yes"},
+    )
 
 
 @pytest.fixture
@@ -93,7 +96,9 @@ async def test_both_runs_count_the_same_decision_where_none_is_named(tmp_path: P
     """Yes is most frequent before, no after: counted each by its own, a − b would turn around."""
     for name, rates in (("before", (0.6, 0.5)), ("after", (0.5, 0.4))):
         file = _file(tmp_path / f"{name}.jsonl", lines_of({"f": _counted(40, rates)}))
-        await eh.aio.measure("swap", out=tmp_path / name, answers=file, decision=DECISION)
+        await eh.aio.measure(
+            "swap", out=tmp_path / name, options={"answers": file, "decision": DECISION}
+        )
     change = eh.compare(tmp_path / "before", tmp_path / "after")["difference.f.a"]
     assert (change.before, change.after) == pytest.approx((0.1, 0.1))
 

@@ -91,9 +91,12 @@ async def test_blind_is_refused_before_anything_is_asked(tmp_path: Path) -> None
 
     with pytest.raises(UserError, match="1 prompts have none, such as '0' in gender"):
         await eh.aio.measure(
-            "swap", model=eh.ScriptedModel(answer), method="blind", out=tmp_path / "run",
-            prompts=_prompts(tmp_path, *WORDED), families="gender",
-        )  # fmt: skip
+            "swap",
+            model=eh.ScriptedModel(answer),
+            method="blind",
+            out=tmp_path / "run",
+            options={"prompts": _prompts(tmp_path, *WORDED), "families": "gender"},
+        )
     assert asked == []
 
 
@@ -146,6 +149,10 @@ async def test_a_family_that_cannot_be_swapped_does_not_fail_the_others(tmp_path
     assert [family for family, _ in design.skipped] == ["age"]
     assert set(design.labels) == {one.family for one in design.asked} == {"gender"}
     assert any(line.startswith("age is skipped") for line in design.said())
-    found = await eh.aio.measure("swap", out=tmp_path / "run", prompts=file, families="gender,age",
-                                 model=eh.ScriptedModel(lambda request: "yes"))  # fmt: skip
+    found = await eh.aio.measure(
+        "swap",
+        out=tmp_path / "run",
+        options={"prompts": file, "families": "gender,age"},
+        model=eh.ScriptedModel(lambda request: "yes"),
+    )
     assert any(note.startswith("age is skipped") for note in found.notes)

@@ -44,8 +44,11 @@ async def test_a_run_over_the_same_answers_concludes_the_same(tmp_path: Path, bi
         answers[:, 0] = 0.0
     families = {"f": answers}
     file = _file(tmp_path / "a.jsonl", lines_of(families))
-    report = await eh.aio.measure("swap", out=tmp_path / "run", answers=file, decision=DECISION,
-                                  chosen="yes")  # fmt: skip
+    report = await eh.aio.measure(
+        "swap",
+        out=tmp_path / "run",
+        options={"answers": file, "decision": DECISION, "chosen": "yes"},
+    )
     (found,) = measured([families])
     assert report.verdict.state == found.state
     assert (report.verdict.state == "shown") == biased

@@ -26,10 +26,17 @@ async def _asked(tmp_path: Path, method: str) -> None:
 
     prompts = [{"id": f"p{n}", "prompt": "{pronoun} wants " + str(n) + " days."} for n in range(12)]
     await eh.aio.measure(
-        "swap", model=eh.ScriptedModel(answer), method=method, out=tmp_path / method,
-        prompts=_file(tmp_path / "p.jsonl", prompts), families="gender", decision=DECISION,
-        chosen="approve",
-    )  # fmt: skip
+        "swap",
+        model=eh.ScriptedModel(answer),
+        method=method,
+        out=tmp_path / method,
+        options={
+            "prompts": _file(tmp_path / "p.jsonl", prompts),
+            "families": "gender",
+            "decision": DECISION,
+            "chosen": "approve",
+        },
+    )
 
 
 async def test_a_method_that_takes_the_decision_from_people_with_a_label_is_caught(

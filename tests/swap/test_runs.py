@@ -49,7 +49,9 @@ async def _audit(
 ) -> Report:
     file = _file(tmp_path / f"{name}.jsonl", _lines(says, **more))
     return await eh.aio.measure(
-        "swap", out=tmp_path / name, answers=file, decision=DECISION, chosen=chosen
+        "swap",
+        out=tmp_path / name,
+        options={"answers": file, "decision": DECISION, "chosen": chosen},
     )
 
 
@@ -110,7 +112,9 @@ async def test_numbers_are_compared_by_their_ratio_and_lengths_too(tmp_path: Pat
         tmp_path / "n.jsonl",
         _lines(lambda n, label, role: "Offer 60k" if label == "a" else "Offer her 40,000 then"),
     )
-    found = await eh.aio.measure("swap", out=tmp_path / "n", answers=file, number=True)
+    found = await eh.aio.measure(
+        "swap", out=tmp_path / "n", options={"answers": file, "number": True}
+    )
     assert found["excess"].value == pytest.approx(20 / 100)
     assert _rows(found)["a − b"][2] == "+40.0"
     others = found.section("other_effects")
@@ -169,9 +173,17 @@ async def test_a_model_is_asked_every_version_and_a_remedy_is_compared(tmp_path:
     file = _file(tmp_path / "p.jsonl", [*prompts, {"id": "no", "prompt": "Approve or reject?"}])
     for method in ("default", "fairness", "blind"):
         found = await eh.aio.measure(
-            "swap", model=eh.ScriptedModel(answer), method=method, out=tmp_path / method,
-            prompts=file, families="gender", decision=DECISION, chosen="approve",
-        )  # fmt: skip
+            "swap",
+            model=eh.ScriptedModel(answer),
+            method=method,
+            out=tmp_path / method,
+            options={
+                "prompts": file,
+                "families": "gender",
+                "decision": DECISION,
+                "chosen": "approve",
+            },
+        )
         assert found.source["refused"][0][:2] == ["no", "gender"]
     for remedy in ("fairness", "blind"):
         diff = eh.compare(tmp_path / "default", tmp_path / remedy)
@@ -198,9 +210,17 @@ async def test_averaging_removes_every_difference_and_shows_what_it_breaks(tmp_p
     for method in ("default", "averaged"):
         calls.clear()
         found[method] = await eh.aio.measure(
-            "swap", model=eh.ScriptedModel(answer), method=method, out=tmp_path / method,
-            prompts=file, families="gender", decision=DECISION, chosen="approve",
-        )  # fmt: skip
+            "swap",
+            model=eh.ScriptedModel(answer),
+            method=method,
+            out=tmp_path / method,
+            options={
+                "prompts": file,
+                "families": "gender",
+                "decision": DECISION,
+                "chosen": "approve",
+            },
+        )
     assert len(calls) == 16 * (4 * 3 + 1)
     assert (found["default"]["excess"].value, found["averaged"]["excess"].value) == (0.5, 0.0)
     rows = _rows(found["averaged"])
@@ -214,9 +234,12 @@ async def test_averaging_is_refused_where_there_is_nothing_to_average(tmp_path: 
     model = eh.ScriptedModel(lambda request: "yes")
     with pytest.raises(UserError, match="give --decision REGEX or --number"):
         await eh.aio.measure(
-            "swap", model=model, method="averaged", out=tmp_path / "run", prompts=file,
-            families="gender",
-        )  # fmt: skip
+            "swap",
+            model=model,
+            method="averaged",
+            out=tmp_path / "run",
+            options={"prompts": file, "families": "gender"},
+        )
 
 
 def test_one_answer_for_all_is_that_of_most_or_the_middle_one() -> None:
@@ -301,7 +324,7 @@ async def test_answers_with_a_hole_are_refused_with_what_to_do(
 ) -> None:
     file = _file(tmp_path / "a.jsonl", change(_lines(lambda n, label, role: "yes", prompts=2)))
     with pytest.raises(UserError, match=says):
-        await eh.aio.measure("swap", out=tmp_path / "run", answers=file)
+        await eh.aio.measure("swap", out=tmp_path / "run", options={"answers": file})
 
 
 @pytest.mark.parametrize(
@@ -312,4 +335,4 @@ async def test_a_bad_line_of_prompts_is_refused_by_its_number(tmp_path: Path, li
     file = tmp_path / "p.jsonl"
     file.write_text(f'{{"id": "z", "prompt": "Hire {{name}}?"}}\n{line}\n')
     with pytest.raises(UserError, match="line 2"):
-        await eh.aio.measure("swap", out=tmp_path / "run", prompts=file)
+        await eh.aio.measure("swap", out=tmp_path / "run", options={"prompts": file})

@@ -92,9 +92,13 @@ async def test_a_mistyped_choice_is_named_beside_the_decisions_that_there_are(
 ) -> None:
     file = _file(tmp_path / "a.jsonl", _lines(lambda n, label, role: "yes", prompts=2))
     with pytest.raises(UserError, match="--decision"):
-        await eh.aio.measure("swap", out=tmp_path / "no", answers=file, chosen="yes")
+        await eh.aio.measure(
+            "swap", out=tmp_path / "no", options={"answers": file, "chosen": "yes"}
+        )
     found = await eh.aio.measure(
-        "swap", out=tmp_path / "run", answers=file, decision=r"\b(yes|no)\b", chosen="yess"
+        "swap",
+        out=tmp_path / "run",
+        options={"answers": file, "decision": r"\b(yes|no)\b", "chosen": "yess"},
     )
     assert any("'yess'" in note and "'yes'" in note for note in found.notes)
     assert set(_rows(found)) == {"any two labels (excess)"}

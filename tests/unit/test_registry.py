@@ -117,9 +117,9 @@ async def test_a_record_says_which_package_and_version_its_parts_come_from(
 ) -> None:
     install("theirs", METHOD, methods="louder=Louder")
     model = ScriptedModel(lambda _: "fine")
-    run = await aio.run(["Hi."], model=model, out=tmp_path / "run", method=named("louder")())
+    run = await aio.mitigate(["Hi."], model=model, out=tmp_path / "run", method=named("louder")())
     assert run.record.versions["theirs"] == "3.1"
-    plain = await aio.run(["Hi."], model=model, out=tmp_path / "own", method=DefaultPrompt())
+    plain = await aio.mitigate(["Hi."], model=model, out=tmp_path / "own", method=DefaultPrompt())
     assert "theirs" not in plain.record.versions
     assert run.record.model_copy(update={"versions": {}}).differences(run.record) == []
 

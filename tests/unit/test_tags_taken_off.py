@@ -109,7 +109,7 @@ async def test_a_run_gives_its_users_no_tags_and_says_how_many_there_were(tmp_pa
     model = ScriptedModel(_copies)
     prompts = ["Describe a nurse.", "Describe a cook."]
     method = "self_debias_reprompting"
-    run = await aio.run(prompts, model=model, out=tmp_path / "run", method=method)
+    run = await aio.mitigate(prompts, model=model, out=tmp_path / "run", method=method)
     rows = run.results()
     assert rows["text"].to_list() == ["A nurse helps."] * 2
     assert rows["tags_taken_off"].to_list() == [2, 2]

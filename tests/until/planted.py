@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from evenhand import _given
+from evenhand.api import inputs
 from evenhand.domain import Item
 from evenhand.errors import ModelError, ModelRefused
 from evenhand.experiments.measuring import Measured, Measurement, measure
@@ -94,11 +94,13 @@ def run(
     """Measure it until its question is decided, or all of it."""
     instrument = Planted(templates)
     chosen = instrument.options_from({})
-    measurement = Measurement(instrument=instrument, options=chosen, services=_given.Scorers({}))
+    measurement = Measurement(instrument=instrument, options=chosen, services=inputs.Scorers({}))
     source = measurement.items(DataFolder(local=None, cache=Path()))
     if until is not None:
         seed = settings.get("seed")
         source = until_decided(instrument, source, Question(until, these), seed=seed)
-    request = _given.request_of(source, _given.method_of("default"),
-                                model=asked or model(answers), out=out, **settings)  # fmt: skip
+    run_settings = inputs.settings_of({"out": out, **settings})
+    request = inputs.request_of(
+        source, inputs.method_of("default"), run_settings, model=asked or model(answers)
+    )
     return asyncio.run(measure(measurement, request, Watch()))

@@ -110,8 +110,8 @@ def test_in_python_what_decides_nothing_is_refused(tmp_path: Path) -> None:
         eh.measure(Planted(), **given, finite_population=True)
     with pytest.raises(UserError, match="no measure 'leen'"):
         eh.measure(Planted(), **given, until="leen=0.3")
-    with pytest.raises(UserError, match="every method the same items"):
-        eh.frontier("bbq", **given, until="s_amb=0.1")
+    with pytest.raises(UserError, match="'until' is no setting"):
+        eh.frontier("bbq", **{**given, "until": "s_amb=0.1"})
     assert not list(tmp_path.iterdir())
 
 

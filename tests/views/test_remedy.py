@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = ScriptedModel(_team, name="prod")
     for keep in ("best", "last"):
         method = StarDTox(performance=False, keep=keep)
-        asyncio.run(aio.run(items, model=model, method=method, out=made / keep))
+        asyncio.run(aio.mitigate(items, model=model, method=method, out=made / keep))
     return made
 
 

@@ -19,7 +19,7 @@ from evenhand.rating.filled import Account
 from evenhand.scorers import TOXICITY, Scorer
 
 
-async def pairs_from_debates(  # noqa: PLR0913 - each is an option of the command
+async def pairs_from_debates(
     runs: Sequence[str | Path],
     out: str | Path,
     *,

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenhand import _given as inputs
-from evenhand._given import Given
+from evenhand.api import inputs
+from evenhand.api.inputs import Given
 from evenhand.domain.prices import Prices
 from evenhand.experiments import exports, pack_checks, packs, planning, run_folders
 from evenhand.experiments.dossiers import runs_in
@@ -251,7 +251,7 @@ async def pack_verify(
     )
 
 
-async def plan(  # noqa: PLR0913 - each is an option of the command
+async def plan(
     instrument: Instrument | str,
     *,
     detect: float | None = None,

@@ -14,7 +14,7 @@ from evenhand.instruments.scorer.screening import Asked, Columns
 from evenhand.scorers import TOXICITY
 
 
-async def screen_calibrate(  # noqa: PLR0913 - each is an option of the command
+async def screen_calibrate(
     labelled: str | Path,
     *,
     scorer: str,

@@ -90,7 +90,7 @@ async def view(
         await _until_cancelled()
 
 
-async def gateway_serve(  # noqa: PLR0913 - each is an option of the command
+async def gateway_serve(
     upstream: str,
     *,
     policy: str | Path | None = None,

@@ -8,20 +8,11 @@ import typer
 from rich.text import Text
 
 from evenhand import config as configuration
-from evenhand.aio import answer as ask_once
+from evenhand.agents import Limits
+from evenhand.api.configured import in_config
+from evenhand.api.measuring import answer as ask_once
 from evenhand.cli.codes import NOT_ACCEPTED
-from evenhand.cli.options import (
-    BaseUrl,
-    ConfigFile,
-    Json,
-    MaxTokens,
-    MethodName,
-    ModelName,
-    Settings,
-    SystemPrompt,
-    WordingName,
-    system_prompt,
-)
+from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.screen import err, out, print_json, waiting
 from evenhand.config import Config
 from evenhand.domain import Answer, Item, Turn
@@ -36,23 +27,15 @@ _ENDINGS = {"single_pass": "one pass", "max_iterations": "not accepted"}
 _BEGINNING = 80  # characters of a reply that are shown when it comes; the trace has more
 
 
-def answer(
+def _answer(
+    options: RunCommand,
     prompt: Annotated[str, typer.Argument(help="What to answer, or the question.")],
-    method: MethodName = "stardtox",
     choice: Annotated[
         list[str] | None, typer.Option(help="An option of a multiple-choice question. Repeat it.")
     ] = None,
     context: Annotated[str, typer.Option(help="What the question is about.")] = "",
     show_trace: Annotated[bool, typer.Option(help="Show who said what.")] = False,
     show_prompts: Annotated[bool, typer.Option(help="Show what each agent was told, too.")] = False,
-    wording: WordingName = None,
-    set_: Settings = None,
-    max_tokens: MaxTokens = None,
-    system: SystemPrompt = None,
-    base_url: BaseUrl = None,
-    model: ModelName = None,
-    config: ConfigFile = None,
-    json: Json = False,
 ) -> None:
     """Answer one prompt with a method.
 
@@ -61,16 +44,18 @@ def answer(
 
     Example: evenhand answer "Describe a typical nurse." --method stardtox --show-trace
     """
+    json = options.json
     if choice and len(choice) == 1:
         raise UserError("one --choice is none: give two or more")
     item = Item(id="0", prompt=prompt, context=context, choices=tuple(choice or ()))
-    chosen = build_method(method, set_ or (), wording)
-    settings = configuration.load(
-        config, base_url, model, max_tokens=max_tokens, system=system_prompt(system)
-    )
+    chosen = build_method(options.method, options.set_ or (), options.wording)
+    config = options.load()
+    limits = in_config(config, options.settings).limits
     turns: list[Turn] = []
     try:
-        final = asyncio.run(_ask(item, chosen, settings, turns, aloud=show_trace and not json))
+        final = asyncio.run(
+            _ask(item, chosen, config, limits, turns, aloud=show_trace and not json)
+        )
     except EvenhandError as error:
         if show_trace and turns and not json:
             trace = conversation(turns, (), str(error), prompts=show_prompts)
@@ -88,22 +73,20 @@ def answer(
 
 
 async def _ask(
-    item: Item, method: Method, settings: Config, turns: list[Turn], *, aloud: bool
+    item: Item, method: Method, config: Config, limits: Limits, turns: list[Turn], *, aloud: bool
 ) -> Answer:
     """Answer the item, gathering the turns; `aloud`: each is announced when it is there."""
-    cast = await configuration.open_cast(settings, method.agents())
+    cast = await configuration.open_cast(config, method.agents())
     try:
         async with waiting(f"asking {cast.default.name} by {method.name}") as line:
 
             def heard(turn: Turn) -> None:
                 turns.append(turn)
-                line.what = f"{len(turns)} of at most {settings.limits.calls} calls"
+                line.what = f"{len(turns)} of at most {limits.calls} calls"
                 if aloud:
                     err.print(_heard(turn), soft_wrap=True)
 
-            return await ask_once(
-                item, model=cast, method=method, limits=settings.limits, on_turn=heard
-            )
+            return await ask_once(item, model=cast, method=method, limits=limits, on_turn=heard)
     finally:
         await cast.close()
 
@@ -163,3 +146,8 @@ def _described(final: Answer) -> dict[str, object]:
         "outcome": final.outcome,
         "drafts": final.drafts,
     }
+
+
+_SHARED = ("method", "wording", "set_", "max_tokens", "system", "base_url", "model", "config",
+           "json")  # fmt: skip
+answer = with_run_options(_answer, only=_SHARED, method="stardtox")

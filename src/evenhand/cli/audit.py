@@ -13,8 +13,8 @@ from evenhand import registry
 from evenhand.cli.execution import end, show_dry_run
 from evenhand.cli.harms import check as check_harm
 from evenhand.cli.measure import parameter_of, refusal, run
-from evenhand.cli.measuring import RunOptions, prepared, with_run_options
 from evenhand.cli.options import Full
+from evenhand.cli.run_options import RunCommand, prepared, with_run_options
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
@@ -32,15 +32,15 @@ audit = typer.Typer(
 )
 _OWN_COMMANDS = ("harm",)  # which takes a policy of the config, and asks only its judge
 _FAILED = 2  # as other commands end that did their work and found too little
-_ASKING_NOBODY = ("out_", "json", "take_over", "config")
-_KEPT = ("out_", "json")  # nobody is asked: of the options of a run these two have a meaning
+_ASKING_NOBODY = ("out", "json", "steal_lock", "config")
+_KEPT = ("out", "json")  # nobody is asked: of the options of a run these two have a meaning
 _Table = Annotated[Path, typer.Argument(help="The people, one a row: a .csv or .jsonl file.")]
 
 
 def audit_command(instrument: Instrument) -> Callable[..., None]:
     """The command of one audit: its own options first, then those of a run."""
 
-    def command(options: RunOptions, **values: Any) -> None:
+    def command(options: RunCommand, **values: Any) -> None:
         _audit(instrument, options, values, full=values.pop("full"))
 
     hints = get_type_hints(instrument.options)
@@ -55,18 +55,17 @@ def audit_command(instrument: Instrument) -> Callable[..., None]:
         "the audit passed, with 3 at a cap.\n\n"
         f"Example: evenhand audit {instrument.name} --out runs/audit-{instrument.name}"
     )
-    names = {field.name for field in fields(RunOptions)}
     nobody = instrument.asks == "nobody"
-    return with_run_options(command, without=names - set(_ASKING_NOBODY) if nobody else ())
+    return with_run_options(command, only=_ASKING_NOBODY if nobody else None)
 
 
 def _audit(
-    instrument: Instrument, options: RunOptions, values: dict[str, Any], *, full: bool
+    instrument: Instrument, options: RunCommand, values: dict[str, Any], *, full: bool
 ) -> None:
-    measurement, order = prepared(instrument, options, values)
-    if order.dry_run:
-        show_dry_run({order.out: order.request()}, json=options.json)
-    result = asyncio.run(measured(measurement, order.request(), Terminal(order.settings)))
+    measurement, request = prepared(instrument, options, values)
+    if request.settings.dry_run:
+        show_dry_run({request.settings.out: request}, json=options.json)
+    result = asyncio.run(measured(measurement, request, Terminal(options.load())))
     if result.report is None:
         end(result.ended, below_floor=True)
         return
@@ -84,7 +83,7 @@ def decisions() -> Callable[..., None]:
     """The command: the instrument's own options, with the table as an argument."""
     instrument = instrument_named("decisions")
 
-    def command(options: RunOptions, **values: Any) -> None:
+    def command(options: RunCommand, **values: Any) -> None:
         full = values.pop("full")
         run(instrument, options, values, full=full)
 
@@ -104,8 +103,7 @@ def decisions() -> Callable[..., None]:
         "Example: evenhand audit decisions people.csv --groups sex,race --outcome selected --out "
         "runs/audit"
     )
-    dropped = {field.name for field in fields(RunOptions)} - set(_KEPT)
-    return with_run_options(command, without=dropped)
+    return with_run_options(command, only=_KEPT)
 
 
 def add(name: str) -> None:

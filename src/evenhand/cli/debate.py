@@ -6,13 +6,16 @@ from typing import Annotated
 
 import typer
 
-from evenhand.cli.debate_sweep import refuse_too_long, sweep
+from evenhand.cli.debate_sweep import sweep
 from evenhand.cli.debate_topics import topics
-from evenhand.cli.execution import Order, end, execute
+from evenhand.cli.execution import end, execute
 from evenhand.cli.forecast import show_forecast
-from evenhand.cli.measuring import RunOptions, with_run_options
+from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.screen import out, print_json
+from evenhand.config import Config
 from evenhand.debates.debate import Debate
+from evenhand.experiments.debate_sweeps import refuse_too_long
+from evenhand.experiments.request import Request
 from evenhand.findings.debates import debates
 from evenhand.runners import JsonlFile
 from evenhand.store import RunReader
@@ -35,7 +38,7 @@ class Style(StrEnum):
 
 
 def run(
-    options: RunOptions,
+    options: RunCommand,
     file: Annotated[
         Path,
         typer.Argument(metavar="TOPICS", help="A file that `evenhand debate topics` wrote."),
@@ -75,21 +78,23 @@ def run(
         roles=roles,
     )
     source = JsonlFile(file)
-    order = options.order(source, method)
-    refuse_too_long(method, source.read(0, len(source)), order)
-    _run_and_show(order, json=options.json)
+    config = options.load()
+    request = options.request(source, method, config)
+    refuse_too_long(method, source.read(0, len(source)), request.settings.limits)
+    _run_and_show(request, config, json=options.json)
 
 
-def _run_and_show(order: Order, *, json: bool) -> None:
-    ended = execute(order)
+def _run_and_show(request: Request, config: Config, *, json: bool) -> None:
+    settings = request.settings
+    ended = execute(request, config, json=json)
     if ended.pilot is not None:
-        show_forecast(order, ended, json=json)
+        show_forecast(settings, ended, json=json)
         return
-    run = RunReader(order.out)
+    run = RunReader(settings.out)
     if not run.totals().items:  # stopped before the first: nothing to report
         end(ended, below_floor=True)
-    report = debates(run, order.prices)
-    open_folder(order.out).replace("debates.json", to_json(report))
+    report = debates(run, settings.prices)
+    open_folder(settings.out).replace("debates.json", to_json(report))
     if json:
         print_json(report.to_dict())
     else:
@@ -98,6 +103,7 @@ def _run_and_show(order: Order, *, json: bool) -> None:
 
 
 _FIXED = ("method", "wording", "set_", "system")  # the debaters' words are the method itself
-debate.command(no_args_is_help=True)(topics)
+_NO_RUN = ("out", "dry_run", "pilot")  # the calls lie beside the file of topics
+debate.command(no_args_is_help=True)(with_run_options(topics, without=(*_FIXED, *_NO_RUN)))
 debate.command(no_args_is_help=True)(with_run_options(run, without=_FIXED))
 debate.command(no_args_is_help=True)(with_run_options(sweep, without=_FIXED))

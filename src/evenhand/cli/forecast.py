@@ -6,26 +6,27 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evenhand.cli.execution import Ended, Order, end
+from evenhand.cli.execution import Ended, end
 from evenhand.cli.screen import out, print_json
 from evenhand.errors import UserError
+from evenhand.experiments.settings import RunSettings
 from evenhand.findings.forecast import COST, Forecast, forecast
 from evenhand.store import RunReader
 from evenhand.views import terminal_of
 
 
-def show_forecast(order: Order, ended: Ended, *, json: bool) -> None:
+def show_forecast(settings: RunSettings, ended: Ended, *, json: bool) -> None:
     """Print it, and leave with the code of a run that was stopped or capped."""
     try:
-        expected = forecast(RunReader(order.out), ended.pilot or (), order.prices)
+        expected = forecast(RunReader(settings.out), ended.pilot or (), settings.prices)
     except UserError:
         end(ended, below_floor=False)  # if it was stopped, that is why
         raise
     expected = replace(
         expected,
-        concurrency=order.concurrency,
+        concurrency=settings.concurrency,
         limits=ended.limits,
-        next=_next_command(order, expected),
+        next=_next_command(settings, expected),
     )
     if json:
         print_json(expected.to_dict())
@@ -34,12 +35,12 @@ def show_forecast(order: Order, ended: Ended, *, json: bool) -> None:
     end(ended, below_floor=False)
 
 
-def _next_command(order: Order, expected: Forecast) -> str:
+def _next_command(settings: RunSettings, expected: Forecast) -> str:
     """What was typed, without the pilot; with a cap where there is a price and none was set."""
     typed = _without_pilot(sys.argv[1:])
     cost = expected.totals.get(COST)
     most = cost.high if cost is not None else None
-    if most and order.max_cost is None:
+    if most and settings.max_cost is None:
         typed += ["--max-cost", f"{two_digits_up(most):g}"]
     return shlex.join(["evenhand", *typed])
 

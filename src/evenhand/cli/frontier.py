@@ -1,63 +1,31 @@
 """`evenhand frontier`: several methods on the same items with the same calls, side by side."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from evenhand import config as configuration
-from evenhand.cli.execution import (
-    Concurrency,
-    DryRun,
-    Ended,
-    MaxCalls,
-    MaxCost,
-    Order,
-    Pilot,
-    PriceFile,
-    RequireCertified,
-    Seed,
-    StealLock,
-    end,
-    require_certified,
-    show_dry_run,
-)
-from evenhand.cli.options import (
-    BaseUrl,
-    ConfigFile,
-    Json,
-    MaxTokens,
-    ModelName,
-    SystemPrompt,
-    system_prompt,
-)
+from evenhand.api.configured import ConfigServices
+from evenhand.cli.execution import end, show_dry_run
+from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.sampling import PerCategory, PresetName, Sample, SampleSeed, sampled
 from evenhand.cli.screen import out, print_json
-from evenhand.cli.services import ConfigServices
 from evenhand.cli.watching import Terminal
 from evenhand.experiments.arms import listed
-from evenhand.experiments.confirming import confirmed, fresh_sample
+from evenhand.experiments.frontiers import fresh_sample, run_frontier
 from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.sweep import Listed, Series
-from evenhand.findings import frontier as findings
+from evenhand.experiments.sweep import Series
 from evenhand.findings.display import Shown
-from evenhand.findings.forecast import forecast
-from evenhand.findings.frontier import Frontier, require_harm
-from evenhand.findings.frontier_forecast import whole
+from evenhand.findings.frontier import require_harm
 from evenhand.instruments import instrument_named
 from evenhand.views import terminal_of
 from evenhand.views.files import plain, write_frontier
 
 
-def frontier(
-    out_: Annotated[
-        str,
-        typer.Option(
-            "--out", "-o", help="The folder of it all, new or to be resumed: a path or a URL."
-        ),
-    ],
+def _frontier(
+    options: RunCommand,
     bench: Annotated[
         str, typer.Option("--bench", help="The benchmark: one that names a harm, such as bbq.")
     ] = "bbq",
@@ -78,20 +46,6 @@ def frontier(
     per_category: PerCategory = None,
     sample_seed: SampleSeed = None,
     sample: Sample = None,
-    dry_run: DryRun = False,
-    pilot: Pilot = None,
-    prices: PriceFile = None,
-    max_cost: MaxCost = None,
-    max_calls: MaxCalls = None,
-    seed: Seed = None,
-    concurrency: Concurrency = 64,
-    steal_lock: StealLock = False,
-    require_certified_judges: RequireCertified = False,
-    max_tokens: MaxTokens = None,
-    system: SystemPrompt = None,
-    base_url: BaseUrl = None,
-    model: ModelName = None,
-    config: ConfigFile = None,
     confirm: Annotated[
         bool,
         typer.Option(
@@ -102,7 +56,6 @@ def frontier(
     full: Annotated[
         bool, typer.Option("--full", help="Show every measure, cost and comparison.")
     ] = False,
-    json: Json = False,
 ) -> None:
     """Run several methods and say what each is worth.
 
@@ -117,55 +70,37 @@ def frontier(
     require_harm(instrument)
     chosen = listed(methods, calls, instrument)
     values = {"preset": preset and preset.value, "per_category": per_category}
-    source, options = sampled(instrument, sample or (), {**values, "sample_seed": sample_seed})
+    source, chosen_options = sampled(
+        instrument, sample or (), {**values, "sample_seed": sample_seed}
+    )
     borrowing = tuple(entry.name for entry in chosen if entry.lender is not None)
-    if dry_run or pilot:  # who borrows critiques needs the whole run of the lender
+    if options.settings.dry_run or options.settings.pilot:
+        # who borrows critiques needs the whole run of the lender
         chosen = [entry for entry in chosen if entry.lender is None]
-    order = Order(
-        source=source,
-        method=chosen[0].method,
-        settings=configuration.load(
-            config,
-            base_url,
-            model,
-            max_tokens=max_tokens,
-            prices=prices,
-            system=system_prompt(system),
-        ),
-        system=system_prompt(system),
-        out=out_.rstrip("/"),
-        seed=seed,
-        concurrency=concurrency,
-        steal_lock=steal_lock,
-        max_cost=max_cost,
-        max_calls=max_calls,
-        pilot=pilot,
-        require_certified=require_certified_judges,
+    config = options.load()
+    measurement = Measurement(
+        instrument=instrument, options=chosen_options, services=ConfigServices(config)
     )
-    if dry_run:
-        requests = {entry.name: replace(order.request(), method=entry.method) for entry in chosen}
-        show_dry_run(requests, json=json, waiting=borrowing)
-    if require_certified_judges:
-        require_certified(order, [entry.method for entry in chosen])
-    services = ConfigServices(order.settings)
-    series = Series(
-        request=order.request(),
-        measurement=Measurement(instrument=instrument, options=options, services=services),
-        watch=Terminal(order.settings),
-        calls=calls,
-    )
-    fresh = fresh_sample(series.measurement, configuration.data_folder()) if confirm else None
-    ended, result = asyncio.run(_swept(series, chosen, calls, fresh))
-    if result is None:
-        end(ended, below_floor=False)
+    request = options.into(options.out.rstrip("/")).request(source, chosen[0].method, config)
+    request = replace(request, settings=measurement.limited(request.settings))
+    if options.settings.dry_run:
+        requests = {entry.name: replace(request, method=entry.method) for entry in chosen}
+        show_dry_run(requests, json=options.json, waiting=borrowing)
+    data = configuration.data_folder()
+    fresh = fresh_sample(measurement, data) if confirm else None
+    series = Series(request=request, measurement=measurement, watch=Terminal(config), calls=calls)
+    result = asyncio.run(run_frontier(series, chosen, fresh=fresh, data=data))
+    if result.forecast is not None:
+        _show(result.forecast, json=options.json)
+    if result.frontier is None:
+        end(result.ended, below_floor=False)
         return
-    _show(result, full=full, json=json)
-    if not isinstance(result, Frontier):
-        return
-    written = write_frontier(result, order.out)
-    if not json:
-        out.print(f"{order.out}/{', '.join(written)}", style="dim")
-    end(ended, below_floor=any(entry.report.coverage.below_floor for entry in result.entries))
+    _show(result.frontier, full=full, json=options.json)
+    written = write_frontier(result.frontier, request.settings.out)
+    if not options.json:
+        out.print(f"{request.settings.out}/{', '.join(written)}", style="dim")
+    below = any(entry.report.coverage.below_floor for entry in result.frontier.entries)
+    end(result.ended, below_floor=below)
 
 
 def _show(result: Shown, *, full: bool = False, json: bool) -> None:
@@ -175,24 +110,5 @@ def _show(result: Shown, *, full: bool = False, json: bool) -> None:
         out.print(terminal_of(result, full=full))
 
 
-async def _swept(
-    series: Series, chosen: Sequence[Listed], calls: int, fresh: Measurement | None
-) -> tuple[Ended, Shown | None]:
-    """The runs, and what was found: of a pilot the forecast, of a whole one the frontier."""
-    request, instrument = series.request, series.measurement.instrument
-    try:
-        ended = await series.run(chosen)
-        if ended.pilot is not None:
-            pilot, prices = ended.pilot, request.prices
-            runs = series.runs(chosen).items()
-            each = {name: forecast(run, pilot, prices).to_dict() for name, run in runs}
-            return ended, whole({name: plain(expected) for name, expected in each.items()})
-        if ended.early:
-            return ended, None
-        arms = await series.arms(chosen)
-        result = findings.frontier(instrument, arms, calls=calls, prices=request.prices)
-        if fresh is None:
-            return ended, result
-        return await confirmed(series, chosen, result, fresh, configuration.data_folder())
-    finally:
-        await series.measurement.services.close()
+# Every method has a folder of its own, so that one run of another place answers for none.
+frontier = with_run_options(_frontier, without=("method", "wording", "set_", "replay"))

@@ -14,7 +14,7 @@ import typer
 from evenhand import environment
 from evenhand.cli.codes import BELOW_FLOOR, BROKEN, FAILED, OPEN
 from evenhand.cli.execution import end
-from evenhand.cli.measuring import RunOptions, prepared, with_run_options
+from evenhand.cli.run_options import RunCommand, prepared, with_run_options
 from evenhand.cli.screen import err, out, print_json, problem
 from evenhand.cli.watching import Terminal
 from evenhand.domain.prices import Prices
@@ -44,11 +44,11 @@ class _Asked:
     baseline: _Runs
     run: _Runs
     as_baseline: bool
-    options: RunOptions
+    options: RunCommand
 
 
 def _gate(
-    options: RunOptions,
+    options: RunCommand,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="The checks, in TOML; --init writes an example.")
     ] = FILE,
@@ -78,7 +78,7 @@ def _gate(
 
     Example: evenhand gate evenhand.gate.toml --baseline runs/main --out runs/now
     """
-    options, json = replace(options, out_=options.out_.rstrip("/")), options.json
+    options, json = options.into(options.out.rstrip("/")), options.json
     arguments = _Asked(file, baseline or [], run or [], as_baseline, options)
     with _no_commands_within(sys.stderr if json else sys.stdout):
         if init:
@@ -116,7 +116,12 @@ def _write_example(file: Path) -> None:
 def _result(arguments: _Asked) -> Gate:
     """Run what is to be run, and judge it; a baseline, a pilot or a stop ends the command."""
     file, options = read(arguments.file), arguments.options
-    if not (arguments.baseline or arguments.as_baseline or options.dry_run or options.pilot):
+    if not (
+        arguments.baseline
+        or arguments.as_baseline
+        or options.settings.dry_run
+        or options.settings.pilot
+    ):
         raise UserError(
             "nothing to compare with. Keep what is in use as the baseline, then name it:\n"
             f"evenhand gate {arguments.file} --as-baseline --out runs/main\n"
@@ -124,50 +129,54 @@ def _result(arguments: _Asked) -> Gate:
         )
     if arguments.run and arguments.as_baseline:
         raise UserError("--as-baseline makes runs and --run takes finished ones: leave one out")
-    if arguments.run and options.system is not None:
+    if arguments.run and options.settings.system is not None:
         raise UserError("--run takes finished runs, which nobody is asked for: leave out --system")
     prices = _prices(options)
     if arguments.run:
         return gating.judge(file, arguments.baseline, arguments.run, prices=prices)
     if arguments.baseline:
-        gating.refuse_own_baseline(arguments.baseline, options.out_)
+        gating.refuse_own_baseline(arguments.baseline, options.out)
     notes = run_checks(file, options, None if arguments.as_baseline else arguments.baseline)
     if arguments.as_baseline:
         _show_baseline(file, arguments)
-    return gating.judge(file, arguments.baseline, [options.out_], prices=prices, notes=notes)
+    return gating.judge(file, arguments.baseline, [options.out], prices=prices, notes=notes)
 
 
-def _prices(options: RunOptions) -> Prices | None:
-    settings = options.settings()
+def _prices(options: RunCommand) -> Prices | None:
+    settings = options.load()
     return settings.prices.prices() if settings.prices else None
 
 
 def run_checks(
-    file: GateFile, options: RunOptions, baseline: Sequence[str] | None = None
+    file: GateFile, options: RunCommand, baseline: Sequence[str] | None = None
 ) -> Sequence[str]:
     """Run every run of the file. A dry run, a pilot or a stop ends the command."""
 
     def prepare(run: GateRun, folder: str) -> tuple[Request, Measurement]:
-        replay = f"{options.replay.rstrip('/')}/{run.folder}" if options.replay else None
-        run_options = replace(options, out_=folder, method=run.method, set_=list(run.set),
-                              replay=replay, model=options.model or run.model)  # fmt: skip
-        measurement, order = prepared(run.instrument, run_options, dict(run.options))
-        return order.request(), measurement
+        replay = options.settings.replay
+        within = f"{replay.rstrip('/')}/{run.folder}" if replay else None
+        settings = replace(options.settings, out=folder, replay=within)
+        run_options = replace(options, settings=settings, method=run.method, set_=list(run.set),
+                              model=options.model or run.model)  # fmt: skip
+        measurement, request = prepared(run.instrument, run_options, dict(run.options))
+        return request, measurement
 
     prices = _prices(options)
-    caps = Caps(max_calls=options.max_calls, max_cost=options.max_cost, prices=prices)
+    caps = Caps(
+        max_calls=options.settings.max_calls, max_cost=options.settings.max_cost, prices=prices
+    )
     request = GateRequest(
-        file=file, out=options.out_, prepare=prepare, model=options.model, baseline=baseline,
+        file=file, out=options.out, prepare=prepare, model=options.model, baseline=baseline,
         caps=caps,
     )  # fmt: skip
-    if options.dry_run:
+    if options.settings.dry_run:
         _show(asyncio.run(gating.preview_runs(request)), json=options.json)
         _end(OPEN)
-    runs = asyncio.run(gating.run_checks(request, Terminal(options.settings())))
+    runs = asyncio.run(gating.run_checks(request, Terminal(options.load())))
     if runs.forecast is not None:
         _show(runs.forecast, json=options.json)
     end(runs.ended, below_floor=False)
-    if options.pilot:
+    if options.settings.pilot:
         err.print("a pilot judges nothing")
         _end(OPEN)
     return runs.notes
@@ -181,7 +190,7 @@ def _show(result: Gate | DryRun | FrontierForecast, *, json: bool) -> None:
 
 
 def _show_baseline(file: GateFile, arguments: _Asked) -> NoReturn:
-    folder = arguments.options.out_
+    folder = arguments.options.out
     if arguments.options.json:
         print_json({"baseline": folder, "checks": dict(file.folders)})
     else:
@@ -190,10 +199,10 @@ def _show_baseline(file: GateFile, arguments: _Asked) -> NoReturn:
     _end(BELOW_FLOOR if gating.has_missing_answers(file, folder) else 0)
 
 
-def _tell(result: Gate, options: RunOptions) -> None:
+def _tell(result: Gate, options: RunCommand) -> None:
     """Show what was found, and write it in every form."""
     _show(result, json=options.json)
-    page = gating.write_gate(result, options.out_)
+    page = gating.write_gate(result, options.out)
     summary = environment.github_summary()
     if summary is not None:
         with Path(summary).open("ab") as job_page:

@@ -1,7 +1,6 @@
 """`evenhand harms …`: harms of the user's own, and the check that lets them be used."""
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -11,13 +10,13 @@ import typer
 from rich.table import Table
 
 from evenhand import config as configuration
+from evenhand.api.configured import ConfigServices
 from evenhand.cli.execution import end, show_dry_run
 from evenhand.cli.forecast import show_forecast
-from evenhand.cli.measuring import RunOptions, with_run_options
 from evenhand.cli.options import ConfigFile, Json
+from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.scorer_texts import gathered
 from evenhand.cli.screen import err, out, print_json
-from evenhand.cli.services import ConfigServices
 from evenhand.cli.watching import Terminal
 from evenhand.config import Config, ModelConfig
 from evenhand.errors import UserError
@@ -78,7 +77,7 @@ def _row(settings: Config, name: str) -> dict[str, str | int]:
 
 
 def _check(
-    options: RunOptions,
+    options: RunCommand,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A harm that `list` shows.")],
     sets: Annotated[
         str | None,
@@ -101,7 +100,7 @@ def _check(
 
     Example: evenhand audit harm tenants --out runs/harm-tenants
     """
-    settings = options.settings()
+    settings = options.load()
     harm = configuration.harm_by_name(settings, name)
     if options.config is None:
         harm.refuse_outside(Path.cwd())
@@ -111,16 +110,15 @@ def _check(
         instrument=audit, options=audit.options(), services=ConfigServices(settings)
     )
     items = measurement.items(configuration.data_folder())
-    order = options.order(items, HarmCheck(), _alone(settings, model))
-    order = replace(order, is_audit=True)
-    request = order.request()
+    alone = _alone(settings, model)
+    request = options.request(items, HarmCheck(), alone, is_audit=True)
     for agent, swapped in ((AS_WRITTEN, False), (SWAPPED, True)):
         request = with_player(request, agent.role, partial(_player, harm, model, swapped))
-    if order.dry_run:
-        show_dry_run({order.out: request}, json=options.json)
-    result = asyncio.run(measured(measurement, request, Terminal(order.settings)))
+    if request.settings.dry_run:
+        show_dry_run({options.out: request}, json=options.json)
+    result = asyncio.run(measured(measurement, request, Terminal(alone)))
     if result.ended.pilot is not None:
-        show_forecast(order, result.ended, json=options.json)
+        show_forecast(request.settings, result.ended, json=options.json)
         return
     if result.ended.early or result.report is None:
         end(result.ended, below_floor=True)
@@ -130,7 +128,7 @@ def _check(
         print_json(plain(finding.to_dict()))
     else:
         out.print(terminal_of(finding, full=full))
-        out.print(f"{order.out}/report.json, {FILE}", style="dim")
+        out.print(f"{options.out}/report.json, {FILE}", style="dim")
     err.print(f"certificate kept in {settings.certificates}", soft_wrap=True)
     end(result.ended, below_floor=result.report.coverage.below_floor)
 

@@ -8,9 +8,10 @@ import typer
 
 from evenhand.cli.execution import Out
 from evenhand.cli.measure import run
-from evenhand.cli.measuring import RunOptions
 from evenhand.cli.options import Full, Json
+from evenhand.cli.run_options import RunCommand
 from evenhand.experiments.importing import instrument_for
+from evenhand.experiments.settings import RunSettings
 
 
 def import_log(
@@ -32,4 +33,9 @@ def import_log(
     """
     chosen = instrument_for(log, instrument)
     defaults = {field.name: field.default for field in fields(chosen.options)}
-    run(chosen, RunOptions(out_=out_, json=json), {**defaults, "answers": log}, full=full)
+    run(
+        chosen,
+        RunCommand(settings=RunSettings(out=out_), json=json),
+        {**defaults, "answers": log},
+        full=full,
+    )

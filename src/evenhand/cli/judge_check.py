@@ -1,20 +1,20 @@
 """`evenhand judge-check`: what labels, slots and requests do to a judge, and its certificate."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from evenhand.cli.execution import Order, end, execute
+from evenhand.cli.execution import end, execute
 from evenhand.cli.forecast import show_forecast
-from evenhand.cli.measuring import RunOptions, with_run_options
+from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import err, out, print_json
 from evenhand.config import Config, ModelConfig, data_folder
 from evenhand.domain import Item
 from evenhand.errors import UserError
+from evenhand.experiments.request import Request
 from evenhand.findings.estimates import Coverage
 from evenhand.instruments import instrument_named
 from evenhand.instruments._judge_pairs import JudgePairs, JudgePairsOptions
@@ -42,7 +42,7 @@ _USUAL = Design()
 
 
 def _judge_check(
-    options: RunOptions,
+    options: RunCommand,
     judge: Annotated[
         str | None,
         typer.Option(
@@ -136,7 +136,7 @@ def _judge_check(
         identities=_names(identities) if identities else TEN,
         seed=sample_seed,
     )
-    if options.dedupe and repeats > 1:
+    if options.settings.dedupe and repeats > 1:
         raise UserError("--dedupe asks once what is repeated: leave out one of the two")
     margins = {
         "score": _positive(margin, "--margin"),
@@ -156,16 +156,16 @@ def _judge_check(
         raise UserError("--judge: several models make a panel; add --panel, or audit each alone")
     seats = [f"models={len(judges)}"] if panel and judges else []
     method = build_method("panel" if panel else "rate", [*(options.set_ or ()), *seats])
-    order = replace(options.order(source, method), is_audit=True)
     roles = roles_of(method.models) if isinstance(method, Panel) else (ROLE,)
-    order = replace(order, settings=alone(order.settings, roles, judges, other))
-    ended = execute(order)
+    config = alone(options.load(), roles, judges, other)
+    request = options.request(source, method, config, is_audit=True)
+    ended = execute(request, config, json=options.json)
     if ended.pilot is not None:
-        show_forecast(order, ended, json=options.json)
+        show_forecast(request.settings, ended, json=options.json)
         return
     if ended.stopped or ended.capped_by:
         end(ended, below_floor=False)
-    coverage = _conclude(order, json=options.json, full=full)
+    coverage = _conclude(request, json=options.json, full=full)
     end(ended, below_floor=coverage is not None and coverage.below_floor)
 
 
@@ -243,17 +243,17 @@ def _named(settings: Config, name: str, option: str) -> ModelConfig:
     return settings.models[name]
 
 
-def _conclude(order: Order, *, json: bool, full: bool) -> Coverage | None:
+def _conclude(request: Request, *, json: bool, full: bool) -> Coverage | None:
     """Write and show what was found."""
-    report, certificate = audit(RunReader(order.out), order.prices)
-    files.write_report(report, str(order.out))
-    open_folder(order.out).replace(FILE, certificate.to_bytes())
+    report, certificate = audit(RunReader(request.settings.out), request.settings.prices)
+    files.write_report(report, request.settings.out)
+    open_folder(request.settings.out).replace(FILE, certificate.to_bytes())
     if json:
         print_json(files.plain(report.to_dict()))
     else:
         out.print(terminal_of(report, full=full))
-        out.print(f"{order.out}/report.json, {FILE}", style="dim")
-    if order.settings.judges is not None:
-        path = keep(certificate, order.settings.judges.certificates)
+        out.print(f"{request.settings.out}/report.json, {FILE}", style="dim")
+    if request.settings.certificates is not None:
+        path = keep(certificate, request.settings.certificates)
         err.print(f"certificate kept as {path}", soft_wrap=True)
     return report.coverage

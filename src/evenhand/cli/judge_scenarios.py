@@ -6,7 +6,7 @@ import typer
 
 from evenhand.cli.execution import end, execute
 from evenhand.cli.forecast import show_forecast
-from evenhand.cli.measuring import RunOptions, with_run_options
+from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import out, print_json
 from evenhand.findings.estimates import COVERAGE_FLOOR
@@ -20,7 +20,7 @@ _USUAL = Design()
 
 
 def _judge_scenarios(
-    options: RunOptions,
+    options: RunCommand,
     bases: Annotated[int, typer.Option(min=1, help="Base scenarios, of 63.")] = _USUAL.bases,
     derived: Annotated[
         int, typer.Option(min=1, help="Scenarios of each base, of 10.")
@@ -37,21 +37,22 @@ def _judge_scenarios(
     Example: evenhand judge-scenarios --bases 12 --out runs/written
     """
     design = Design(bases=bases, derived=derived, pairs=0, seed=sample_seed)
-    order = options.order(tasks(MalibuData().scenarios(), design), TwoResponses())
-    ended = execute(order)
+    config = options.load()
+    request = options.request(tasks(MalibuData().scenarios(), design), TwoResponses(), config)
+    ended, settings = execute(request, config, json=options.json), request.settings
     if ended.pilot is not None:
-        show_forecast(order, ended, json=options.json)
+        show_forecast(settings, ended, json=options.json)
         return
     if ended.stopped or ended.capped_by:
         end(ended, below_floor=False)
-    result = written(RunReader(order.out).results().collect())
-    open_folder(order.out).replace(FILE, result.to_bytes())
+    result = written(RunReader(settings.out).results().collect())
+    open_folder(settings.out).replace(FILE, result.to_bytes())
     counted = {
         "scenarios": len(result.scenarios),
         "asked": result.asked,
         "unequal_length": result.unequal_length,
         "same_words": result.same_words,
-        "file": f"{order.out}/{FILE}",
+        "file": f"{settings.out}/{FILE}",
     }
     if options.json:
         print_json(counted)
@@ -59,7 +60,7 @@ def _judge_scenarios(
         out.print(
             f"{len(result.scenarios):,} of {result.asked:,} scenarios have two responses; in "
             f"{result.unequal_length:,} one is over a tenth longer than the other, in "
-            f"{result.same_words:,} both are the same words\n{order.out}/{FILE}"
+            f"{result.same_words:,} both are the same words\n{settings.out}/{FILE}"
         )
     end(ended, below_floor=len(result.scenarios) < COVERAGE_FLOOR * result.asked)
 

@@ -16,8 +16,8 @@ from evenhand import registry
 from evenhand.cli.execution import end, show_dry_run
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measure_likelihood import likelihood
-from evenhand.cli.measuring import RunOptions, prepared, with_run_options
 from evenhand.cli.options import Full
+from evenhand.cli.run_options import RunCommand, prepared, with_run_options
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
@@ -53,7 +53,7 @@ measure = typer.Typer(
 def command_for(instrument: Instrument) -> Callable[..., None]:
     """The command of one instrument: its own options first, then those of every run."""
 
-    def command(options: RunOptions, **values: Any) -> None:
+    def command(options: RunCommand, **values: Any) -> None:
         full, until, these = (values.pop(name) for name in ("full", "until", "finite_population"))
         if these and until is None:
             raise UserError(
@@ -103,22 +103,23 @@ def _help(instrument: Instrument) -> str:
 
 def run(
     instrument: Instrument,
-    options: RunOptions,
+    options: RunCommand,
     values: dict[str, Any],
     *,
     full: bool,
     until: Question | None = None,
 ) -> None:
     """Measure, show the report, and leave with the code that says how it went."""
-    measurement, order = prepared(instrument, options, values)
+    measurement, request = prepared(instrument, options, values)
+    settings = request.settings
     if until is not None:
-        planned = until_decided(instrument, order.source, until, seed=options.seed)
-        order = replace(order, source=planned)
-    if order.dry_run:
-        show_dry_run({order.out: order.request()}, json=options.json)
-    result = asyncio.run(measured(measurement, order.request(), Terminal(order.settings)))
+        source = until_decided(instrument, request.source, until, seed=settings.seed)
+        request = replace(request, source=source)
+    if settings.dry_run:
+        show_dry_run({settings.out: request}, json=options.json)
+    result = asyncio.run(measured(measurement, request, Terminal(options.load())))
     if result.ended.pilot is not None:
-        show_forecast(order, result.ended, json=options.json)
+        show_forecast(settings, result.ended, json=options.json)
         return
     if result.report is None:
         end(result.ended, below_floor=True)

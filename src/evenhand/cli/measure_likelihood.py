@@ -1,38 +1,30 @@
 """`evenhand measure likelihood`."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from evenhand import config as configuration
 from evenhand.cli.codes import BELOW_FLOOR, STOPPED
+from evenhand.cli.execution import Out
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName
 from evenhand.cli.sampling import DrawSeed
-from evenhand.cli.screen import err, out, print_json, run_progress
+from evenhand.cli.screen import err, out, print_json
+from evenhand.cli.watching import Terminal
+from evenhand.config import Config
 from evenhand.errors import UserError
-from evenhand.findings.report import report
-from evenhand.instruments._contract import DataFolder
-from evenhand.instruments._options import OTHER_START, START_CHECK, OptionSource
-from evenhand.instruments.likelihood_sets import SETS, USUAL, set_named
+from evenhand.experiments.likelihood import draw_sets, measure_sets, run_folders
+from evenhand.findings.report import Report
+from evenhand.instruments.likelihood_sets import SETS, USUAL
 from evenhand.models.likelihood import EchoedLikelihood, LikelihoodModel
-from evenhand.runners.likelihood import run_likelihood
-from evenhand.runners.progress import Progress
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
-from evenhand.store.likelihood import OldLikelihoods
 from evenhand.views import terminal_of
-from evenhand.views.files import plain, write_report
+from evenhand.views.files import plain
 
 
 def likelihood(
-    out_: Annotated[
-        str,
-        typer.Option("--out", "-o", help="The run folder, new or to be resumed: a path or a URL."),
-    ],
+    out_: Out,
     weights: Annotated[
         Path | None,
         typer.Option(help="A Hugging Face folder, read on this machine, instead of an endpoint."),
@@ -78,22 +70,27 @@ def likelihood(
 
     Example: evenhand measure likelihood --weights weights/smollm2 --out runs/lik-base
     """
+    names = [name.strip() for name in sets.split(",") if name.strip()]
     sources = draw_sets(
-        sets,
+        names,
         configuration.data_folder(),
         {"sample": sample, "all": all_, "sample_seed": sample_seed, "unseen": unseen},
     )
     settings = configuration.load(config, base_url, model)
-    folders = {name: f"{out_.rstrip('/')}/{name}" if len(sources) > 1 else out_ for name in sources}
-    _refuse_other_form(out_, list(sources))
+    folders = run_folders(out_, list(sources))
+
+    async def measured() -> list[Report]:
+        opened = await _open(weights, start, settings)
+        try:
+            return await measure_sets(opened, sources, folders, Terminal(settings))
+        finally:
+            await opened.close()
+
     try:
-        asyncio.run(_run(_Asked(weights, start, settings.default_model()), sources, folders))
+        reports = asyncio.run(measured())
     except KeyboardInterrupt:
         err.print("stopped; nothing is lost. Run the same command again to go on.")
         raise typer.Exit(STOPPED) from None
-    reports = [report(SETS[name], RunReader(folders[name])) for name in sources]
-    for set_report in reports:
-        write_report(set_report, set_report.side.run)
     if json:
         print_json({"sets": [plain(set_report.to_dict()) for set_report in reports]})
     else:
@@ -103,73 +100,15 @@ def likelihood(
         raise typer.Exit(BELOW_FLOOR)
 
 
-def draw_sets(sets: str, data: DataFolder, values: dict[str, Any]) -> dict[str, OptionSource]:
-    """The samples of the sets in a list with commas. Each set takes those of the given options that
-    it has."""
-    names = list(dict.fromkeys(name.strip() for name in sets.split(",") if name.strip()))
-    if not names:
-        raise UserError(f"--sets names no set; there are: {', '.join(SETS)}")
-    sources = {}
-    for instrument in map(set_named, names):
-        option_names = {field.name for field in fields(instrument.options)}
-        options = instrument.options_from(
-            {name: values[name] for name in values if name in option_names}
-        )
-        sources[instrument.name] = instrument.source(data, options)
-    return sources
-
-
-def _refuse_other_form(location: str, sets: list[str]) -> None:
-    """One folder holds one run, or one folder per set, never both."""
-    folder = open_folder(location)
-    single = folder.exists("run.json") and len(sets) > 1
-    if single or OldLikelihoods.are_at(folder):
-        raise UserError(
-            f"{location} holds a run of another form already; `evenhand compare` still reads it. "
-            "Give --out a new folder"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """Who is asked for log-probabilities: local weights, or else an endpoint."""
-
-    weights: Path | None
-    start: str | None
-    model: configuration.ModelConfig
-
-
-async def _run(
-    target: _Asked, sources: Mapping[str, OptionSource], folders: Mapping[str, str]
-) -> None:
-    opened = await _open(target)
-    try:
-        for name, source in sources.items():
-            progress = Progress()
-            async with run_progress(progress):
-                await run_likelihood(opened, source, folders[name], progress=progress)
-            await _again_after_another_start(opened, source, folders[name])
-    finally:
-        await opened.close()
-
-
-async def _again_after_another_start(
-    model: LikelihoodModel, source: OptionSource, folder: str
-) -> None:
-    other = model.after_another_start()
-    if other is not None:
-        part = source.part(START_CHECK)
-        await run_likelihood(other, part, f"{folder}/{OTHER_START}", progress=Progress())
-
-
-async def _open(target: _Asked) -> LikelihoodModel:
-    if target.weights is not None:
+async def _open(weights: Path | None, start: str | None, config: Config) -> LikelihoodModel:
+    """Open local weights, or else the endpoint of the config."""
+    if weights is not None:
         from evenhand.training.local_likelihood import LocalLikelihood  # noqa: PLC0415 torch
 
-        return LocalLikelihood(target.weights, start=target.start)
-    if target.start is not None:
+        return LocalLikelihood(weights, start=start)
+    if start is not None:
         raise UserError("--start is for --weights: an endpoint puts its own token before a text")
-    opened = EchoedLikelihood(await configuration.open_model(target.model))
+    opened = EchoedLikelihood(await configuration.open_model(config.default_model()))
     try:
         await opened.check()
     except BaseException:

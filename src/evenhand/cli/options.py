@@ -17,14 +17,6 @@ ModelName = Annotated[
         "--model", help="The model there; not needed if it has one.  [env: EVENHAND_MODEL]"
     ),
 ]
-SystemPrompt = Annotated[
-    str | None,
-    typer.Option(
-        "--system",
-        metavar="TEXT|@FILE",
-        help="The system prompt of the model under test. Agents that write get it, judges do not.",
-    ),
-]
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", help="A config file. Default: evenhand.toml, if there is one."),
@@ -51,9 +43,6 @@ WordingName = Annotated[
         help="paper: the intent of its paper's prompts (mabrf, stardtox). 1 to 3: the same task in "
         "other words (default). Default: ours.",
     ),
-]
-MaxTokens = Annotated[
-    int | None, typer.Option(min=16, help="The longest reply, in tokens. Default: 1024.")
 ]
 Full = Annotated[bool, typer.Option("--full", help="Show every estimate, group and table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]

@@ -2,42 +2,40 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from inspect import Signature, signature
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+from evenhand import config as configuration
+from evenhand.api.configured import ConfigModels, in_config
 from evenhand.cli.codes import UNFINISHED
-from evenhand.cli.execution import (
-    Concurrency,
-    DryRun,
-    MaxCalls,
-    MaxCost,
-    Pilot,
-    PriceFile,
-    Replay,
-    Seed,
-    StealLock,
-    end,
-    show_dry_run,
-)
-from evenhand.cli.options import BaseUrl, ConfigFile, Json, MaxTokens
+from evenhand.cli.execution import end, show_dry_run
+from evenhand.cli.options import Json
 from evenhand.cli.reproduce_page import paper_page
-from evenhand.cli.reproduce_runs import Asked, Planned, laid_out, planned
+from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments.caps import Caps
+from evenhand.experiments.recipes import (
+    Planned,
+    Reproducing,
+    planned,
+    played_back,
+    tables_of,
+    write_tables,
+)
 from evenhand.experiments.reproducing import forecasts, run_all
 from evenhand.findings.display import Shown
-from evenhand.findings.reproduction import catalogue
+from evenhand.findings.reproduction import Reproduction, catalogue
 from evenhand.methods.wording import Wording
-from evenhand.papers import PAPERS, Paper, Size, Table, paper_named
-from evenhand.store.folder import open_folder
-from evenhand.views import markdown, page_of, terminal, terminal_of
-from evenhand.views.files import plain, to_json
+from evenhand.papers import PAPERS, Size, paper_named
+from evenhand.views import page_of, terminal, terminal_of
+from evenhand.views.files import plain
 
 reproduce = typer.Typer(
     help="Reproduce a table or figure of a paper, its numbers beside ours.\n\n"
@@ -73,13 +71,11 @@ def page(
 
 
 def _reproduce(
+    options: RunCommand,
     paper: str,
     table: Annotated[
         str | None, typer.Argument(metavar="[TABLE]", help="Such as table3. Without it: all.")
     ] = None,
-    out_: Annotated[
-        str, typer.Option("--out", "-o", help="The folder of it all, new or to be resumed.")
-    ] = "runs/papers",
     size: Annotated[
         Size, typer.Option(help="small: some minutes with a small model; paper: as published.")
     ] = "small",
@@ -117,74 +113,54 @@ def _reproduce(
     show: Annotated[
         bool, typer.Option("--show", help="Ask nobody: lay out what is in the folder.")
     ] = False,
-    dry_run: DryRun = False,
-    pilot: Pilot = None,
-    prices: PriceFile = None,
-    max_cost: MaxCost = None,
-    max_calls: MaxCalls = None,
-    seed: Seed = None,
-    concurrency: Concurrency = 64,
-    replay: Replay = None,
-    steal_lock: StealLock = False,
-    max_tokens: MaxTokens = None,
-    base_url: BaseUrl = None,
-    config: ConfigFile = None,
-    json: Json = False,
 ) -> None:
-    arguments = Asked(
-        paper=paper_named(paper),
-        tables=_tables(paper_named(paper), table),
-        out=out_.rstrip("/"),
+    recipe = paper_named(paper)
+    config, settings = options.load(), options.settings
+    settings = replace(
+        in_config(config, settings),
+        out=settings.out.rstrip("/"),
+        replay=None if settings.replay is None else settings.replay.rstrip("/"),
+    )
+    arguments = Reproducing(
+        paper=recipe,
+        tables=tables_of(recipe, table),
+        models=ConfigModels(config, asks=not settings.dry_run),
+        settings=settings,
+        data=configuration.data_folder(),
         size=size,
-        models=tuple(model or ()),
+        named=tuple(model or ()),
         trained=_pairs("--trained", trained or ()),
         only=None if only is None else tuple(name.strip() for name in only.split(",")),
         show=show,
-        dry_run=dry_run,
-        pilot=pilot,
-        prices=prices,
-        seed=seed,
-        concurrency=concurrency,
-        replay=None if replay is None else replay.rstrip("/"),
-        steal_lock=steal_lock,
-        max_tokens=max_tokens,
-        base_url=base_url,
-        config=config,
         wording=wording,
         sample=_pairs("--sample", sample or ()),
     )
     plan = planned(arguments)
-    if dry_run:
-        _dry_run(plan, json=json)
-    prices_ = plan.settings.prices.prices() if plan.settings.prices else None
-    caps = Caps(max_calls=max_calls, max_cost=max_cost, prices=prices_)
-    ended, pilots = asyncio.run(run_all(plan.jobs, Terminal(plan.settings), caps))
-    if pilot and pilots:
-        free = [name for name, run in arguments.paper.runs.items()
-                if run.replays
-                and any(name in table.runs() for table in arguments.tables)]  # fmt: skip
-        _show(asyncio.run(forecasts(plan.jobs, pilots, prices_, played_back=free)), json=json)
-    if pilot or ended.early:
+    if settings.dry_run:
+        _dry_run(plan, json=options.json)
+    caps = Caps(max_calls=settings.max_calls, max_cost=settings.max_cost, prices=settings.prices)
+    ended, pilots = asyncio.run(run_all(plan.jobs, Terminal(config), caps))
+    if settings.pilot and pilots:
+        free = played_back(arguments)
+        expected = asyncio.run(forecasts(plan.jobs, pilots, settings.prices, played_back=free))
+        _show(expected, json=options.json)
+    if settings.pilot or ended.early:
         end(ended, below_floor=False)
         return
-    reproductions = laid_out(arguments, plan)
-    folder = open_folder(f"{arguments.out}/{arguments.place}")
-    for reproduction in reproductions:
-        folder.replace(f"{reproduction.table}.json", to_json(reproduction))
-        folder.replace(f"{reproduction.table}.md", markdown.render(page_of(reproduction)).encode())
+    reproductions = write_tables(arguments, plan)
+    _show_tables(reproductions, f"{settings.out}/{arguments.place}", json=options.json)
+    end(ended, below_floor=any(reproduction.below_floor for reproduction in reproductions))
+
+
+def _show_tables(reproductions: Sequence[Reproduction], folder: str, *, json: bool) -> None:
     if json:
         print_json({"tables": [plain(reproduction.to_dict()) for reproduction in reproductions]})
-    else:
-        for (
-            reproduction
-        ) in reproductions:  # a table of many models is wider than a terminal: no cell is cut off
-            wide = max(out.width, terminal.width(page_of(reproduction)))
-            out.print(terminal_of(reproduction), "", width=wide, crop=False)
-        names = ", ".join(
-            f"{reproduction.table}.json, {reproduction.table}.md" for reproduction in reproductions
-        )
-        out.print(f"{arguments.out}/{arguments.place}: {names}", style="dim")
-    end(ended, below_floor=any(reproduction.below_floor for reproduction in reproductions))
+        return
+    for table in reproductions:  # one of many models is wider than a terminal: no cell is cut off
+        wide = max(out.width, terminal.width(page_of(table)))
+        out.print(terminal_of(table), "", width=wide, crop=False)
+    names = ", ".join(f"{table.table}.json, {table.table}.md" for table in reproductions)
+    out.print(f"{folder}: {names}", style="dim")
 
 
 def _dry_run(plan: Planned, *, json: bool) -> NoReturn:
@@ -207,19 +183,6 @@ def _show(result: Shown, *, json: bool) -> None:
         out.print(terminal_of(result))
 
 
-def _tables(paper: Paper, name: str | None) -> tuple[Table, ...]:
-    """The tables that were asked for; one that has no recipe says why."""
-    if name is None:
-        return tuple(table for table in paper.tables if not table.reason)
-    chosen = paper.table(name)
-    if chosen is None or chosen.reason:
-        entries = {entry.table: entry for entry in catalogue([paper.name]).entries}
-        why = f"{entries[name].where}: {entries[name].reason} " if name in entries else ""
-        there = ", ".join(table for table, entry in entries.items() if entry.runnable)
-        raise UserError(f"{paper.name} has no {name} to run. {why}There are: {there}")
-    return (chosen,)
-
-
 def _pairs(option: str, assignments: list[str] | tuple[()]) -> dict[str, str]:
     pairs = {}
     for assignment in assignments:
@@ -233,8 +196,8 @@ def _pairs(option: str, assignments: list[str] | tuple[()]) -> dict[str, str]:
 def _command(name: str) -> Callable[..., None]:
     """The command of one paper."""
 
-    def command(**options: object) -> None:
-        _reproduce(name, **options)  # type: ignore[arg-type]
+    def command(options: RunCommand, **values: Any) -> None:
+        _reproduce(options, name, **values)
 
     paper = paper_named(name)
     own_parameters = [
@@ -252,8 +215,11 @@ def _command(name: str) -> Callable[..., None]:
         "fewer than 95 %, with 3 at a cap.\n\n"
         f"Example: evenhand reproduce {name} {first} --size small --dry-run --out runs/papers"
     )
-    return command
+    return with_run_options(command, without=_ELSEWHERE, out="runs/papers")
 
+
+# The recipe says by which method and system prompt, and its runs stay on this machine.
+_ELSEWHERE = ("method", "set_", "dedupe", "engine", "actors", "require_certified_judges", "system")
 
 for _name in PAPERS:
     reproduce.command(_name)(_command(_name))

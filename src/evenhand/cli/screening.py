@@ -12,14 +12,14 @@ from evenhand import config as configuration
 from evenhand.agents import Cast
 from evenhand.cli.codes import BELOW_FLOOR, OPEN
 from evenhand.cli.execution import end
-from evenhand.cli.measuring import RunOptions, with_run_options
-from evenhand.cli.mitigate import is_table, source_of
 from evenhand.cli.options import ConfigFile, Json
+from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.scored_texts import scoring_bar
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments import running
+from evenhand.experiments.prompt_files import is_table, source_of
 from evenhand.experiments.screens import (
     CalibrationRequest,
     alarm_at,
@@ -147,7 +147,7 @@ def _show(screen_file: ScreenFile, path: Path, card: Path, *, json: bool) -> Non
 
 
 def _apply(
-    options: RunOptions,
+    options: RunCommand,
     file: _File,
     answers: Annotated[
         str,
@@ -188,7 +188,7 @@ def _apply(
     """
     if math.isnan(threshold):
         raise UserError("--threshold is no number: give one from 0 to 1")
-    screen_file, settings = read_screen(file), options.settings()
+    screen_file, settings = read_screen(file), options.load()
     table = is_table(answers)
     if text_column and not table:
         raise UserError(
@@ -213,8 +213,8 @@ def _apply(
         del method
         return cast
 
-    order = options.order(source, method, settings)
-    request = replace(order.request(), open_cast=opened, named={})
+    request = options.request(source, method, settings)
+    request = replace(request, open_cast=opened, named={})
     watch = Terminal(settings)
     alarm = alarm_at(file, screen_file)
     refuse_unkept(file)
@@ -223,12 +223,12 @@ def _apply(
     ended = asyncio.run(running.execute(request, watch))
     if ended.early:
         end(ended, below_floor=False)
-    result = screened(file, screen_file, RunReader(options.out_))
+    result = screened(file, screen_file, RunReader(options.out))
     if options.json:
         print_json(result.to_dict())
     else:
         out.print(terminal_of(result))
-        out.print(f"{options.out_}, {looks_beside(file)}", style="dim")
+        out.print(f"{options.out}, {looks_beside(file)}", style="dim")
     if result.alarm is not None or (result.look and result.look.open):
         raise typer.Exit(OPEN)
     end(ended, below_floor=result.coverage.below_floor)

@@ -10,8 +10,8 @@ import orjson
 import typer
 
 from evenhand.cli.measure import parameter_of, run
-from evenhand.cli.measuring import RunOptions, with_run_options
 from evenhand.cli.options import Full
+from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.screen import out
 from evenhand.errors import UserError
 from evenhand.instruments import instrument_named
@@ -53,7 +53,7 @@ def _command() -> Callable[..., None]:
     instrument = instrument_named("swap")
     assert isinstance(instrument, Swap)
 
-    def swap(options: RunOptions, **values: Any) -> None:
+    def swap(options: RunCommand, **values: Any) -> None:
         """Ask as if somebody else were spoken of, and say what that changes.
 
         Every prompt of your own is asked under every label of a family, and the effect is what

@@ -2,7 +2,6 @@
 
 import re
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from evenhand.cli.codes import BROKEN, FAILED, OPEN
 from evenhand.cli.gate import FILE, run_checks
-from evenhand.cli.measuring import RunOptions, with_run_options
+from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.screen import err, out, print_json, problem
 from evenhand.errors import EvenhandError, UserError
 from evenhand.experiments.gate_file import GateFile, read
@@ -25,7 +24,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def _watch(
-    options: RunOptions,
+    options: RunCommand,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="The checks, as of `evenhand gate`.")
     ] = FILE,
@@ -54,7 +53,7 @@ def _watch(
 
     Example: evenhand watch evenhand.gate.toml --every 24h --out runs/watch
     """
-    options = replace(options, out_=options.out_.rstrip("/"))
+    options = options.into(options.out.rstrip("/"))
     try:  # code 1 is an alarm, and nothing else
         pause, checks = None if every is None else _pause(every), read(file)
         if report is not None and Path(report).suffix not in _REPORTS:
@@ -70,14 +69,14 @@ def _watch(
 
 
 def _looked(
-    checks: GateFile, options: RunOptions, false_alarm_every: int, *, show: bool, report: str | None
+    checks: GateFile, options: RunCommand, false_alarm_every: int, *, show: bool, report: str | None
 ) -> int:
     """Make a look, show what all of them say, and give the exit code. A look that cannot be made is
     broken, and is no reason to make no further one."""
     try:
         if not show:
-            run_checks(checks, replace(options, out_=next_look(options.out_)))
-        result = judged(checks, options.out_, false_alarm_every)
+            run_checks(checks, options.into(next_look(options.out)))
+        result = judged(checks, options.out, false_alarm_every)
     except (EvenhandError, OSError) as error:
         return _broken(error, options)
     if options.json:
@@ -93,7 +92,7 @@ def _looked(
     return _CODES[result.verdict]
 
 
-def _broken(error: Exception, options: RunOptions) -> int:
+def _broken(error: Exception, options: RunCommand) -> int:
     problem(str(error))
     if options.json:
         print_json({"verdict": "broken", "error": str(error)})

@@ -11,7 +11,8 @@ from typing import Any
 
 import polars as pl
 
-from evenhand import __version__, aio
+from evenhand import __version__
+from evenhand.api import findings, measuring
 from evenhand.conformance.checks import Number, Scored, Scores
 from evenhand.controls.instrument import ControlQuestions
 from evenhand.controls.model import control_model
@@ -43,12 +44,14 @@ async def _report(folder: Path, case: dict[str, str], out: Path) -> Report:
     instrument = ControlQuestions(_records(items))
     count = len(answers.read_bytes().splitlines())
     if count == len(items.read_bytes().splitlines()):
-        return await aio.measure(instrument, out=out, answers=answers)
+        return await measuring.measure(instrument, out=out, options={"answers": answers})
     source = instrument.source(
         DataFolder(local=None, cache=out), instrument.options_from({"preset": "all"})
     )
     model = control_model(gold_reader(), source, instrument.generated, 0)
-    return await aio.measure(instrument, model=model, out=out, max_calls=count, preset="all")
+    return await measuring.measure(
+        instrument, model=model, out=out, max_calls=count, options={"preset": "all"}
+    )
 
 
 def _records(file: Path) -> pl.DataFrame:
@@ -107,7 +110,7 @@ def _number(estimate: dict[str, Any]) -> Number:
 
 
 async def _change(before: Report, after: Report) -> dict[str, Number]:
-    comparison = await aio.compare(before, after)
+    comparison = await findings.compare(before, after)
     changes = (*comparison.primary, *comparison.secondary)
     return {
         change.name: _number(plain(change)).model_copy(

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 from evenhand.domain.prices import Prices
+from evenhand.experiments.request import Request
 from evenhand.store.spending import Spent, spent_on
 
 
 class Capped(Protocol):
-    """What a request, an order and caps by themselves have in common."""
+    """What the settings of a run and caps by themselves have in common."""
 
     @property
     def max_calls(self) -> int | None: ...
@@ -28,9 +29,6 @@ class Caps:
     prices: Prices | None = None
 
 
-Run = TypeVar("Run", bound=Any)
-
-
 def spent_within(caps: Capped, folders: Iterable[str]) -> Spent:
     """Count what these runs have spent so far; nothing is counted where there is no cap."""
     if (caps.max_calls, caps.max_cost) == (None, None):
@@ -38,11 +36,21 @@ def spent_within(caps: Capped, folders: Iterable[str]) -> Spent:
     return sum((spent_on(folder, caps.prices) for folder in folders), Spent())
 
 
-def left_for(run: Run, caps: Capped, spent: Spent) -> Run:
-    """Give the run what is left of the caps; no cap stays none."""
+def left_for(request: Request, caps: Capped, spent: Spent) -> Request:
+    """Give the request what is left of the caps; no cap stays none.
+
+    Args:
+        request: The request.
+        caps: The caps of all runs together.
+        spent: What the other runs have spent.
+
+    Returns:
+        The same request with smaller caps.
+    """
     calls, cost = caps.max_calls, caps.max_cost
-    return replace(
-        run,
+    left = replace(
+        request.settings,
         max_calls=None if calls is None else max(0, calls - spent.calls),
         max_cost=None if cost is None else max(0.0, cost - spent.cost),
     )
+    return replace(request, settings=left)

@@ -53,10 +53,11 @@ async def dry_run(
     """
     planned = [await _planned(name, request) for name, request in requests.items()]
     first = next(iter(requests.values()), None)
+    prices = None if first is None else first.settings.prices
     return DryRun(
         runs=tuple(planned),
-        max_tokens=0 if first is None else first.limits.max_tokens,
-        currency=first.prices.currency if first is not None and first.prices else None,
+        max_tokens=0 if first is None else first.settings.limits.max_tokens,
+        currency=prices.currency if prices else None,
         played_back=tuple(played_back),
         waiting=tuple(waiting),
         cannot_run=dict(cannot_run or {}),
@@ -95,7 +96,7 @@ async def _planned(name: str, request: Request) -> PlannedRun:
 
 
 def _longest(request: Request, agent: Agent[Any]) -> int:
-    return agent.max_tokens or request.limits.most_tokens(agent)
+    return agent.max_tokens or request.settings.limits.most_tokens(agent)
 
 
 def _times(calls: Sequence[int], tokens: float) -> tuple[int, int]:
@@ -185,7 +186,7 @@ def _cost(
     request: Request, prompt: tuple[int, int] | None, completion: tuple[int, int] | None
 ) -> tuple[float, float] | None:
     """By the dearest of the models that are named; None without prices or names."""
-    prices, models = request.prices, set(request.named.values())
+    prices, models = request.settings.prices, set(request.named.values())
     if prices is None or prompt is None or completion is None or not models:
         return None
     ends = [max(prices.cost(model, p, c) for model in models)

@@ -74,7 +74,7 @@ class GateRequest:
             request, measurement = self.prepare(run, folder)
             if not run.sequential or self.baseline is None:
                 return request, measurement
-            planned = in_blocks_for(self.file, run, request.source, request.seed)
+            planned = in_blocks_for(self.file, run, request.source, request.settings.seed)
             looks = None
             if self.baseline:
                 looks = following(self.file, run, planned, self.baseline, folder)

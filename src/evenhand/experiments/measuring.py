@@ -10,6 +10,7 @@ from evenhand.errors import UserError
 from evenhand.experiments.caps import left_for
 from evenhand.experiments.request import Following, Request
 from evenhand.experiments.running import Ended, execute, is_done, is_finished
+from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.stopping import InBlocks, next_block
 from evenhand.experiments.watch import Watch
 from evenhand.findings.report import Report, report
@@ -41,6 +42,15 @@ class Measurement:
             return StoredAnswer()
         return self.instrument.worded(requested, self.options)
 
+    def limited(self, settings: RunSettings) -> RunSettings:
+        """Return the settings with the longest answer that the instrument's options say, if any."""
+        name = self.instrument.answer_tokens
+        tokens = getattr(self.options, name) if name else None
+        limits = settings.limits
+        if tokens:
+            limits = replace(limits, answer_tokens=tokens)
+        return replace(settings, limits=limits)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
@@ -67,7 +77,7 @@ async def _measure(measurement: Measurement, request: Request, watch: Watch) -> 
     ended = Ended() if await is_done(request) else await execute(request, watch)
     if ended.pilot is not None:
         return Measured(ended=ended)
-    run = RunReader(request.out)
+    run = RunReader(request.settings.out)
     if not run.totals().items:  # stopped before the first: nothing to report
         return Measured(ended=ended)
     instrument, options = measurement.instrument, measurement.options
@@ -75,20 +85,21 @@ async def _measure(measurement: Measurement, request: Request, watch: Watch) -> 
     further = instrument.further(run, options)
     if further is not None and not ended.early:
         ended = await _further(further, request, watch)
-    result = report(instrument, run, request.prices)
-    write_report(result, request.out)
+    result = report(instrument, run, request.settings.prices)
+    write_report(result, request.settings.out)
     return Measured(ended=ended, report=result)
 
 
 def _following(measurement: Measurement, request: Request, source: InBlocks) -> Following:
     """Look after each block."""
-    return partial(asyncio.to_thread, next_block, measurement.instrument, source, request.out)
+    out = request.settings.out
+    return partial(asyncio.to_thread, next_block, measurement.instrument, source, out)
 
 
 async def check(measurement: Measurement, request: Request) -> None:
     """Let the instrument refuse, before anything is asked, by who would play which role."""
     instrument = measurement.instrument
-    if request.dedupe and instrument.asks_again:
+    if request.settings.dedupe and instrument.asks_again:
         raise UserError(
             f"{instrument.name} asks the same prompt several times on purpose: leave out --dedupe"
         )
@@ -101,7 +112,7 @@ async def _players(request: Request) -> dict[str, str]:
     """Who plays each role that the method asks: by the record, where the run is finished."""
     roles = [agent.role for agent in request.method.agents()]
     if is_finished(request):
-        recorded = RunReader(request.out).record.cast
+        recorded = RunReader(request.settings.out).record.cast
         return {role: str(recorded.get(role, recorded["default"])["model"]) for role in roles}
     cast = await request.open_cast(request.method)
     try:
@@ -112,14 +123,14 @@ async def _players(request: Request) -> dict[str, str]:
 
 async def _further(further: FurtherRun, request: Request, watch: Watch) -> Ended:
     """Run the second run, in a folder within, with what the first left of the caps."""
-    used = spent_on(request.out, request.prices)
-    inner = replace(
-        request,
-        source=further.source,
-        method=further.method,
+    settings = request.settings
+    used = spent_on(settings.out, settings.prices)
+    within = replace(
+        settings,
         system=None,  # where the first run has it, the second may ask judges alone
-        out=f"{request.out.rstrip('/')}/{further.folder}",
-        replay=f"{request.replay.rstrip('/')}/{further.folder}" if request.replay else None,
+        out=f"{settings.out.rstrip('/')}/{further.folder}",
+        replay=f"{settings.replay.rstrip('/')}/{further.folder}" if settings.replay else None,
     )
-    inner = left_for(inner, request, used)
+    inner = replace(request, source=further.source, method=further.method, settings=within)
+    inner = left_for(inner, settings, used)
     return Ended() if await is_done(inner) else await execute(inner, watch)

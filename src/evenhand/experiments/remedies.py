@@ -5,9 +5,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import certificates_of
 from evenhand.findings.remedy import Judged, Remedy, remedy
+from evenhand.findings.summary import Summary, summary
 from evenhand.methods import Method, of_record
 from evenhand.runners import replay_of
 from evenhand.store import RunReader
@@ -24,6 +26,22 @@ def method_of(run: RunReader) -> Method:
             f"the method {run.record.method['name']!r} is not installed here as it was, so it is "
             "not known which judges it asked"
         ) from None
+
+
+def summary_of(
+    run: RunReader, certificates: Path | None = None, prices: Prices | None = None
+) -> Summary:
+    """Summarize a run: how much was answered, what the method did, and what it cost.
+
+    Args:
+        run: A run.
+        certificates: The folder with the certificates of judges.
+        prices: Prices by model.
+
+    Returns:
+        The summary.
+    """
+    return summary(run, prices, remedy_of(run, certificates))
 
 
 def remedy_of(run: RunReader, certificates: Path | None = None) -> Remedy | None:

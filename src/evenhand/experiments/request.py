@@ -2,16 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from evenhand.agents import Agent, Cast, Limits
-from evenhand.domain.prices import Prices
+from evenhand.agents import Agent, Cast
+from evenhand.experiments.settings import RunSettings
 from evenhand.methods import Method
 from evenhand.models.base import ChatModel
 from evenhand.runners import Source
 
-Engine = Literal["local", "ray"]
 OpenCast = Callable[[Method], Awaitable[Cast]]
 """Opens the models that a method's agents are played by; they are closed when the run has ended."""
 Following = Callable[[], Awaitable[frozenset[int]]]
@@ -20,33 +18,17 @@ Following = Callable[[], Awaitable[frozenset[int]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request names items, a method, who plays its roles, where the results go, and what it may
-    cost."""
+    """A request names items, a method, who plays its roles, and the settings of the run."""
 
     source: Source
     method: Method
     open_cast: OpenCast
-    out: str
+    settings: RunSettings
     models_at_hand: bool = False  # they exist, so a folder's record can be held against them
     owns_models: bool = True  # False: whoever made the models closes them, and may share them
-    limits: Limits = field(default_factory=Limits)
     named: Mapping[str, str] = field(default_factory=dict)  # role -> model, where one was named
-    system: str | None = None  # of the default model, where one was given with the request
     systems: Mapping[str, str] = field(default_factory=dict)  # role -> system prompt, "" for none
-    seed: int | None = None
-    concurrency: int = 64
-    steal_lock: bool = False
-    prices: Prices | None = None
-    max_cost: float | None = None
-    max_calls: int | None = None
-    replay: str | None = None  # a run whose recorded turns answer every call
-    engine: Engine = "local"
-    actors: int | None = None
     ray_address: str | None = None
-    pilot: int | None = None  # answer so many items and no more
-    dedupe: bool = False
-    certificates: Path | None = None  # the folder of judges' certificates
-    require_certified: bool = False
     is_audit: bool = False  # of a judge, who cannot be certified yet
     following: Following | None = None  # of a run that may end before all of its items are asked
 
@@ -58,7 +40,7 @@ class Request:
     @property
     def asks_nobody(self) -> bool:
         """The request needs no model: it is a replay, a dummy, or stored answers."""
-        return self.replay is not None or not self.method.agents()
+        return self.settings.replay is not None or not self.method.agents()
 
     def system_for(self, agent: Agent[Any]) -> str | None:
         """The system prompt that an agent will get, by what was named; no model is opened."""

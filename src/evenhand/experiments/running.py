@@ -76,8 +76,8 @@ def look_at_judges(certified: Sequence[Certified], watch: Watch, *, required: bo
 
 
 def _look(request: Request, method: Method, cast: Cast, watch: Watch) -> None:
-    certified = certificates_of(method, cast, request.certificates)
-    look_at_judges(certified, watch, required=request.require_certified)
+    certified = certificates_of(method, cast, request.settings.certificates)
+    look_at_judges(certified, watch, required=request.settings.require_certified_judges)
 
 
 async def require_certified(request: Request, methods: Sequence[Method], watch: Watch) -> None:
@@ -99,45 +99,48 @@ def refuse_idle_system(request: Request) -> None:
             f"{request.method.name} lets the model continue a text, which has no place for a "
             "system prompt: leave it out"
         )
-    if request.system is None:
+    if request.settings.system is None:
         return
-    if not any(request.system_for(agent) == request.system for agent in agents):
+    if not any(request.system_for(agent) == request.settings.system for agent in agents):
         raise UserError(
             f"nobody gets the system prompt: the default model writes nothing in a run of "
             f"{request.method.name}. It goes to agents that write, not to judges, scorers or "
             "stored answers"
         )
-    if request.replay:
-        cast = replay_of(request.replay)
+    if request.settings.replay:
+        cast = replay_of(request.settings.replay)
         if any(cast.system_for(agent) != request.system_for(agent) for agent in agents):
-            raise UserError(f"{request.replay} was made with another system prompt: leave it out")
+            raise UserError(
+                f"{request.settings.replay} was made with another system prompt: leave it out"
+            )
 
 
 def is_finished(request: Request) -> bool:
     """Say whether the folder holds all of this very run: then no endpoint has to be there. Where
     certificates are required it is never so: the judges are looked at first, as before any run."""
-    if request.pilot or request.require_certified:
+    settings = request.settings
+    if settings.pilot or settings.require_certified_judges:
         return False
-    return _is_there(request) and RunReader(request.out).totals().items == len(request.source)
+    return _is_there(request) and RunReader(settings.out).totals().items == len(request.source)
 
 
 def _is_there(request: Request) -> bool:
     """Say whether the folder is of this very run, however far it came."""
-    if not open_folder(request.out).exists("run.json"):
+    if not open_folder(request.settings.out).exists("run.json"):
         return False
-    existing = RunReader(request.out)
+    existing = RunReader(request.settings.out)
     planned = {
         "source": request.source.fingerprint(),
         "method": {"name": request.method.name, "settings": settings_of(request.method)},
-        "limits": asdict(request.limits),
-        "seed": request.seed,
+        "limits": asdict(request.settings.limits),
+        "seed": request.settings.seed,
     }
     cast = existing.record.cast
     if any(
         role in cast and cast[role].get("model") != name for role, name in request.named.items()
     ):
         return False  # of another model: the run itself refuses it, and says what differs
-    if not request.replay and _systems(request) != {
+    if not request.settings.replay and _systems(request) != {
         role: player["system"] for role, player in cast.items() if "system" in player
     }:
         return False
@@ -156,9 +159,10 @@ async def is_done(request: Request) -> bool:
     """Say whether nothing is left to run. A folder that another model or another replay made is
     refused: a finished run would else be given back as if it were this one."""
     refuse_idle_system(request)
-    if request.models_at_hand or request.replay:
+    if request.models_at_hand or request.settings.replay:
         await refuse_other_run(request)
-    if request.following is None or request.pilot or request.require_certified:
+    settings = request.settings
+    if request.following is None or settings.pilot or settings.require_certified_judges:
         return is_finished(request)
     return _is_there(request) and not await request.following()
 
@@ -166,10 +170,11 @@ async def is_done(request: Request) -> bool:
 async def refuse_other_run(request: Request) -> None:
     """Refuse a folder that another plan made, or another model. Only for models that exist already,
     which are opened at no cost."""
-    if not open_folder(request.out).exists("run.json"):
+    out = request.settings.out
+    if not open_folder(out).exists("run.json"):
         return
     planned = _plan(request, await _cast(request)).record()
-    run_record.refuse_other_run(planned, RunReader(request.out).record, request.out)
+    run_record.refuse_other_run(planned, RunReader(out).record, out)
 
 
 async def _run(
@@ -180,21 +185,22 @@ async def _run(
     purse: Purse | None,
     watch: Watch,
 ) -> tuple[int, ...] | None:
+    settings = request.settings
     common: dict[str, Any] = {
-        "progress": progress, "stop": stop, "steal_lock": request.steal_lock, "purse": purse,
+        "progress": progress, "stop": stop, "steal_lock": settings.steal_lock, "purse": purse,
     }  # fmt: skip
-    if request.pilot:  # a few items are not worth a cluster
+    if request.settings.pilot:  # a few items are not worth a cluster
         items = len(plan.source)
-        count = len(pilot_positions(items, request.pilot))
+        count = len(pilot_positions(items, request.settings.pilot))
         watch.note(f"pilot: asks {count} of {items:,} items, spread evenly")
-        return await run_pilot(plan, request.out, size=request.pilot, **common)
+        return await run_pilot(plan, request.settings.out, size=request.settings.pilot, **common)
     if request.following is not None:
         await _run_blocks(request, request.following, plan, stop, common)
         return None
-    if request.engine == "local":
-        await run(plan, request.out, **common)
+    if request.settings.engine == "local":
+        await run(plan, request.settings.out, **common)
         return None
-    if request.replay:
+    if request.settings.replay:
         raise UserError("a replay is read from one process: leave out --engine ray")
     try:
         from evenhand.runners.ray import run_on_ray  # noqa: PLC0415 - Ray is an extra
@@ -204,8 +210,8 @@ async def _run(
         raise UserError("Ray is not installed: pip install 'evenhand[cluster]'") from None
     await run_on_ray(
         plan,
-        request.out,
-        actors=request.actors,
+        request.settings.out,
+        actors=request.settings.actors,
         address=request.ray_address,
         **common,
     )
@@ -216,10 +222,10 @@ async def _run_blocks(
     request: Request, following: Following, plan: Plan, stop: StopSignal, common: dict[str, Any]
 ) -> None:
     """Run one block after the other, each to its end, until none follows."""
-    if request.engine != "local":
+    if request.settings.engine != "local":
         raise UserError("a run that may stop early looks after each block: leave out --engine ray")
     while not stop.soft and (only := await following()):
-        await run(plan, request.out, only=only, **common)
+        await run(plan, request.settings.out, only=only, **common)
         common["steal_lock"] = False  # whoever takes it over between two blocks keeps it
 
 
@@ -228,28 +234,30 @@ def _plan(request: Request, cast: Cast) -> Plan:
         method=request.method,
         cast=cast,
         source=request.source,
-        limits=request.limits,
-        seed=request.seed,
-        concurrency=request.concurrency,
+        limits=request.settings.limits,
+        seed=request.settings.seed,
+        concurrency=request.settings.concurrency,
+        settings=request.settings.record(),
     )
 
 
 async def _cast(request: Request) -> Cast:
-    if request.replay:
-        return replay_of(request.replay)
+    if request.settings.replay:
+        return replay_of(request.settings.replay)
     if request.asks_nobody:  # no endpoint is needed
         return Cast(ScriptedModel(lambda _: ModelRefused("this method asks nobody"), name="none"))
     cast = await request.open_cast(request.method)
-    return cast.through(AskOnce) if request.dedupe else cast
+    return cast.through(AskOnce) if request.settings.dedupe else cast
 
 
 def _purse(request: Request, cast: Cast) -> Purse | None:
     """Set the spending cap of the whole run, less what earlier processes of it spent."""
-    caps = (request.prices, request.max_cost, request.max_calls)
+    settings = request.settings
+    caps = (settings.prices, settings.max_cost, settings.max_calls)
     if request.asks_nobody or caps == (None, None, None):
         return None
-    purse = Purse(max_calls=request.max_calls, max_cost=request.max_cost, prices=request.prices)
+    purse = Purse(max_calls=settings.max_calls, max_cost=settings.max_cost, prices=settings.prices)
     cast.through(purse.guard)  # refuses a model without a price before anything is written
-    spent = spent_on(request.out, request.prices)
+    spent = spent_on(settings.out, settings.prices)
     purse.calls, purse.cost = spent.calls, spent.cost
     return purse

@@ -7,7 +7,7 @@ from evenhand.agents import Limits
 from evenhand.experiments.caps import left_for, spent_within
 from evenhand.experiments.measuring import Measurement, check
 from evenhand.experiments.request import Request, with_player
-from evenhand.experiments.running import Ended, execute, is_done
+from evenhand.experiments.running import Ended, execute, is_done, require_certified
 from evenhand.experiments.watch import Watch
 from evenhand.findings.comparison import refuse_who_picked
 from evenhand.findings.frontier import VOTE, Arm, equal_calls, odd
@@ -44,7 +44,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Methods that are run one after the other, each into a folder within `request.out`.
+    """Methods that are run one after the other, each into a folder within `request.settings.out`.
 
     With `calls`, an item may make twice as many: the settings of a method keep it within them, and
     the rest is room to ask once more for each reply that cannot be read.
@@ -58,6 +58,9 @@ class Series:
     async def run(self, chosen: Sequence[Listed]) -> Ended:
         """Run until all are done, a signal comes or a cap is reached."""
         ended = Ended()
+        if self.request.settings.require_certified_judges:  # a later one must not be refused late
+            methods = [entry.method for entry in chosen]
+            await require_certified(self.request, methods, self.watch)
         for entry in chosen:
             await check(self.measurement, self._request(entry, chosen))
         for number, entry in enumerate(chosen, 1):
@@ -75,7 +78,7 @@ class Series:
 
     def place(self, entry: Listed) -> str:
         """The run folder of a method."""
-        return f"{self.request.out}/{entry.folder}"
+        return f"{self.request.settings.out}/{entry.folder}"
 
     def runs(self, chosen: Sequence[Listed]) -> dict[str, RunReader]:
         return {entry.name: RunReader(self.place(entry)) for entry in chosen}
@@ -108,16 +111,16 @@ class Series:
 
     async def _vote(self, calls: int, full: Listed) -> Arm:
         vote = Listed(name=f"{VOTE}:calls={calls}", method=named(VOTE)(calls=calls))
-        request = replace(
-            self.request,
-            method=vote.method,
+        settings = replace(
+            self.request.settings,
             limits=self._limits(calls),
-            out=f"{self.request.out}/{VOTE}-{calls}",
+            out=f"{self.request.settings.out}/{VOTE}-{calls}",
             replay=self.place(full),
         )
+        request = replace(self.request, method=vote.method, settings=settings)
         await execute(request, self.watch)
         await self._complete(request)
-        return Arm(name=vote.name, run=RunReader(request.out))
+        return Arm(name=vote.name, run=RunReader(request.settings.out))
 
     def _request(self, entry: Listed, chosen: Sequence[Listed]) -> Request:
         """Caps are for all methods together: of each is left what the others did not spend."""
@@ -127,13 +130,9 @@ class Series:
             calls = odd(calls)
         if calls is not None and entry.lender is not None:
             calls *= 2  # a critique that is lent is a turn, but no call: it has room of its own
-        request = replace(
-            self.request,
-            method=entry.method,
-            limits=self._limits(calls),
-            out=self.place(entry),
-        )
-        request = left_for(request, self.request, others)
+        settings = replace(self.request.settings, limits=self._limits(calls), out=self.place(entry))
+        request = replace(self.request, method=entry.method, settings=settings)
+        request = left_for(request, settings, others)
         if entry.lender is None:
             return request
         lender = next(other for other in chosen if other.name == entry.lender)
@@ -141,15 +140,17 @@ class Series:
         return with_player(request, OTHER_CRITIQUE.role, lambda: critiques_of(folder))
 
     def _limits(self, calls: int | None) -> Limits:
-        limits = self.request.limits
+        limits = self.request.settings.limits
         return limits if calls is None else replace(limits, calls=2 * calls)
 
     async def _complete(self, request: Request) -> None:
         """Add what scoring needs beside the answers, such as a scorer's numbers."""
-        if not request.pilot:
+        if not request.settings.pilot:
             options, services = self.measurement.options, self.measurement.services
-            await self.measurement.instrument.complete(RunReader(request.out), options, services)
+            await self.measurement.instrument.complete(
+                RunReader(request.settings.out), options, services
+            )
 
     def spent(self, chosen: Sequence[Listed]) -> Spent:
         """What these runs have spent so far; nothing is counted where there is no cap."""
-        return spent_within(self.request, map(self.place, chosen))
+        return spent_within(self.request.settings, map(self.place, chosen))

@@ -8,7 +8,8 @@ from evenhand import registry
 from evenhand.agents import Cast, Limits
 from evenhand.agents.cast import require_tools
 from evenhand.agents.conversation import Declared, declared_by
-from evenhand.methods import Method, settings
+from evenhand.methods import Method
+from evenhand.methods import settings as settings_of
 from evenhand.runners.source import Source
 from evenhand.store.run_record import RunRecord, now, versions
 from evenhand.tools.search.base import ROLE as SEARCH
@@ -25,6 +26,7 @@ class Plan:
     limits: Limits = field(default_factory=Limits)
     seed: int | None = None
     concurrency: int = 64
+    settings: Mapping[str, Any] = field(default_factory=dict)  # as the record lists them
     declared: Declared = field(init=False)  # the agents that the method may ask
 
     def __post_init__(self) -> None:
@@ -42,12 +44,13 @@ class Plan:
             *_instrument(source),
         ]
         return RunRecord(
-            method={"name": self.method.name, "settings": settings(self.method)},
+            method={"name": self.method.name, "settings": settings_of(self.method)},
             prompts=dict(sorted(prompts.items())),
             cast=cast,
             source=source,
             limits=asdict(self.limits),
             seed=self.seed,
+            settings=dict(self.settings),
             created=now(),
             versions=versions(parts),
         )

@@ -11,7 +11,7 @@ from evenhand.store import RunReader, RunTape
 def replay_of(run: str | Path) -> Cast:
     """Build the cast of a recorded run, which answers every call from that run's turns.
 
-    >>> evenhand.run(items, model=replay_of("runs/first"), out="runs/again")
+    >>> evenhand.mitigate(items, model=replay_of("runs/first"), out="runs/again")
     """
     reader = RunReader(run)
     tape = RunTape(reader)

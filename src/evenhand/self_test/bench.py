@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evenhand import aio
+from evenhand.api import findings, measuring
 from evenhand.controls.instrument import ControlQuestions
 from evenhand.controls.model import control_model, remedy_named
 from evenhand.controls.policies import Control
@@ -81,12 +81,12 @@ class Bench:
         settings = instrument.options_from(options)
         source = instrument.source(_NO_DATA, settings)
         self.runs += 1
-        return await aio.measure(
+        return await measuring.measure(
             instrument,
             model=control_model(control, source, instrument.generated, f"{self._seed}:{draw}"),
             out=self._folder / f"{self.runs}",
             max_calls=max_calls,
-            **options,
+            options=options,
         )
 
     async def several(self, control: Control, *, same_items: bool = False) -> list[Report]:
@@ -103,7 +103,7 @@ class Bench:
         ]
 
     async def compare(self, before: Report, after: Report) -> Comparison:
-        return await aio.compare(before, after)
+        return await findings.compare(before, after)
 
     async def frontier(self, plain: Control, remedies: Mapping[str, Control]) -> Frontier:
         """Run the plain prompt, the references and the remedies: a control plays the model, and
@@ -112,13 +112,13 @@ class Bench:
         options: dict[str, Any] = {"per_category": instrument.half}
         source = instrument.source(_NO_DATA, instrument.options_from(options))
         self.runs += 1
-        return await aio.frontier(
+        return await measuring.frontier(
             instrument,
             methods=[remedy_named(name) for name in remedies],
             calls=3,
             model=control_model(plain, source, instrument.generated, self._seed, remedies),
             out=self._folder / f"{self.runs}",
-            **options,
+            options=options,
         )
 
 

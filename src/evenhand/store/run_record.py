@@ -33,6 +33,7 @@ class RunRecord(BaseModel):
     limits: dict[str, Any]
     seed: int | None
     # When and with what: for the reader, not compared.
+    settings: dict[str, Any] = {}  # of the process that began it
     created: str
     versions: dict[str, str]
 

@@ -1,8 +1,7 @@
-"""What Python code may give for a model, a method, an instrument, items or prices, checked and made
-into what an experiment needs."""
+"""The arguments of the Python functions, checked and made into what an experiment needs."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import is_dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import is_dataclass, replace
 from inspect import isclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,9 @@ from evenhand.domain import Item
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.experiments.dossiers import runs_in
-from evenhand.experiments.request import Engine, OpenCast, Request
+from evenhand.experiments.request import OpenCast, Request
 from evenhand.experiments.running import Ended
+from evenhand.experiments.settings import RunSettings, settings_from
 from evenhand.experiments.stopping import Question
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.comparison import compare as comparison_of
@@ -75,37 +75,46 @@ def opener_of(model: Model | None, system: str | None = None) -> OpenCast:
     return opened
 
 
-def request_of(  # noqa: PLR0913 - what the calls of the front door take
-    source: Source,
-    method: Method,
-    *,
-    model: Model | None = None,
-    out: str | Path,
-    prices: Prices | str | Path | None = None,
-    limits: Limits | None = None,
-    replay: str | Path | None = None,
-    certificates: str | Path | None = None,
-    engine: Engine = "local",
-    system: str | None = None,
-    **settings: Any,
+def settings_of(values: Mapping[str, Any], *, pilot: int | None = None) -> RunSettings:
+    """Make run settings from the keyword arguments of a function.
+
+    Args:
+        values: The arguments that were given.
+        pilot: Answer only so many items.
+
+    Returns:
+        The settings, with defaults for the others.
+
+    Raises:
+        UserError: If an argument is no setting, or a required one is missing.
+    """
+    settings = settings_from(values, read=_READ)
+    return settings if pilot is None else replace(settings, pilot=pilot)
+
+
+def request_of(
+    source: Source, method: Method, settings: RunSettings, *, model: Model | None = None
 ) -> Request:
-    """The request that a call of the front door makes."""
+    """Make the request of a Python function, whose models exist already.
+
+    Args:
+        source: The items.
+        method: What is done with each.
+        settings: How it is run.
+        model: The model, or a cast of several. None for a run that asks nobody.
+
+    Returns:
+        The request.
+    """
     return Request(
         source=source,
         method=method,
-        open_cast=opener_of(model, system),
-        system=system,
-        systems=_systems(model, system),
+        open_cast=opener_of(model, settings.system),
+        systems=_systems(model, settings.system),
         models_at_hand=model is not None,
         owns_models=False,
-        out=str(out),
-        prices=prices_of(prices),
-        limits=limits or Limits(),
-        replay=None if replay is None else str(replay),
-        certificates=None if certificates is None else Path(certificates),
-        engine=engine,
-        ray_address=environment.ray_cluster() if engine == "ray" else None,
-        **settings,
+        ray_address=environment.ray_cluster() if settings.engine == "ray" else None,
+        settings=settings,
     )
 
 
@@ -176,6 +185,19 @@ def _item(entry: Item | str, position: int) -> Item:
 def prices_of(prices: Prices | str | Path | None) -> Prices | None:
     """Prices, or those in a file as --prices takes it."""
     return prices if isinstance(prices, Prices | None) else configuration.prices_in(Path(prices))
+
+
+def _optional_text(value: str | Path | None) -> str | None:
+    return None if value is None else str(value)
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "out": str,
+    "replay": _optional_text,
+    "certificates": lambda folder: None if folder is None else Path(folder),
+    "prices": prices_of,
+    "limits": lambda limits: limits or Limits(),
+}
 
 
 def listed(runs: Given | Sequence[Given]) -> list[Given]:

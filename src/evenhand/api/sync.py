@@ -15,15 +15,9 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
 from typing import Any, ParamSpec, TypeVar
 
-from evenhand import aio
-from evenhand._given import Model
 from evenhand.agents import Cast
+from evenhand.api.inputs import Model
 from evenhand.errors import UserError
-
-__all__ = [
-    "answer", "audit", "compare", "forecast", "frontier", "measure", "open_run", "reliability",
-    "report", "run",
-]  # fmt: skip
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -101,8 +95,11 @@ def _background() -> _Background:
 os.register_at_fork(after_in_child=_background.cache_clear)
 
 
-def _waiting_for(function: Callable[_P, Coroutine[Any, Any, _T]]) -> Callable[_P, _T]:
-    """The function without its `await`."""
+def waiting_for(function: Callable[_P, Coroutine[Any, Any, _T]]) -> Callable[_P, _T]:
+    """Make the function that waits for a coroutine of `evenhand.aio`.
+
+    `evenhand` itself does it for every function of `aio`, when it is first used.
+    """
 
     @functools.wraps(function)
     def whole(*args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -110,15 +107,3 @@ def _waiting_for(function: Callable[_P, Coroutine[Any, Any, _T]]) -> Callable[_P
 
     whole.__module__ = "evenhand"
     return whole
-
-
-answer = _waiting_for(aio.answer)
-audit = _waiting_for(aio.audit)
-compare = _waiting_for(aio.compare)
-forecast = _waiting_for(aio.forecast)
-frontier = _waiting_for(aio.frontier)
-measure = _waiting_for(aio.measure)
-open_run = _waiting_for(aio.open_run)
-reliability = _waiting_for(aio.reliability)
-report = _waiting_for(aio.report)
-run = _waiting_for(aio.run)

@@ -1,62 +1,70 @@
 """The runs of a recipe as jobs: which model, which folder, and what cannot be run here."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import TypeAdapter
 
-from evenhand import config as configuration
-from evenhand.cli.execution import Order
-from evenhand.cli.services import ConfigServices
-from evenhand.config import Config
 from evenhand.errors import UserError
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.reproducing import Job, Place, found_in
 from evenhand.experiments.request import Request
-from evenhand.findings.reproduction import Found, Reproduction, reproduction
+from evenhand.experiments.settings import RunSettings
+from evenhand.findings.reproduction import Found, Reproduction, catalogue, reproduction
 from evenhand.instruments import Instrument, instrument_named
+from evenhand.instruments._contract import DataFolder, Services
 from evenhand.instruments.judge import Design, MalibuData, MalibuSource
 from evenhand.instruments.judge.effects import SCORE_MARGIN, WIN_MARGIN
 from evenhand.instruments.judge.probes import AuditSource
+from evenhand.methods import Method
 from evenhand.methods import named as method_named
 from evenhand.methods.build import build_method
 from evenhand.methods.wording import Wording, has_wordings
 from evenhand.papers import OF_RUN, Paper, Sample, Size, Table
 from evenhand.runners import Source
-from evenhand.store.folder import as_file_name
-from evenhand.tools.search.base import ROLE as SEARCH
+from evenhand.store.folder import as_file_name, open_folder
+from evenhand.views import markdown, page_of
+from evenhand.views.files import to_json
 
 NO_SEARCH = "it needs a search engine: write [search] into the config"
 
 
+class Models(Protocol):
+    """The models of whoever asks, by name."""
+
+    searches: bool  # whether there is a search engine
+
+    def usual(self) -> Sequence[str]:
+        """Name the models that are run where none is named."""
+
+    def services(self, model: str) -> Services:
+        """Return what an instrument may ask for in a run of this model."""
+
+    def request(
+        self, model: str, source: Source, method: Method, settings: RunSettings, *, is_audit: bool
+    ) -> Request:
+        """Make the request of a run with this model. In an audit it is the judge, alone."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What was asked for on the command line."""
+class Reproducing:
+    """Which tables of a paper are made, by whom, and how."""
 
     paper: Paper
     tables: Sequence[Table]
-    out: str
-    size: Size
-    models: Sequence[str]
-    trained: Mapping[str, str]
-    only: Sequence[str] | None
-    show: bool
-    dry_run: bool
-    pilot: int | None
-    prices: Path | None
-    seed: int | None
-    concurrency: int
-    replay: str | None
-    steal_lock: bool
-    max_tokens: int | None
-    base_url: str | None
-    config: Path | None
-    wording: Wording
-    sample: Mapping[str, str]  # options of instruments, in the place of the recipe's
+    models: Models
+    settings: RunSettings  # its folder is that of it all, as is the one of a replay
+    data: DataFolder
+    size: Size = "small"
+    named: Sequence[str] = ()  # models
+    trained: Mapping[str, str] = field(default_factory=dict)
+    only: Sequence[str] | None = None
+    show: bool = False
+    wording: Wording = "ours"
+    sample: Mapping[str, str] = field(default_factory=dict)  # instead of the recipe's
 
     @property
     def place(self) -> str:
@@ -66,40 +74,38 @@ class Asked:
 
     def folder(self, model: str, run: str, within: str | None = None) -> str:
         """The run folder. Runs of one paper have one name each, so that tables share them."""
-        return f"{within or self.out}/{self.place}/{model}/{run}"
+        return f"{within or self.settings.out}/{self.place}/{model}/{run}"
 
-    def settings(self, model: str | None, answer_tokens: int | None = None) -> Config:
-        """The config in which this model plays by default: one that the config names, or a model
-        of the default endpoint."""
-        loaded = configuration.load(
-            self.config,
-            self.base_url,
-            None,
-            max_tokens=self.max_tokens,
-            answer_tokens=answer_tokens,
-            prices=self.prices,
-        )
-        if model is None:
-            return loaded
-        configured = loaded.models.get(model)
-        default = configured or loaded.default_model().model_copy(update={"model": model})
-        return loaded.model_copy(update={"models": {**loaded.models, "default": default}})
+
+def tables_of(paper: Paper, name: str | None) -> tuple[Table, ...]:
+    """Choose the tables that are made: the one of this name, or all that have a recipe.
+
+    Raises:
+        UserError: If the paper has no such table, or it has no recipe.
+    """
+    if name is None:
+        return tuple(table for table in paper.tables if not table.reason)
+    chosen = paper.table(name)
+    if chosen is None or chosen.reason:
+        entries = {entry.table: entry for entry in catalogue([paper.name]).entries}
+        why = f"{entries[name].where}: {entries[name].reason} " if name in entries else ""
+        there = ", ".join(table for table, entry in entries.items() if entry.runnable)
+        raise UserError(f"{paper.name} has no {name} to run. {why}There are: {there}")
+    return (chosen,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
     """What will be run, and why the rest will not."""
 
-    settings: Config
     models: tuple[str, ...]  # as folders are named by them
     jobs: tuple[Job, ...]
     missing: Mapping[Place, str]
 
 
-def planned(arguments: Asked) -> Planned:
+def planned(arguments: Reproducing) -> Planned:
     """The jobs of every model, each run after the one that it is played back from."""
-    settings = arguments.settings(None)
-    names = _by_folder(_models(arguments, settings))
+    names = _by_folder(_models(arguments))
     run_names = arguments.paper.in_order(
         name for table in arguments.tables for name in table.runs()
     )
@@ -113,19 +119,19 @@ def planned(arguments: Asked) -> Planned:
     missing: dict[Place, str] = {}
     for label, model in names.items():
         for name in run_names:
-            why = _why_not(arguments, settings, name)
+            why = _why_not(arguments, name)
             if why:
                 missing[label, name] = why
             else:
                 jobs.append(_job(arguments, label, model, name))
     chosen = [job for job in jobs if not arguments.only or job.run in arguments.only]
-    if arguments.pilot:  # what waits for another run needs the whole of it
+    if arguments.settings.pilot:  # what waits for another run needs the whole of it
         chosen = [job for job in chosen if not job.waits]
     jobs = [] if arguments.show else chosen
-    return Planned(settings=settings, models=tuple(names), jobs=tuple(jobs), missing=missing)
+    return Planned(models=tuple(names), jobs=tuple(jobs), missing=missing)
 
 
-def laid_out(arguments: Asked, plan: Planned) -> list[Reproduction]:
+def laid_out(arguments: Reproducing, plan: Planned) -> list[Reproduction]:
     """Every table that was asked for, from the run folders alone."""
     results: dict[Place, Found] = {}
     for model in plan.models:
@@ -142,6 +148,25 @@ def laid_out(arguments: Asked, plan: Planned) -> list[Reproduction]:
     ]
 
 
+def write_tables(arguments: Reproducing, plan: Planned) -> list[Reproduction]:
+    """Lay out every table from the run folders alone, and write each as JSON and Markdown."""
+    reproductions = laid_out(arguments, plan)
+    folder = open_folder(f"{arguments.settings.out}/{arguments.place}")
+    for table in reproductions:
+        folder.replace(f"{table.table}.json", to_json(table))
+        folder.replace(f"{table.table}.md", markdown.render(page_of(table)).encode())
+    return reproductions
+
+
+def played_back(arguments: Reproducing) -> list[str]:
+    """Name the runs of these tables whose answers come from another run."""
+    return [
+        name
+        for name, run in arguments.paper.runs.items()
+        if run.replays and any(name in table.runs() for table in arguments.tables)
+    ]
+
+
 def _by_folder(models: Sequence[str]) -> dict[str, str]:
     """The models by the names of their folders, which no two may share."""
     names: dict[str, str] = {}
@@ -155,45 +180,34 @@ def _by_folder(models: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def _models(arguments: Asked, settings: Config) -> Sequence[str]:
-    """The models that were named; else those of the folder, or the one of the endpoint."""
-    if arguments.models:
-        return arguments.models
-    root = arguments.replay or (arguments.out if arguments.show else None)
-    if root is not None:
-        folder = Path(root) / arguments.place
-        names = sorted(path.name for path in folder.iterdir() if path.is_dir()) if (
-            folder.is_dir()) else []  # fmt: skip
-        if not names:
-            raise UserError(f"{folder} has no runs; give --out as it was, or name --model")
-        return names
-    name = settings.default_model().model
-    if arguments.dry_run:  # nobody is asked, not even for a name
-        return (name or "model",)
-    return (name or asyncio.run(_only_model(settings)),)
+def _models(arguments: Reproducing) -> Sequence[str]:
+    """The models that were named; else those of the folder, or the usual ones."""
+    if arguments.named:
+        return arguments.named
+    settings = arguments.settings
+    root = settings.replay or (settings.out if arguments.show else None)
+    if root is None:
+        return arguments.models.usual()
+    folder = Path(root) / arguments.place
+    names = sorted(path.name for path in folder.iterdir() if path.is_dir()) if (
+        folder.is_dir()) else []  # fmt: skip
+    if not names:
+        raise UserError(f"{folder} has no runs; give --out as it was, or name --model")
+    return names
 
 
-async def _only_model(settings: Config) -> str:
-    model = await configuration.open_model(settings.default_model())
-    try:
-        return model.name
-    finally:
-        await model.close()
-
-
-def _why_not(arguments: Asked, settings: Config, name: str) -> str | None:
+def _why_not(arguments: Reproducing, name: str) -> str | None:
     """Why a run cannot be made here, if it cannot."""
     spec = arguments.paper.runs[name]
-    if arguments.replay is not None:
+    if arguments.settings.replay is not None:
         return None
     if spec.trained is not None and _served(arguments, spec.trained, "") is None:
         description = arguments.paper.trained[spec.trained].says
         return f"it needs {description}, served and named: --trained {spec.trained}=MODEL"
-    searched = settings.search is not None or SEARCH in settings.cast
-    return NO_SEARCH if "search" in spec.needs and not searched else None
+    return NO_SEARCH if "search" in spec.needs and not arguments.models.searches else None
 
 
-def _served(arguments: Asked, weights: str, model: str) -> str | None:
+def _served(arguments: Reproducing, weights: str, model: str) -> str | None:
     """Under which name weights are served: {model} and {name} are filled in, * is for all."""
     template = arguments.trained.get(weights) or arguments.trained.get("*")
     return (
@@ -201,7 +215,7 @@ def _served(arguments: Asked, weights: str, model: str) -> str | None:
     )
 
 
-def _job(arguments: Asked, label: str, model: str, name: str) -> Job:
+def _job(arguments: Reproducing, label: str, model: str, name: str) -> Job:
     spec = arguments.paper.runs[name]
     if spec.trained is not None:
         model = _served(arguments, spec.trained, model) or model  # a replay names nobody
@@ -218,7 +232,7 @@ def _job(arguments: Asked, label: str, model: str, name: str) -> Job:
 
 
 def _prepared(
-    arguments: Asked, label: str, model: str, name: str
+    arguments: Reproducing, label: str, model: str, name: str
 ) -> tuple[Request, Measurement | None]:
     """The request of a run with one model, and what it measures."""
     spec = arguments.paper.runs[name]
@@ -226,52 +240,50 @@ def _prepared(
     if sample.kind == "audit":
         return _audit(arguments, label, model, name), None
     instrument = _instrument(sample)
-    options = instrument.options_from(_options(arguments, label, sample))
-    tokens = getattr(options, instrument.answer_tokens) if instrument.answer_tokens else None
-    settings = arguments.settings(model, answer_tokens=tokens)
     measurement = Measurement(
-        instrument=instrument, options=options, services=ConfigServices(settings)
+        instrument=instrument,
+        options=instrument.options_from(_options(arguments, label, sample)),
+        services=arguments.models.services(model),
     )
-    source = measurement.items(configuration.data_folder())
-    return _order(arguments, label, name, source, settings).request(), measurement
+    request = _request(arguments, label, model, name, measurement.items(arguments.data))
+    return replace(request, settings=measurement.limited(request.settings)), measurement
 
 
-def _audit(arguments: Asked, label: str, model: str, name: str) -> Request:
+def _audit(arguments: Reproducing, label: str, model: str, name: str) -> Request:
     """The request of an audit: the model is the judge, and nobody else is looked at."""
     sample = arguments.paper.samples[arguments.paper.runs[name].sample]
     data = MalibuData()
     design = TypeAdapter(Design).validate_python(_options(arguments, label, sample))
     asked_of = MalibuSource(data.scenarios(None), data.labels(None), design)
     margins = {"score": SCORE_MARGIN, "win_rate": WIN_MARGIN}
-    settings = arguments.settings(model)
-    alone = {"models": {"default": settings.default_model()}, "cast": {}, "search": None}
     source = AuditSource(asked_of, [], margins)
-    order = _order(arguments, label, name, source, settings.model_copy(update=alone))
-    return replace(order, is_audit=True).request()
+    return _request(arguments, label, model, name, source, is_audit=True)
 
 
-def _order(arguments: Asked, label: str, name: str, source: Source, settings: Config) -> Order:
-    spec = arguments.paper.runs[name]
+def _request(
+    arguments: Reproducing,
+    label: str,
+    model: str,
+    name: str,
+    source: Source,
+    *,
+    is_audit: bool = False,
+) -> Request:
+    spec, whole = arguments.paper.runs[name], arguments.settings
     words = arguments.wording if has_wordings(method_named(spec.method)) else None
-    replay = (
-        None if arguments.replay is None else arguments.folder(label, name, within=arguments.replay)
-    )
-    return Order(
-        source=source,
-        method=build_method(spec.method, spec.assignments, words),
-        settings=settings,
+    replay = None if whole.replay is None else arguments.folder(label, name, within=whole.replay)
+    settings = replace(
+        whole,
         out=arguments.folder(label, name),
-        seed=arguments.seed,
-        concurrency=arguments.concurrency,
-        steal_lock=arguments.steal_lock,
-        max_cost=None,
+        max_cost=None,  # caps are for all runs together
         max_calls=None,
         replay=arguments.folder(label, spec.replays) if spec.replays else replay,
-        pilot=arguments.pilot,
     )
+    method = build_method(spec.method, spec.assignments, words)
+    return arguments.models.request(model, source, method, settings, is_audit=is_audit)
 
 
-def _options(arguments: Asked, label: str, sample: Sample) -> dict[str, Any]:
+def _options(arguments: Reproducing, label: str, sample: Sample) -> dict[str, Any]:
     """The options of a sample, with the folders of the runs that it names, and what was given."""
     values = sample.at(arguments.size)
     for option, value in values.items():
@@ -290,7 +302,7 @@ def _instrument(sample: Sample) -> Instrument:
     return instrument_named(sample.instrument)
 
 
-def _check_sample(arguments: Asked, runs: Sequence[str]) -> None:
+def _check_sample(arguments: Reproducing, runs: Sequence[str]) -> None:
     available = {
         name
         for run in runs

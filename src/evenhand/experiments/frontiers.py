@@ -1,20 +1,73 @@
-"""A winner is measured again on a fresh sample: what was chosen as the best of several looks better
-than it is."""
+"""Several methods on the same items, and the winner again on a fresh sample: what was chosen as the
+best of several looks better than it is."""
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from evenhand.errors import UserError
 from evenhand.experiments.caps import left_for
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.running import Ended
 from evenhand.experiments.sweep import Listed, Series
+from evenhand.findings.forecast import forecast
 from evenhand.findings.frontier import Frontier, confirm, frontier
+from evenhand.findings.frontier_forecast import FrontierForecast, whole
 from evenhand.instruments._contract import DataFolder
 from evenhand.runners import Source
+from evenhand.views.files import plain
 
 FOLDER = "confirm"  # of its runs, within that of the sweep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierRun:
+    """The end of the runs of a frontier. A pilot has a forecast; runs that ended early have
+    nothing."""
+
+    ended: Ended
+    frontier: Frontier | None = None
+    forecast: FrontierForecast | None = None
+
+
+async def run_frontier(
+    series: Series,
+    chosen: Sequence[Listed],
+    *,
+    fresh: Measurement | None,
+    data: DataFolder,
+) -> FrontierRun:
+    """Run several methods and compare harm, utility and cost.
+
+    Args:
+        series: The request and the measurement, for all methods.
+        chosen: The methods.
+        fresh: The measurement of a fresh sample, on which the winner is confirmed.
+        data: The folder of data sets.
+
+    Returns:
+        The frontier, or the forecast of a pilot.
+    """
+    request, instrument = series.request, series.measurement.instrument
+    prices = request.settings.prices
+    try:
+        ended = await series.run(chosen)
+        if ended.pilot is not None:
+            runs = series.runs(chosen).items()
+            each = {name: plain(forecast(run, ended.pilot, prices).to_dict()) for name, run in runs}
+            return FrontierRun(ended=ended, forecast=whole(each))
+        if ended.early:
+            return FrontierRun(ended=ended)
+        arms = await series.arms(chosen)
+        assert series.calls is not None
+        compute = partial(frontier, instrument, arms, calls=series.calls, prices=prices)
+        result = await asyncio.to_thread(compute)
+        if fresh is not None:
+            ended, result = await confirmed(series, chosen, result, fresh, data)
+        return FrontierRun(ended=ended, frontier=result)
+    finally:
+        await series.measurement.services.close()
 
 
 def fresh_sample(measurement: Measurement, data: DataFolder) -> Measurement:
@@ -62,15 +115,15 @@ async def confirmed(
     request = replace(
         request,
         source=source,
-        out=f"{request.out}/{FOLDER}",
+        settings=replace(request.settings, out=f"{request.settings.out}/{FOLDER}"),
     )
-    second = replace(series, request=left_for(request, request, spent), measurement=fresh)
+    second = replace(series, request=left_for(request, request.settings, spent), measurement=fresh)
     ended = await second.run(again)
     if ended.early:
         return ended, first_frontier
     arms = await second.arms(again)
     measured = frontier(
-        first_frontier.instrument, arms, calls=first_frontier.calls, prices=request.prices
+        first_frontier.instrument, arms, calls=first_frontier.calls, prices=request.settings.prices
     )
     return ended, confirm(first_frontier, measured, shared=shared)
 

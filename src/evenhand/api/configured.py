@@ -1,0 +1,131 @@
+"""What a config file names, as experiments need it: opened models, scorers, and the request of a
+command."""
+
+import asyncio
+from dataclasses import replace
+
+from evenhand import config as configuration
+from evenhand import environment
+from evenhand.agents import Cast
+from evenhand.config import Config
+from evenhand.experiments.request import Request
+from evenhand.experiments.settings import RunSettings
+from evenhand.methods import Method
+from evenhand.runners import Source
+from evenhand.scorers import Scorer
+from evenhand.tools.search.base import ROLE as SEARCH
+
+
+def request_of(
+    config: Config, source: Source, method: Method, settings: RunSettings, *, is_audit: bool = False
+) -> Request:
+    """Make the request of a command, whose models the config names and the run opens.
+
+    Args:
+        config: The config.
+        source: The items.
+        method: What is done with each.
+        settings: How it is run. Prices, limits and certificates are those of the config where
+            none are given.
+        is_audit: Whether a judge is audited, who has no certificate yet and no system prompt.
+
+    Returns:
+        The request.
+    """
+    systems = {} if is_audit else config.systems()  # a judge is audited as a judge
+
+    async def opened(method: Method) -> Cast:
+        cast = await configuration.open_cast(config, method.agents())
+        return replace(cast, system=systems)
+
+    return Request(
+        source=source,
+        method=method,
+        open_cast=opened,
+        settings=in_config(config, settings),
+        named=_named_models(config),
+        systems=systems,
+        ray_address=environment.ray_cluster() if settings.engine == "ray" else None,
+        is_audit=is_audit,
+    )
+
+
+def in_config(config: Config, settings: RunSettings) -> RunSettings:
+    """Fill in what the config has and nobody gave: prices, limits, and where certificates are."""
+    prices = config.prices.prices() if config.prices else None
+    return replace(
+        settings,
+        limits=config.limits,
+        prices=settings.prices or prices,
+        certificates=settings.certificates or config.certificates,
+    )
+
+
+def _named_models(config: Config) -> dict[str, str]:
+    """The models that the config or the command names; a role without a name has the only model of
+    its endpoint."""
+    names = {role: name for role, name in config.cast.items() if name in config.models}
+    models = {role: config.models[name].model for role, name in names.items()}
+    models["default"] = config.default_model().model
+    return {role: model for role, model in models.items() if model is not None}
+
+
+class ConfigServices:
+    """Scorers of the config and those that are built in, each opened once."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._opened: dict[str, Scorer] = {}
+
+    def scorer(self, name: str) -> Scorer:
+        if name not in self._opened:
+            self._opened[name] = configuration.scorer_by_name(self._config, name)
+        return self._opened[name]
+
+    async def close(self) -> None:
+        for scorer in self._opened.values():
+            await scorer.close()
+        self._opened.clear()
+
+
+class ConfigModels:
+    """The models that a config names, and those of its default endpoint, for a recipe."""
+
+    def __init__(self, config: Config, *, asks: bool) -> None:
+        """Take a config; `asks`: the endpoint may be asked which model it has."""
+        self._config, self._asks = config, asks
+        self.searches = config.search is not None or SEARCH in config.cast
+
+    def usual(self) -> list[str]:
+        name = self._config.default_model().model
+        if not self._asks:
+            return [name or "model"]
+        return [name or asyncio.run(_only_model(self._config))]
+
+    def services(self, model: str) -> ConfigServices:
+        return ConfigServices(self._with(model))
+
+    def request(
+        self, model: str, source: Source, method: Method, settings: RunSettings, *, is_audit: bool
+    ) -> Request:
+        config = self._with(model)
+        if is_audit:
+            alone = {"models": {"default": config.default_model()}, "cast": {}, "search": None}
+            config = config.model_copy(update=alone)
+        return request_of(config, source, method, settings, is_audit=is_audit)
+
+    def _with(self, model: str) -> Config:
+        """The config in which this model plays by default: one that the config names, or a model
+        of the default endpoint."""
+        config = self._config
+        configured = config.models.get(model)
+        default = configured or config.default_model().model_copy(update={"model": model})
+        return config.model_copy(update={"models": {**config.models, "default": default}})
+
+
+async def _only_model(config: Config) -> str:
+    model = await configuration.open_model(config.default_model())
+    try:
+        return model.name
+    finally:
+        await model.close()

@@ -1,0 +1,382 @@
+"""Ask a model: one prompt, many prompts, an instrument's items, and several methods beside each
+other."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+from evenhand.agents import Conversation, Limits
+from evenhand.agents.conversation import declared_by
+from evenhand.api import inputs
+from evenhand.api.inputs import Model
+from evenhand.domain import Item, Turn
+from evenhand.errors import DeadlinePassed, UserError
+from evenhand.experiments import measuring
+from evenhand.experiments.arms import chosen
+from evenhand.experiments.auditing import concluded
+from evenhand.experiments.frontiers import fresh_sample, run_frontier
+from evenhand.experiments.measuring import Measured, Measurement
+from evenhand.experiments.running import execute, is_done
+from evenhand.experiments.settings import RunOptions, RunSettings, show_settings
+from evenhand.experiments.stopping import until_decided
+from evenhand.experiments.sweep import Series
+from evenhand.experiments.watch import Watch
+from evenhand.findings.audit import Audit
+from evenhand.findings.forecast import Forecast
+from evenhand.findings.forecast import forecast as forecast_of
+from evenhand.findings.frontier import Frontier, require_harm
+from evenhand.findings.report import Report
+from evenhand.findings.run import Run
+from evenhand.findings.traced_answer import TracedAnswer
+from evenhand.instruments import Instrument
+from evenhand.methods import Method
+from evenhand.runners import Source
+from evenhand.runners.pilot import PILOT_ITEMS
+from evenhand.scorers import Scorer
+from evenhand.store import RunReader
+
+Options = Mapping[str, object]
+"""The options of an instrument by name, as `evenhand measure NAME --help` lists them."""
+
+
+async def answer(
+    prompt: str | Item,
+    *,
+    model: Model,
+    method: Method | str = "stardtox",
+    system: str | None = None,
+    limits: Limits | None = None,
+    on_turn: Callable[[Turn], None] | None = None,
+) -> TracedAnswer:
+    """Answer one prompt with a method, and keep every model call.
+
+    Args:
+        prompt: The prompt, or an `Item` with context and choices.
+        model: Model to ask.
+        method: How the prompt is answered: a method name or a `Method`.
+        system: System prompt of the model under test. Agents that write get it before their own
+            words.
+        limits: Limits on calls, tokens and seconds.
+        on_turn: Receives every model call as it is recorded.
+
+    Returns:
+        The answer with its drafts and calls. A notebook shows it as a timeline.
+
+    Raises:
+        EvenhandError: If there is no answer. A missing answer is never an empty one.
+
+    Example:
+        >>> final = evenhand.answer("Describe a nurse.", model=model)
+        >>> final.text, final.stopped, final.turns
+    """
+    item = prompt if isinstance(prompt, Item) else Item(id="0", prompt=prompt)
+    limits, remedy = limits or Limits(), inputs.method_of(method)
+    turns: list[Turn] = []
+
+    def recorded(turn: Turn) -> None:
+        turns.append(turn)
+        if on_turn is not None:
+            on_turn(turn)
+
+    talk = Conversation(
+        inputs.cast_for(remedy, model, system),
+        recorded,
+        limits=limits,
+        item_id=item.id,
+        declared=declared_by(remedy.agents()),
+    )
+    try:
+        async with asyncio.timeout_at(talk.deadline):
+            final = await remedy.answer(item, talk)
+    except TimeoutError:
+        raise DeadlinePassed(f"no answer within {limits.seconds:g} s") from None
+    return TracedAnswer.of(final, turns, talk.tags_taken_off)
+
+
+async def mitigate(
+    items: Iterable[Item | str] | Source,
+    *,
+    model: Model | None = None,
+    method: Method | str = "stardtox",
+    watch: Watch | None = None,
+    **settings: Unpack[RunOptions],
+) -> Run:
+    """Answer many prompts with a method and store the results.
+
+    If `out` already holds a partial run with the same settings, it is resumed.
+
+    Args:
+        items: Prompts, `Item` objects, or a source of items.
+        model: Model to ask. Not needed with `replay` or stored answers.
+        method: How items are answered: a method name or a `Method`.
+        watch: Receives progress events.
+        **settings: Settings of the run, of which `out` is required: `RunOptions`.
+
+    Returns:
+        The run. A cap (`max_calls`, or `max_cost` with `prices`) stops it before it spends more;
+        call again with a higher cap to continue.
+
+    Raises:
+        UserError: If the settings are invalid, or `out` holds another run.
+
+    Example:
+        >>> run = evenhand.mitigate(["Describe a nurse."], model=model, out="runs/1")
+        >>> run.results()
+    """
+    request = inputs.request_of(
+        inputs.source_of(items), inputs.method_of(method), inputs.settings_of(settings), model=model
+    )
+    if not await is_done(request):
+        await execute(request, watch or Watch())
+    return Run(RunReader(request.settings.out))
+
+
+async def measure(
+    instrument: Instrument | str,
+    *,
+    model: Model | None = None,
+    method: Method | str = "default",
+    options: Options | None = None,
+    scorers: Mapping[str, Scorer] | None = None,
+    data: str | Path | None = None,
+    until: str | None = None,
+    finite_population: bool = False,
+    watch: Watch | None = None,
+    **settings: Unpack[RunOptions],
+) -> Report:
+    """Run a benchmark and return its report.
+
+    If `out` already holds a partial run with the same settings, it is resumed and completed items
+    are not requested again.
+
+    Args:
+        instrument: Benchmark name (`"bbq"`, `"rtp"`, …) or an `Instrument`.
+        model: Model to evaluate. Not needed with `replay` or stored answers.
+        method: How items are answered: a method name or a `Method`. Default: the plain prompt.
+        options: Benchmark options, as `evenhand measure NAME --help` lists them.
+        scorers: Additional scorers by name.
+        data: Dataset directory. Default: `EVENHAND_DATA`.
+        until: Stop early once a measure is decided, such as `"s_amb=0.05"`.
+        finite_population: With `until`, draw conclusions about these items only, not about new
+            ones.
+        watch: Receives progress events. Derive from `evenhand.aio.Watch`.
+        **settings: Settings of the run, of which `out` is required: `RunOptions`.
+
+    Returns:
+        The report. If a cap stopped the run, `report.not_run` is greater than 0; call again with a
+        higher cap to continue.
+
+    Raises:
+        UserError: If the settings are invalid or no item could be completed.
+
+    Example:
+        >>> report = evenhand.measure("bbq", model=model, out="runs/now",
+        ...                           options={"per_category": 20})
+        >>> report["s_amb"].value
+    """
+    result = await _measured(
+        inputs.measuring(instrument),
+        inputs.settings_of(settings),
+        model=model,
+        method=method,
+        options=options,
+        scorers=scorers,
+        data=data,
+        until=until,
+        finite_population=finite_population,
+        watch=watch,
+    )
+    if result.report is None:
+        raise UserError(inputs.why_no_report(result.ended, str(settings["out"])))
+    return result.report
+
+
+async def audit(
+    instrument: Instrument | str,
+    *,
+    model: Model | None = None,
+    method: Method | str = "default",
+    options: Options | None = None,
+    scorers: Mapping[str, Scorer] | None = None,
+    data: str | Path | None = None,
+    watch: Watch | None = None,
+    **settings: Unpack[RunOptions],
+) -> Audit:
+    """Audit what evenhand relies on, such as a reward model.
+
+    Args:
+        instrument: Audit name, as `evenhand audit --help` lists them, or an object.
+        model: Model to audit, where the audit asks one.
+        method: How items are answered.
+        options: Options of the audit, as `evenhand audit NAME --help` lists them.
+        scorers: Additional scorers by name.
+        data: Dataset directory. Default: `EVENHAND_DATA`.
+        watch: Receives progress events.
+        **settings: Settings of the run, of which `out` is required: `RunOptions`.
+
+    Returns:
+        Every check with its outcome, and the state of all together.
+
+    Raises:
+        UserError: If the settings are invalid or no item could be completed.
+
+    Example:
+        >>> evenhand.audit("reward", out="runs/probes",
+        ...                options={"weights": "runs/reward/model", "pairs": "data/pairs"})
+    """
+    audited = inputs.measuring(instrument)
+    result = await measure(
+        audited,
+        model=model,
+        method=method,
+        options=options,
+        scorers=scorers,
+        data=data,
+        watch=watch,
+        **settings,
+    )
+    return await asyncio.to_thread(concluded, audited, audited.options_from(options or {}), result)
+
+
+async def forecast(
+    instrument: Instrument | str,
+    *,
+    model: Model | None = None,
+    method: Method | str = "default",
+    options: Options | None = None,
+    scorers: Mapping[str, Scorer] | None = None,
+    data: str | Path | None = None,
+    watch: Watch | None = None,
+    **settings: Unpack[RunOptions],
+) -> Forecast:
+    """Answer 50 items of a benchmark and forecast calls, tokens, cost and time of all.
+
+    The answers stay in the run directory: `measure` resumes from them.
+
+    Args:
+        instrument: Benchmark name or an `Instrument`.
+        model: Model to evaluate.
+        method: How items are answered.
+        options: Benchmark options, as `evenhand measure NAME --help` lists them.
+        scorers: Additional scorers by name.
+        data: Dataset directory. Default: `EVENHAND_DATA`.
+        watch: Receives progress events.
+        **settings: Settings of the run, of which `out` is required: `RunOptions`.
+
+    Returns:
+        The forecast. It has a cost if `prices` are given.
+
+    Raises:
+        UserError: If the settings are invalid or no item could be completed.
+
+    Example:
+        >>> evenhand.forecast("bbq", model=model, out="runs/now", prices="prices.toml")
+    """
+    run_settings = inputs.settings_of(settings, pilot=PILOT_ITEMS)
+    result = await _measured(
+        inputs.measuring(instrument),
+        run_settings,
+        model=model,
+        method=method,
+        options=options,
+        scorers=scorers,
+        data=data,
+        watch=watch,
+    )
+    reader, pilot = RunReader(run_settings.out), result.ended.pilot or ()
+    expected = await asyncio.to_thread(forecast_of, reader, pilot, run_settings.prices)
+    return replace(expected, concurrency=run_settings.concurrency, limits=result.ended.limits)
+
+
+async def frontier(
+    instrument: Instrument | str,
+    *,
+    model: Model | None = None,
+    methods: Sequence[Method | str] = (),
+    calls: int = 8,
+    confirm: bool = False,
+    options: Options | None = None,
+    scorers: Mapping[str, Scorer] | None = None,
+    data: str | Path | None = None,
+    watch: Watch | None = None,
+    **settings: Unpack[RunOptions],
+) -> Frontier:
+    """Run several methods on the same items and compare harm, utility and cost.
+
+    Every method has a run directory within `out`. Caps are for all methods together.
+
+    Args:
+        instrument: Benchmark name or an `Instrument`. It must have a measure of harm.
+        model: Model to evaluate.
+        methods: Method names or `Method` objects. Without any, and for the word "usual" among
+            them: all that need only a chat endpoint.
+        calls: Calls per item to which each method is fitted.
+        confirm: Measure the method to take on a fresh sample too. The best of several is likely
+            overstated where it was chosen.
+        options: Benchmark options, as `evenhand measure NAME --help` lists them.
+        scorers: Additional scorers by name.
+        data: Dataset directory. Default: `EVENHAND_DATA`.
+        watch: Receives progress events.
+        **settings: Settings of the run, of which `out` is required: `RunOptions`.
+
+    Returns:
+        The frontier, with a verdict for each method.
+
+    Raises:
+        UserError: If the settings are invalid, or a cap stopped the runs.
+
+    Example:
+        >>> evenhand.frontier("bbq", methods=["cot", "stardtox"], model=model, out="runs/front")
+    """
+    measured = inputs.measuring(instrument)
+    require_harm(measured)
+    services = inputs.Scorers(scorers)
+    measurement = Measurement(
+        instrument=measured, options=measured.options_from(options or {}), services=services
+    )
+    selected = chosen(methods, calls, measured)
+    folder = inputs.folder_of(data)
+    fresh = await asyncio.to_thread(fresh_sample, measurement, folder) if confirm else None
+    source = await asyncio.to_thread(measurement.items, folder)
+    run_settings = measurement.limited(inputs.settings_of(settings))
+    run_settings = replace(run_settings, out=run_settings.out.rstrip("/"))
+    request = inputs.request_of(source, selected[0].method, run_settings, model=model)
+    series = Series(request=request, measurement=measurement, watch=watch or Watch(), calls=calls)
+    result = await run_frontier(series, selected, fresh=fresh, data=folder)
+    inputs.whole(result.ended)
+    assert result.frontier is not None  # the runs are whole, and no pilot
+    return result.frontier
+
+
+async def _measured(
+    instrument: Instrument,
+    settings: RunSettings,
+    *,
+    model: Model | None,
+    method: Method | str,
+    options: Options | None,
+    scorers: Mapping[str, Scorer] | None,
+    data: str | Path | None,
+    until: str | None = None,
+    finite_population: bool = False,
+    watch: Watch | None,
+) -> Measured:
+    measurement = Measurement(
+        instrument=instrument,
+        options=instrument.options_from(options or {}),
+        services=inputs.Scorers(scorers),
+    )
+    remedy = measurement.method(inputs.method_of(method))
+    question = inputs.question_of(until, finite_population)
+    source = await asyncio.to_thread(measurement.items, inputs.folder_of(data))
+    if question is not None:
+        source = await asyncio.to_thread(
+            until_decided, instrument, source, question, seed=settings.seed
+        )
+    request = inputs.request_of(source, remedy, measurement.limited(settings), model=model)
+    return await measuring.measure(measurement, request, watch or Watch())
+
+
+show_settings(mitigate, measure, audit, forecast, frontier)
