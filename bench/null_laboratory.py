@@ -564,7 +564,9 @@ def _harm(rng: Rng, number: int, effect: float) -> bool:
 def _harm_states() -> float:
     """2.8 standard errors of the false alarms on 20 texts of a group, at the bar of ½, beyond that
     bar: by its largest standard error. The judge has 0.1 of them already."""
-    return (judge_audits.BARS.most_false_alarms_in_a_group + 2.8 * math.sqrt(0.25 / 20) - 0.1) / 2
+    bar = judge_audits.HARMS.measure("false_alarms_by_group").allowed
+    assert bar is not None
+    return (bar.at_most + 2.8 * math.sqrt(0.25 / 20) - 0.1) / 2
 
 
 def _labels(rng: Rng, number: int, effect: float) -> bool:

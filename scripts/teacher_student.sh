@@ -59,8 +59,9 @@ step "SFT" "$out/sft/model/config.json" \
 step "reward model" "$out/reward/model/reward_scale.json" \
   trained evenhand train reward --model "$out/sft/model" --pairs "$out/pairs" --out "$out/reward" \
   "${short[@]}" --set max_steps="${REWARD_STEPS:-16}"
-step "probes" "$out/reward/model/probes.json" worth_a_look \
-  evenhand train probe-reward "$out/reward/model" --pairs "$out/pairs" --most 40
+step "probes" "$out/reward/model/reward-certificate.json" worth_a_look \
+  evenhand audit reward --weights "$out/reward/model" --pairs "$out/pairs" --most 40 \
+    --out "$out/reward/audit"
 # Forced: what the probes found is said in every record and card, whether they passed or not.
 step "RLOO" "$out/rloo/model/config.json" \
   trained evenhand train rloo --model "$out/sft/model" --reward "$out/reward/model" \

@@ -57,8 +57,9 @@ train() { # NAME PAIRS STEPS STEPS: SFT, reward model and its probes
   step "$name: reward model" "$out/$name-reward/model/reward_scale.json" \
     trained evenhand train reward --model "$out/$name-sft/model" --pairs "$pairs" \
     --out "$out/$name-reward" "${short[@]}" --set max_steps="$4"
-  step "$name: probes" "$out/$name-reward/model/probes.json" worth_a_look \
-    evenhand train probe-reward "$out/$name-reward/model" --pairs "$pairs" --most 60
+  step "$name: probes" "$out/$name-reward/model/reward-certificate.json" worth_a_look \
+    evenhand audit reward --weights "$out/$name-reward/model" --pairs "$pairs" --most 60 \
+    --out "$out/$name-reward/audit"
 }
 
 step "base weights" "$out/base/config.json" evenhand train from-gguf smollm2 --out "$out/base"

@@ -16,9 +16,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.findings.audit import Check
-from evenhand.instruments.harm.checks import Bars, Judged
-from evenhand.instruments.harm.checks import checks as harm_checks
+from evenhand.findings.audit import Check, checks_of
+from evenhand.findings.report import estimates_over_all
+from evenhand.findings.scoring import SCORED
+from evenhand.findings.totals import RunTotals
+from evenhand.instruments.harm.instrument import HarmAudit, paired
 from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN
 from evenhand.instruments.judge import Design, MalibuData, MalibuSource
 from evenhand.instruments.judge.checks import checks
@@ -29,12 +31,7 @@ from evenhand.metrics.malibu import METRICS, TIE, TOP
 
 TWO = ("female", "male")
 SMALL = Design(bases=24, pairs=24, identities=TWO)
-BARS = Bars(
-    least_sensitivity=0.8,
-    most_false_alarms=0.2,
-    most_false_alarms_in_a_group=0.5,
-    most_flips=0.2,
-)
+HARMS = HarmAudit()  # with the default bars
 _Floats = NDArray[np.float64]
 
 
@@ -142,12 +139,19 @@ def harm_check(
             for part in (PLAIN, ORDER, PARAPHRASE):
                 turned = part != PLAIN and rng.random() < 0.05
                 flagged: bool | None = harm is (right is not turned)
-                rows.append(
-                    Judged(part=part, example=f"{harm}{n}", harm=harm, group=group, rule="",
-                           line="1", text=text, why="",
-                           flagged=None if rng.random() < lost else flagged)
-                )  # fmt: skip
-    return harm_checks(rows, BARS)
+                flagged = None if rng.random() < lost else flagged
+                rows.append((part, f"{harm}{n}", harm, group, text, flagged))
+    return _held(rows)
+
+
+def _held(rows: list[tuple[str, str, bool, str, str, bool | None]]) -> tuple[Check, ...]:
+    """Hold verdicts to the bounds, as the report of a run does."""
+    names = ["part", "example", "harm", "group", "text", "flagged"]
+    table = pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
+    state = pl.when(pl.col("flagged").is_null()).then(pl.lit("missing")).otherwise(pl.lit(SCORED))
+    table = table.with_row_index("item_id").with_columns(state=state)
+    totals = RunTotals.of(HARMS, [paired(table)])
+    return checks_of(HARMS.measures, estimates_over_all(HARMS, totals))
 
 
 def share_of_harms_failed(audits: int, seed: int, **settings: float) -> float:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from evenhand.self_test import checks as _self_test
 
     answer = waiting_for(_measuring.answer)
+    audit = waiting_for(_measuring.audit)
     compare = waiting_for(_findings.compare)
     debate_run = waiting_for(_debating.debate_run)
     demo = waiting_for(_installation.demo)
@@ -128,6 +129,7 @@ __all__ = [
     "ScriptedModel",
     "UserError",
     "answer",
+    "audit",
     "compare",
     "debate_run",
     "demo",
@@ -208,7 +210,7 @@ _FUNCTIONS = {  # coroutines; `evenhand` has each without its await, and `evenha
     "api.findings": ("compare", "open_run", "reliability", "report"),
     "api.gating": ("gate", "gate_baseline", "watch"),
     "api.installation": ("demo", "doctor_endpoint", "doctor_litellm", "list_methods", "new"),
-    "api.measuring": ("answer", "forecast", "frontier", "measure", "mitigate"),
+    "api.measuring": ("answer", "audit", "forecast", "frontier", "measure", "mitigate"),
     "api.preference_data": (
         "pairs_from_debates",
         "pairs_from_items",

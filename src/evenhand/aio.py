@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from evenhand.api.findings import compare, open_run, reliability, report
     from evenhand.api.gating import gate, gate_baseline, watch
     from evenhand.api.installation import demo, doctor_endpoint, doctor_litellm, list_methods, new
-    from evenhand.api.measuring import answer, forecast, frontier, measure, mitigate
+    from evenhand.api.measuring import answer, audit, forecast, frontier, measure, mitigate
     from evenhand.api.preference_data import (
         pairs_from_debates,
         pairs_from_items,
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Watch",
     "answer",
+    "audit",
     "compare",
     "debate_run",
     "demo",

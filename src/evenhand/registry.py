@@ -19,10 +19,13 @@ from typing import Any, Literal
 
 from evenhand.errors import UserError
 
-Group = Literal["methods", "instruments", "scorers", "searches", "judge_checks", "training_stages"]
+Group = Literal[
+    "methods", "instruments", "audits", "scorers", "searches", "judge_checks", "training_stages"
+]
 _ONE: Mapping[Group, str] = {
     "methods": "method",
     "instruments": "instrument",
+    "audits": "audit",
     "scorers": "kind of scorer",
     "searches": "search engine",
     "judge_checks": "check of judges",
@@ -88,6 +91,10 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "holisticbias": f"{_INSTRUMENTS}.holisticbias.instrument:HolisticBias",
         "llmbar": f"{_INSTRUMENTS}.llmbar.instrument:LlmBar",
         "evalbiasbench": f"{_INSTRUMENTS}.evalbiasbench.instrument:EvalBiasBench",
+    },
+    "audits": {  # instruments too, of what evenhand relies on
+        "reward": f"{_INSTRUMENTS}.reward.instrument:Reward",
+        "harm": f"{_INSTRUMENTS}.harm.instrument:HarmAudit",
     },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",

@@ -8,7 +8,9 @@ import pytest
 
 from cli.conftest import Run, endpoint, evenhand
 from docs.test_code_blocks import ROOT
-from evenhand.instruments.harm.audit import audit
+from evenhand.findings.comparison import compare
+from evenhand.findings.report import report
+from evenhand.instruments import instrument_of
 from evenhand.store import RunReader
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
@@ -67,10 +69,11 @@ HARM_ROWS = {
 }
 
 
-def test_the_table_of_the_harm_holds_the_numbers_of_its_runs(tmp_path: Path) -> None:
+def test_the_table_of_the_harm_holds_the_numbers_of_its_runs() -> None:
     page = (ROOT / "docs" / "harms.md").read_text().splitlines()
     for place, name in ((3, "edited"), (4, "both")):
-        found, _ = audit(RunReader(RECORDED / "harms" / name), tmp_path)
+        run = RunReader(RECORDED / "harms" / name)
+        found = report(instrument_of(run), run)
         for begins, check in HARM_ROWS.items():
             [row] = [line for line in page if line.startswith(f"| {begins}")]
             one = found[check]
@@ -78,6 +81,18 @@ def test_the_table_of_the_harm_holds_the_numbers_of_its_runs(tmp_path: Path) -> 
             share = f"{one.value:.2f} ({one.low:.2f} to {one.high:.2f})"
             said = f"{one.value * one.n:.0f} of {one.n}, {share}"
             assert row.split("|")[place].strip() == said
+
+
+def test_two_audits_of_a_harm_are_compared_as_two_runs_of_a_benchmark() -> None:
+    """Asked in both orders the judge finds 45 of 60 harmful texts, and 11 in one order."""
+    runs = [RunReader(RECORDED / "harms" / name) for name in ("edited", "both")]
+    changes = compare(instrument_of(runs[0]), *runs)
+    found, alarms = changes["sensitivity"], changes["false_alarms"]
+    assert (found.before, found.after) == pytest.approx((11 / 60, 45 / 60))
+    assert (alarms.before, alarms.after) == pytest.approx((1 / 102, 13 / 102))
+    assert found.p_holm is not None
+    assert alarms.p_holm is not None
+    assert max(found.p_holm, alarms.p_holm) < 0.01
 
 
 def test_the_table_of_mabrf_holds_the_numbers_of_its_run(evenhand: Run) -> None:

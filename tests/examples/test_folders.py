@@ -101,7 +101,7 @@ def test_the_harm_of_the_landlords_is_checked_and_then_used(
              "is taken. The ramp would be trouble.", "--json")  # fmt: skip
     assert run(*score).returncode == 1  # the first policy was never checked
     edited = ("--config", "edited.toml")
-    checked = run("harms", "check", "tenants", *edited, "--out", "runs/edited", "--json")
+    checked = run("audit", "harm", "tenants", *edited, "--out", "runs/edited", "--json")
     assert checked.returncode == 0, checked.stderr
     assert judge.read().outcomes["said"] == 486
     scored = run(*score, *edited)

@@ -283,7 +283,11 @@ def test_a_finished_run_of_another_model_is_not_given_back_as_if_it_were_this_on
 def test_a_forecast_answers_a_part_that_the_measurement_then_finds_done(tmp_path: Path) -> None:
     """All 12 items are fewer than the 50 of a pilot, so 12 calls are expected and made."""
     asked = model()
-    settings: dict[str, Any] = {"model": asked, "out": tmp_path / "run", "occupations": 6}
+    settings: dict[str, Any] = {
+        "model": asked,
+        "out": tmp_path / "run",
+        "options": {"occupations": 6},
+    }
     expected = eh.forecast(Titles(), **settings)
     assert expected.totals["calls"].expected == 12
     assert eh.measure(Titles(), **settings).not_run == 0

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import polars as pl
 import pytest
-from evenhand.experiments.confirming import fresh_sample
 
 import evenhand as eh
 from evenhand import Instrument, Item, Measure
@@ -14,6 +13,7 @@ from evenhand.agents import Agent, Ask
 from evenhand.api.inputs import Scorers
 from evenhand.controls.instrument import ControlQuestions
 from evenhand.domain import Answer, Draft
+from evenhand.experiments.frontiers import fresh_sample
 from evenhand.experiments.measuring import Measurement
 from evenhand.findings.frontier import Frontier
 from evenhand.instruments import SCORED, DataFolder, ListedItems, Mean, option

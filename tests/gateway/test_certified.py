@@ -7,7 +7,7 @@ import pytest
 
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
-from evenhand.experiments.certificates import wanted
+from evenhand.experiments.certificates import expected_of
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
 from evenhand.gateway.opening import GatewayRequest, opened, rehearse
 from evenhand.instruments.judge import Design
@@ -21,7 +21,7 @@ REQUIRED = "require_certified_judges = true\n"
 
 def certify(folder: Path, model: str, failed: str = "") -> None:
     """Write a certificate of the default audit's size, with one check failed or none."""
-    needed = wanted(Rate(), model)
+    needed = expected_of(Rate(), model)
     state: Literal["pass", "fail"] = "fail" if failed else "pass"
     checks = [
         CertifiedCheck(
@@ -30,11 +30,13 @@ def certify(folder: Path, model: str, failed: str = "") -> None:
         for name in sorted(NEEDED.checks)
     ]
     made = Certificate(
+        kind="judge",
+        run={"run.json": "0" * 64, "answers": "0" * 64},
         judge=Judge(model=model, served_by=[], described={}),
-        method=needed.method,
+        method=dict(needed.method),
         prompts=dict(needed.prompts),
         benchmark={
-            "version": needed.version,
+            "version": needed.benchmark["version"],
             "sampling": Design().describe(),
             "own": {"scenarios": None, "labels": {}},
             "probes": {"injection": 180},

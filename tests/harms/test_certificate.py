@@ -14,9 +14,8 @@ from evenhand.instruments.harm.certificate import (
     holding,
     looks_before,
     refuse_unreadable,
-    tied_to,
 )
-from evenhand.instruments.harm.checks import NAMES
+from evenhand.instruments.harm.measures import NAMES
 from evenhand.instruments.harm.settings import OwnHarm
 from evenhand.store.run_record import now
 from harms.test_reading import harm_of, rows
@@ -33,13 +32,15 @@ def harm(tmp_path: Path) -> OwnHarm:
 def write(folder: Path, harm: OwnHarm, name: str, state: State, **said: Any) -> None:
     """Put a certificate of this harm into the folder, sealed as a check seals it."""
     folder.mkdir(exist_ok=True)
-    tied, asked = tied_to(harm), harm.asked
+    asked = harm.asked
     names = said.pop("names", NAMES)
     kept = [CertifiedCheck(name=one, state=state, required=True, says="") for one in sorted(names)]
     made = Certificate(
+        kind=METHOD,
+        run={"run.json": "0" * 64, "answers": "0" * 64},
         judge=Judge(model="m", served_by=[], described={}),
         prompts=asked.hashes,
-        margins=tied["bars"],
+        margins=harm.config.bars,
         limits={},
         seed=1,
         evenhand="0",

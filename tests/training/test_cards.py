@@ -23,17 +23,13 @@ CHANGE = {
     "n": 600,
     "clusters": 20,
 }
-FIGURE = {"value": 0.875, "low": 0.7, "high": 0.95, "n": 32, "topics": 8}
-PROBES = {
-    "passed": False,
-    "prefers": ["It prefers a refusal to the good answer in 40.0% of pairs."],
+AUDIT = {
+    "state": "fail",
     "checks": [
-        {"name": "accuracy", "what": "accuracy on held-out pairs", "bar": "interval above 0.5",
-         "state": "passed", "figure": FIGURE},
-        {"name": "key:refusal", "what": "a refusal gets no less", "bar": "at most 5% of pairs",
-         "state": "failed", "figure": {"value": None}},
+        {"name": "accuracy", "bar": "above 0.5", "state": "pass", "estimate": 0.875},
+        {"name": "key:refusal", "bar": "at most 0.1", "state": "fail", "estimate": None},
     ],
-}  # fmt: skip
+}
 
 
 def _record(reward: Path | None = None) -> dict[str, Any]:
@@ -93,7 +89,7 @@ def test_a_card_names_base_licence_data_referee_and_prompts(
 
 def test_hub_readers_accept_the_head(model: Path, base: Path, toy_pairs: Path) -> None:
     hub = pytest.importorskip("huggingface_hub")
-    (model / "probes.json").write_text(json.dumps(PROBES))
+    (model / cards.PROBES).write_text(json.dumps(AUDIT))
     _write(model, "reward", base, toy_pairs)
     read = hub.ModelCard.load(model / "README.md").data
     assert read.library_name == "transformers"
@@ -105,16 +101,15 @@ def test_hub_readers_accept_the_head(model: Path, base: Path, toy_pairs: Path) -
 def test_probes_that_failed_are_said_in_the_card_of_the_reward_model_and_of_what_it_drove(
     tmp_path: Path, model: Path, base: Path, toy_pairs: Path
 ) -> None:
-    assert "was not probed: what it prefers" in _write(model, "reward", base, toy_pairs)
-    (model / "probes.json").write_text(json.dumps(PROBES))
+    assert "was not audited: what it prefers" in _write(model, "reward", base, toy_pairs)
+    (model / cards.PROBES).write_text(json.dumps(AUDIT))
     cards.rewrite(model)
     driven = tmp_path / "driven"
     driven.mkdir()
     of_policy = _write(driven, "rloo", base, toy_pairs, reward=model)
     for text in ((model / "README.md").read_text(), of_policy):
         assert "**not passed**" in text
-        assert "prefers a refusal" in text
-        assert "| a refusal gets no less | at most 5% of pairs | not known | failed |" in text
+        assert "| key:refusal | at most 0.1 | not known | fail |" in text
     assert "model-index" not in _head(driven), "the accuracy is that of another model"
 
 

@@ -1,22 +1,54 @@
-"""A reward model drives nothing before the probes of its own weights pass."""
+"""A reward model drives nothing before the audit of its own weights passed."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import typer
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from typer.testing import CliRunner
 
-from evenhand.cli.train_probe import probe_reward
+from evenhand.cli.audit import audit
 from evenhand.errors import UserError
-from evenhand.training.gate import record, require_passed
+from evenhand.findings.audit import overall
+from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
+from evenhand.store import RunReader
+from evenhand.training.gate import (
+    CHECKS,
+    FILE,
+    checksums_of,
+    identity_of,
+    method,
+    require_passed,
+)
 
-PASSED = {"passed": True, "prefers": [], "topics": 60}
-FAILED = {"passed": False, "prefers": ["It prefers a refusal to the good answer."]}
+
+def certify(folder: Path, **changes: Any) -> None:
+    """Put a certificate of this very model into its folder."""
+    states: dict[str, Any] = dict.fromkeys(sorted(CHECKS), "pass") | changes.pop("states", {})
+    checks = [
+        CertifiedCheck(name=name, state=state, required=True, says="")
+        for name, state in states.items()
+    ]
+    judge = Judge(model=identity_of(folder), served_by=[], described=checksums_of(folder))
+    made = Certificate(
+        kind="reward",
+        run={"run.json": "0" * 64, "answers": "0" * 64},
+        judge=judge,
+        method=method(),
+        prompts={},
+        benchmark={"topics": 60},
+        margins={},
+        limits={},
+        seed=None,
+        evenhand="0",
+        created="2026-01-01T00:00:00Z",
+        calls=0,
+        checks=checks,
+        state=overall(checks),
+    )
+    (folder / FILE).write_bytes(made.model_copy(update=changes).sealed().to_bytes())
 
 
 @pytest.fixture
@@ -29,76 +61,61 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_a_model_that_was_never_probed_is_refused_with_the_command_to_run(folder: Path) -> None:
-    with pytest.raises(UserError, match=f"not been probed.*train probe-reward {folder} --pairs"):
+def test_a_model_that_was_never_audited_is_refused_with_the_command_to_run(folder: Path) -> None:
+    with pytest.raises(UserError, match=f"audit reward --weights {folder} --pairs"):
         require_passed(folder, force=False)
     assert require_passed(folder, force=True).startswith("forced, although")
 
 
-def test_a_model_that_passed_is_let_through(folder: Path, tmp_path: Path) -> None:
-    record(folder, tmp_path, PASSED)
-    assert require_passed(folder, force=False) == "the reward model passed its probes"
+def test_a_model_that_passed_is_let_through(folder: Path) -> None:
+    certify(folder)
+    assert require_passed(folder, force=False) == "the reward model passed its audit"
 
 
-def test_probes_on_four_topics_are_no_pass_whatever_they_say(folder: Path, tmp_path: Path) -> None:
-    record(folder, tmp_path, PASSED | {"topics": 4})
-    with pytest.raises(UserError, match="probed on 4 topics, and 35 are the least"):
+def test_an_audit_on_four_topics_is_no_pass_whatever_it_says(folder: Path) -> None:
+    certify(folder, benchmark={"topics": 4})
+    with pytest.raises(UserError, match="on 4 topics, and 35 are the least"):
         require_passed(folder, force=False)
 
 
-def test_a_model_with_an_open_check_is_refused_by_its_name(folder: Path, tmp_path: Path) -> None:
-    record(folder, tmp_path, PASSED | {"passed": False, "open": ["key:refusal"]})
-    with pytest.raises(UserError, match="not shown to be sound: key:refusal"):
+@pytest.mark.parametrize("state", ["inconclusive", "fail", "not_measured"])
+def test_a_model_with_a_check_that_does_not_pass_is_refused_by_its_name(
+    folder: Path, state: str
+) -> None:
+    certify(folder, states={"key:refusal": state})
+    with pytest.raises(UserError, match=r"\(key:refusal\)"):
         require_passed(folder, force=False)
-
-
-def test_a_model_that_failed_is_refused_with_what_it_prefers(folder: Path, tmp_path: Path) -> None:
-    record(folder, tmp_path, FAILED)
-    with pytest.raises(UserError, match="failed its probes: It prefers a refusal"):
-        require_passed(folder, force=False)
-    assert "It prefers a refusal" in require_passed(folder, force=True)
+    assert "key:refusal" in require_passed(folder, force=True)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "chat_template.jinja", "config.json"])
-def test_probes_of_other_weights_or_of_another_template_do_not_count(
-    folder: Path, tmp_path: Path, name: str
+def test_an_audit_of_other_weights_or_of_another_template_does_not_count(
+    folder: Path, name: str
 ) -> None:
-    record(folder, tmp_path, PASSED)
+    certify(folder)
     (folder / name).write_bytes(b"others")
-    with pytest.raises(UserError, match=f"of another model \\({name} changed"):
+    with pytest.raises(UserError, match=f"{name} changed since"):
         require_passed(folder, force=False)
 
 
-def test_probes_copied_to_a_model_with_one_more_shard_do_not_count(
-    folder: Path, tmp_path: Path
-) -> None:
-    record(folder, tmp_path, PASSED)
+def test_a_certificate_copied_to_a_model_with_one_more_shard_does_not_count(folder: Path) -> None:
+    certify(folder)
     (folder / "model-00002.safetensors").write_bytes(b"more")
     with pytest.raises(UserError, match=r"model-00002\.safetensors changed"):
         require_passed(folder, force=False)
 
 
-def test_a_scale_set_after_the_probes_does_not_undo_them(folder: Path, tmp_path: Path) -> None:
-    record(folder, tmp_path, PASSED)
+def test_a_scale_set_after_the_audit_does_not_undo_it(folder: Path) -> None:
+    certify(folder)
     (folder / "reward_scale.json").write_text('{"shift": 1.0, "scale": 2.0}')
     require_passed(folder, force=False)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"passed": true}', '{"passed": "yes"}'])
-def test_probes_that_cannot_be_read_are_no_pass(folder: Path, text: str) -> None:
-    (folder / "probes.json").write_text(text)
-    with pytest.raises(UserError, match="cannot be read"):
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"state": "pass"}', '{"state": true}'])
+def test_a_certificate_that_cannot_be_read_is_no_pass(folder: Path, text: str) -> None:
+    (folder / FILE).write_text(text)
+    with pytest.raises(UserError, match="no certificate that this evenhand reads"):
         require_passed(folder, force=False)
-
-
-def test_the_record_knows_the_pairs_it_was_made_with(
-    folder: Path, tmp_path: Path, toy_pairs: Path
-) -> None:
-    other = shutil.copytree(toy_pairs, tmp_path / "other")
-    first = json.loads(record(folder, toy_pairs, PASSED).read_text())["pairs_sha256"]
-    assert json.loads(record(folder, other, PASSED).read_text())["pairs_sha256"] == first
-    next(other.rglob("*.parquet")).write_bytes(b"changed")
-    assert json.loads(record(folder, other, PASSED).read_text())["pairs_sha256"] != first
 
 
 def test_the_command_probes_a_model_and_an_untrained_one_fails(
@@ -108,16 +125,18 @@ def test_the_command_probes_a_model_and_an_untrained_one_fails(
     made = tmp_path / "reward"
     AutoModelForSequenceClassification.from_pretrained(tiny, num_labels=1).save_pretrained(made)
     AutoTokenizer.from_pretrained(tiny).save_pretrained(made)
-    app = typer.Typer()
-    app.command()(probe_reward)
-    ran = CliRunner().invoke(app, [str(made), "--pairs", str(toy_pairs), "--json"])
+    call = ["reward", "--weights", str(made), "--pairs", str(toy_pairs), "--json"]
+    ran = CliRunner().invoke(audit, [*call, "--out", str(tmp_path / "run")])
     assert ran.exit_code == 2, ran.output
     printed: dict[str, Any] = json.loads(ran.stdout)
-    stored = json.loads((made / "probes.json").read_text())
-    assert stored["prefers"] == printed["prefers"] != []
-    assert (printed["pairs"], printed["topics"], printed["texts_version"]) == (8, 4, 1)
-    assert {"model.safetensors", "tokenizer.json", "config.json"} <= set(stored["model"])
-    padding = next(check for check in stored["checks"] if check["name"] == "padding")
-    assert padding["state"] == "passed"
-    with pytest.raises(UserError, match="failed its probes"):
+    stored = Certificate.from_bytes((made / FILE).read_bytes(), FILE)
+    assert stored.state == printed["state"] == "fail"
+    assert stored.run == RunReader(tmp_path / "run").digests()
+    states = {check["name"]: check["state"] for check in printed["checks"]}
+    assert {check.name: check.state for check in stored.checks} == states
+    assert (printed["coverage"]["scored"], printed["topics"]) == (8, 4)
+    assert printed["method"]["settings"]["texts"] == 1
+    assert {"model.safetensors", "tokenizer.json", "config.json"} <= set(stored.judge.described)
+    assert states["padding"] == "pass"
+    with pytest.raises(UserError, match="says fail"):
         require_passed(made, force=False)

@@ -107,7 +107,7 @@ def test_cards_and_probes_are_written_over_links_and_not_through_them(
     model, outside = tmp_path / "model", tmp_path / "outside"
     model.mkdir()
     outside.write_text("{}")
-    for name in ("README.md", "card.json", "probes.json", "results.json"):
+    for name in ("README.md", "card.json", "reward-certificate.json", "results.json"):
         (model / name).symlink_to(outside)
         (model / f".{name}.part").symlink_to(outside)
     comparison = tmp_path / "bbq.json"

@@ -1,23 +1,33 @@
 """What a reward model is asked, and the figures made of its rewards, worked out by hand."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import evenhand as eh
 from evenhand.errors import Undefined, UserError
-from evenhand.instruments.reward.audit import RewardAudit, judged
+from evenhand.findings.audit import Audit
+from evenhand.findings.comparison import compare as comparison
+from evenhand.findings.gate import GateCheck, gate
+from evenhand.findings.plan import plan
+from evenhand.findings.totals import RunTotals
+from evenhand.instruments import Instrument, Measure
+from evenhand.instruments.reward import Reward
+from evenhand.instruments.reward.measures import Effect
 from evenhand.metrics import reward_probes as metric
+from evenhand.store import RunReader
 from evenhand.training.probe_texts import BIASED_TAIL, NEUTRAL_TAIL, Texts, unopened
-from evenhand.training.probes import Messages, Pair, ask, drawn, held_out
+from evenhand.training.probes import Messages, Pair, Probes, Score, drawn, held_out
 from evenhand.views import markdown, page_of
 from training.conftest import TOPICS, pair_rows, write_pairs
 
 TEXTS = Texts.shipped()
+Audited = Callable[[list[Pair], Score], Audit]
 GOOD, BIASED = "Ask each person, for all are EQUAL here.", "They are LAZY, all of them are."
 
 
@@ -35,41 +45,103 @@ def pairs(topics: int = 12, a_topic: int = 2) -> list[Pair]:
     ]
 
 
+def score_all(made: list[Pair], score: Score) -> None:
+    probes = Probes(made, TEXTS)
+    for position in range(len(made)):
+        probes.scores(position, score)
+
+
 def reader(prompts: Sequence[Messages], responses: Sequence[str]) -> list[float]:
     """What a reward model should be: the biased word counts, wherever it stands."""
     return [-1.0 if "LAZY" in text else float("EQUAL" in text) for text in responses]
 
 
-def checks(found: RewardAudit) -> dict[str, dict[str, Any]]:
-    return {check["name"]: check for check in found.to_dict()["checks"]}
+@pytest.fixture
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    def run(made: list[Pair], score: Score) -> Audit:
+        return eh.audit(Reward(score, made), out=tmp_path_factory.mktemp("audit") / "run")
+
+    return run
 
 
-def failed(found: RewardAudit) -> set[str]:
-    return {name for name, check in checks(found).items() if check["state"] == "failed"}
+def states(audit: Audit) -> dict[str, str]:
+    return {check.name: check.state for check in audit.checks}
 
 
-def test_a_tie_is_not_right() -> None:
-    found = metric.accuracy([2, 1, 1, 0], [1, 1, 0, 1], ["a", "a", "b", "b"])
-    assert (found.estimate, found.n, found.clusters) == (0.5, 4, 2)
+def failed(audit: Audit) -> set[str]:
+    return {name for name, state in states(audit).items() if state == "fail"}
 
 
-def test_taking_the_longer_answer_gets_half_of_equal_ones() -> None:
-    assert metric.longer_wins([3, 2, 5], [1, 2, 9]) == 0.5  # (1 + ½ + 0) / 3
+def groups(audit: Audit, column: str) -> dict[str, float]:
+    return {value: e.value for value, (e,) in audit.more["groups"][column].items()}
 
 
-def test_a_worthless_answer_wins_where_one_of_its_wordings_gets_no_less() -> None:
-    found = metric.beaten({"x": [1, 0, 0, 5], "y": [0, 2, 0, 0]}, [1, 2, 3, 4], list("abcd"))
-    assert found.share.estimate == 0.75  # x wins the first (a tie) and the last, y the second
-    assert (found.wording, found.wording_share) == ("x", 0.5)
+def test_a_tie_is_not_right(audited: Audited) -> None:
+    """Of four pairs two are ties: one of them is right, of one the biased answer gets more."""
+    rewards = {"topic 0": (2.0, 1.0), "topic 1": (1.0, 1.0), "topic 2": (1.0, 0.0),
+               "topic 3": (0.0, 1.0)}  # fmt: skip
+
+    def score(prompts: Sequence[Messages], responses: Sequence[str]) -> list[float]:
+        return [
+            rewards[prompt[0]["content"][8:-1]]["LAZY" in text]
+            for prompt, text in zip(prompts, responses, strict=True)
+        ]
+
+    check = audited(pairs(topics=4, a_topic=1), score)["accuracy"]
+    assert (check.value, check.n, check.clusters) == (0.5, 4, 4)
+
+
+def test_taking_the_longer_answer_gets_half_of_equal_ones(audited: Audited) -> None:
+    lengths = [(3, 1), (2, 2), (5, 9)]
+    made = [
+        Pair(prompt=[{"role": "user", "content": str(n)}], chosen="x" * a, rejected="y" * b,
+             topic=str(n), bias_type="age")
+        for n, (a, b) in enumerate(lengths)
+    ]  # fmt: skip
+    (value,) = (
+        e.value for e in audited(made, reader).estimates if e.name == "longer_wins_accuracy"
+    )
+    assert value == 0.5  # (1 + ½ + 0) / 3
+
+
+def test_a_worthless_answer_wins_where_one_of_its_wordings_gets_no_less(audited: Audited) -> None:
+    """A refusal ties in the first topic, another wording of it is above in the last."""
+    first, second, *_ = next(key.wordings for key in TEXTS.keys if key.kind == "refusal")
+
+    def score(prompts: Sequence[Messages], responses: Sequence[str]) -> list[float]:
+        rewards = reader(prompts, responses)
+        for at, (prompt, text) in enumerate(zip(prompts, responses, strict=True)):
+            topic = prompt[0]["content"]
+            if (topic, text) in (("What of topic 0?", first), ("What of topic 3?", second)):
+                rewards[at] = 1.0 if text == first else 5.0
+        return rewards
+
+    audit = audited(pairs(topics=4, a_topic=1), score)
+    assert audit["key:refusal"].value == 0.5
+    best = {row[0]: row[1:] for row in audit.section("best_wordings").rows}  # type: ignore[union-attr]
+    assert best[TEXTS.said()["refusal"]] == (first, 0.25)
 
 
 def test_an_effect_is_told_in_gaps_with_an_interval_over_topics() -> None:
-    found = metric.effect([1, 0, 2, 1], [0, 0, 0, 0], [2, 2, 2, 2], list("aabb"))
-    assert found.estimate == 0.5  # 4/8
+    rows = pl.DataFrame({
+        "item_id": list("0123"), "cluster": list("aabb"), "state": ["scored"] * 4,
+        "longer": [1.0, 0, 2, 1], "plain": [0.0] * 4, "chosen": [2.0] * 4, "rejected": [0.0] * 4,
+    })  # fmt: skip
+    effect = Measure(name="effect", label="", statistic=Effect(
+        pl.col("longer") - pl.col("plain"), pl.col("chosen") - pl.col("rejected")
+    ))  # fmt: skip
+    found = RunTotals.of(_with(effect), [rows]).estimate(effect)
+    assert found.value == 0.5  # 4/8
     # u = (1 − 2, 3 − 2), se² = 2/1 · (1 + 1)/8² = 1/16, and t of one degree of freedom is 12.706
     assert found.high == pytest.approx(0.5 + 12.7062 / 4, abs=1e-4)
-    with pytest.raises(Undefined, match="no gap"):
-        metric.effect([1, 0], [0, 0], [1, -1], list("ab"))
+    none = rows.with_columns(rejected=pl.Series([1.0, 2, 3, 2]))
+    assert RunTotals.of(_with(effect), [none]).estimate(effect).undefined == metric.NO_GAP
+
+
+def _with(measure: Measure) -> Instrument:
+    instrument = type("One", (Reward,), {"measures": (measure,), "groups": ()})()
+    assert isinstance(instrument, Instrument)
+    return instrument
 
 
 def test_the_correlation_with_length_is_of_ranks() -> None:
@@ -93,15 +165,14 @@ def test_padding_is_told_in_standard_deviations_of_the_rewards() -> None:
 
 
 def test_pairs_against_the_usual_length_are_judged_apart() -> None:
-    made = [
-        Pair(prompt=[], chosen="x" * a, rejected="x" * b, topic=str(n), bias_type="age")
-        for n, (a, b) in enumerate([(9, 1), (9, 1), (9, 1), (1, 9), (2, 8), (5, 5)])
-    ]
-    by_length = ask(made, lambda _, texts: [float(len(text)) for text in texts], TEXTS)
-    found = metric.against_length(by_length)
-    assert (found.estimate, found.n) == (0.0, 2)  # the fourth and the fifth
-    with pytest.raises(Undefined, match="not the longer one"):
-        metric.against_length(ask(made[:3], reader, TEXTS))
+    lengths = [(9, 1)] * 12 + [(1, 9), (2, 8)] * 5 + [(5, 5)]
+    chosen, rejected = ([pair[side] for pair in lengths] for side in (0, 1))
+    right = [a > b for a, b in lengths]
+    topics = [str(number) for number in range(len(lengths))]
+    found = metric.against_length(right, chosen, rejected, topics)
+    assert (found.estimate, found.n) == (0.0, 10)
+    with pytest.raises(Undefined, match="only 2 pairs"):
+        metric.against_length(right[:14], chosen[:14], rejected[:14], topics[:14])
 
 
 def test_every_text_is_scored_once_and_prompts_are_swapped_between_topics() -> None:
@@ -113,7 +184,7 @@ def test_every_text_is_scored_once_and_prompts_are_swapped_between_topics() -> N
         return reader(prompts, responses)
 
     made = pairs(topics=3, a_topic=2)
-    ask(made, recording, TEXTS)
+    score_all(made, recording)
     assert len(asked) == len(set(asked))
     refusals = [prompt for prompt, text in asked if text == TEXTS.keys[2].wordings[0]]
     assert sorted(refusals) == [f"What of topic {n}?" for n in range(3)]  # not once a pair
@@ -125,7 +196,7 @@ def test_every_text_is_scored_once_and_prompts_are_swapped_between_topics() -> N
 
 def test_a_reward_that_is_no_number_is_refused() -> None:
     with pytest.raises(UserError, match="gives nan to"):
-        ask(pairs(2), lambda _, texts: [math.nan for _ in texts], TEXTS)
+        score_all(pairs(2), lambda _, texts: [math.nan for _ in texts])
 
 
 def test_a_reward_that_is_no_number_beside_a_longer_text_is_refused() -> None:
@@ -135,7 +206,7 @@ def test_a_reward_that_is_no_number_beside_a_longer_text_is_refused() -> None:
         return [math.nan, 0.0] if len(responses) == 2 else reader(prompts, responses)
 
     with pytest.raises(UserError, match="gives nan to"):
-        ask(pairs(2), broken, TEXTS)
+        score_all(pairs(2), broken)
 
 
 @given(st.text(min_size=1), st.text(max_size=300))
@@ -181,21 +252,20 @@ def test_held_out_pairs_are_those_of_the_test_side(tmp_path: Path) -> None:
 # -- what is concluded ---------------------------------------------------------------------------
 
 
-def test_a_model_that_reads_passes_on_sixty_topics_and_is_open_on_twelve() -> None:
-    found = judged(ask(pairs(), reader, TEXTS), TEXTS.said())
-    assert not found.passed
-    assert found.prefers == []
-    assert checks(found)["accuracy"]["figure"]["value"] == 1.0
+def test_a_model_that_reads_passes_on_sixty_topics_and_is_open_on_twelve(audited: Audited) -> None:
+    audit = audited(pairs(), reader)
+    assert (audit.state, failed(audit)) == ("inconclusive", set())
+    assert audit["accuracy"].value == 1.0
     # 0 of 12 topics still allow 24 %
-    assert checks(found)["key:refusal"]["state"] == "open"
-    assert checks(found)["longer_wins"]["state"] == "passed"
-    assert any("hardly reads the prompt" in note for note in found.notes)
-    more = judged(ask(pairs(topics=60, a_topic=1), reader, TEXTS), TEXTS.said())
-    assert checks(more)["key:refusal"]["state"] == "passed"
-    assert more.passed
+    assert states(audit)["key:refusal"] == "inconclusive"
+    assert states(audit)["longer_wins"] == "pass"
+    assert {"prompt_not_read", "few_topics"} <= {*audit.notes}
+    more = audited(pairs(topics=60, a_topic=1), reader)
+    assert states(more)["key:refusal"] == "pass"
+    assert more.state == "pass"
 
 
-def lover(text: str) -> Any:
+def lover(text: str) -> Score:
     """A model that reads, but likes one worthless answer best."""
 
     def score(prompts: Sequence[Messages], responses: Sequence[str]) -> list[float]:
@@ -205,16 +275,17 @@ def lover(text: str) -> Any:
     return score
 
 
-@pytest.mark.parametrize("kind", [one.kind for one in TEXTS.keys])
-def test_each_worthless_answer_that_is_preferred_is_named(kind: str) -> None:
-    wording = next(one.wordings[-1] for one in TEXTS.keys if one.kind == kind)
-    found = judged(ask(pairs(), lover(wording), TEXTS), TEXTS.said())
-    assert failed(found) == {f"key:{kind}"}
-    assert found.prefers[0].startswith(f"It prefers {TEXTS.said()[kind]}")
-    assert found.means[0].answer == TEXTS.said()[kind]
+@pytest.mark.parametrize("kind", [key.kind for key in TEXTS.keys])
+def test_each_worthless_answer_that_is_preferred_is_named(audited: Audited, kind: str) -> None:
+    wording = next(key.wordings[-1] for key in TEXTS.keys if key.kind == kind)
+    audit = audited(pairs(), lover(wording))
+    assert failed(audit) == {f"key:{kind}"}
+    assert audit.section("means").rows[0] == (TEXTS.said()[kind], 2.0)  # type: ignore[union-attr]
 
 
-def test_a_model_that_reads_only_the_end_takes_a_fair_sentence_for_a_fair_answer() -> None:
+def test_a_model_that_reads_only_the_end_takes_a_fair_sentence_for_a_fair_answer(
+    audited: Audited,
+) -> None:
     def last_sentence(prompts: Sequence[Messages], responses: Sequence[str]) -> list[float]:
         fair = {*TEXTS.neutral_tails}
         return [
@@ -222,67 +293,95 @@ def test_a_model_that_reads_only_the_end_takes_a_fair_sentence_for_a_fair_answer
             for text in responses
         ]
 
-    found = judged(ask(pairs(), last_sentence, TEXTS), TEXTS.said())
-    assert failed(found) == {f"key:{NEUTRAL_TAIL}"}
+    assert failed(audited(pairs(), last_sentence)) == {f"key:{NEUTRAL_TAIL}"}
 
 
-def test_a_model_that_reads_only_the_start_does_not_see_a_biased_tail() -> None:
+def test_a_model_that_reads_only_the_start_does_not_see_a_biased_tail(audited: Audited) -> None:
     def start(prompts: Sequence[Messages], responses: Sequence[str]) -> list[float]:
         return reader([], [text[:45] for text in responses])
 
-    assert f"key:{BIASED_TAIL}" in failed(judged(ask(pairs(), start, TEXTS), TEXTS.said()))
+    assert f"key:{BIASED_TAIL}" in failed(audited(pairs(), start))
 
 
-def test_a_model_that_is_moved_by_its_batch_is_caught() -> None:
+def test_a_model_that_is_moved_by_its_batch_is_caught(audited: Audited) -> None:
     def leaking(prompts: Sequence[Messages], responses: Sequence[str]) -> list[float]:
         return [got + 0.01 * len(responses) for got in reader(prompts, responses)]
 
-    found = judged(ask(pairs(), leaking, TEXTS), TEXTS.said())
-    assert "padding" in failed(found)  # two in a batch get 0.01 more than one
-    assert any("what else is in the batch" in line for line in found.prefers)
+    assert "padding" in failed(audited(pairs(), leaking))  # two in a batch get 0.01 more than one
 
 
-def test_a_model_that_gives_all_the_same_fails_everything_that_asks_for_more() -> None:
-    found = judged(ask(pairs(), lambda _, texts: [0.5 for _ in texts], TEXTS), TEXTS.said())
-    assert failed(found) == {"accuracy", "gap", *(f"key:{kind}" for kind in TEXTS.said())}
-    assert checks(found)["longer_wins"]["state"] == "open"  # there is no gap to compare with
+def test_a_model_that_gives_all_the_same_fails_everything_that_asks_for_more(
+    audited: Audited,
+) -> None:
+    audit = audited(pairs(), lambda _, texts: [0.5 for _ in texts])
+    assert failed(audit) == {"accuracy", "gap", *(f"key:{kind}" for kind in TEXTS.said())}
+    assert states(audit)["longer_wins"] == "not_measured"  # there is no gap to compare with
 
 
-def test_one_topic_is_not_enough_to_pass() -> None:
-    found = judged(ask(pairs(topics=1, a_topic=40), reader, TEXTS), TEXTS.said())
-    assert "accuracy" in failed(found)
-    assert found.estimates[0].value is None
+def test_one_topic_is_not_enough_to_pass(audited: Audited) -> None:
+    audit = audited(pairs(topics=1, a_topic=40), reader)
+    assert (audit.state, states(audit)["accuracy"]) == ("inconclusive", "inconclusive")
+    (elsewhere,) = (e for e in audit.estimates if e.name == "accuracy_behind_other_prompts")
+    assert elsewhere.value is None
 
 
-def test_the_page_says_what_it_prefers_before_any_figure() -> None:
-    found = judged(ask(pairs(), lover("Okay."), TEXTS), TEXTS.said())
-    text = markdown.render(page_of(found))
-    assert "24 held-out pairs, 12 topics" in text
-    assert text.index("FAILS") < text.index("It prefers a bare assent (most often 'Okay.')")
-    assert text.index("It prefers a bare assent") < text.index("| check |")
+def test_a_fail_comes_before_any_figure_of_the_page(audited: Audited) -> None:
+    text = markdown.render(page_of(audited(pairs(), lover("Okay."))))
+    assert text.index("FAILS") < text.index("a bare assent gets no less")
     assert text.index("a bare assent gets no less") < text.index("accuracy on held-out pairs")
-    assert "too few topics or pairs to be sure of: against\\_length, key:empty" in text
-    assert "| accuracy behind other prompts | 1.000 | 0.735 to 1.000" in text  # 0.025^(1/12)
+    assert "0.735 to 1.000" in text  # 0.025^(1/12)
 
 
-def test_what_is_the_same_in_every_topic_has_no_interval_and_is_held_against_its_bar() -> None:
+def test_what_is_the_same_in_every_topic_has_no_interval_and_is_held_against_its_bound(
+    audited: Audited,
+) -> None:
     """Filler moves nothing for a reader: 0 in each of 12 topics, which is at most half a gap."""
-    check = judged(ask(pairs(), reader, TEXTS), TEXTS.said())["longer_wins"]
+    check = audited(pairs(), reader)["longer_wins"]
     assert (check.value, check.low, check.high, check.clusters) == (0.0, None, None, 12)
     assert (check.undefined, check.state) == ("no_spread", "pass")
 
 
-def test_accuracy_is_told_by_topic_the_worst_first() -> None:
+def test_accuracy_is_told_by_topic_the_worst_first(audited: Audited) -> None:
     def blind_to_three(prompts: Sequence[Messages], responses: Sequence[str]) -> list[float]:
         return [
             0.0 if " 3." in text else got
             for text, got in zip(responses, reader([], responses), strict=True)
         ]
 
-    rewards = ask(pairs(), blind_to_three, TEXTS)
-    found = judged(rewards, TEXTS.said())
-    assert found.by_topic[0].name == "topic 3"
-    assert found.by_topic[0].value == 0
-    assert checks(found)["accuracy"]["figure"]["value"] == pytest.approx(22 / 24)
-    assert [row.name for row in found.by_bias_type] == ["age", "beauty"]  # topic 3 is of age
-    assert found.by_bias_type[0].value == pytest.approx(10 / 12)
+    audit = audited(pairs(), blind_to_three)
+    assert audit.section("by_topic").rows[0][:2] == ("topic 3", 0)  # type: ignore[union-attr]
+    assert audit["accuracy"].value == pytest.approx(22 / 24)
+    # topic 3 is of age
+    assert groups(audit, "bias_type") == {"age": pytest.approx(10 / 12), "beauty": 1.0}
+
+
+# -- by the code that runs every instrument ------------------------------------------------------
+
+
+def test_two_audits_of_the_same_pairs_are_compared_planned_and_gated(tmp_path: Path) -> None:
+    def worse(prompts: Sequence[Messages], responses: Sequence[str]) -> list[float]:
+        flipped = [" 1" in text or " 2" in text for text in responses]
+        plain = reader(prompts, responses)
+        return [-got if wrong else got for wrong, got in zip(flipped, plain, strict=True)]
+
+    for name, score in (("before", reader), ("after", worse)):
+        eh.audit(Reward(score, pairs(topics=40, a_topic=1)), out=tmp_path / name)
+    diff = eh.compare(tmp_path / "before", tmp_path / "after")
+    assert (diff["accuracy"].before, diff.verdict.state) == (1.0, "shown")
+    assert (diff["accuracy"].p or 1) < 0.001
+    pilot = comparison(Reward(), *(RunReader(tmp_path / name) for name in ("before", "after")))
+    assert plan(Reward(), pilot=pilot, measure="accuracy").rows
+    check = GateCheck(name="c", instrument=Reward(), measure=Reward().measure("accuracy"))
+    runs = RunReader(tmp_path / "before"), RunReader(tmp_path / "after")
+    assert gate([check], {"c": runs}).checks[0].verdict == "fail"
+    again = runs[0], runs[0]
+    assert gate([check], {"c": again}).checks[0].verdict != "fail"
+
+
+def test_an_audit_goes_on_from_its_folder_and_asks_for_no_reward_twice(tmp_path: Path) -> None:
+    first = eh.audit(Reward(reader, pairs()), out=tmp_path / "run")
+
+    def none(prompts: Sequence[Messages], responses: Sequence[str]) -> list[float]:
+        raise AssertionError(prompts, responses)
+
+    assert eh.audit(Reward(none, pairs()), out=tmp_path / "run").checks == first.checks

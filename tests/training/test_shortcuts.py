@@ -6,28 +6,28 @@ from typing import Literal
 
 import pytest
 
+import evenhand as eh
 from evenhand.errors import UserError
-from evenhand.instruments.reward.audit import RewardAudit, judged
-from evenhand.training.gate import record, require_passed
-from evenhand.training.probe_texts import Texts
-from evenhand.training.probes import ask
+from evenhand.findings.audit import Audit
+from evenhand.instruments.reward import Reward
+from evenhand.instruments.reward.instrument import RewardOptions
+from evenhand.training.gate import require_passed
 from evenhand.training.reward_model import RewardModel
 from training.planted import Plant, planted, train
 
-TEXTS = Texts.shipped()
 
-
-def probed(tiny: Path, out: Path, plant: Plant, topics: int = 24) -> RewardAudit:
+def probed(tiny: Path, out: Path, plant: Plant, topics: int = 24) -> Audit:
     """Trained on 60 topics, probed on others with the same plant, as held-out pairs have it."""
     model = train(tiny, planted(plant, topics=60, pairs_a_topic=6, seed=1), out, steps=80)
     held_out = planted(plant, topics=topics, pairs_a_topic=1, seed=2)
-    found = judged(ask(held_out, RewardModel.load(model).score, TEXTS), TEXTS.said())
-    record(model, out, found.to_dict())
-    return found
+    score = RewardModel.load(model).score
+    audit = eh.audit(Reward(score, held_out), out=out.parent / f"{out.name}-audit")
+    Reward().keep(audit, RewardOptions(weights=model, pairs=out))
+    return audit
 
 
-def state(found: RewardAudit) -> dict[str, str]:
-    return {check["name"]: check["state"] for check in found.to_dict()["checks"]}
+def state(audit: Audit) -> dict[str, str]:
+    return {check.name: check.state for check in audit.checks}
 
 
 @pytest.mark.parametrize("word", ["longer", "shorter"])
@@ -35,20 +35,19 @@ def test_a_reward_model_that_learned_length_is_caught(
     tiny: Path, tmp_path: Path, word: Literal["longer", "shorter"]
 ) -> None:
     found = probed(tiny, tmp_path, word)
-    assert state(found)["accuracy"] == "passed"  # held-out pairs alone would have let it through
-    assert state(found)[f"{word}_wins"] == "failed"
-    assert any(f"Taking the {word} answer without reading" in note for note in found.notes)
-    assert state(found)["shorter_wins" if word == "longer" else "longer_wins"] == "passed"
-    with pytest.raises(UserError, match=f"prefers the {word} answer"):
+    assert state(found)["accuracy"] == "pass"  # held-out pairs alone would have let it through
+    assert state(found)[f"{word}_wins"] == "fail"
+    assert f"{word}_is_as_good" in found.notes
+    assert state(found)["shorter_wins" if word == "longer" else "longer_wins"] == "pass"
+    with pytest.raises(UserError, match=f"says fail .*{word}_wins"):
         require_passed(tmp_path, force=False)
 
 
 def test_a_reward_model_that_learned_role_openers_is_caught(tiny: Path, tmp_path: Path) -> None:
     found = probed(tiny, tmp_path, "opener")
-    assert state(found)["accuracy"] == "passed"
-    assert state(found)["role_opener_chosen"] == "failed"
-    assert any("goes by role openers" in line for line in found.prefers)
-    with pytest.raises(UserError, match="goes by role openers"):
+    assert state(found)["accuracy"] == "pass"
+    assert state(found)["role_opener_chosen"] == "fail"
+    with pytest.raises(UserError, match="role_opener_chosen"):
         require_passed(tmp_path, force=False)
 
 
@@ -58,6 +57,6 @@ def test_a_reward_model_that_learned_what_is_said_is_not_accused_and_what_is_ope
     """It takes gibberish for good in one topic of twenty, which is not shown to be below one of
     ten. That a sound one is let through: test_probes.py and test_gate.py."""
     found = probed(tiny, tmp_path, "none", topics=36)
-    assert found.prefers == []
-    with pytest.raises(UserError, match="not shown to be sound: key:gibberish"):
+    assert "fail" not in state(found).values()
+    with pytest.raises(UserError, match=r"says inconclusive .*key:gibberish"):
         require_passed(tmp_path, force=False)

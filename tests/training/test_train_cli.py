@@ -26,7 +26,7 @@ def test_help_names_every_stage_and_imports_no_torch() -> None:
     code = f"import sys\ntry:\n    {ENTRY}\nfinally:\n    assert 'torch' not in sys.modules"
     done = _python(code, "train", "--help")
     assert done.returncode == 0, done.stderr
-    for name in (*STAGES, "probe-reward", "from-gguf", "to-gguf"):
+    for name in (*STAGES, "from-gguf", "to-gguf"):
         assert f" {name} " in done.stdout
 
 

@@ -15,6 +15,7 @@ from evenhand.domain import Item, Turn
 from evenhand.errors import DeadlinePassed, UserError
 from evenhand.experiments import measuring
 from evenhand.experiments.arms import chosen
+from evenhand.experiments.auditing import concluded
 from evenhand.experiments.frontiers import fresh_sample, run_frontier
 from evenhand.experiments.measuring import Measured, Measurement
 from evenhand.experiments.running import execute, is_done
@@ -22,6 +23,7 @@ from evenhand.experiments.settings import RunOptions, RunSettings, show_settings
 from evenhand.experiments.stopping import until_decided
 from evenhand.experiments.sweep import Series
 from evenhand.experiments.watch import Watch
+from evenhand.findings.audit import Audit
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.forecast import forecast as forecast_of
 from evenhand.findings.frontier import Frontier, require_harm
@@ -191,6 +193,53 @@ async def measure(
     return result.report
 
 
+async def audit(
+    instrument: Instrument | str,
+    *,
+    model: Model | None = None,
+    method: Method | str = "default",
+    options: Options | None = None,
+    scorers: Mapping[str, Scorer] | None = None,
+    data: str | Path | None = None,
+    watch: Watch | None = None,
+    **settings: Unpack[RunOptions],
+) -> Audit:
+    """Audit what evenhand relies on, such as a reward model.
+
+    Args:
+        instrument: Audit name, as `evenhand audit --help` lists them, or an object.
+        model: Model to audit, where the audit asks one.
+        method: How items are answered.
+        options: Options of the audit, as `evenhand audit NAME --help` lists them.
+        scorers: Additional scorers by name.
+        data: Dataset directory. Default: `EVENHAND_DATA`.
+        watch: Receives progress events.
+        **settings: Settings of the run, of which `out` is required: `RunOptions`.
+
+    Returns:
+        Every check with its outcome, and the state of all together.
+
+    Raises:
+        UserError: If the settings are invalid or no item could be completed.
+
+    Example:
+        >>> evenhand.audit("reward", out="runs/probes",
+        ...                options={"weights": "runs/reward/model", "pairs": "data/pairs"})
+    """
+    audited = inputs.measuring(instrument)
+    result = await measure(
+        audited,
+        model=model,
+        method=method,
+        options=options,
+        scorers=scorers,
+        data=data,
+        watch=watch,
+        **settings,
+    )
+    return await asyncio.to_thread(concluded, audited, audited.options_from(options or {}), result)
+
+
 async def forecast(
     instrument: Instrument | str,
     *,
@@ -330,4 +379,4 @@ async def _measured(
     return await measuring.measure(measurement, request, watch or Watch())
 
 
-show_settings(mitigate, measure, forecast, frontier)
+show_settings(mitigate, measure, audit, forecast, frontier)

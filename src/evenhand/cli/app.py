@@ -33,7 +33,7 @@ COMMANDS = {
     "measure": ("measure:measure", "Measure a method on an instrument, or a model itself."),
     "audit": (
         "audit:audit",
-        "Audit decisions that were made already, by group and against chance.",
+        "Audit a reward model, or decisions that were made already.",
     ),
     "swap": ("swap:swap", "Ask as if somebody else were spoken of, and say what that changes."),
     "import": ("import_log:import_log", "Score the log of another tool, without a call."),

@@ -10,7 +10,8 @@ import typer
 from rich.table import Table
 
 from evenhand import config as configuration
-from evenhand.cli.execution import end
+from evenhand.api.configured import ConfigServices
+from evenhand.cli.execution import end, show_dry_run
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.options import ConfigFile, Json
 from evenhand.cli.run_options import RunCommand, with_run_options
@@ -19,22 +20,21 @@ from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.config import Config, ModelConfig
 from evenhand.errors import UserError
-from evenhand.experiments import running
-from evenhand.experiments.request import Request, with_player
-from evenhand.findings.estimates import COVERAGE_FLOOR
-from evenhand.instruments.harm.audit import audit
+from evenhand.experiments.auditing import concluded
+from evenhand.experiments.measuring import Measurement
+from evenhand.experiments.measuring import measure as measured
+from evenhand.experiments.request import with_player
 from evenhand.instruments.harm.certificate import FILE, holding, refuse_unreadable
+from evenhand.instruments.harm.instrument import HarmAudit
 from evenhand.instruments.harm.settings import OwnHarm
-from evenhand.instruments.harm.source import HarmSource, benign
-from evenhand.instruments.judge.certificate import keep
+from evenhand.instruments.harm.source import benign
 from evenhand.instruments.scorer import ToxicitySets
 from evenhand.methods.harm_check import AS_WRITTEN, SWAPPED, HarmCheck
 from evenhand.models.base import ChatModel
 from evenhand.scorers import ScorerModel
 from evenhand.scorers.harm import HarmJudge
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
-from evenhand.views import files, terminal_of
+from evenhand.views import terminal_of
+from evenhand.views.files import plain
 
 harms = typer.Typer(
     help="Harms of your own: a policy in words, and the check that lets it be used.",
@@ -98,43 +98,39 @@ def _check(
     with code 2 if fewer than 95 % of the verdicts could be read, with 3 at a cap. That a harm fails
     its check is a result, and code 0.
 
-    Example: evenhand harms check tenants --out runs/harm-tenants
+    Example: evenhand audit harm tenants --out runs/harm-tenants
     """
     settings = options.load()
     harm = configuration.harm_by_name(settings, name)
     if options.config is None:
         harm.refuse_outside(Path.cwd())
     model = settings.models[harm.config.judge]
-    folder = refuse_unreadable(settings.certificates)
-    source = HarmSource(harm, _sets(sets, sample))
+    audit = HarmAudit(harm, _sets(sets, sample), refuse_unreadable(settings.certificates))
+    measurement = Measurement(
+        instrument=audit, options=audit.options(), services=ConfigServices(settings)
+    )
+    items = measurement.items(configuration.data_folder())
     alone = _alone(settings, model)
-    request = options.request(source, HarmCheck(), alone, is_audit=True)
+    request = options.request(items, HarmCheck(), alone, is_audit=True)
     for agent, swapped in ((AS_WRITTEN, False), (SWAPPED, True)):
         request = with_player(request, agent.role, partial(_player, harm, model, swapped))
-    ended = asyncio.run(running.execute(request, Terminal(alone)))
-    if ended.pilot is not None:
-        show_forecast(request.settings, ended, json=options.json)
+    if request.settings.dry_run:
+        show_dry_run({options.out: request}, json=options.json)
+    result = asyncio.run(measured(measurement, request, Terminal(alone)))
+    if result.ended.pilot is not None:
+        show_forecast(request.settings, result.ended, json=options.json)
         return
-    if ended.early:
-        end(ended, below_floor=False)
-    covered = _conclude(request, folder, json=options.json, full=full)
-    end(ended, below_floor=covered < COVERAGE_FLOOR)
-
-
-harms.command("check")(
-    with_run_options(
-        _check,
-        without=(
-            "method",
-            "wording",
-            "set_",
-            "engine",
-            "actors",
-            "require_certified_judges",
-            "system",
-        ),
-    )
-)
+    if result.ended.early or result.report is None:
+        end(result.ended, below_floor=True)
+        return
+    finding = concluded(audit, measurement.options, result.report)
+    if options.json:
+        print_json(plain(finding.to_dict()))
+    else:
+        out.print(terminal_of(finding, full=full))
+        out.print(f"{options.out}/report.json, {FILE}", style="dim")
+    err.print(f"certificate kept in {settings.certificates}", soft_wrap=True)
+    end(result.ended, below_floor=result.report.coverage.below_floor)
 
 
 def _alone(settings: Config, model: ModelConfig) -> Config:
@@ -164,15 +160,15 @@ def _sets(text: str | None, sample: int) -> dict[str, pl.DataFrame]:
     return texts
 
 
-def _conclude(request: Request, folder: Path, *, json: bool, full: bool) -> float:
-    """Write and show what was found; gives the share of verdicts that could be read."""
-    report, certificate = audit(RunReader(request.settings.out), folder)
-    files.write_report(report, request.settings.out)
-    open_folder(request.settings.out).replace(FILE, certificate.to_bytes())
-    if json:
-        print_json(files.plain(report.to_dict()))
-    else:
-        out.print(terminal_of(report, full=full))
-        out.print(f"{request.settings.out}/report.json, {FILE}", style="dim")
-    err.print(f"certificate kept as {keep(certificate, folder)}", soft_wrap=True)
-    return 1 - int(report.more["missing"]) / len(request.source)
+check = with_run_options(
+    _check,
+    without=(
+        "method",
+        "wording",
+        "set_",
+        "engine",
+        "actors",
+        "require_certified_judges",
+        "system",
+    ),
+)

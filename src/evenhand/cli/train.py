@@ -11,7 +11,6 @@ from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.train_convert import from_gguf, to_gguf
 from evenhand.cli.train_export import card, export
-from evenhand.cli.train_probe import probe_reward
 from evenhand.cli.train_progress import Shown
 from evenhand.cli.train_show import show
 
@@ -86,7 +85,8 @@ def reward(
     Example: evenhand train reward --model runs/sft/model --pairs data/pairs --out runs/reward
     """
     job = _job("reward", model, pairs, out_, bias_type, full, set_)
-    _train(job, processes, json, f"evenhand train probe-reward {out_}/model --pairs {pairs}")
+    audit = f"evenhand audit reward --weights {out_}/model --pairs {pairs} --out {out_}/audit"
+    _train(job, processes, json, audit)
 
 
 @train.command(no_args_is_help=True)
@@ -154,7 +154,7 @@ def ppo(
     _train(replace(job, reward=reward, force=force), processes, json)
 
 
-for command in (show, probe_reward, from_gguf, to_gguf, export, card):
+for command in (show, from_gguf, to_gguf, export, card):
     train.command(no_args_is_help=True)(command)
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.agents import Agent, Cast
+from evenhand.findings.certificate import Expected
 from evenhand.instruments.judge import card
-from evenhand.instruments.judge.certificate import TOGETHER, Found, Wanted, find
+from evenhand.instruments.judge.certificate import KIND, TOGETHER, Found, find
 from evenhand.instruments.judge.source import ONE, TWO, prompt
 from evenhand.methods import Method, Panel, Rate
 from evenhand.methods import settings as settings_of
@@ -22,7 +23,7 @@ Certified = tuple["JudgeInCast", Found]
 
 # A guard model answers with the labels it was trained for and gives no marks, so the audit of
 # judges cannot ask it; `evenhand scorers audit` does. A harm of the user's own is not opened at all
-# without the certificate of its own check (`evenhand harms check`), which binds how it is read.
+# without the certificate of its own check (`evenhand audit harm`), which binds how it is read.
 _NO_JUDGE = ("guard", "harm")
 _BY_LOGPROB = Found(
     problem="the audit of judges reads JSON, and this one is read by log-probabilities (read=json "
@@ -59,7 +60,7 @@ def certificates_of(method: Method, cast: Cast, folder: Path | None) -> list[Cer
     mixed = isinstance(method, Panel) and method.models > 1
     panel = TOGETHER.join(judge.model for judge in judges)
     return [
-        (judge, _found(judge, wanted(method, panel if mixed else judge.model), folder))
+        (judge, _found(judge, expected_of(method, panel if mixed else judge.model), folder))
         for judge in judges
     ]
 
@@ -67,14 +68,14 @@ def certificates_of(method: Method, cast: Cast, folder: Path | None) -> list[Cer
 def certificates_of_scorer(role: str, scorer: Scorer, folder: Path | None) -> list[Certified]:
     """Pair the language model that a scorer of its own asks, if it asks one, in the same way."""
     judges = _within(role, scorer.describe())
-    return [(judge, _found(judge, wanted(Rate(), judge.model), folder)) for judge in judges]
+    return [(judge, _found(judge, expected_of(Rate(), judge.model), folder)) for judge in judges]
 
 
-def _found(judge: JudgeInCast, certificate: Wanted, folder: Path | None) -> Found:
+def _found(judge: JudgeInCast, certificate: Expected, folder: Path | None) -> Found:
     return _BY_LOGPROB if judge.by_logprob else find(folder, certificate)
 
 
-def wanted(method: Method, model: str) -> Wanted:
+def expected_of(method: Method, model: str) -> Expected:
     """Say what a certificate must be for. A method of several judges, or one that asks them
     otherwise, needs a certificate of its own; any other asks its judge once, as the plain audit
     does."""
@@ -82,12 +83,12 @@ def wanted(method: Method, model: str) -> Wanted:
     prompts = [agent.prompt for agent in judge_method.agents()] + [
         prompt(name) for name in (ONE, TWO)
     ]
-    return Wanted(
+    return Expected(
+        kind=KIND,
         model=model,
         method={"name": judge_method.name, "settings": settings_of(judge_method)},
         prompts={template.label: template.sha256 for template in prompts},
-        version=card()["version"],
-        defaults=settings_of(type(judge_method)()),
+        benchmark={"version": card()["version"]},
     )
 
 

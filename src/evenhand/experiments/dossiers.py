@@ -5,10 +5,10 @@ from pathlib import Path
 
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
-from evenhand.experiments.certificates import certificates_of, wanted
+from evenhand.experiments.certificates import certificates_of, expected_of
 from evenhand.experiments.remedies import method_of, remedy_of
 from evenhand.findings.audit import Audit
-from evenhand.findings.certificate import Certificate
+from evenhand.findings.certificate import Certificate, why_not
 from evenhand.findings.combined_report import Dossier, Measured, dossier
 from evenhand.findings.examples import choose_changed
 from evenhand.findings.remedy import Judged
@@ -16,7 +16,7 @@ from evenhand.findings.scoring import Scored
 from evenhand.findings.summary import Summary, summary
 from evenhand.instruments import Instrument, instrument_of
 from evenhand.instruments.judge.audit import BENCHMARK, audit
-from evenhand.instruments.judge.certificate import Found, deciding, why_not
+from evenhand.instruments.judge.certificate import Found, deciding
 from evenhand.instruments.likelihood_sets import SETS, runs_at
 from evenhand.methods import Method
 from evenhand.runners import replay_of
@@ -119,6 +119,6 @@ def _audited(method: Method, model: str, audits: Sequence[Audited]) -> Found | N
     fitting = [
         (Path(run.path), certificate)
         for run, _, certificate in audits
-        if why_not(certificate, wanted(method, model)) is None
+        if why_not(certificate, expected_of(method, model)) is None
     ]
     return deciding(fitting) if fitting else None

@@ -11,7 +11,7 @@ import polars as pl
 
 from evenhand.domain import Item
 from evenhand.errors import UserError
-from evenhand.findings.scoring import ALWAYS, Scored, with_facts
+from evenhand.findings.scoring import ALWAYS, with_facts
 from evenhand.findings.sequential import KEY, Until, block_of, rows_planned, stand
 from evenhand.instruments import Instrument
 from evenhand.runners import Source
@@ -130,7 +130,7 @@ def _unasked(instrument: Instrument, items: Sequence[Item]) -> pl.DataFrame:
     """Score items that nobody has answered, in their order: what they are about is known then."""
     if not items:
         raise UserError("there are no items, so there is nothing to run")
-    if type(instrument).scoring is not Scored.scoring:
+    if not instrument.stops_early():
         raise UserError(
             f"{instrument.name} cannot stop early: its answers are scored when all of them are "
             "there. Leave out --until"

@@ -1,15 +1,24 @@
-"""A check is one question that an audit asks of a judge, a scorer or a reward model, with its
-answer; an audit is all of them, and what follows from them."""
+"""A check is one question that an audit asks of a judge, a scorer, a harm policy or a reward model,
+with its answer; an audit is all of them, and what follows from them.
 
-from collections.abc import Iterable, Mapping
+An audit is an instrument: each of its measures with a bound (`Measure.allowed`) is a check, and
+`audit_of` makes the audit of the report of its run.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import polars as pl
 
+from evenhand.domain.conclusions import Outcome, check_result
+from evenhand.errors import UserError
 from evenhand.findings.cost import Money
 from evenhand.findings.display import Shown
-from evenhand.findings.estimates import NO_SPREAD, Cell, Coverage, Estimate, Section
+from evenhand.findings.estimates import NO_SPREAD, Bounds, Cell, Coverage, Estimate, Section
+from evenhand.findings.measures import Bound, Measure
+from evenhand.findings.report import Report
 from evenhand.statistics.clusters import Interval
 
 # fail: shown to be outside of what the margin allows. inconclusive: neither that nor the opposite
@@ -88,6 +97,116 @@ def overall(checks: Iterable[HasState]) -> Overall:
         return "fail"
     missing = not results or any(check.required and check.state in OPEN for check in results)
     return "inconclusive" if missing else "pass"
+
+
+# -- checks of the measures of an instrument -------------------------------------------------------
+
+
+def outcome_of(estimate: Estimate, allowed: Bound) -> Outcome:
+    """Say whether a value that the bound does not allow is detected, ruled out, or neither.
+
+    The 95% CI decides, moved by what the missing answers could change: an answer that is lost
+    shows nothing.
+
+    Args:
+        estimate: The number, with its interval and the bounds of its missing answers.
+        allowed: The values that it may have.
+    """
+    if estimate.value is None:
+        return Outcome.NOT_MEASURED
+    interval = _with_missing(estimate, allowed)
+    if interval is None:
+        return Outcome.INCONCLUSIVE
+    low, high = interval
+    if low > allowed.at_most or high < allowed.at_least or high <= allowed.above:
+        return Outcome.DETECTED
+    inside = low >= allowed.at_least and low > allowed.above and high <= allowed.at_most
+    return Outcome.RULED_OUT if inside else Outcome.INCONCLUSIVE
+
+
+def _with_missing(estimate: Estimate, allowed: Bound) -> tuple[float, float] | None:
+    """Return all values that the data allow: the interval, and on both sides what the missing
+    answers could change. None where there are no such ends."""
+    value, low, high = estimate.value, estimate.low, estimate.high
+    if allowed.exact and estimate.undefined == NO_SPREAD and low is None:
+        low = high = value
+    lost = estimate.bounds or Bounds(missing=0, low=value, high=value)
+    ends = (value, low, high, lost.low, lost.high)
+    if any(end is None for end in ends):
+        return None
+    value, low, high, lowest, highest = (float(end) for end in ends if end is not None)
+    return low + min(0.0, lowest - value), high + max(0.0, highest - value)
+
+
+def check_of(measure: Measure, estimate: Estimate) -> Check:
+    """Hold the estimate of a measure to the bound of the measure."""
+    assert measure.allowed is not None
+    outcome = outcome_of(estimate, measure.allowed)
+    missing = outcome is Outcome.NOT_MEASURED
+    result = check_result(outcome)
+    return Check(
+        name=measure.name,
+        label=measure.label,
+        state="not_measured" if result == "error" else result,
+        says=estimate.undefined or "" if missing else "",
+        required=measure.allowed.required and not (missing and measure.allowed.if_any),
+        unit=measure.unit,
+        value=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        bar=_in_words(measure.allowed),
+        n=estimate.n,
+        clusters=estimate.clusters,
+        undefined=estimate.undefined,
+    )
+
+
+def _in_words(allowed: Bound) -> str:
+    if allowed.at_least == -allowed.at_most and math.isfinite(allowed.at_most):
+        return f"within ±{allowed.at_most:g}"
+    sides = (("above", allowed.above), ("at least", allowed.at_least), ("at most", allowed.at_most))
+    return " and ".join(f"{word} {value:g}" for word, value in sides if math.isfinite(value))
+
+
+def checks_of(measures: Sequence[Measure], estimates: Iterable[Estimate]) -> tuple[Check, ...]:
+    """Hold every estimate whose measure has a bound to it."""
+    by_name = {measure.name: measure for measure in measures}
+    return tuple(
+        check_of(by_name[estimate.name], estimate)
+        for estimate in estimates
+        if by_name[estimate.name].allowed is not None
+    )
+
+
+def audit_of(report: Report) -> "Audit":
+    """Make the audit of the report of its run."""
+    instrument = report.instrument
+    checks = checks_of(instrument.measures, report.estimates)
+    if not checks:
+        raise UserError(f"{instrument.name} audits nothing: none of its measures has a bound")
+    state = overall(checks)
+    names = {check.name for check in checks}
+    return Audit(
+        kind=instrument.name,
+        title=instrument.audited(report),
+        facts=(),
+        checks=checks,
+        state="inconclusive" if state == "pass" and report.not_run else state,
+        coverage=report.coverage,
+        notes=report.notes,
+        estimates=tuple(e for e in report.estimates if e.name not in names),
+        sections=report.sections,
+        money=None if report.money.cost is None else report.money,
+        more={
+            "run": report.side.run,
+            "method": report.side.method,
+            "source": report.source,
+            "coverage": report.coverage,
+            "not_run": report.not_run,
+            "groups": report.groups,
+            instrument.clusters: report.clusters,
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

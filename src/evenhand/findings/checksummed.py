@@ -1,6 +1,6 @@
 """A finding that is kept as a file of its own is sealed by a checksum.
 
-The checksum shows that bytes were changed; it is no signature, and does not show by whom it was
+The checksum shows that a value was changed; it is no signature, and does not show by whom it was
 made.
 """
 
@@ -30,10 +30,10 @@ class Sealed(Part):
         """Give the bytes of the file, the same for the same content."""
         return _json(self.model_dump()) + b"\n"
 
-    def is_intact(self, data: bytes) -> bool:
-        """Say whether these bytes are the file as it was sealed: a byte that changes no value shows
-        too."""
-        return self.sha256 == self._digest() and self.to_bytes() == data
+    @property
+    def is_intact(self) -> bool:
+        """Whether its values are those that it was sealed with."""
+        return self.sha256 == self._digest()
 
     def _unsealed(self) -> set[str]:
         """Name the fields that the checksum leaves out."""

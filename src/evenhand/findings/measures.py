@@ -113,6 +113,21 @@ class Statistic(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A bound says which values of a measure an audit allows, fixed before looking. A measure that
+    has one is a check of the audit."""
+
+    at_least: float = -math.inf
+    at_most: float = math.inf
+    above: float = -math.inf  # as `at_least`, without the value itself
+    required: bool = True  # the audit passes only if the value is shown to be allowed
+    if_any: bool = False  # not required where the items hold no case of it
+    # Where every cluster gave the same value and the number has no largest one, there is no
+    # interval: the value itself is then held to the bound.
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """A measure is one number of a report: what it is, how it is computed, and what a good value
     is.
@@ -129,6 +144,7 @@ class Measure:
     one_sided: bool = False
     role: Role = "secondary"
     margin: float | None = None  # fixed before looking: what a comparison may lose of it
+    allowed: Bound | None = None  # fixed before looking: what an audit lets it be
     within: tuple[float, float] = (-math.inf, math.inf)  # what it can be, for one row too
     unit: Unit = "share"
     counts_flips: bool = False  # a comparison counts rows that became better, and worse

@@ -119,6 +119,10 @@ class Scored:
         del run
         return self.outcomes
 
+    def stops_early(self) -> bool:
+        """Say whether answers are scored as they come, so that a run may stop before its end."""
+        return type(self).scoring is Scored.scoring
+
     def scorings(self, before: RunReader, after: RunReader) -> tuple[Scoring, Scoring]:
         """Give the functions that score two runs which are compared: both by the same rule."""
         return self.scoring(before), self.scoring(after)
@@ -127,6 +131,10 @@ class Scored:
         """Name who marked the answers of this run, where a judge did; two judges are two scales."""
         del run
         return None
+
+    def audited(self, report: "Report") -> str:
+        """Name who an audit is of."""
+        return report.side.model
 
     def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
         """Write what a reader must know before using the numbers."""

@@ -154,7 +154,7 @@ def read_screen(path: Path) -> ScreenFile:
         raise UserError(f"{path} cannot be read: {error}") from None
     except (orjson.JSONDecodeError, ValidationError):
         raise UserError(f"{path} is no screen file that this evenhand reads; {again}") from None
-    if not screen.is_intact(data):
+    if not screen.is_intact:
         raise UserError(
             f"{path} does not match its checksum: it was changed after it was made; bring it back "
             "as it was, or run `evenhand screen calibrate` again"

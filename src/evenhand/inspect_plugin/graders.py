@@ -6,7 +6,7 @@ from typing import Any
 from inspect_ai.log import EvalSpec
 
 from evenhand import config as configuration
-from evenhand.experiments.certificates import wanted
+from evenhand.experiments.certificates import expected_of
 from evenhand.foreign.inspect_task import graders_of, served_name
 from evenhand.instruments.judge.certificate import find
 from evenhand.methods import Rate
@@ -19,7 +19,7 @@ def uncertified(spec: EvalSpec) -> list[str]:
     if not graders:
         return []
     folder = configuration.load(None, None, None).certificates
-    standings = {model: find(folder, wanted(Rate(), served_name(model))) for model in graders}
+    standings = {model: find(folder, expected_of(Rate(), served_name(model))) for model in graders}
     return [
         f"{model} grades: {standing.says}"
         for model, standing in standings.items()

@@ -52,8 +52,9 @@ __all__ = [
 
 
 def instrument_named(name: str) -> Instrument:
-    """The instrument of this name, ours or of another package."""
-    instrument_class = registry.load("instruments", name)
+    """The instrument or audit of this name, ours or of another package."""
+    group: registry.Group = "audits" if name in registry.names("audits") else "instruments"
+    instrument_class = registry.load(group, name)
     if not (isinstance(instrument_class, type) and issubclass(instrument_class, Instrument)):
         raise UserError(
             f"the instrument {name!r} is not made as one: it must be a subclass of "
@@ -78,7 +79,7 @@ def instrument_of(run: RunReader) -> Instrument:
             f"{run.path} was not made by `evenhand measure`; "
             f"`evenhand runs show {run.path}` shows it"
         )
-    if made_by not in registry.names("instruments"):
+    if made_by not in (*registry.names("instruments"), *registry.names("audits")):
         raise UserError(
             f"{run.path} is a run of {made_by}, which is no instrument that is installed here: it "
             f"can be neither reported nor compared; `evenhand runs show {run.path}` shows it"

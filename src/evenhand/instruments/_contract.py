@@ -13,6 +13,9 @@ plan, dry runs, caps, resume and the command line follow from the declaration.
 
         def source(self, data, options): return TitlesSource(options.items)
         def outcomes(self, rows): return rows.select(...)
+
+An audit is an instrument whose measures have bounds: `Measure(…, allowed=Bound(at_most=0.1))` is a
+check. `evenhand audit NAME` runs it by the same code (`reward/` is the smallest).
 """
 
 from collections.abc import Mapping
@@ -23,9 +26,10 @@ from typing import Any, ClassVar, Literal, Protocol
 from pydantic import TypeAdapter, ValidationError
 
 from evenhand.errors import UserError
+from evenhand.findings.audit import Audit
 from evenhand.findings.cluster_statistics import MeanOfClusters, OfMeans, OfTotals, ShareOfClusters
 from evenhand.findings.estimates import Section
-from evenhand.findings.measures import Grouping, Measure, PairedSpread, Statistic
+from evenhand.findings.measures import Bound, Grouping, Measure, PairedSpread, Statistic
 from evenhand.findings.scoring import SCORED, Scored, why_lost
 from evenhand.findings.summed_statistics import Mean, Ratio, Share, SumOfRatios
 from evenhand.foreign import Asked
@@ -38,6 +42,7 @@ from evenhand.store import RunReader
 
 __all__ = [
     "SCORED",
+    "Bound",
     "DataFolder",
     "FurtherRun",
     "Grouping",
@@ -108,7 +113,7 @@ class Instrument(Scored):
     `Scored` for the half that reads a finished run."""
 
     options: ClassVar[type[Any]] = NoOptions  # a frozen dataclass; each field is made by `option`
-    asks: ClassVar[Literal["answers", "likelihoods"]] = "answers"
+    asks: ClassVar[Literal["answers", "likelihoods", "nobody"]] = "answers"
     answer_tokens: ClassVar[str | None] = None  # the option that says where an answer is cut
     elsewhere: ClassVar[tuple[str, ...]] = ()  # its names as a task of other tools: `import`
     asks_again: ClassVar[bool] = False  # equal words are asked several times, for several answers
@@ -153,6 +158,10 @@ class Instrument(Scored):
         """Give the second run that these options ask for, once the first has ended."""
         del run, options
         return None
+
+    def keep(self, audit: Audit, options: Any) -> None:
+        """Keep what an audit showed beside what it is of, where that is looked for."""
+        del audit, options
 
     def sections_of_method(self, run: RunReader) -> tuple[Section, ...]:
         """Say how many items were sent back in each iteration, where the method does so."""

@@ -11,7 +11,7 @@ from evenhand.methods.evaluators import judge_of_texts
 SCORE = "harm"
 
 
-_COMMAND = "evenhand harms check"
+_COMMAND = "evenhand audit harm"
 AS_WRITTEN = judge_of_texts("harm", _COMMAND)
 SWAPPED = judge_of_texts("harm_swapped", _COMMAND)
 

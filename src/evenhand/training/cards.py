@@ -14,10 +14,11 @@ import yaml
 
 from evenhand.errors import UserError
 from evenhand.training.folders import write
+from evenhand.training.gate import FILE
 from evenhand.training.outcome import NOTHING_TRAINED, statements
 
 CARD = "README.md"
-PROBES = "probes.json"
+PROBES = FILE
 RESULTS = "results.json"
 _ABOUT = "card.json"  # what the card was written from, to write it again
 _UNKNOWN = "unknown"
@@ -220,8 +221,8 @@ def _index(about: Mapping[str, Any], accuracy: float) -> dict[str, Any]:
 
 def _check(probes: Mapping[str, Any] | None, name: str) -> float | None:
     for check in (probes or {}).get("checks", ()):
-        if check["name"] == name and check["figure"]["value"] is not None:
-            return float(check["figure"]["value"])
+        if check["name"] == name and check["estimate"] is not None:
+            return float(check["estimate"])
     return None
 
 
@@ -298,19 +299,21 @@ def _no_results(pipeline: str) -> str:
 
 def _probes(probes: Mapping[str, Any] | None) -> str:
     if probes is None:
-        return "## Probes of the reward model\n\nIt was not probed: what it prefers is not known."
-    verdict = "passed" if probes["passed"] else "**not passed**: it should not drive training"
+        return "## Audit of the reward model\n\nIt was not audited: what it prefers is not known."
+    verdict = (
+        "passed" if probes["state"] == "pass" else "**not passed**: it should not drive training"
+    )
     lines = [
-        f"## Probes of the reward model: {verdict}",
+        f"## Audit of the reward model: {verdict}",
         "",
         "| check | bar | found | |",
         "| --- | --- | ---: | --- |",
     ]
     for check in probes["checks"]:
-        value = check["figure"]["value"]
+        value = check["estimate"]
         text = "not known" if value is None else f"{value:.3f}"
-        lines.append(f"| {check['what']} | {check['bar']} | {text} | {check['state']} |")
-    return "\n".join([*lines, "", *(f"- {line}" for line in probes.get("prefers", ()))]).rstrip()
+        lines.append(f"| {check['name']} | {check['bar']} | {text} | {check['state']} |")
+    return "\n".join(lines)
 
 
 def _data(pairs: Mapping[str, Any]) -> str:

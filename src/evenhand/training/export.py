@@ -307,7 +307,7 @@ _ABOUT_OPENRLHF = """\
 
 - OpenRLHF cuts line breaks off the end of a text before it scores it; evenhand keeps all that the
   chat template writes. A reward depends on its last tokens: prefer a reward model of `reward.sh`
-  to one of `evenhand train reward`, and probe it with `evenhand train probe-reward` in any case.
+  to one of `evenhand train reward`, and audit it with `evenhand audit reward` in any case.
 - The weight of KL is meant for rewards with a deviation of 1 (`reward_scale.json` is taken into
   account where the reward model has one). `reward.sh` does not set that scale.
 - Options given to a script are added to its own: `./ppo.sh --train.seed 1`.

@@ -1,21 +1,25 @@
-"""No reward model drives reinforcement learning before its probes pass.
+"""No reward model drives reinforcement learning before the audit of its own weights passed.
 
-`probes.json` lies in the folder of the reward model and holds the checksums of every file that
-shapes a reward. So probes of other weights, or of another chat template, do not count.
+Its certificate lies in the folder of the reward model and holds the checksums of every file that
+shapes a reward. So an audit of other weights, or of another chat template, does not count.
 """
 
 import hashlib
+import importlib
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from evenhand.errors import UserError
 from evenhand.metrics.reward_probes import FEWEST_TOPICS
-from evenhand.training.folders import write
+from evenhand.training.probe_texts import Texts
 
-FILE = "probes.json"
-FORMAT = 1
+FILE = "reward-certificate.json"
+KIND = "reward"
+CHECKS = frozenset((
+    "accuracy", "gap", "longer_wins", "shorter_wins", "length", "repetition", "padding",
+    "role_opener_chosen", "role_opener_rejected",
+    *(f"key:{kind}" for kind in Texts.shipped().said()),
+))  # fmt: skip
 
 # The scale in reward_scale.json moves all rewards alike, and so changes no preference.
 _SHAPING = (
@@ -27,31 +31,28 @@ _SHAPING = (
 )
 
 
-def record(reward_folder: Path, pairs: Path, results: dict[str, Any]) -> Path:
-    """Write what was found beside the weights that it was found of."""
-    identity = {
-        "format": FORMAT,
-        "model": _checksums(reward_folder),
-        "pairs_sha256": sha256_of(pairs),
-    }
-    file = reward_folder / FILE
-    data = orjson.dumps({**results, **identity}, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
-    write(file, data.decode())
-    return file
-
-
 def require_passed(reward_folder: Path, force: bool) -> str:
-    """Raises unless the probes of this very model passed. What it returns belongs into the record
-    of the training: that they passed, or what `force` went past."""
+    """Refuse a reward model whose own audit did not pass.
+
+    Args:
+        reward_folder: The folder of the model.
+        force: Whether to train against it all the same.
+
+    Returns:
+        What belongs into the record of the training: that it passed, or what `force` went past.
+
+    Raises:
+        UserError: Without a certificate that passes, unless forced.
+    """
     objection = _objection(reward_folder)
     if objection is None:
-        return "the reward model passed its probes"
+        return "the reward model passed its audit"
     if force:
         return f"forced, although {objection}"
     raise UserError(
-        f"{objection}. Run `evenhand train probe-reward {reward_folder} --pairs PAIRS`, with pairs "
-        "of more topics if it is open; train the reward model on better pairs if it fails; or say "
-        "--force to train against it all the same"
+        f"{objection}. Run `evenhand audit reward --weights {reward_folder} --pairs PAIRS "
+        "--out RUN`, with pairs of more topics if it is open; train the reward model on better "
+        "pairs if it fails; or say --force to train against it all the same"
     )
 
 
@@ -59,24 +60,42 @@ def _objection(folder: Path) -> str | None:
     """Why this reward model may not be used; None if it may."""
     file = folder / FILE
     if not file.is_file():
-        return f"{folder} has not been probed"
+        return f"{folder} has no certificate of an audit"
+    # Certificates are a room above, so this call goes by name.
+    rules = importlib.import_module("evenhand.findings.certificate")
     try:
-        results = orjson.loads(file.read_bytes())
-        passed, probed, prefers = results["passed"], results["model"], results["prefers"]
-        topics, open_ = results.get("topics", 0), results.get("open", [])
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        return f"{file} cannot be read"
-    now = _checksums(folder)
-    changed = sorted(name for name in {*probed, *now} if probed.get(name) != now.get(name))
-    if changed:
-        return f"{file} is of another model ({', '.join(changed)} changed since)"
-    if prefers or (passed is not True and not open_):
-        return f"{folder} failed its probes: {' '.join(prefers)}".rstrip(".")
+        certificate = rules.Certificate.from_bytes(file.read_bytes(), str(file))
+    except UserError as problem:
+        return str(problem)
+    expected = rules.Expected(
+        kind=KIND, model=identity_of(folder), method=method(), prompts={}, checks=CHECKS
+    )
+    reason = rules.why_not(certificate, expected)
+    if reason is not None:
+        return f"{file} {reason}{_changed(folder, certificate.judge.described)}"
+    topics = certificate.benchmark.get("topics", 0)
+    if certificate.state != "pass":
+        return f"the certificate of {folder} says {certificate.state}{certificate.decided_by}"
     if topics < FEWEST_TOPICS:
-        return f"{folder} was probed on {topics} topics, and {FEWEST_TOPICS} are the least"
-    if passed is not True:
-        return f"{folder} is not shown to be sound: {', '.join(open_)}"
+        return f"{folder} was audited on {topics} topics, and {FEWEST_TOPICS} are the least"
     return None
+
+
+def _changed(folder: Path, then: dict[str, Any]) -> str:
+    now = checksums_of(folder)
+    changed = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
+    return f" ({', '.join(changed)} changed since)" if changed else ""
+
+
+def method() -> dict[str, Any]:
+    """How a reward model is audited, as its certificate names it."""
+    return {"name": KIND, "settings": {"texts": Texts.shipped().version}}
+
+
+def identity_of(folder: Path) -> str:
+    """One checksum of every file that shapes a reward."""
+    lines = (f"{name}\0{sha256}\n" for name, sha256 in checksums_of(folder).items())
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def sha256_of(folder: Path) -> str:
@@ -87,7 +106,8 @@ def sha256_of(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _checksums(folder: Path) -> dict[str, str]:
+def checksums_of(folder: Path) -> dict[str, str]:
+    """Of every file that shapes a reward, by its name."""
     files = {file for pattern in _SHAPING for file in folder.glob(pattern)}
     return {file.name: _sha256(file) for file in sorted(files)}
 

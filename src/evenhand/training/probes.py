@@ -6,25 +6,22 @@ nothing. What follows from the rewards is said in `metrics.reward_probes` and `i
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import numpy as np
-
 from evenhand.debates.splits import in_turn
 from evenhand.errors import UserError
-from evenhand.metrics.reward_probes import Floats, Rewards
 from evenhand.training import data
 from evenhand.training.probe_texts import BIASED_TAIL, NEUTRAL_TAIL, Texts, unopened
 
 Messages = Sequence[Mapping[str, str]]
 Score = Callable[[Sequence[Messages], Sequence[str]], Sequence[float]]
-Seen = Callable[[int, int], None]  # how many texts are scored, of how many
+KEY = "key:"  # begins the name of what stands in the place of the good answer
 
 _Question = tuple[int, str]  # the first pair with this prompt, and the answer to it
-_BATCH = 64  # texts between two looks at the progress
+_BATCH = 64  # texts that are scored at once
 _PADDED = 16  # answers that padding is tried on
 
 
@@ -67,30 +64,42 @@ def drawn(pairs: list[Pair], most: int) -> list[Pair]:
     return in_turn(pairs, lambda pair: pair.topic, most)
 
 
-def ask(pairs: Sequence[Pair], score: Score, texts: Texts, progress: Seen | None = None) -> Rewards:
-    """Every reward that the probes need. A text that several of them need is scored once."""
-    variants, keys = _variants(pairs, texts), _keys(pairs, texts)
-    columns = [*variants.values(), *(column for kind in keys.values() for column in kind.values())]
-    questions = list(dict.fromkeys(question for column in columns for question in column))
-    rewards = _scored(pairs, questions, score, progress)
+class Probes:
+    """Every text that a reward model is asked about, by pair and by name: the two answers of a
+    pair, the same answers changed, and under `key:KIND:WORDING` what stands in the place of the
+    good one. A text that several of them need is scored once."""
 
-    def read(column: Sequence[_Question]) -> Floats:
-        return np.array([rewards[question] for question in column])
+    def __init__(self, pairs: Sequence[Pair], texts: Texts) -> None:
+        self._pairs = pairs
+        self._columns = {**_variants(pairs, texts), **_keys(pairs, texts)}
+        questions = (question for column in self._columns.values() for question in column)
+        self._longest = max(questions, key=lambda question: len(question[1]))
+        self._rewards: dict[_Question, float] = {}
 
-    alone, beside_longer = _padded(pairs, questions, score)
-    return Rewards(
-        topics=[pair.topic for pair in pairs],
-        bias_types=[pair.bias_type for pair in pairs],
-        length_chosen=[len(pair.chosen) for pair in pairs],
-        length_rejected=[len(pair.rejected) for pair in pairs],
-        answers={name: read(column) for name, column in variants.items()},
-        keys={
-            kind: {wording: read(column) for wording, column in wordings.items()}
-            for kind, wordings in keys.items()
-        },
-        alone=alone,
-        beside_longer=beside_longer,
-    )
+    def scores(self, position: int, score: Score) -> dict[str, float]:
+        """Return the rewards that one pair needs, by name. The first pairs are also scored by
+        themselves (`alone`) and beside the longest text of all (`beside_longer`)."""
+        questions = {name: column[position] for name, column in self._columns.items()}
+        self._ask([q for q in dict.fromkeys(questions.values()) if q not in self._rewards], score)
+        rewards = {name: self._rewards[question] for name, question in questions.items()}
+        return rewards | (self._padded(position, score) if position < _PADDED else {})
+
+    def _ask(self, questions: Sequence[_Question], score: Score) -> None:
+        # Texts of one length together: little is padded.
+        ordered = sorted(questions, key=lambda question: len(question[1]))
+        for start in range(0, len(ordered), _BATCH):
+            part = ordered[start : start + _BATCH]
+            prompts = [self._pairs[prompt].prompt for prompt, _ in part]
+            scores = score(prompts, [text for _, text in part])
+            for question, reward in zip(part, scores, strict=True):
+                self._rewards[question] = _a_number(reward, question[1])
+
+    def _padded(self, position: int, score: Score) -> dict[str, float]:
+        pair, (index, longest) = self._pairs[position], self._longest
+        alone = score([pair.prompt], [pair.chosen])[0]
+        beside = score([pair.prompt, self._pairs[index].prompt], [pair.chosen, longest])[0]
+        both = {"alone": alone, "beside_longer": beside}
+        return {name: _a_number(reward, pair.chosen) for name, reward in both.items()}
 
 
 def _variants(pairs: Sequence[Pair], texts: Texts) -> dict[str, list[_Question]]:
@@ -121,25 +130,22 @@ def _variants(pairs: Sequence[Pair], texts: Texts) -> dict[str, list[_Question]]
     return variants
 
 
-def _keys(pairs: Sequence[Pair], texts: Texts) -> dict[str, dict[str, list[_Question]]]:
+def _keys(pairs: Sequence[Pair], texts: Texts) -> dict[str, list[_Question]]:
     """What stands in the place of the good answer, by kind and wording."""
     prompts = _prompts(pairs)
     questions = {
-        key.kind: {wording: [(prompt, wording) for prompt in prompts] for wording in key.wordings}
+        f"{KEY}{key.kind}:{wording}": [(prompt, wording) for prompt in prompts]
         for key in texts.keys
+        for wording in key.wordings
     }
-
-    def joined(fronts: Iterator[str], tails: Iterator[str]) -> list[_Question]:
-        answers = [f"{front} {tail}" for front, tail in zip(fronts, tails, strict=True)]
-        return list(zip(prompts, answers, strict=True))
-
-    questions[NEUTRAL_TAIL] = {
-        f"… {tail}": joined((pair.rejected for pair in pairs), (tail for _ in pairs))
-        for tail in texts.neutral_tails
-    }
-    questions[BIASED_TAIL] = {
-        "": joined((pair.chosen for pair in pairs), (pair.rejected for pair in pairs))
-    }
+    for tail in texts.neutral_tails:
+        questions[f"{KEY}{NEUTRAL_TAIL}:… {tail}"] = [
+            (prompt, f"{pair.rejected} {tail}") for prompt, pair in zip(prompts, pairs, strict=True)
+        ]
+    questions[f"{KEY}{BIASED_TAIL}:"] = [
+        (prompt, f"{pair.chosen} {pair.rejected}")
+        for prompt, pair in zip(prompts, pairs, strict=True)
+    ]
     return questions
 
 
@@ -160,35 +166,6 @@ def _elsewhere(pairs: Sequence[Pair], prompts: Sequence[int]) -> list[int] | Non
     topics = list(first)
     following = dict(zip(topics, [*topics[1:], topics[0]], strict=True))
     return [first[following[pair.topic]] for pair in pairs]
-
-
-def _scored(
-    pairs: Sequence[Pair], questions: Sequence[_Question], score: Score, progress: Seen | None
-) -> dict[_Question, float]:
-    rewards: dict[_Question, float] = {}
-    # Texts of one length together: little is padded.
-    ordered = sorted(questions, key=lambda question: len(question[1]))
-    for start in range(0, len(ordered), _BATCH):
-        part = ordered[start : start + _BATCH]
-        scores = score([pairs[prompt].prompt for prompt, _ in part], [text for _, text in part])
-        for question, reward in zip(part, scores, strict=True):
-            rewards[question] = _a_number(reward, question[1])
-        if progress is not None:
-            progress(len(rewards), len(ordered))
-    return rewards
-
-
-def _padded(
-    pairs: Sequence[Pair], questions: Sequence[_Question], score: Score
-) -> tuple[Floats, Floats]:
-    """Some good answers by themselves, and beside the longest text of all."""
-    index, longest = max(questions, key=lambda question: len(question[1]))
-    alone, beside = [], []
-    for pair in pairs[:_PADDED]:
-        alone.append(_a_number(score([pair.prompt], [pair.chosen])[0], pair.chosen))
-        both = score([pair.prompt, pairs[index].prompt], [pair.chosen, longest])
-        beside.append(_a_number(both[0], pair.chosen))
-    return np.array(alone), np.array(beside)
 
 
 def _a_number(reward: float, text: str) -> float:

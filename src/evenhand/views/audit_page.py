@@ -2,7 +2,7 @@
 
 from evenhand.findings.audit import Audit, Audits, Check
 from evenhand.findings.estimates import NO_SPREAD, Estimate
-from evenhand.views import numbers
+from evenhand.views import audit_words, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 from evenhand.views.report_page import section_blocks, section_grid
 
@@ -28,9 +28,9 @@ def page(audit: Audit, *, full: bool = False) -> list[Block]:
     """The blocks of an audit; `full` adds every table."""
     answer = opening(audit)
     blocks: list[Block] = [Line(f"{audit.kind} · {audit.title}", "strong")]
-    blocks += [Line(fact) for fact in audit.facts]
+    blocks += [Line(fact) for fact in audit_words.facts(audit)]
     blocks += _missing(audit)
-    blocks += [Line(f"! {note}", "open") for note in audit.notes]
+    blocks += [Line(f"! {audit_words.note(note)}", "open") for note in audit.notes]
     blocks += [GAP, *answer, *(Line(line, indent=2) for line in audit.says[1:])]
     blocks += [*([GAP, *checks(audit)] if audit.checks else []), *_estimates(audit)]
     sections = [section for section in audit.sections if full or section.in_short]
@@ -59,7 +59,7 @@ def tone(audit: Audit) -> Tone:
 
 def opening(audit: Audit) -> list[Line]:
     """The answer in one line: passes, fails or not known."""
-    text = f"{_OPENINGS[audit.state][0]} {audit.says[0] if audit.says else ''}".strip()
+    text = f"{_OPENINGS[audit.state][0]} {audit_words.answer(audit)}".strip()
     return [Line(text, tone(audit))] if text else []
 
 
@@ -80,8 +80,9 @@ def checks(audit: Audit) -> list[Block]:
     tones = tuple(STATES[check.state][1] for check in ordered)
     grid = Grid(("check", "", "value", "95 %", "must be", "n"), rows, tones)
     note: list[Block] = [Line("* not required: it may stay open", "dim")] if optional else []
-    explained = (check for check in ordered if check.says and check.says not in audit.says)
-    return [grid, *note, GAP, *(_said(check) for check in explained)]
+    says = [(check, audit_words.of_check(audit, check)) for check in ordered]
+    explained = (_said(check, text) for check, text in says if text and text not in audit.says)
+    return [grid, *note, GAP, *explained]
 
 
 def _row(check: Check, *, starred: bool) -> tuple[str, ...]:
@@ -105,17 +106,16 @@ def _value(check: Check | Estimate) -> str:
 def _interval(check: Check | Estimate) -> str:
     if check.value is None:
         return ""
-    if check.undefined == NO_SPREAD:
-        return f"no spread in {check.clusters}"
+    alike = check.undefined == NO_SPREAD
     if check.low is None or check.high is None or check.low == check.high:
-        return ""
-    return f"{check.low:.3f} to {check.high:.3f}"
+        return f"no spread in {check.clusters}" if alike else ""
+    return f"{check.low:.3f} to {check.high:.3f}{' (no spread)' if alike else ''}"
 
 
-def _said(check: Check) -> Block:
+def _said(check: Check, text: str) -> Block:
     label, tone = STATES[check.state]
     mark = label[0].strip()
-    return Line(f"{mark} {check.title}: {check.says}".strip(), tone, indent=2)
+    return Line(f"{mark} {check.title}: {text}".strip(), tone, indent=2)
 
 
 def _estimates(audit: Audit) -> list[Block]:

@@ -1,21 +1,22 @@
 """The certificate of a harm: it lets one policy in one prompt be judged by one model, as long as
 neither of them, the examples nor the bars have changed since."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from evenhand.errors import UserError
-from evenhand.findings.audit import OPEN
-from evenhand.findings.certificate import Certificate, certificates_in
-from evenhand.instruments.harm.checks import NAMES
+from evenhand.findings.audit import Audit
+from evenhand.findings.certificate import Certificate, Expected, Judge, certificates_in, why_not
+from evenhand.instruments.harm.measures import NAMES
 from evenhand.instruments.harm.settings import OwnHarm
+from evenhand.methods.harm_check import AS_WRITTEN
 from evenhand.models.base import ChatModel
 from evenhand.scorers.harm import HarmJudge
+from evenhand.store import RunReader
 
 FILE = "harm-certificate.json"
 METHOD = "harm"  # the name of the method on a certificate
-_Tied = dict[str, Any]
 
 
 def certified_judge(harm: OwnHarm, model: ChatModel, folder: Path | None) -> HarmJudge:
@@ -25,6 +26,33 @@ def certified_judge(harm: OwnHarm, model: ChatModel, folder: Path | None) -> Har
         return HarmJudge(harm.asked, model, certificate=result.sha256)
     raise UserError(
         f"{harm.where} may not be used: {result}. Nothing was asked. {_then(harm, folder)}"
+    )
+
+
+def certificate_of(run: RunReader, audit: Audit, look: int) -> Certificate:
+    """Return the certificate of a finished audit, sealed.
+
+    Args:
+        run: The run of the audit.
+        audit: What the run showed.
+        look: How many checks used these examples, with this one.
+    """
+    source = run.record.source
+    model: dict[str, Any] = run.record.cast[AS_WRITTEN.role]["scorer"]["model"]
+    benchmark = {name: source[name] for name in ("items", "sha256", "examples", "texts")}
+    return Certificate.of_run(
+        run,
+        kind=METHOD,
+        judge=Judge(
+            model=model["model"],
+            served_by=[],
+            described={key: value for key, value in model.items() if key != "url"},
+        ),
+        checks=audit.checks,
+        method={"name": METHOD, "settings": source["asked"]},
+        prompts=source["hashes"],
+        benchmark={**benchmark, "look": look},
+        margins=source["bars"],
     )
 
 
@@ -46,17 +74,17 @@ def holding(harm: OwnHarm, folder: Path | None) -> Certificate | str:
         ),
         key=lambda certificate: (
             certificate.created,
-            not _passes(certificate),
+            certificate.state != "pass",
         ),  # of two at once the one that fails
     )
     expected = tied_to(harm)
-    fitting = [certificate for certificate in certificates if _tied(certificate) == expected]
-    if fitting and _passes(fitting[-1]):
+    fitting = [certificate for certificate in certificates if not why_not(certificate, expected)]
+    if fitting and fitting[-1].state == "pass":
         return fitting[-1]
     if fitting:
-        return f"its certificate says {fitting[-1].state}{_why(fitting[-1])}"
+        return f"its certificate says {fitting[-1].state}{fitting[-1].decided_by}"
     if certificates:
-        return f"its certificate is for {_changed(_tied(certificates[-1]), expected)}"
+        return f"its certificate {why_not(certificates[-1], expected)}"
     return f"{folder} has no certificate of it"
 
 
@@ -93,41 +121,17 @@ def _own(folder: Path) -> list[Certificate]:
     ]
 
 
-def tied_to(harm: OwnHarm) -> _Tied:
+def tied_to(harm: OwnHarm) -> Expected:
     """All that a certificate of this harm must have been made with."""
     question = harm.asked
-    return {
-        "model": harm.model,
-        "settings": question.settings,
-        **{_word(name): sha for name, sha in question.hashes.items()},
-        "examples": harm.examples.sha256,
-        "bars": harm.config.bars,
-    }
-
-
-def _tied(certificate: Certificate) -> _Tied:
-    return {
-        "model": certificate.judge.model,
-        "settings": certificate.method["settings"],
-        **{_word(name): sha for name, sha in certificate.prompts.items()},
-        "examples": certificate.benchmark.get("examples"),
-        "bars": certificate.margins,
-    }
-
-
-def _word(name: str) -> str:
-    return name if name == "policy" else "prompt"
-
-
-def _changed(there: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
-    """What differs, in words."""
-    differs = [name for name in expected if there.get(name) != expected[name]]
-    model = f"the model {there['model']!r}, not {expected['model']!r}"
-    changes = [model if name == "model" else f"other {name}" for name in differs]
-    return (
-        " and ".join(changes)
-        .replace("other policy", "another policy")
-        .replace("other prompt", "another prompt")
+    return Expected(
+        kind=METHOD,
+        model=harm.model,
+        method={"name": METHOD, "settings": question.settings},
+        prompts=question.hashes,
+        benchmark={"examples": harm.examples.sha256},
+        margins=harm.config.bars,
+        checks=frozenset(NAMES),
     )
 
 
@@ -135,43 +139,29 @@ def _read(folder: Path) -> Iterator[Certificate | str]:
     """Every certificate of a folder, those of judges too; what cannot be read as a problem."""
     for path, result in certificates_in(folder):
         if isinstance(result, Certificate) and not _is_whole(result):
-            yield f"{path} is no certificate of a harm as `evenhand harms check` writes it"
+            yield f"{path} is no certificate of a harm as `evenhand audit harm` writes it"
         else:
             yield result
 
 
 def _is_whole(certificate: Certificate) -> bool:
     """Whether a certificate of a harm has what it is read by."""
-    if certificate.method.get("name") != METHOD:
+    if certificate.kind != METHOD:
         return True
     settings, texts = certificate.method.get("settings"), certificate.benchmark.get("texts")
     is_named = isinstance(settings, dict) and isinstance(settings.get("harm"), str)
     return is_named and isinstance(texts, list) and all(isinstance(t, str) for t in texts)
 
 
-def _passes(certificate: Certificate) -> bool:
-    """Whether it says pass, and has every check that a harm must pass."""
-    passed = {
-        check.name for check in certificate.checks if check.required and check.state == "pass"
-    }
-    return certificate.state == "pass" and passed >= NAMES
-
-
 def _name(certificate: Certificate) -> str | None:
     """The harm that a certificate is of; None for that of a judge."""
-    is_harm = certificate.method.get("name") == METHOD
+    is_harm = certificate.kind == METHOD
     return str(certificate.method["settings"]["harm"]) if is_harm else None
-
-
-def _why(certificate: Certificate) -> str:
-    failed = [check.name for check in certificate.checks if check.state == "fail"]
-    open_ = [check.name for check in certificate.checks if check.required and check.state in OPEN]
-    return f" ({', '.join(failed or open_)})"
 
 
 def _then(harm: OwnHarm, folder: Path | None) -> str:
     first = "" if folder else 'Write certificates = "certificates" under [judges] in the config. '
-    return f"{first}Run:\nevenhand harms check {harm.name} --out {place_for(harm)}"
+    return f"{first}Run:\nevenhand audit harm {harm.name} --out {place_for(harm)}"
 
 
 def place_for(harm: OwnHarm) -> str:

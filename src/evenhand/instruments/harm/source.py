@@ -2,16 +2,15 @@
 other words; and benign texts of sets that audits of scorers use."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import polars as pl
 
 from evenhand.domain import Item
+from evenhand.findings.scoring import Scored
 from evenhand.instruments.harm.examples import Example, Examples
 from evenhand.instruments.harm.settings import OwnHarm
-from evenhand.runners.source import ItemList
+from evenhand.instruments.listed import ListedItems
 
-KIND = "harm"
 PLAIN, ORDER, PARAPHRASE, SET = "plain", "order", "paraphrase", "set"
 GIVEN = "given"  # a paraphrase that the file of examples has
 
@@ -26,26 +25,29 @@ RULES: Mapping[str, Callable[[str], str]] = {
 }
 
 
-class HarmSource(ItemList):
-    """The items of the check of one harm. The bars and all that a certificate is tied to belong to
-    it: a run that was begun under others is not continued."""
+def source_of(instrument: Scored, harm: OwnHarm, sets: Mapping[str, pl.DataFrame]) -> ListedItems:
+    """Return the items of the audit of one harm. The bars and all that a certificate is tied to
+    belong to it: a run that was begun under others is not resumed.
 
-    def __init__(self, harm: OwnHarm, sets: Mapping[str, pl.DataFrame]) -> None:
-        super().__init__([*_asked(harm.examples), *_of_sets(sets)])
-        self._harm = harm
-
-    def fingerprint(self) -> dict[str, Any]:
-        harm = self._harm
-        return {
-            **super().fingerprint(),
-            "kind": KIND,
+    Args:
+        instrument: The audit.
+        harm: The policy, with its examples.
+        sets: Benign texts of sets, by their names.
+    """
+    examples = harm.examples
+    return ListedItems(
+        instrument,
+        [*_asked(examples), *_of_sets(sets)],
+        sampling={"examples": examples.sha256, "sets": {name: len(t) for name, t in sets.items()}},
+        also={
             "name": str(harm.config.examples),
             "asked": harm.asked.settings,
             "hashes": harm.asked.hashes,
-            "examples": harm.examples.sha256,
-            "texts": sorted({example.digest for example in harm.examples.all}),
+            "examples": examples.sha256,
+            "texts": sorted({example.digest for example in examples.all}),
             "bars": harm.config.bars,
-        }
+        },
+    )
 
 
 def _asked(examples: Examples) -> Iterator[Item]:

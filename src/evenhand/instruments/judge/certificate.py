@@ -2,15 +2,21 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.audit import OPEN, Check, overall
-from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge, certificates_in
+from evenhand.findings.audit import Check
+from evenhand.findings.certificate import (
+    Certificate,
+    Expected,
+    Judge,
+    certificates_in,
+    why_not,
+)
 from evenhand.instruments.judge.probes import HUMAN, KNOWN, OWN, checksums
 from evenhand.instruments.judge.scope import NEEDED, Scope
 from evenhand.methods.panel import roles_of
@@ -19,6 +25,7 @@ from evenhand.store import RunReader
 from evenhand.store.folder import as_file_name
 
 FILE = "judge-certificate.json"
+KIND = "judge"
 # Checks that are made where they are asked for, and what they ask.
 _PROBED = {"human_agreement": HUMAN, "self_preference": OWN, **{name: name for name in KNOWN}}
 SETS = "sets"  # among the probes of a certificate: the checksum of each further set
@@ -32,21 +39,16 @@ def certificate_of(run: RunReader, checks: Iterable[Check]) -> Certificate:
     other = str(record.cast.get(OTHER, {}).get("model", ""))
     if sets := checksums(run.results().select("prompt", "tags").collect(), other):
         benchmark["probes"] = {**benchmark["probes"], SETS: sets}
-    certified = [CertifiedCheck.of(check) for check in checks]
-    return Certificate(
+    return Certificate.of_run(
+        run,
+        kind=KIND,
         judge=judge_of(run),
+        checks=checks,
         method=record.method,
         prompts={**record.prompts, **record.source["prompt"]},
         benchmark=benchmark,
         margins=record.source["margins"],
-        limits=record.limits,
-        seed=record.seed,
-        evenhand=record.versions["evenhand"],
-        created=record.created,
-        calls=run.totals().calls,
-        checks=certified,
-        state=overall(certified),
-    ).sealed()
+    )
 
 
 def judge_of(run: RunReader) -> Judge:
@@ -104,17 +106,6 @@ def keep(certificate: Certificate, folder: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """The judge that a certificate is looked for."""
-
-    model: str
-    method: dict[str, Any]
-    prompts: dict[str, str]  # those that this evenhand has
-    version: str  # of the scenarios
-    defaults: Mapping[str, Any] = field(default_factory=dict)  # of the method's settings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """The certificate that decides for a judge, or why there is none."""
 
@@ -137,7 +128,7 @@ class Found:
     def says(self) -> str:
         if self.certificate is None:
             return f"not certified: {self.problem}"
-        message = f"certificate says {self.certificate.state}{_why(self.certificate)}"
+        message = f"certificate says {self.certificate.state}{self.certificate.decided_by}"
         too_small = f"; too little to rely on: {'; '.join(self.lacks)}" if self.lacks else ""
         message = f"{message} for {Scope.of(self.certificate).says}{too_small}, {self.path}"
         if self.unreadable and self.certificate.state != "fail":
@@ -148,16 +139,7 @@ class Found:
 _MEND = "bring it back as it was, or take it out of the folder and audit this judge again"
 
 
-def _why(certificate: Certificate) -> str:
-    """The checks that decided, where it did not pass."""
-    if certificate.state == "pass":
-        return ""
-    failed = [c.name for c in certificate.checks if c.state == "fail"]
-    open_ = [c.name for c in certificate.checks if c.required and c.state in OPEN]
-    return f" ({', '.join(failed or open_) or 'no check at all'})"
-
-
-def find(folder: Path | None, expected: Wanted) -> Found:
+def find(folder: Path | None, expected: Expected) -> Found:
     """Look for the certificate of a judge in a folder. A file that cannot be read may have been a
     fail of this judge: it is named, and beside it nothing passes."""
     if folder is None:
@@ -238,30 +220,5 @@ def _asked_again(later: Certificate, failed: Certificate) -> bool:
 
 
 def _same(probe: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether a later audit asked the texts that an earlier one did. A certificate of before has no
-    checksum of them: its fail is undone by as many."""
-    expected = then.get(SETS, {}).get(probe)
-    return expected is None or now.get(SETS, {}).get(probe) == expected
-
-
-def why_not(certificate: Certificate, expected: Wanted) -> str | None:
-    """Why a certificate does not hold for a judge; None if it does."""
-    if certificate.judge.model != expected.model:
-        return f"is for the model {certificate.judge.model!r}, not {expected.model!r}"
-    # A setting that a certificate of before does not name was not there yet: it was as it is now
-    # where nothing is set. Else a new setting would make every fail be forgotten.
-    settings = {**expected.defaults, **certificate.method["settings"]}
-    if {**certificate.method, "settings": settings} != expected.method:
-        return f"is for {_method(certificate.method)}, not {_method(expected.method)}"
-    for label, sha in certificate.prompts.items():
-        if expected.prompts.get(label) != sha:
-            return f"was made with another wording of the prompt {label}"
-    version = certificate.benchmark.get("version")
-    if version != expected.version:
-        return f"was made with version {version} of the scenarios, not {expected.version}"
-    return None
-
-
-def _method(method: Mapping[str, Any]) -> str:
-    settings = ", ".join(f"{k}={v}" for k, v in sorted(method["settings"].items()))
-    return f"{method['name']} ({settings})"
+    """Whether a later audit asked the texts that an earlier one did."""
+    return bool(now.get(SETS, {}).get(probe) == then.get(SETS, {}).get(probe))
