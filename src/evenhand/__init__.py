@@ -18,9 +18,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from evenhand import aio as aio
     from evenhand.agents import Agent, Ask, Cast, FreeText, Limits, Reply
+    from evenhand.api import debating as _debating
     from evenhand.api import findings as _findings
+    from evenhand.api import gating as _gating
+    from evenhand.api import installation as _installation
     from evenhand.api import measuring as _measuring
+    from evenhand.api import preference_data as _preference_data
+    from evenhand.api import run_data as _run_data
+    from evenhand.api import screens as _screens
+    from evenhand.api import serving as _serving
+    from evenhand.api import training as _training
     from evenhand.api.sync import waiting_for
+    from evenhand.conformance import run as _conformance
     from evenhand.domain import Answer, Draft, Item
     from evenhand.errors import EvenhandError, UserError
     from evenhand.experiments.settings import RunOptions
@@ -32,17 +41,68 @@ if TYPE_CHECKING:
     from evenhand.models import Endpoint, ScriptedModel
     from evenhand.prompts import Prompt
     from evenhand.runners import replay_of
+    from evenhand.self_test import checks as _self_test
 
     answer = waiting_for(_measuring.answer)
     audit = waiting_for(_measuring.audit)
     compare = waiting_for(_findings.compare)
+    debate_run = waiting_for(_debating.debate_run)
+    demo = waiting_for(_installation.demo)
+    doctor_endpoint = waiting_for(_installation.doctor_endpoint)
+    doctor_litellm = waiting_for(_installation.doctor_litellm)
+    export = waiting_for(_run_data.export)
     forecast = waiting_for(_measuring.forecast)
     frontier = waiting_for(_measuring.frontier)
+    gate = waiting_for(_gating.gate)
+    gate_baseline = waiting_for(_gating.gate_baseline)
+    gateway_key = waiting_for(_serving.gateway_key)
+    gateway_serve = waiting_for(_serving.gateway_serve)
+    gateway_top = waiting_for(_serving.gateway_top)
+    import_log = waiting_for(_run_data.import_log)
+    list_methods = waiting_for(_installation.list_methods)
     measure = waiting_for(_measuring.measure)
     mitigate = waiting_for(_measuring.mitigate)
+    new = waiting_for(_installation.new)
     open_run = waiting_for(_findings.open_run)
+    pack_make = waiting_for(_run_data.pack_make)
+    pack_verify = waiting_for(_run_data.pack_verify)
+    pairs_from_debates = waiting_for(_preference_data.pairs_from_debates)
+    pairs_from_items = waiting_for(_preference_data.pairs_from_items)
+    pairs_from_run = waiting_for(_preference_data.pairs_from_run)
+    plan = waiting_for(_run_data.plan)
+    rate_agree = waiting_for(_preference_data.rate_agree)
+    rate_export = waiting_for(_preference_data.rate_export)
+    rate_import = waiting_for(_preference_data.rate_import)
     reliability = waiting_for(_findings.reliability)
     report = waiting_for(_findings.report)
+    run_conformance = waiting_for(_conformance.run_conformance)
+    run_self_test = waiting_for(_self_test.run_self_test)
+    runs_export = waiting_for(_run_data.runs_export)
+    runs_items = waiting_for(_run_data.runs_items)
+    runs_list = waiting_for(_run_data.runs_list)
+    runs_repeats = waiting_for(_run_data.runs_repeats)
+    runs_report = waiting_for(_run_data.runs_report)
+    runs_show = waiting_for(_run_data.runs_show)
+    runs_status = waiting_for(_run_data.runs_status)
+    runs_verify = waiting_for(_run_data.runs_verify)
+    scorers_estimate = waiting_for(_preference_data.scorers_estimate)
+    scorers_sample = waiting_for(_preference_data.scorers_sample)
+    screen_apply = waiting_for(_screens.screen_apply)
+    screen_calibrate = waiting_for(_screens.screen_calibrate)
+    screen_plan = waiting_for(_screens.screen_plan)
+    serve_local = waiting_for(_serving.serve_local)
+    train_card = waiting_for(_training.train_card)
+    train_dpo = waiting_for(_training.train_dpo)
+    train_export = waiting_for(_training.train_export)
+    train_from_gguf = waiting_for(_training.train_from_gguf)
+    train_ppo = waiting_for(_training.train_ppo)
+    train_reward = waiting_for(_training.train_reward)
+    train_rloo = waiting_for(_training.train_rloo)
+    train_sft = waiting_for(_training.train_sft)
+    train_show = waiting_for(_training.train_show)
+    train_to_gguf = waiting_for(_training.train_to_gguf)
+    view = waiting_for(_serving.view)
+    watch = waiting_for(_gating.watch)
 
 __version__ = "0.1.0"
 
@@ -71,14 +131,64 @@ __all__ = [
     "answer",
     "audit",
     "compare",
+    "debate_run",
+    "demo",
+    "doctor_endpoint",
+    "doctor_litellm",
+    "export",
     "forecast",
     "frontier",
+    "gate",
+    "gate_baseline",
+    "gateway_key",
+    "gateway_serve",
+    "gateway_top",
+    "import_log",
+    "list_methods",
     "measure",
     "mitigate",
+    "new",
     "open_run",
+    "pack_make",
+    "pack_verify",
+    "pairs_from_debates",
+    "pairs_from_items",
+    "pairs_from_run",
+    "plan",
+    "rate_agree",
+    "rate_export",
+    "rate_import",
     "reliability",
     "replay_of",
     "report",
+    "run_conformance",
+    "run_self_test",
+    "runs_export",
+    "runs_items",
+    "runs_list",
+    "runs_repeats",
+    "runs_report",
+    "runs_show",
+    "runs_status",
+    "runs_verify",
+    "scorers_estimate",
+    "scorers_sample",
+    "screen_apply",
+    "screen_calibrate",
+    "screen_plan",
+    "serve_local",
+    "train_card",
+    "train_dpo",
+    "train_export",
+    "train_from_gguf",
+    "train_ppo",
+    "train_reward",
+    "train_rloo",
+    "train_sft",
+    "train_show",
+    "train_to_gguf",
+    "view",
+    "watch",
 ]
 
 _NAMES = {
@@ -96,8 +206,52 @@ _NAMES = {
     "runners": ("replay_of",),
 }
 _FUNCTIONS = {  # coroutines; `evenhand` has each without its await, and `evenhand.aio` as it is
+    "api.debating": ("debate_run",),
     "api.findings": ("compare", "open_run", "reliability", "report"),
+    "api.gating": ("gate", "gate_baseline", "watch"),
+    "api.installation": ("demo", "doctor_endpoint", "doctor_litellm", "list_methods", "new"),
     "api.measuring": ("answer", "audit", "forecast", "frontier", "measure", "mitigate"),
+    "api.preference_data": (
+        "pairs_from_debates",
+        "pairs_from_items",
+        "pairs_from_run",
+        "rate_agree",
+        "rate_export",
+        "rate_import",
+        "scorers_estimate",
+        "scorers_sample",
+    ),
+    "api.run_data": (
+        "export",
+        "import_log",
+        "pack_make",
+        "pack_verify",
+        "plan",
+        "runs_export",
+        "runs_items",
+        "runs_list",
+        "runs_repeats",
+        "runs_report",
+        "runs_show",
+        "runs_status",
+        "runs_verify",
+    ),
+    "api.screens": ("screen_apply", "screen_calibrate", "screen_plan"),
+    "api.serving": ("gateway_key", "gateway_serve", "gateway_top", "serve_local", "view"),
+    "api.training": (
+        "train_card",
+        "train_dpo",
+        "train_export",
+        "train_from_gguf",
+        "train_ppo",
+        "train_reward",
+        "train_rloo",
+        "train_sft",
+        "train_show",
+        "train_to_gguf",
+    ),
+    "conformance.run": ("run_conformance",),
+    "self_test.checks": ("run_self_test",),
 }
 _MODULE_OF = {
     name: module for table in (_NAMES, _FUNCTIONS) for module, names in table.items()

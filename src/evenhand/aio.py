@@ -9,11 +9,136 @@ Whoever makes a model closes it, so that several calls can share its connections
     async with evenhand.Endpoint(url, model="gpt-4o") as model: ...
 """
 
-from evenhand.api.findings import compare, open_run, reliability, report
-from evenhand.api.measuring import answer, audit, forecast, frontier, measure, mitigate
-from evenhand.experiments.watch import Watch
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from evenhand import _FUNCTIONS
+
+if TYPE_CHECKING:
+    from evenhand.api.debating import debate_run
+    from evenhand.api.findings import compare, open_run, reliability, report
+    from evenhand.api.gating import gate, gate_baseline, watch
+    from evenhand.api.installation import demo, doctor_endpoint, doctor_litellm, list_methods, new
+    from evenhand.api.measuring import answer, audit, forecast, frontier, measure, mitigate
+    from evenhand.api.preference_data import (
+        pairs_from_debates,
+        pairs_from_items,
+        pairs_from_run,
+        rate_agree,
+        rate_export,
+        rate_import,
+        scorers_estimate,
+        scorers_sample,
+    )
+    from evenhand.api.run_data import (
+        export,
+        import_log,
+        pack_make,
+        pack_verify,
+        plan,
+        runs_export,
+        runs_items,
+        runs_list,
+        runs_repeats,
+        runs_report,
+        runs_show,
+        runs_status,
+        runs_verify,
+    )
+    from evenhand.api.screens import screen_apply, screen_calibrate, screen_plan
+    from evenhand.api.serving import gateway_key, gateway_serve, gateway_top, serve_local, view
+    from evenhand.api.training import (
+        train_card,
+        train_dpo,
+        train_export,
+        train_from_gguf,
+        train_ppo,
+        train_reward,
+        train_rloo,
+        train_sft,
+        train_show,
+        train_to_gguf,
+    )
+    from evenhand.conformance.run import run_conformance
+    from evenhand.experiments.watch import Watch
+    from evenhand.self_test.checks import run_self_test
 
 __all__ = [
-    "Watch", "answer", "audit", "compare", "forecast", "frontier", "measure", "mitigate",
-    "open_run", "reliability", "report",
-]  # fmt: skip
+    "Watch",
+    "answer",
+    "audit",
+    "compare",
+    "debate_run",
+    "demo",
+    "doctor_endpoint",
+    "doctor_litellm",
+    "export",
+    "forecast",
+    "frontier",
+    "gate",
+    "gate_baseline",
+    "gateway_key",
+    "gateway_serve",
+    "gateway_top",
+    "import_log",
+    "list_methods",
+    "measure",
+    "mitigate",
+    "new",
+    "open_run",
+    "pack_make",
+    "pack_verify",
+    "pairs_from_debates",
+    "pairs_from_items",
+    "pairs_from_run",
+    "plan",
+    "rate_agree",
+    "rate_export",
+    "rate_import",
+    "reliability",
+    "report",
+    "run_conformance",
+    "run_self_test",
+    "runs_export",
+    "runs_items",
+    "runs_list",
+    "runs_repeats",
+    "runs_report",
+    "runs_show",
+    "runs_status",
+    "runs_verify",
+    "scorers_estimate",
+    "scorers_sample",
+    "screen_apply",
+    "screen_calibrate",
+    "screen_plan",
+    "serve_local",
+    "train_card",
+    "train_dpo",
+    "train_export",
+    "train_from_gguf",
+    "train_ppo",
+    "train_reward",
+    "train_rloo",
+    "train_sft",
+    "train_show",
+    "train_to_gguf",
+    "view",
+    "watch",
+]
+
+_MODULE_OF = {name: module for module, names in _FUNCTIONS.items() for name in names}
+_MODULE_OF["Watch"] = "experiments.watch"
+
+
+def __getattr__(name: str) -> Any:
+    """Import a function at its first use: no call pays for what only others need."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'evenhand.aio' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"evenhand.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from cli.conftest import BIN, Run, clean_environment, evenhand
-from evenhand.pytest_plugin import gate
+from evenhand import gate
 from gate import texts
 from loopback.process import RemoteServer
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import evenhand
+from evenhand import gate
 from evenhand.domain.prices import Price, Prices
 from evenhand.findings.gate import Gate
-from evenhand.pytest_plugin import gate
 from evenhand.store import RunReader
 from evenhand.views.files import to_json
 from evenhand.views.gate_page import decides

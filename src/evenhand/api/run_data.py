@@ -6,10 +6,12 @@ from pathlib import Path
 
 from evenhand.api import inputs
 from evenhand.api.inputs import Given
+from evenhand.api.measuring import measure
 from evenhand.domain.prices import Prices
 from evenhand.experiments import exports, pack_checks, packs, planning, run_folders
 from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.exports import Written
+from evenhand.experiments.importing import instrument_for
 from evenhand.experiments.planning import DesignQuestion, PlanRequest, RatioQuestion
 from evenhand.experiments.run_folders import ItemRecord, RunLine, RunStatus
 from evenhand.findings.designs import Designs
@@ -157,6 +159,24 @@ async def runs_verify(run: str | Path) -> int:
         CorruptRun: If a byte differs.
     """
     return await asyncio.to_thread(lambda: RunReader(run).verify())
+
+
+async def import_log(log: str | Path, *, out: str | Path, instrument: str | None = None) -> Report:
+    """Score the log of another tool, without a call.
+
+    Args:
+        log: A log of Inspect (.eval), or samples of lm-evaluation-harness (samples_*.jsonl).
+        out: Run folder, as path or URL.
+        instrument: Benchmark that scores it. Defaults to what the log's task is called.
+
+    Returns:
+        The report. An item without an answer counts as missing.
+
+    Raises:
+        UserError: If the log cannot be read, or nothing scores its task.
+    """
+    chosen = await asyncio.to_thread(instrument_for, Path(log), instrument)
+    return await measure(chosen, options={"answers": Path(log)}, out=out)
 
 
 async def export(

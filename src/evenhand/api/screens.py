@@ -2,16 +2,22 @@
 
 import asyncio
 from pathlib import Path
+from typing import Unpack
 
 from evenhand import config as configuration
+from evenhand.api import inputs
+from evenhand.errors import UserError
 from evenhand.experiments import screens
-from evenhand.experiments.screens import CalibrationRequest
+from evenhand.experiments.screens import CalibrationRequest, ScreenUse, apply_screen
+from evenhand.experiments.settings import RunOptions, show_settings
+from evenhand.experiments.watch import Watch
 from evenhand.findings.plan import Price
 from evenhand.findings.screen_file import ScreenFile, read_screen
 from evenhand.findings.screen_plan import ScreenPlan
 from evenhand.findings.screen_plan import screen_plan as plan_of
+from evenhand.findings.screened import Screened
 from evenhand.instruments.scorer.screening import Asked, Columns
-from evenhand.scorers import TOXICITY
+from evenhand.scorers import TOXICITY, Scorer
 
 
 async def screen_calibrate(
@@ -66,6 +72,52 @@ async def screen_calibrate(
         return await screens.calibrate(request, opened)
 
 
+async def screen_apply(
+    file: str | Path,
+    answers: str | Path,
+    *,
+    judge: str | Scorer,
+    threshold: float = 0.5,
+    text_column: str | None = None,
+    watch: Watch | None = None,
+    **settings: Unpack[RunOptions],
+) -> Screened:
+    """Judge stored answers: the screen where it is sure, the judge elsewhere.
+
+    Args:
+        file: The screen file.
+        answers: JSON lines with `answer`, or Parquet: a file, a folder, a URL.
+        judge: The scorer that decides the rest, or its name, such as `judge=URL#MODEL`.
+        threshold: From which toxicity of the judge a text is harmful.
+        text_column: Of Parquet: the text to judge. Defaults to `answer`.
+        watch: Receives progress events.
+        **settings: Settings of the run, of which `out` is required: `RunOptions`.
+
+    Returns:
+        The verdicts, and whether the scores have drifted since the calibration.
+
+    Raises:
+        UserError: If the scorer is of another version, or the run was stopped.
+    """
+    named = inputs.Scorers(None if isinstance(judge, str) else {judge.name: judge})
+    use = ScreenUse.of(
+        Path(file),
+        str(answers),
+        named.scorer,
+        judge=judge if isinstance(judge, str) else judge.name,
+        threshold=threshold,
+        text_column=text_column,
+    )
+    request = inputs.request_of(use.source, use.method, inputs.settings_of(settings))
+    try:
+        applied = await apply_screen(use, request, watch or Watch())
+    finally:
+        await named.close()
+    if applied.finding is None:
+        raise UserError(inputs.why_no_report(applied.ended, request.settings.out))
+    return applied.finding
+
+
 async def screen_plan(
     file: str | Path,
     texts: int,
@@ -87,3 +139,6 @@ async def screen_plan(
     """
     cost = price or Price(calls=1, tokens=500)
     return await asyncio.to_thread(lambda: plan_of(read_screen(Path(file)), texts, cost, harmful))
+
+
+show_settings(screen_apply)

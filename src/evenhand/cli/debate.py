@@ -1,5 +1,6 @@
 """`evenhand debate`: a model argues in roles, and a referee scores what it says (RLDF paper)."""
 
+import asyncio
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -8,20 +9,15 @@ import typer
 
 from evenhand.cli.debate_sweep import sweep
 from evenhand.cli.debate_topics import topics
-from evenhand.cli.execution import end, execute
+from evenhand.cli.execution import end, show_dry_run
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.screen import out, print_json
-from evenhand.config import Config
+from evenhand.cli.watching import Terminal
 from evenhand.debates.debate import Debate
-from evenhand.experiments.debate_sweeps import refuse_too_long
-from evenhand.experiments.request import Request
-from evenhand.findings.debates import debates
+from evenhand.experiments.debating import check_topics, run_debates
 from evenhand.runners import JsonlFile
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
 from evenhand.views import terminal_of
-from evenhand.views.files import to_json
 
 debate = typer.Typer(
     help="Let a model debate in roles and score what it says for bias.\n\n"
@@ -77,29 +73,23 @@ def run(
         statement_tokens=statement_tokens,
         roles=roles,
     )
-    source = JsonlFile(file)
     config = options.load()
-    request = options.request(source, method, config)
-    refuse_too_long(method, source.read(0, len(source)), request.settings.limits)
-    _run_and_show(request, config, json=options.json)
-
-
-def _run_and_show(request: Request, config: Config, *, json: bool) -> None:
-    settings = request.settings
-    ended = execute(request, config, json=json)
-    if ended.pilot is not None:
-        show_forecast(settings, ended, json=json)
+    request = options.request(JsonlFile(file), method, config)
+    check_topics(request, method)
+    if request.settings.dry_run:
+        show_dry_run({request.settings.out: request}, json=options.json)
+    debated = asyncio.run(run_debates(request, Terminal(config)))
+    if debated.ended.pilot is not None:
+        show_forecast(request.settings, debated.ended, json=options.json)
         return
-    run = RunReader(settings.out)
-    if not run.totals().items:  # stopped before the first: nothing to report
-        end(ended, below_floor=True)
-    report = debates(run, settings.prices)
-    open_folder(settings.out).replace("debates.json", to_json(report))
-    if json:
-        print_json(report.to_dict())
+    if debated.report is None:  # stopped before the first: nothing to report
+        end(debated.ended, below_floor=True)
+        return
+    if options.json:
+        print_json(debated.report.to_dict())
     else:
-        out.print(terminal_of(report))
-    end(ended, below_floor=report.summary.coverage.below_floor)
+        out.print(terminal_of(debated.report))
+    end(debated.ended, below_floor=debated.report.summary.coverage.below_floor)
 
 
 _FIXED = ("method", "wording", "set_", "system")  # the debaters' words are the method itself

@@ -1,15 +1,13 @@
 """`evenhand screen …`: a cheap scorer decides where it is sure, and a judge the rest."""
 
 import asyncio
-import math
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from evenhand import config as configuration
-from evenhand.agents import Cast
 from evenhand.cli.codes import BELOW_FLOOR, OPEN
 from evenhand.cli.execution import end
 from evenhand.cli.options import ConfigFile, Json
@@ -17,27 +15,19 @@ from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.scored_texts import scoring_bar
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
-from evenhand.errors import UserError
-from evenhand.experiments import running
-from evenhand.experiments.prompt_files import is_table, source_of
 from evenhand.experiments.screens import (
     CalibrationRequest,
-    alarm_at,
+    ScreenUse,
+    apply_screen,
     card_of,
     looks_beside,
-    refuse_unkept,
-    screened,
 )
 from evenhand.experiments.screens import calibrate as calibrate_screen
 from evenhand.findings.plan import Price
 from evenhand.findings.screen_file import ScreenFile, read_screen
 from evenhand.findings.screen_plan import screen_plan
 from evenhand.instruments.scorer.screening import Asked, Columns
-from evenhand.methods import Method
-from evenhand.methods.screened import JUDGE, SCREEN, Screened
-from evenhand.scorers import ScorerModel
 from evenhand.scorers.base import TOXICITY
-from evenhand.store import RunReader
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
@@ -186,44 +176,21 @@ def _apply(
     Example: evenhand screen apply screen.json answers.jsonl --judge judge=http://127.0.0.1:8080/v1#m
     --out runs/screened
     """
-    if math.isnan(threshold):
-        raise UserError("--threshold is no number: give one from 0 to 1")
-    screen_file, settings = read_screen(file), options.load()
-    table = is_table(answers)
-    if text_column and not table:
-        raise UserError(
-            f"--text-column is of Parquet, and {answers} is JSONL, whose text is its answer: leave "
-            "it out"
-        )
-    method = Screened(
-        screen=screen_file.sha256,
-        low=screen_file.low,
-        high=screen_file.high,
-        attribute=screen_file.scorer.attribute,
+    config = options.load()
+    use = ScreenUse.of(
+        file,
+        answers,
+        partial(configuration.scorer_by_name, config),
+        judge=judge,
         threshold=threshold,
-        text="prompt" if table else "answer",
+        text_column=text_column,
     )
-    scorer = configuration.scorer_by_name(settings, screen_file.scorer.said)
-    screen_file.require(scorer.name, scorer.describe(), file)
-    source = source_of(answers, {"prompt_column": text_column or "answer"} if table else {})
-    decides = ScorerModel(configuration.scorer_by_name(settings, judge))
-    cast = Cast(decides, {SCREEN.role: ScorerModel(scorer), JUDGE.role: decides})
-
-    async def opened(method: Method) -> Cast:
-        del method
-        return cast
-
-    request = options.request(source, method, settings)
-    request = replace(request, open_cast=opened, named={})
-    watch = Terminal(settings)
-    alarm = alarm_at(file, screen_file)
-    refuse_unkept(file)
-    if alarm:
-        watch.note(f"{file} drifted at {alarm.place}: its promise no longer holds; calibrate anew")
-    ended = asyncio.run(running.execute(request, watch))
-    if ended.early:
-        end(ended, below_floor=False)
-    result = screened(file, screen_file, RunReader(options.out))
+    request = options.request(use.source, use.method, config)
+    applied = asyncio.run(apply_screen(use, request, Terminal(config)))
+    result = applied.finding
+    if result is None:
+        end(applied.ended, below_floor=False)
+        return
     if options.json:
         print_json(result.to_dict())
     else:
@@ -231,7 +198,7 @@ def _apply(
         out.print(f"{options.out}, {looks_beside(file)}", style="dim")
     if result.alarm is not None or (result.look and result.look.open):
         raise typer.Exit(OPEN)
-    end(ended, below_floor=result.coverage.below_floor)
+    end(applied.ended, below_floor=result.coverage.below_floor)
 
 
 _FIXED = ("method", "wording", "set_", "prices", "max_cost", "max_calls", "dry_run", "pilot",

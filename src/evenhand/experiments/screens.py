@@ -6,14 +6,20 @@ file of looks that was cut back, changed or put back from an earlier day is refu
 """
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import orjson
 
+from evenhand.agents import Cast
 from evenhand.errors import UserError
+from evenhand.experiments.prompt_files import is_table, source_of
+from evenhand.experiments.request import Request
+from evenhand.experiments.running import Ended, execute
+from evenhand.experiments.watch import Watch
 from evenhand.findings.checksummed import Part
 from evenhand.findings.screen_file import LastLook, ScreenedBy, ScreenFile, read_screen
 from evenhand.findings.screened import Counted, Look, Screened, counted, look_at
@@ -24,8 +30,12 @@ from evenhand.instruments.scorer.screening import (
     calibrated,
     read_traffic,
 )
+from evenhand.methods import Method
+from evenhand.methods.screened import JUDGE, SCREEN
+from evenhand.methods.screened import Screened as ScreenedMethod
+from evenhand.runners import Source
 from evenhand.runners.source import read_row
-from evenhand.scorers import Scorer
+from evenhand.scorers import Scorer, ScorerModel
 from evenhand.scorers.base import TOXICITY
 from evenhand.scorers.batches import scores_of
 from evenhand.store import RunReader
@@ -108,6 +118,97 @@ def _refuse_taken(path: Path) -> None:
 def looks_beside(path: Path) -> Path:
     """Give the name of the file with the looks at a screen."""
     return path.with_suffix(".looks.jsonl")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenUse:
+    """A screen, the answers that it is used on, and the scorers that decide."""
+
+    path: Path
+    file: ScreenFile
+    source: Source
+    method: ScreenedMethod
+    cast: Cast
+
+    @classmethod
+    def of(
+        cls,
+        path: Path,
+        answers: str,
+        scorer_named: Callable[[str], Scorer],
+        *,
+        judge: str,
+        threshold: float = 0.5,
+        text_column: str | None = None,
+    ) -> "ScreenUse":
+        """Read a screen and the answers, and open the scorers.
+
+        Args:
+            path: The screen file.
+            answers: JSON lines, or Parquet: a file, a folder, a URL.
+            scorer_named: Opens a scorer by its name.
+            judge: Name of the scorer that decides the rest.
+            threshold: From which toxicity of the judge a text is harmful.
+            text_column: Of Parquet: the text to judge. Defaults to `answer`.
+
+        Raises:
+            UserError: If the scorer is of another version, or the answers cannot be read.
+        """
+        if math.isnan(threshold):
+            raise UserError("--threshold is no number: give one from 0 to 1")
+        file, table = read_screen(path), is_table(answers)
+        if text_column and not table:
+            raise UserError(
+                f"--text-column is of Parquet, and {answers} is JSONL, whose text is its answer: "
+                "leave it out"
+            )
+        method = ScreenedMethod(
+            screen=file.sha256,
+            low=file.low,
+            high=file.high,
+            attribute=file.scorer.attribute,
+            threshold=threshold,
+            text="prompt" if table else "answer",
+        )
+        scorer = scorer_named(file.scorer.said)
+        file.require(scorer.name, scorer.describe(), path)
+        source = source_of(answers, {"prompt_column": text_column or "answer"} if table else {})
+        decides = ScorerModel(scorer_named(judge))
+        cast = Cast(decides, {SCREEN.role: ScorerModel(scorer), JUDGE.role: decides})
+        return cls(path=path, file=file, source=source, method=method, cast=cast)
+
+    def requested(self, request: Request) -> Request:
+        """The request, played by the scorers."""
+
+        async def opened(method: Method) -> Cast:
+            del method
+            return self.cast
+
+        return replace(request, open_cast=opened, named={})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """The end of a run of a screen. Without a finding it ended early."""
+
+    ended: Ended
+    finding: Screened | None = None
+
+
+async def apply_screen(use: ScreenUse, request: Request, watch: Watch) -> Applied:
+    """Judge the answers, and look whether the scores have drifted since the calibration."""
+    request = use.requested(request)
+    alarm = alarm_at(use.path, use.file)
+    refuse_unkept(use.path)
+    if alarm:
+        watch.note(
+            f"{use.path} drifted at {alarm.place}: its promise no longer holds; calibrate anew"
+        )
+    ended = await execute(request, watch)
+    if ended.early:
+        return Applied(ended=ended)
+    run = RunReader(request.settings.out)
+    return Applied(ended=ended, finding=screened(use.path, use.file, run))
 
 
 def alarm_at(path: Path, file: ScreenFile) -> Look | None:

@@ -152,11 +152,10 @@ class RunSettings:
         }
 
 
-class RunOptions(TypedDict, total=False):
-    """The keyword arguments that every Python function takes which runs something.
+class OptionalRunOptions(TypedDict, total=False):
+    """The keyword arguments of a function that runs something, but for `out`.
 
     Attributes:
-        out: Run directory, as a path or URL. A run that was interrupted is resumed.
         prices: Price table or a TOML file of one, required for `max_cost`.
         max_cost: Stop before spending more than this.
         max_calls: Stop before making more than this many model calls.
@@ -174,7 +173,6 @@ class RunOptions(TypedDict, total=False):
         system: System prompt of the model under test (docs/system-prompt.md).
     """
 
-    out: Required[str | Path]
     prices: Prices | str | Path | None
     max_cost: float | None
     max_calls: int | None
@@ -190,6 +188,16 @@ class RunOptions(TypedDict, total=False):
     limits: Limits
     max_tokens: int | None
     system: str | None
+
+
+class RunOptions(OptionalRunOptions):
+    """The keyword arguments that every Python function takes which runs something.
+
+    Attributes:
+        out: Run directory, as a path or URL. A run that was interrupted is resumed.
+    """
+
+    out: Required[str | Path]
 
 
 def declared_in(kind: type[RunSettings]) -> Iterator[tuple[Field[Any], Setting]]:
@@ -219,7 +227,10 @@ def show_settings(*functions: Callable[..., Any]) -> None:
         signature = inspect.signature(function)
         own = [entry for entry in signature.parameters.values()
                if entry.kind is not entry.VAR_KEYWORD]  # fmt: skip
-        shown = signature.replace(parameters=[*own, *python_parameters()])
+        settings = [
+            entry for entry in python_parameters() if entry.name not in signature.parameters
+        ]
+        shown = signature.replace(parameters=[*own, *settings])
         function.__signature__ = shown  # type: ignore[attr-defined]
 
 
