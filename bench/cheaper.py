@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from bench.simulated.population import outcomes
 from evenhand.config import data_folder
 from evenhand.instruments.scorer import ToxicitySets, held_out
-from evenhand.scorers.batches import score_all
-from evenhand.scorers.shipped import offline
+from evenhand.scorers.base import score_all
+from evenhand.scorers.kinds import offline
 from evenhand.statistics._shared import t_quantile
 from evenhand.statistics.prediction_powered import chances_to_label, powered_mean
 from evenhand.statistics.screening import SMALL, Screen, calibrate, has_drifted

@@ -33,7 +33,8 @@ from bench.gateway_ends import Child, Load, Seen
 from bench.processes import family
 from bench.sentences import HARMLESS
 from evenhand.gateway.keys import new_key
-from evenhand.scorers.offline import OfflineScorer, Scores
+from evenhand.scorers import Scores
+from evenhand.scorers.offline import OfflineScorer
 
 CONNECTIONS, TEXTS, SENTENCES = 64, 200, 5
 LATENCIES = (0, 50)

@@ -11,23 +11,20 @@ from typing import Annotated, Any, ClassVar
 from evenhand.agents import Agent, Ask, Reply, words
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import SearchFailed
-from evenhand.methods.baselines.drafts import PLAIN_CHOICE
-from evenhand.methods.baselines.single_prompt import choice_agent, question
+from evenhand.methods.baselines.single_prompt import PLAIN_CHOICE, choice_agent, question
 from evenhand.methods.mabrf import (
     JUDGE,
     REPHRASER,
-    SEARCHED_REPHRASER,
-    Verdict,
-    solver,
-    terminator,
-)
-from evenhand.methods.mabrf_search import (
     SEARCH,
+    SEARCHED_REPHRASER,
     SUMMARISER,
     Found,
+    Verdict,
     evidence_of,
     excerpt,
+    solver,
     sources_of,
+    terminator,
 )
 from evenhand.methods.stardtox import SUPPORT_JUDGE
 from evenhand.prompts import load, parse

@@ -27,11 +27,11 @@ from evenhand.domain import Item
 from evenhand.experiments.remedies import remedy_of
 from evenhand.findings.run import Run
 from evenhand.methods import StarDTox
-from evenhand.methods.keeping import Keep
+from evenhand.methods.shared_settings import Keep
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.scorers import Scorer, ScorerModel, Scores, Unscored
+from evenhand.scorers.kinds import offline
 from evenhand.scorers.regard import RegardScorer
-from evenhand.scorers.shipped import offline
 from evenhand.scorers.wordlist import WordList
 
 ANSWERS = 1_000

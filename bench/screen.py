@@ -32,11 +32,11 @@ from evenhand.experiments.watch import Watch
 from evenhand.findings.screened import Counted, counted
 from evenhand.instruments.scorer import ToxicitySets
 from evenhand.methods import Method
-from evenhand.methods.screened import JUDGE, SCREEN, Screened
+from evenhand.methods.judge_text import JUDGE, SCREEN, Screened
 from evenhand.runners.parquet_table import ParquetTable
 from evenhand.scorers import ScorerModel, WordList
-from evenhand.scorers.batches import score_all
-from evenhand.scorers.shipped import offline
+from evenhand.scorers.base import score_all
+from evenhand.scorers.kinds import offline
 from evenhand.statistics.screening import calibrate
 from evenhand.store import RunReader
 

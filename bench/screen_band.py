@@ -37,7 +37,7 @@ from evenhand.config import data_folder
 from evenhand.gateway.policy import ANYBODY, Check
 from evenhand.gateway.screening import Screened, Screening
 from evenhand.gateway.shares import Shares
-from evenhand.scorers.shipped import offline
+from evenhand.scorers.kinds import offline
 from evenhand.statistics.proportions import clopper_pearson
 
 MOST_PASSED, MOST_ABOVE, LEAST_HIGH = 0.10, 0.02, 0.9

@@ -21,13 +21,12 @@ from inspect_ai.log import EvalLog, read_eval_log
 
 from compat.commands import Commands
 from compat.standin import MODEL, Standin, standing_in
-from evenhand.experiments.certificates import wanted
+from evenhand.experiments.certificates import expected_of
 from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
 from evenhand.instruments.bbq.data import card
 from evenhand.instruments.files import PinnedFiles
 from evenhand.instruments.judge import Design
-from evenhand.instruments.judge.certificate import keep
-from evenhand.instruments.judge.scope import NEEDED
+from evenhand.instruments.judge.certificate import NEEDED, keep
 from evenhand.methods import Rate
 
 GRADED = """
@@ -232,13 +231,14 @@ def graders(check: Check) -> str:
 
 def certify(folder: Path) -> None:
     """Write a certificate of the stand-in, of the default audit's size."""
-    needed = wanted(Rate(), MODEL)
+    needed = expected_of(Rate(), MODEL)
     checks = [CertifiedCheck(name=name, state="pass", required=True, says="so it is")
               for name in sorted(NEEDED.checks)]  # fmt: skip
     made = Certificate(
-        judge=Judge(model=MODEL, served_by=[], described={}), method=needed.method,
-        prompts=dict(needed.prompts), margins={"score": 0.25, "win_rate": 0.05},
-        benchmark={"version": needed.version, "sampling": Design().describe(),
+        kind="judge", run={}, judge=Judge(model=MODEL, served_by=[], described={}),
+        method=dict(needed.method), prompts=dict(needed.prompts),
+        margins={"score": 0.25, "win_rate": 0.05},
+        benchmark={"version": needed.benchmark["version"], "sampling": Design().describe(),
                    "own": {"scenarios": None, "labels": {}}, "probes": {"injection": 180}},
         limits={}, seed=None, evenhand="0.1.0", created="2026-11-01T00:00:00Z", calls=2000,
         checks=checks, state="pass",
@@ -251,12 +251,12 @@ CHECKS = (import_of_their_task, shuffled_options, method_as_solver, limits_of_a_
 
 
 def main() -> None:
-    wanted_ones = sys.argv[1:]
+    names = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder, standing_in() as standin:
         check = Check(Path(folder), standin)
-        for seen in CHECKS:
-            if not wanted_ones or seen.__name__ in wanted_ones:
-                print(f"{seen.__name__}: {seen(check)}", flush=True)
+        for run in CHECKS:
+            if not names or run.__name__ in names:
+                print(f"{run.__name__}: {run(check)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -28,13 +28,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from offline_scorer import figures, linear, net, sets
+from offline_scorer import figures, linear, net, packing, sets
 from offline_scorer.sentences import misspelt, skeleton
 from offline_scorer.sets import ATTRIBUTES, Example
 from torch.nn import functional
 
 from evenhand.scorers.offline import OfflineScorer, weights
-from evenhand.scorers.offline.wordpiece import WordPiece
+from evenhand.scorers.offline.network import WordPiece
 
 SEED, FOLDS = 0, 3
 OWN_SENTENCES, VOCABULARY = (14_000, 28_000), 14_000
@@ -134,8 +134,8 @@ def shipped(
         "heads": str(net.HEADS),
         "layers": str(LAYERS),
     }
-    arrays = net.as_shipped(model) | weights.packed("pairs", pairs, 8)
-    weights.write(path, arrays | {"knots": figures.RAW.astype(np.float32)}, metadata)
+    arrays = net.as_shipped(model) | packing.packed("pairs", pairs, 8)
+    packing.write(path, arrays | {"knots": figures.RAW.astype(np.float32)}, metadata)
     return OfflineScorer(path)
 
 
@@ -235,7 +235,7 @@ def train(data: Path, base: Path, path: Path, asked: argparse.Namespace) -> None
 
 def calibrated(path: Path, knots: np.ndarray) -> OfflineScorer:
     trained = weights.read(path)
-    weights.write(
+    packing.write(
         path, dict(trained.arrays) | {"knots": knots.astype(np.float32)}, trained.metadata
     )
     for left in path.parent.glob(f"{path.stem}.fold*"):

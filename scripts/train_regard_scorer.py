@@ -22,15 +22,13 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from offline_scorer import packing
 from regard_scorer.measured import measure
 from regard_scorer.sentences import FOLDS, Sentence, sentences
 
 import evenhand
 from evenhand.metrics.scorer_quality import auc
-from evenhand.scorers.offline import weights
-from evenhand.scorers.regard.masking import masked
-from evenhand.scorers.regard.network import Reader
-from evenhand.scorers.regard.scorer import WEIGHTS
+from evenhand.scorers.regard import WEIGHTS, Reader, masked
 
 RIDGE, STEPS = 100.0, 8
 
@@ -111,7 +109,7 @@ def main() -> None:
         "weight": plain.astype(np.float32),
         "bias": np.array([bias - mean @ plain], np.float32),
     }
-    weights.write(given.out / WEIGHTS.name, arrays, {"names": " ".join(listed)})
+    packing.write(given.out / WEIGHTS.name, arrays, {"names": " ".join(listed)})
     if given.measure:
         measure(given.data, given.out / WEIGHTS.name)
 

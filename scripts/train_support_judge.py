@@ -19,13 +19,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from offline_scorer import packing
 from support_judge.contexts import Example, beside_the_point
 from support_judge.sources import own, squad
 from torch import nn
 from torch.nn import functional
 
 from evenhand.metrics.scorer_quality import auc
-from evenhand.scorers.offline import weights
 from evenhand.scorers.support.features import Features
 from evenhand.scorers.support.judge import WEIGHTS, SupportJudge
 from evenhand.scorers.support.reading import Meanings
@@ -157,7 +157,7 @@ def main() -> None:
         arrays[f"w{at}"] = np.stack([one.weight.detach().numpy().T for one in layer])
         arrays[f"b{at}"] = np.stack([one.bias.detach().numpy() for one in layer])
     metadata = {"features": " ".join(names), "layers": str(len(layers))}
-    weights.write(said.out / WEIGHTS.name, arrays, metadata)
+    packing.write(said.out / WEIGHTS.name, arrays, metadata)
     asides = list(beside_the_point(random.Random(5)))
     scores = np.array(SupportJudge(said.out / WEIGHTS.name).of(asides))
     print(f"beside the point: n={len(asides)}, above 0.5 {(scores > 0.5).mean():.3f}")

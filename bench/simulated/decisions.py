@@ -30,7 +30,7 @@ from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.scoring import Scored
 from evenhand.findings.summed_statistics import Mean
 from evenhand.instruments.bbq.instrument import Bbq, BbqOptions
-from evenhand.statistics.planning import detectable_change, power_of
+from evenhand.statistics.planning import detectable_change, power_after_holm
 from evenhand.store import RunReader
 
 Floats = NDArray[np.float64]
@@ -85,7 +85,7 @@ class Frontiers:
     first: dict[Kind, float]
     any_worth: float  # a method without any benefit is called worth it
     beaten: float  # the first is shown to beat both references
-    stated: float  # the chance of that, by `power_of`
+    stated: float  # the chance of that, by `power_after_holm`
 
 
 def frontier(methods: int, draws: int, *, seed: int, benefit: float = BENEFIT) -> Frontiers:
@@ -105,7 +105,7 @@ def frontier(methods: int, draws: int, *, seed: int, benefit: float = BENEFIT) -
         any_worth += Kind.WORTH_IT in (said[1:] if benefit else said)
         beaten += all(direction(change, harm_of(TWO)) == "better" for change in pairs[0])
         se = float(np.mean([change.se for change in pairs[0]]))
-        stated += power_of(BENEFIT, se, TEMPLATES - 1, family=len(family), together=2)
+        stated += power_after_holm(BENEFIT / se, TEMPLATES - 1, len(family), together=2)
     first = {kind: kinds[kind] / draws for kind in Kind}
     return Frontiers(first, any_worth / draws, beaten / draws, stated / draws)
 

@@ -7,10 +7,12 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.stats import rankdata, spearmanr
 
-from evenhand.scorers.offline import OfflineScorer, Scores
+from evenhand.scorers import Scores
+from evenhand.scorers.offline import OfflineScorer
 from offline_scorer.sets import ATTRIBUTES, RECORDED, Example, TestSet, of_new_frames
 from offline_scorer.sets import held_out as is_held_out
 
+OURS = {"sexually_explicit": "sexual"}
 RAW = np.tile([[-80.0, 80.0]] * 2, (len(ATTRIBUTES), 1, 1))  # knots that leave logits as they are
 
 
@@ -18,7 +20,9 @@ def scores(scorer: OfflineScorer, texts: list[str]) -> np.ndarray:
     found = scorer.score_now(texts)
     return np.array(
         [
-            list(one.attributes.values()) if isinstance(one, Scores) else [np.nan] * len(ATTRIBUTES)
+            [one.values[OURS.get(name, name)] for name in ATTRIBUTES]
+            if isinstance(one, Scores)
+            else [np.nan] * len(ATTRIBUTES)
             for one in found
         ]
     )

@@ -1,11 +1,10 @@
-"""The linear term of `evenhand.scorers.offline.pairs`, fitted by ridge regression."""
+"""The linear term of `evenhand.scorers.offline.network`, fitted by ridge regression."""
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import lsqr
 
-from evenhand.scorers.offline.pairs import features
-from evenhand.scorers.offline.wordpiece import WordPiece
+from evenhand.scorers.offline.network import WordPiece, features
 from offline_scorer.net import LONGEST
 from offline_scorer.sets import ATTRIBUTES, RECORDED, Example
 

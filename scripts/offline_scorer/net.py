@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 from evenhand.scorers.offline import weights
+from offline_scorer import packing
 
 WIDTH, HEADS, LONGEST = 384, 12, 128
 
@@ -90,7 +91,7 @@ def _layer(base: dict, old: str, new: str, inner: int) -> dict[str, np.ndarray]:
 
 
 def _rounded(array: np.ndarray, bits: int) -> np.ndarray:
-    return weights.Weights(weights.packed("x", array, bits), {}, "").floats("x")
+    return weights.Weights(packing.packed("x", array, bits), {}, "").floats("x")
 
 
 def as_shipped(net: Net) -> dict[str, np.ndarray]:
@@ -102,9 +103,9 @@ def as_shipped(net: Net) -> dict[str, np.ndarray]:
             ".weight" if name.startswith(("words", "places")) else ""
         )
         if name == "words.weight":
-            found |= weights.packed("words", array, 4)
+            found |= packing.packed("words", array, 4)
         elif array.ndim == 2 and name.startswith("layers."):
-            found |= weights.packed(short, array, 8)
+            found |= packing.packed(short, array, 8)
         else:
             found[short] = array.astype(np.float16 if name == "places.weight" else np.float32)
     return found

@@ -60,15 +60,13 @@ from evenhand.models.base import ChatModel
 from evenhand.models.keys import SHORTEST, KeyPlace, check_places, key_place, origin
 from evenhand.runners.borrowing import critiques_of
 from evenhand.scorers import Scorer, ScorerModel
-from evenhand.scorers.kinds import ScorerConfig, build, spoken
-from evenhand.scorers.shipped import BUILT_IN
+from evenhand.scorers.kinds import BUILT_IN, ScorerConfig, build, spoken
 from evenhand.scorers.support import ROLE as SUPPORT
 from evenhand.scorers.support import SupportModel
 from evenhand.tools import search as searching
 from evenhand.tools.search import SearchEngine, SearchModel
 from evenhand.tools.search.base import MOST_HITS, ROLE
-from evenhand.tools.search.brave import URL as BRAVE
-from evenhand.tools.search.engines import SearchSettings
+from evenhand.tools.search.engines import BRAVE, SearchSettings
 
 DEFAULT_URL = "http://127.0.0.1:8080/v1"
 DEFAULT_FILE = Path("evenhand.toml")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bbq.second_route import biased_option
 from evenhand.metrics import bbq
 from evenhand.metrics.bbq import BIASED, COUNTER, MISSING, UNKNOWN, UNREADABLE, Counts
-from evenhand.statistics.sign_flips import sign_flip
+from stats.flips import p_of_all_patterns
 from stats.golden import assert_matches, vectors
 
 # Names in the vectors that are others in the code.
@@ -132,7 +132,7 @@ def test_a_paired_change_has_the_transitions_of_the_golden_vector() -> None:
         table[expected["states"].index(first)][expected["states"].index(second)] += 1
         differences.append(bbq.SCORE[second] - bbq.SCORE[first])
     assert table == expected["transition_before_rows_after_cols"]
-    assert sign_flip(differences).p_two_sided == expected["sign_flip_p_two_sided"]
+    assert p_of_all_patterns(differences) == expected["sign_flip_p_two_sided"]
 
 
 def test_macro_and_pooled_scores_differ_as_the_golden_vector_says() -> None:

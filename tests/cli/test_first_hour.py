@@ -12,7 +12,7 @@ from cli.conftest import Run
 from evenhand import registry
 from evenhand.cli import main
 from evenhand.errors import UserError
-from evenhand.scorers.http_guardrail import HttpGuardrail
+from evenhand.scorers.services import HttpGuardrail
 from loopback.faulty import Fixed
 from loopback.process import in_own_process
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from evenhand.debates.building import Built
 from evenhand.debates.pairs import Pair
-from evenhand.debates.statement import Statement
+from evenhand.debates.read import Statement
 
 
 def statement(number: int, score: float, **more: Any) -> Statement:

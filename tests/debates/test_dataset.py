@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from evenhand.debates import dataset
-from evenhand.debates.account import Pairing, Split
 from evenhand.debates.building import Built, from_statements
+from evenhand.debates.pairs import Pairing, Split
 from evenhand.errors import UserError
 
 from .planted import debate, everything, statement

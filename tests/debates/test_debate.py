@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evenhand.agents import Cast, Conversation
 from evenhand.debates.debate import Debate, referee_of
-from evenhand.debates.roles import MOST_ROLES
+from evenhand.debates.topics import MOST_ROLES
 from evenhand.domain import Failed, Item, Turn, Usage
 from evenhand.domain.prices import AROUND_THE_WORDS
 from evenhand.errors import UserError

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.debates.account import Split
 from evenhand.debates.items import from_items, read_items, templates
+from evenhand.debates.pairs import Split
 from evenhand.errors import UserError
 
 from .planted import everything

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.debates.account import Pairing, Split
 from evenhand.debates.building import from_statements
-from evenhand.debates.openers import has_opener, without_opener
-from evenhand.debates.pairs import STRATEGIES, Strategy
-from evenhand.debates.statement import Statement
+from evenhand.debates.pairs import STRATEGIES, Pairing, Split, Strategy, has_opener, without_opener
+from evenhand.debates.read import Statement
 from evenhand.errors import UserError
 from unit.stage import golden
 

@@ -9,8 +9,7 @@ import pytest
 from evenhand import aio, replay_of
 from evenhand.agents import Cast
 from evenhand.debates.debate import Debate
-from evenhand.debates.read import statements
-from evenhand.debates.statement import Statement
+from evenhand.debates.read import Statement, statements
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.findings.debates import Rounds, debates

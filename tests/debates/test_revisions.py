@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.debates.account import Split
 from evenhand.debates.building import Built
+from evenhand.debates.pairs import Split
 from evenhand.debates.revisions import from_runs
 from evenhand.domain import Item
 from evenhand.errors import UserError

@@ -9,12 +9,12 @@ import pytest
 from cli.conftest import Run, endpoint, evenhand
 from debates.planted import everything, statement
 from debates.speakers import Speakers
-from evenhand.debates.account import Pairing, Split
 from evenhand.debates.building import from_statements
 from evenhand.debates.debate import roles_of
+from evenhand.debates.pairs import Pairing, Split
 from evenhand.debates.read import first_of
-from evenhand.debates.roles import bias_types
 from evenhand.debates.sweep import Arm, first_topics, read_plan
+from evenhand.debates.topics import bias_types
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.experiments.debate_sweeps import write_once

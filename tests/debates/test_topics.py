@@ -7,17 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.debates.roles import BiasType, bias_types, joined, split
 from evenhand.debates.topics import (
     ALIKE,
     ANGLES,
     AREAS,
+    BiasType,
     DebateTopics,
     Distinct,
     batch,
+    bias_types,
     debate_items,
+    joined,
     listed,
     normalised,
+    split,
 )
 from evenhand.domain import Failed, Usage
 from evenhand.errors import UserError

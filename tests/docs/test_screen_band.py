@@ -7,7 +7,7 @@ import pytest
 
 from bench.screen_band import CARRIER, Share, begins_at, ends_at, for_the_band, held_out
 from evenhand.gateway.policy import Check
-from evenhand.scorers.shipped import offline
+from evenhand.scorers.kinds import offline
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = json.loads((ROOT / "recorded/screen_band.json").read_text())

@@ -73,7 +73,7 @@ def _written(reply: Any) -> bytes:
 )
 def test_a_run_outlives_every_reply(bodies: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evenhand.models.retry._FIRST_PAUSE", 0.0001)
+        patch.setattr("evenhand.models.http_client._FIRST_PAUSE", 0.0001)
         patch.setattr("evenhand.models.endpoint.MAX_ATTEMPTS", 2)
         assert asyncio.run(_ended(bodies, Path(folder) / "run")) == len(bodies)
 

@@ -17,7 +17,7 @@ from evenhand.errors import EvenhandError
 from evenhand.models.base import ModelRequest
 from evenhand.models.keys import Redactor
 from evenhand.scorers.base import Unscored
-from evenhand.scorers.http_guardrail import HttpGuardrail
+from evenhand.scorers.services import HttpGuardrail
 from loopback import replies
 from loopback.http import Call, Line
 from loopback.kernel import run_items, texts
@@ -63,7 +63,7 @@ def told(text: str, key: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenhand.models.retry._FIRST_PAUSE", 0.005)
+    monkeypatch.setattr("evenhand.models.http_client._FIRST_PAUSE", 0.005)
 
 
 @pytest.mark.parametrize("key", [KEY, SHORT])

@@ -34,7 +34,7 @@ IN_JSON: frozenset[str | None] = frozenset({"harm"})
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight attempts at the true pace take twelve seconds; what is tested here is not the pace."""
-    monkeypatch.setattr("evenhand.models.retry._FIRST_PAUSE", 0.005)
+    monkeypatch.setattr("evenhand.models.http_client._FIRST_PAUSE", 0.005)
 
 
 @pytest.fixture(autouse=True, scope="module")

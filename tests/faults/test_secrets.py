@@ -156,7 +156,7 @@ ECHOES: dict[str, Echo] = {
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenhand.models.retry._FIRST_PAUSE", 0.005)
+    monkeypatch.setattr("evenhand.models.http_client._FIRST_PAUSE", 0.005)
 
 
 @pytest.mark.parametrize("name", ECHOES)

@@ -10,8 +10,8 @@ from evenhand.agents import Limits
 from evenhand.domain import Message
 from evenhand.errors import DeadlinePassed
 from evenhand.models.base import ModelRequest
+from evenhand.models.http_client import MAX_ATTEMPTS
 from evenhand.models.limiter import AdaptiveLimit
-from evenhand.models.retry import MAX_ATTEMPTS
 from loopback.faulty import Faults, LoopbackServer
 from loopback.gauges import Lateness, LoopLag
 from loopback.kernel import Ran, run_items, texts

@@ -13,7 +13,7 @@ from evenhand.findings.estimates import NO_SPREAD, Change, Estimate
 from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.totals import RunTotals
 from evenhand.statistics.clusters import Interval, clustered_mean, clustered_ratio
-from evenhand.statistics.sign_flips import sign_flip
+from stats.flips import p_of_all_patterns
 
 from .random_runs import Made, Row, batches, outcomes, rows
 
@@ -140,7 +140,7 @@ def test_a_change_is_the_clustered_mean_over_the_rows_that_both_have(drawn: list
     assert found.interval is not None
     assert (found.interval[0] > 0 or found.interval[1] < 0) == (found.p <= 0.05)
     if found.bounds is None:
-        assert found.p == _close(sign_flip(differences, [r.cluster for r, _ in both]).p_two_sided)
+        assert found.p == _close(p_of_all_patterns(differences, [r.cluster for r, _ in both]))
     fixed, broken = (sum(d == by for d in differences) for by in (1.0, -1.0))
     flips = pairs.flips(MADE.measure("right"))
     assert (flips.fixed, flips.broken) == (fixed, broken)

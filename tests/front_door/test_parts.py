@@ -7,7 +7,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.methods import Mabrf, Method, StarDTox
-from evenhand.methods.baselines.rotated import Rotated
+from evenhand.methods.baselines.single_prompt import Rotated
 from evenhand.models.likelihood import Failure
 from evenhand.testing import ScriptedLikelihood, any_reply
 

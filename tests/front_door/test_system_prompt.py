@@ -10,7 +10,7 @@ from evenhand.experiments.dry_run import dry_run
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings
 from evenhand.methods import DefaultPrompt, StarDTox
-from evenhand.methods.baselines.self_debiasing_gen import SelfDebiasGen
+from evenhand.methods.baselines.self_debiasing import SelfDebiasGen
 from evenhand.models.base import ModelReply, ModelRequest
 from evenhand.runners import ItemList
 from evenhand.store import RunReader

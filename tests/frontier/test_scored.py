@@ -25,9 +25,8 @@ from evenhand.models.replay import ReplayModel
 from evenhand.runners.purse import Purse
 from evenhand.scorers import ScorerModel, WordList
 from evenhand.scorers.canonical import Canonicalised
-from evenhand.scorers.guard import Guard
 from evenhand.scorers.harm import Asked, HarmJudge
-from evenhand.scorers.judge import Judge
+from evenhand.scorers.judge import Guard, Judge
 from evenhand.store import RunReader, tables
 from evenhand.store.spending import billed_tokens, spent_on
 from evenhand.views import page_of

@@ -7,7 +7,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from evenhand.agents import Cast, Limits
-from evenhand.methods.baselines.self_consistency import SelfConsistency
+from evenhand.methods.baselines.single_prompt import SelfConsistency
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runners import replay_of
 

@@ -17,7 +17,7 @@ from evenhand.methods.evaluators import Scored
 from evenhand.methods.stardtox import Harm, Quality, Support
 from evenhand.models import wire
 from evenhand.models.base import ModelRequest
-from evenhand.models.retry import retry_after
+from evenhand.models.http_client import retry_after
 from evenhand.prompts import marked, parse
 from evenhand.runners.source import read_item
 from evenhand.store.run_record import RunRecord

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from evenhand.models.retry import retry_after
+from evenhand.models.http_client import retry_after
 
 from . import generators, oracles
 from .decisions import Decisions

@@ -26,7 +26,7 @@ from evenhand.gateway.upstream import Upstream
 from evenhand.gateway.verdicts import Exchange
 from evenhand.methods.build import build_method
 from evenhand.models.base import ModelRequest
-from evenhand.models.scripted import ScriptedModel
+from evenhand.models.replay import ScriptedModel
 from evenhand.scorers.base import Scores, Unscored
 
 BAD, GOOD = "VILE", "kind"  # the screen of the tests looks for the first word

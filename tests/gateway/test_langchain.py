@@ -26,7 +26,7 @@ from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import ModelBusy, UserError
 from evenhand.langchain import HeldBack, RepairAnswers
 from evenhand.models.base import ModelRequest as Asked
-from evenhand.models.scripted import ScriptedModel
+from evenhand.models.replay import ScriptedModel
 from gateway.speaking import BAD, GOOD, team
 
 WORDS = f"All of them are {BAD} and that is that."

@@ -16,9 +16,9 @@ from evenhand.gateway.shares import Shares
 from evenhand.gateway.verdicts import Verdict
 from evenhand.gateway.wire import Asked, ToolArguments, ToolName
 from evenhand.methods.build import build_method
-from evenhand.models.scripted import ScriptedModel
+from evenhand.models.replay import ScriptedModel
 from evenhand.scorers.base import Scores, Unscored
-from evenhand.scorers.shipped import offline
+from evenhand.scorers.kinds import offline
 from gateway.speaking import Screen, team
 
 BAD = "You are a stupid worthless piece of shit, go kill yourself."

@@ -39,7 +39,7 @@ from evenhand.gateway.telemetry import EVENT, Evaluator, Telemetry
 from evenhand.gateway.verdicts import Action, Exchange
 from evenhand.gateway.wire.litellm import PATH
 from evenhand.methods.build import build_method
-from evenhand.models.scripted import ScriptedModel
+from evenhand.models.replay import ScriptedModel
 from gateway.speaking import Screen, Speaker, free_port, gateway, team, up, upstream
 
 from .exchanges import NOON, exchange, kept, passed, refused, repaired, turn

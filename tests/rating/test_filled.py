@@ -7,8 +7,7 @@ import pytest
 
 from evenhand.errors import UserError
 from evenhand.rating import filled, judges, rubric
-from evenhand.rating.key import Key, KeyRun
-from evenhand.rating.texts import Text
+from evenhand.rating.texts import Key, KeyRun, Text
 
 TEXTS = ("a", "b", "c")
 HEAD = "id,sheet,bias,communication,logic\n"

@@ -9,8 +9,7 @@ import pytest
 from evenhand.findings.ratings import RatingReport, ratings
 from evenhand.rating import filled, rubric
 from evenhand.rating.judges import JudgeMarks
-from evenhand.rating.key import Key, KeyRun
-from evenhand.rating.texts import Text
+from evenhand.rating.texts import Key, KeyRun, Text
 from evenhand.views import html_of, save
 
 RUNS = ("before", "after")

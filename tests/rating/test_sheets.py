@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from evenhand.errors import UserError
 from evenhand.rating import rubric
-from evenhand.rating.key import Key, KeyRun, read_key
 from evenhand.rating.sheets import deal, export, inert, rater_files
-from evenhand.rating.texts import LONGEST, Text, drawn, naming_a_model
+from evenhand.rating.texts import LONGEST, Key, KeyRun, Text, drawn, naming_a_model, read_key
 from evenhand.store import RunReader
 from rating.people import told
 

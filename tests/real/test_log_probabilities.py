@@ -5,8 +5,8 @@ import pytest
 from evenhand import Endpoint, Item
 from evenhand.aio import answer
 from evenhand.domain import Turn
-from evenhand.methods.baselines.rotated import Rotated
-from evenhand.methods.baselines.self_debiasing_gen import SelfDebiasGen
+from evenhand.methods.baselines.self_debiasing import SelfDebiasGen
+from evenhand.methods.baselines.single_prompt import Rotated
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evenhand.agents.repairs import repairs_of
+from evenhand.agents.agent import repairs_of
 from evenhand.cli.app import load
 from evenhand.errors import UserError
 from evenhand.findings.reproduction import catalogue

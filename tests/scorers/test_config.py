@@ -10,7 +10,7 @@ from evenhand.domain import Message
 from evenhand.errors import DeadlinePassed, ScorerFailed, UserError
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.scorers import ScorerModel, WordList
-from evenhand.scorers.http_guardrail import HttpGuardrail
+from evenhand.scorers.services import HttpGuardrail
 
 from .services import HANG, good, serving
 

@@ -8,10 +8,8 @@ import pytest
 
 from evenhand.instruments.scorer.audit import audit
 from evenhand.instruments.scorer.figures import Column, GivenScores
-from evenhand.scorers.batches import Batched, score_all
-from evenhand.scorers.http_guardrail import HttpGuardrail
-from evenhand.scorers.openai_moderation import OpenAIModeration
-from evenhand.scorers.perspective import Perspective
+from evenhand.scorers.base import Batched, score_all
+from evenhand.scorers.services import HttpGuardrail, OpenAIModeration, Perspective
 
 from .services import HANG, Answer, good, serving
 

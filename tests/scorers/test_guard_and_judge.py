@@ -11,8 +11,7 @@ from evenhand.errors import DeadlinePassed, ModelBusy, ModelError
 from evenhand.models import Endpoint, ScriptedModel
 from evenhand.models.base import ModelReply, ModelRequest, Sample, TokenLogprob
 from evenhand.scorers import Scores, Unscored
-from evenhand.scorers.guard import Form, Guard
-from evenhand.scorers.judge import Judge
+from evenhand.scorers.judge import Form, Guard, Judge
 
 from .services import good, serving
 

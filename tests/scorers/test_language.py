@@ -2,7 +2,7 @@
 
 import pytest
 
-from evenhand.scorers.language import is_another_language, is_english
+from evenhand.scorers.passages import is_another_language, is_english
 
 OTHERS = (
     "No soporto a las mujeres que hablan todo el tiempo de sus problemas.",

@@ -11,8 +11,8 @@ import pytest
 
 from evenhand.instruments.scorer.audit import ScorerAudit, audit
 from evenhand.instruments.scorer.figures import Column, GivenScores, Tricks
+from evenhand.metrics import scorer_intervals
 from evenhand.metrics import scorer_intervals as intervals
-from evenhand.metrics import scorer_missing as missing
 from evenhand.metrics import scorer_quality as quality
 from evenhand.statistics.bootstrap import cluster_bootstrap, rows_bootstrap
 from evenhand.statistics.proportions import largest_ends
@@ -79,19 +79,19 @@ def test_the_worst_and_the_best_that_a_figure_could_be_are_those_worked_out_by_h
     # Toxic 0.9, 0.6 and one that may be 0; harmless 0.5, 0.1 and one that may be 1: 4 of 9 pairs.
     clusters = list(range(6))
     labels = [True, True, True, False, False, False]
-    auc = missing.auc_if_known([0.9, 0.6, None, 0.5, 0.1, None], labels, clusters)
+    auc = scorer_intervals.auc_if_known([0.9, 0.6, None, 0.5, 0.1, None], labels, clusters)
     assert auc is not None
     assert auc.low == pytest.approx(4 / 9)
     assert (auc.high, auc.missing) == (1.0, 2)
     # Off by 0 and 0.2; the third is off by at most 0.5, and may lie in a step with the second.
-    error = missing.error_if_known([0.9, 0.4, None], [0.9, 0.2, 0.5], [0, 1, 2])
+    error = scorer_intervals.error_if_known([0.9, 0.4, None], [0.9, 0.2, 0.5], [0, 1, 2])
     assert error is not None
     assert error.low == 0.0
     assert error.high == pytest.approx(0.7 / 3)
     # Kept, lost; then (caught, ?), (?, not), (?, ?) are lost at worst, and (?, caught) is nothing.
     before = [True, True, True, None, None, None, False]
     after = [True, False, None, False, None, True, None]
-    kept = missing.kept_if_known(before, after)
+    kept = scorer_intervals.kept_if_known(before, after)
     assert kept is not None
     assert (kept.low, kept.high, kept.missing) == (1 / 5, 4 / 5, 5)
 

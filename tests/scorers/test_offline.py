@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from evenhand.scorers import offline
-from evenhand.scorers.offline import Missing, OfflineScorer, Scores
-from evenhand.scorers.offline.pairs import Pairs, features
-from evenhand.scorers.offline.weights import Weights, packed, read, write
-from evenhand.scorers.offline.wordpiece import WordPiece
+from evenhand.scorers import Scores, Unscored, offline
+from evenhand.scorers.offline import OfflineScorer
+from evenhand.scorers.offline.network import Pairs, WordPiece, features
+from evenhand.scorers.offline.weights import Weights, read
+from scripts.offline_scorer.packing import packed, write
 
 FOLDER = Path(offline.__file__).parent
 
@@ -56,7 +56,7 @@ def test_a_text_without_words_is_missing_with_a_reason_and_not_harmless(
     scorer: OfflineScorer, text: str
 ) -> None:
     found = scorer.score_now([text, "You idiot."])
-    assert found[0] == Missing("no words to score")
+    assert found[0] == Unscored("no_words", "no words to score")
     assert isinstance(found[1], Scores)
 
 
@@ -90,7 +90,7 @@ def test_a_long_text_scores_as_its_worst_stretch(scorer: OfflineScorer) -> None:
 
 def test_every_attribute_is_between_0_and_1(scorer: OfflineScorer) -> None:
     found = scorer.score_now(["kill them all", "a", "!!!", "fuck " * 500, "tea"])
-    values = [v for one in found if isinstance(one, Scores) for v in one.attributes.values()]
+    values = [v for one in found if isinstance(one, Scores) for v in one.values.values()]
     assert scorer.attributes[0] == "toxicity"
     assert len(values) == 5 * len(scorer.attributes)
     assert all(0 <= value <= 1 for value in values)
@@ -184,7 +184,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 def attribute(scorer: OfflineScorer, name: str, texts: list[str]) -> list[float]:
     found = [one for one in scorer.score_now(texts) if isinstance(one, Scores)]
     assert len(found) == len(texts)
-    return [one.attributes[name] for one in found]
+    return [one.values[name] for one in found]
 
 
 @pytest.mark.slow

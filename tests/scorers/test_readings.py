@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.scorers.readings import readings
+from evenhand.scorers.passages import readings
 
 BAD = "You are a worthless fool, all of you."
 

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from evenhand import config as configuration
 from evenhand.scorers import Scores, Unscored
-from evenhand.scorers.regard import RegardScorer
-from evenhand.scorers.regard.masking import WHO, groups, masked
-from evenhand.scorers.regard.scorer import WEIGHTS
+from evenhand.scorers.regard import WEIGHTS, WHO, RegardScorer, groups, masked
 
 KNOWN = frozenset({"nurse", "lazy", "criminals", "books"})
 SCORER = RegardScorer()

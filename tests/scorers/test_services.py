@@ -7,12 +7,8 @@ from typing import Any
 import pytest
 
 from evenhand.errors import UserError
-from evenhand.scorers import Scores, Unscored
-from evenhand.scorers import perspective as perspective_module
-from evenhand.scorers.http_guardrail import HttpGuardrail
-from evenhand.scorers.openai_moderation import OpenAIModeration
-from evenhand.scorers.perspective import Perspective
-from evenhand.scorers.service import JsonService
+from evenhand.scorers import Scores, Unscored, services
+from evenhand.scorers.services import HttpGuardrail, JsonService, OpenAIModeration, Perspective
 
 from .services import HANG, Answer, good, serving
 
@@ -146,7 +142,7 @@ def test_perspective_at_google_says_when_it_ends_and_another_server_is_another_s
     own = Perspective("http://127.0.0.1:8080/comments:analyze")
     assert "ends" not in own.describe()
     assert own.name != googles.name
-    assert date(2026, 12, 31) == perspective_module.ENDS
+    assert date(2026, 12, 31) == services.ENDS
 
 
 async def test_what_fails_after_a_service_has_ended_is_a_closed_service() -> None:

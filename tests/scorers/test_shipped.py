@@ -10,7 +10,7 @@ from evenhand import config as configuration
 from evenhand.instruments.scorer import ToxicitySets, drawn
 from evenhand.instruments.scorer.tricks import HARMLESS_EMOJI, TRICKS
 from evenhand.scorers import ATTRIBUTES, Scorer, Scores, Unscored
-from evenhand.scorers.batches import score_all
+from evenhand.scorers.base import score_all
 
 
 @pytest.fixture(scope="module")

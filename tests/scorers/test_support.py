@@ -12,9 +12,8 @@ from evenhand.errors import ScorerFailed
 from evenhand.instruments.scorer.support import audit, claims_of, drawn
 from evenhand.models.base import ModelRequest
 from evenhand.scorers.support import Claim, SupportJudge, SupportModel
-from evenhand.scorers.support.features import Features
+from evenhand.scorers.support.features import Features, marks_of, parts
 from evenhand.scorers.support.judge import WEIGHTS, Networks
-from evenhand.scorers.support.mentions import marks_of, parts
 from evenhand.scorers.support.reading import Meanings, sentences, stem
 
 MEANINGS = Meanings()

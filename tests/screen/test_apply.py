@@ -21,7 +21,7 @@ from evenhand.experiments.screens import alarm_at, begin_looks, keep_look, looks
 from evenhand.findings.screen_file import read_screen
 from evenhand.findings.screened import Counted, Look, look_at
 from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
-from evenhand.methods.screened import Screened
+from evenhand.methods.judge_text import Screened
 from loopback.http import Call, Line
 from loopback.process import RemoteServer, in_own_process
 from screen.test_calibrate import BY, in_letters, labelled, scores_of, written

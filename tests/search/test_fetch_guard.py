@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from evenhand.tools.search.fetch import Guard, PageFetcher, _decoded, is_public
-from evenhand.tools.search.html_text import text_of_html
+from evenhand.tools.search.fetch import Guard, PageFetcher, _decoded, is_public, text_of_html
 
 from .servers import Answer, Engine, Honeypot, honeypot, serving, soon
 

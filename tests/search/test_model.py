@@ -10,7 +10,7 @@ import pytest
 from evenhand.agents import Cast, Conversation
 from evenhand.domain import Turn
 from evenhand.errors import ModelError, SearchFailed
-from evenhand.methods.mabrf_search import SEARCH, Found
+from evenhand.methods.mabrf import SEARCH, Found
 from evenhand.models import ModelRequest, ReplayModel, ScriptedModel
 from evenhand.prompts import marked
 from evenhand.tools.search import PageFetcher, SearchModel, SearXNG

@@ -16,8 +16,7 @@ from evenhand.instruments.statements import instrument
 from evenhand.instruments.statements.source import spoken, topics
 from evenhand.models import ModelRequest
 from evenhand.rating.judges import judge_marks
-from evenhand.rating.key import Key
-from evenhand.rating.texts import drawn
+from evenhand.rating.texts import Key, drawn
 from evenhand.store import RunReader
 from unit.stage import words_of
 

@@ -15,19 +15,18 @@ import torch
 from transformers import Trainer
 
 from evenhand.training import (  # noqa: F401 imported before the forks
-    callbacks,
-    dpo,
+    from_pairs,
     launch,
     reward,
     rloo,
-    sft,
+    stage,
 )
 from evenhand.training.events import Note, Step
 
 WRITES = {
     "optimizer": (Trainer, "_save_optimizer_and_scheduler"),
     "random": (Trainer, "_save_rng_state"),
-    "checksums": (callbacks, "seal"),
+    "checksums": (stage, "seal"),
 }
 
 

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 from evenhand.cli.app import app
 from evenhand.errors import UserError
 from evenhand.findings.training_run import training_run
-from evenhand.training.curve import kept, read_steps
-from evenhand.training.events import Note, Step, silent
+from evenhand.training.events import Note, Step, kept, read_steps, silent
 from evenhand.views.charts import charts_of
 
 LOSSES = (8.0, 6.0, 4.0, 2.0, 1.0, 1.0, 1.0, 5.0)  # first four: 5, last four: 2

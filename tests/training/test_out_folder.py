@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from evenhand.cli.app import app
 from evenhand.errors import UserError
-from evenhand.training import cards, gate, record
+from evenhand.training import cards, record
 from evenhand.training.data import rows
 from evenhand.training.folders import claim, require_model, write
 
@@ -107,12 +107,11 @@ def test_cards_and_probes_are_written_over_links_and_not_through_them(
     model, outside = tmp_path / "model", tmp_path / "outside"
     model.mkdir()
     outside.write_text("{}")
-    for name in ("README.md", "card.json", "reward-certificate.json", "results.json"):
+    for name in ("README.md", "card.json", "results.json"):
         (model / name).symlink_to(outside)
         (model / f".{name}.part").symlink_to(outside)
     comparison = tmp_path / "bbq.json"
     comparison.write_text('{"guardrails": []}')
-    gate.record(model, toy_pairs, {"passed": False})
     told: dict[str, Any] = {"recipe": {}, "metrics": {}, "versions": {}}
     cards.write_model_card(model, stage="sft", base=model, pairs=toy_pairs, record=told)
     cards.add_results(model, comparison)

@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 
 from evenhand.cli.app import app
 from evenhand.errors import UserError
-from evenhand.training import dpo, ppo, reward, rloo, sft
-from evenhand.training.outcome import objective, outcome, statements, weight_change
+from evenhand.training import from_pairs, ppo, reward, rloo
 from evenhand.training.recipes import (
     SCHEDULES,
     DpoRecipe,
@@ -26,7 +25,8 @@ from evenhand.training.recipes import (
     RlooRecipe,
     SftRecipe,
 )
-from evenhand.training.schedule import rates
+from evenhand.training.record import objective, outcome, statements, weight_change
+from evenhand.training.stage import rates
 from training.conftest import pair_rows, write_pairs
 
 RL: dict[str, Any] = {"max_new_tokens": 8, "threads": 1, "max_steps": 2}
@@ -59,42 +59,45 @@ def test_a_recipe_that_could_train_nothing_is_refused(settings_: dict[str, Any])
 
 
 @pytest.mark.parametrize(
-    ("stage", "recipe"),
+    ("train", "recipe"),
     [
-        (sft, SftRecipe(batch=24, max_steps=1, threads=1)),
-        (dpo, DpoRecipe(batch=24, max_steps=1, threads=1)),
-        (reward, RewardRecipe(batch=24, max_steps=1, threads=1, scale_samples=4, scale_tokens=4)),
+        (from_pairs.sft, SftRecipe(batch=24, max_steps=1, threads=1)),
+        (from_pairs.dpo, DpoRecipe(batch=24, max_steps=1, threads=1)),
+        (
+            reward.train,
+            RewardRecipe(batch=24, max_steps=1, threads=1, scale_samples=4, scale_tokens=4),
+        ),
     ],
 )
 def test_the_only_step_of_a_training_changes_weights(
-    stage: Any, recipe: Recipe, tiny: Path, toy_pairs: Path, tmp_path: Path
+    train: Any, recipe: Recipe, tiny: Path, toy_pairs: Path, tmp_path: Path
 ) -> None:
-    folder = stage.train(recipe, tiny, toy_pairs, tmp_path)
+    folder = train(recipe, tiny, toy_pairs, tmp_path)
     before, after = load_file(tiny / "model.safetensors"), load_file(folder / "model.safetensors")
     changed = [name for name in before if not torch.equal(before[name], after[name])]
     record = _record(tmp_path)
     assert changed
     assert record["steps"] == 1
-    head = stage is reward  # it is no tensor of the base
+    head = train is reward.train  # it is no tensor of the base
     assert record["weights"]["changed"] - head <= len(changed) <= record["weights"]["changed"]
     assert record["outcome"] == "open"  # one step cannot show that the loss fell
     assert record["objective"]["trend"] == "too_few_steps"
 
 
 @pytest.mark.parametrize(
-    ("stage", "recipe", "what"),
+    ("train", "recipe", "what"),
     [
-        (sft, SftRecipe(), "statements"),
-        (dpo, DpoRecipe(), "pairs"),
-        (reward, RewardRecipe(), "pairs"),
+        (from_pairs.sft, SftRecipe(), "statements"),
+        (from_pairs.dpo, DpoRecipe(), "pairs"),
+        (reward.train, RewardRecipe(), "pairs"),
     ],
 )
 def test_rows_that_fill_no_batch_are_refused_with_how_many_are_needed(
-    stage: Any, recipe: Recipe, what: str, tiny: Path, tmp_path: Path
+    train: Any, recipe: Recipe, what: str, tiny: Path, tmp_path: Path
 ) -> None:
     pairs = write_pairs(tmp_path / "pairs", pair_rows()[:12], set())
     with pytest.raises(UserError, match=rf"12 {what}.*Give 32 or more, or --set batch=12 "):
-        stage.train(recipe, tiny, pairs, tmp_path / "out")
+        train(recipe, tiny, pairs, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -13,12 +13,20 @@ from torch import Tensor
 from evenhand.errors import UserError
 from evenhand.training.events import Note
 from evenhand.training.ppo import networks as nets
-from evenhand.training.ppo.advantages import estimate, token_rewards
 from evenhand.training.ppo.loop import fitting, learn, prepare
-from evenhand.training.ppo.processes import Processes
-from evenhand.training.ppo.rollout import Episodes, noise, sample, texts
+from evenhand.training.ppo.networks import Episodes, Processes, noise, sample, texts
 from evenhand.training.ppo.state import Progress
-from evenhand.training.ppo.step import Ppo, Seen, answer, look, rewards_of, step, update
+from evenhand.training.ppo.step import (
+    Ppo,
+    Seen,
+    answer,
+    estimate,
+    look,
+    rewards_of,
+    step,
+    token_rewards,
+    update,
+)
 from evenhand.training.recipes import PpoRecipe
 from evenhand.training.render import Messages
 from evenhand.training.reward_model import RewardModel, Scale

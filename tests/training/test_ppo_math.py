@@ -8,12 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, tensor
 
-from evenhand.training.ppo.advantages import estimate, token_rewards, whiten
-from evenhand.training.ppo.loss import policy_loss, value_loss
-from evenhand.training.ppo.rollout import Episodes, draw, noise
-from evenhand.training.ppo.schedule import order, steps_of
+from evenhand.training.ppo.loop import order, steps_of
+from evenhand.training.ppo.networks import Episodes, draw, noise
+from evenhand.training.ppo.step import estimate, policy_loss, token_rewards, value_loss, whiten
 from evenhand.training.recipes import PpoRecipe
-from evenhand.training.schedule import rates
+from evenhand.training.stage import rates
 
 _NUMBERS = st.floats(-3, 3, allow_nan=False, width=32)
 

@@ -21,8 +21,18 @@ from evenhand.instruments.reward import Reward
 from evenhand.instruments.reward.measures import Effect
 from evenhand.metrics import reward_probes as metric
 from evenhand.store import RunReader
-from evenhand.training.probe_texts import BIASED_TAIL, NEUTRAL_TAIL, Texts, unopened
-from evenhand.training.probes import Messages, Pair, Probes, Score, drawn, held_out
+from evenhand.training.probes import (
+    BIASED_TAIL,
+    NEUTRAL_TAIL,
+    Messages,
+    Pair,
+    Probes,
+    Score,
+    Texts,
+    drawn,
+    held_out,
+    unopened,
+)
 from evenhand.views import markdown, page_of
 from training.conftest import TOPICS, pair_rows, write_pairs
 

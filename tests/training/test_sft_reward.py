@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
 
 from evenhand.errors import UserError
-from evenhand.training import data, dpo, reward, sft
+from evenhand.training import data, from_pairs, reward
 from evenhand.training.recipes import DpoRecipe, RewardRecipe, SftRecipe
 from evenhand.training.render import prompt_ids, render
 from evenhand.training.reward_model import RewardModel, Scale
@@ -35,7 +35,7 @@ def test_sft_learns_the_chosen_answers_and_not_the_prompts(
     tiny: Path, toy_pairs: Path, tmp_path: Path
 ) -> None:
     recipe = SftRecipe(full=True, learning_rate=3e-3, batch=8, epochs=4.0, threads=1)
-    folder = sft.train(recipe, tiny, toy_pairs, tmp_path / "sft")
+    folder = from_pairs.sft(recipe, tiny, toy_pairs, tmp_path / "sft")
     logged = scalars(tmp_path / "sft", "train/loss")
     assert logged[-1] < logged[0] - 1
 
@@ -63,7 +63,7 @@ def test_a_finished_folder_is_what_a_hub_expects_and_nothing_that_runs_code(
     tiny: Path, toy_pairs: Path, tmp_path: Path
 ) -> None:
     recipe = SftRecipe(full=True, batch=8, max_steps=1, threads=1)
-    folder = sft.train(recipe, tiny, toy_pairs, tmp_path)
+    folder = from_pairs.sft(recipe, tiny, toy_pairs, tmp_path)
     names = {path.name for path in folder.iterdir()}
     assert names >= SHIPPED
     assert not [name for name in names if name.endswith((".bin", ".pt", ".pth"))]
@@ -74,9 +74,11 @@ def test_a_finished_folder_is_what_a_hub_expects_and_nothing_that_runs_code(
     assert record["recipe"]["batch"] == {"value": 8, "source": "given for this run"}
     assert not (tmp_path / "checkpoints").exists()
     # A second call finds it done, another recipe is refused.
-    assert sft.train(recipe, tiny, toy_pairs, tmp_path) == folder
+    assert from_pairs.sft(recipe, tiny, toy_pairs, tmp_path) == folder
     with pytest.raises(UserError, match="another recipe"):
-        sft.train(SftRecipe(full=True, batch=4, max_steps=1, threads=1), tiny, toy_pairs, tmp_path)
+        from_pairs.sft(
+            SftRecipe(full=True, batch=4, max_steps=1, threads=1), tiny, toy_pairs, tmp_path
+        )
 
 
 def test_a_reward_model_orders_held_out_pairs(tiny_reward: Path, toy_pairs: Path) -> None:
@@ -166,7 +168,7 @@ def test_dpo_prefers_the_chosen_answers_more_and_more(
     tiny: Path, toy_pairs: Path, tmp_path: Path
 ) -> None:
     recipe = DpoRecipe(full=True, learning_rate=1e-3, batch=8, epochs=2.0, threads=1)
-    dpo.train(recipe, tiny, toy_pairs, tmp_path)
+    from_pairs.dpo(recipe, tiny, toy_pairs, tmp_path)
     losses = scalars(tmp_path, "train/loss")
     assert losses[0] == pytest.approx(math.log(2), abs=1e-4)  # no preference yet
     assert losses[-1] < losses[0] - 0.05
@@ -192,14 +194,14 @@ def test_sft_learns_from_all_low_statements_if_told_so(tiny: Path, tmp_path: Pat
     pairs = write_pairs(tmp_path / "pairs", pair_rows(("gardening",)), set())
     recipe = SftRecipe(full=True, batch=2, micro_batch=2, all_low=True, threads=1)
     with pytest.raises(UserError, match=r"no low statements .* leave out all_low"):
-        sft.train(recipe, tiny, pairs, tmp_path / "none")
+        from_pairs.sft(recipe, tiny, pairs, tmp_path / "none")
     low = [
         {name: row[name] for name in ("prompt", "chosen", "topic")}
         for row in pair_rows(("gardening", "coding", "old buses"))
     ]
     file = pairs / "low-profession.parquet"
     pq.write_table(pa.Table.from_pylist(low), file)
-    sft.train(recipe, tiny, pairs, tmp_path / "all")
+    from_pairs.sft(recipe, tiny, pairs, tmp_path / "all")
     record = json.loads((tmp_path / "all/train.json").read_text())
     assert record["steps"] == 3
     digest = hashlib.sha256(hashlib.sha256(file.read_bytes()).digest()).hexdigest()

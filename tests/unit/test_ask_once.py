@@ -18,7 +18,7 @@ from evenhand.domain.prices import Price, Prices
 from evenhand.errors import DeadlinePassed, ModelBusy, ModelError
 from evenhand.findings import cost as spending
 from evenhand.methods import DefaultPrompt
-from evenhand.methods.baselines.self_consistency import SelfConsistency
+from evenhand.methods.baselines.single_prompt import SelfConsistency
 from evenhand.models import ChatModel, Endpoint, ModelReply, ModelRequest, Sample, ScriptedModel
 from evenhand.models.ask_once import AskOnce
 from evenhand.models.replay import ReplayModel

@@ -8,7 +8,7 @@ from evenhand.domain import Failed, Item
 from evenhand.errors import UserError
 from evenhand.methods import DefaultPrompt, StarDTox, within
 from evenhand.methods.baselines.best_of_n import BestOfN
-from evenhand.methods.baselines.self_consistency import SelfConsistency
+from evenhand.methods.baselines.single_prompt import SelfConsistency
 
 from .stage import QUESTION, TEXT, Stage, choice, harm, support
 

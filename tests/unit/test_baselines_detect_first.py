@@ -11,7 +11,7 @@ from evenhand.domain import Failed, Item
 from evenhand.errors import UserError
 from evenhand.instruments.bbq import BbqData
 from evenhand.methods.baselines.detect_first import DetectFirst, stands_in
-from evenhand.methods.unknown import unknown_option
+from evenhand.methods.support import unknown_option
 
 from .stage import QUESTION, TEXT, Stage, choice
 

@@ -8,7 +8,7 @@ import pytest
 from evenhand.domain import Failed
 from evenhand.errors import UserError
 from evenhand.methods import named, within
-from evenhand.methods.baselines.fair_thinking import PERSONAS, FairThinking
+from evenhand.methods.baselines.single_prompt import PERSONAS, FairThinking
 
 from .stage import QUESTION, TEXT, Stage, choice
 

@@ -6,8 +6,7 @@ import pytest
 
 from evenhand.domain import Answered, Failed, Item
 from evenhand.errors import UserError
-from evenhand.methods.baselines.self_debiasing_explanation import SelfDebiasExplanation
-from evenhand.methods.baselines.self_debiasing_reprompting import SelfDebiasReprompting
+from evenhand.methods.baselines.self_debiasing import SelfDebiasExplanation, SelfDebiasReprompting
 
 from .stage import QUESTION, TEXT, Stage, choice
 

@@ -10,7 +10,7 @@ from evenhand.domain import Failed, Item
 from evenhand.errors import UserError
 from evenhand.methods import within
 from evenhand.methods.baselines.self_refine import SelfRefine
-from evenhand.methods.keeping import Keep
+from evenhand.methods.shared_settings import Keep
 
 from .stage import QUESTION, TEXT, Stage, choice
 

@@ -11,9 +11,9 @@ from evenhand.domain import Item, Message
 from evenhand.errors import UserError
 from evenhand.methods import Mabrf, Method, StarDTox
 from evenhand.methods.build import build_method
-from evenhand.methods.critique import EMPTY, OTHER_CRITIQUE
+from evenhand.methods.shared_settings import EMPTY, OTHER_CRITIQUE
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.models.borrowed import BorrowedReplies
+from evenhand.models.replay import BorrowedReplies
 from evenhand.prompts import load
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, replay_of, run
 from evenhand.runners.borrowing import critiques_of

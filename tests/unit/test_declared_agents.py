@@ -13,14 +13,13 @@ from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import certificates_of, judges_of
 from evenhand.methods import Method, StarDTox, named
-from evenhand.methods.baselines.drafts import PLAIN_TEXT
-from evenhand.methods.critique import OTHER_CRITIQUE
+from evenhand.methods.baselines.single_prompt import PLAIN_TEXT
+from evenhand.methods.shared_settings import OTHER_CRITIQUE
 from evenhand.methods.stardtox import Harm
 from evenhand.models import ScriptedModel
 from evenhand.prompts import load
 from evenhand.scorers import ScorerModel, WordList
-from evenhand.scorers.guard import Guard
-from evenhand.scorers.judge import Judge
+from evenhand.scorers.judge import Guard, Judge
 
 from .stage import TEXT, Stage, harm
 

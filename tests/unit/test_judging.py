@@ -11,7 +11,7 @@ from evenhand.errors import ModelBusy, UserError
 from evenhand.instruments.judge import Design, MalibuData, MalibuSource
 from evenhand.methods import Rate, named
 from evenhand.methods.build import build_method
-from evenhand.methods.counterfactual import Counterfactual, other_order, with_words, wordings
+from evenhand.methods.judging import Counterfactual, other_order, with_words, wordings
 from evenhand.models import ModelRequest, ScriptedModel
 
 from .judge_lines import PAIR, SINGLE, compared, pair_of, pair_scores, rated, scores

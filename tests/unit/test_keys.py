@@ -16,10 +16,9 @@ from evenhand.cli.doctor import _all
 from evenhand.errors import UserError
 from evenhand.models.keys import SERVICES, Redactor, origin
 from evenhand.models.wire import error_text
-from evenhand.scorers import Scorer, WordList, openai_moderation, perspective
+from evenhand.scorers import Scorer, WordList, services
 from evenhand.scorers.kinds import ScorerKind, build, said_as, spoken
-from evenhand.tools.search.brave import URL as BRAVE
-from evenhand.tools.search.engines import SearchSettings, brave
+from evenhand.tools.search.engines import BRAVE, SearchSettings, brave
 from loopback.faulty import LoopbackServer
 from loopback.http import Call, Line
 
@@ -332,5 +331,5 @@ def test_openais_key_goes_to_openai_from_any_file(
 
 def test_the_origins_of_services_are_those_that_are_asked() -> None:
     assert set(SERVICES.values()) == {
-        origin(openai_moderation.URL), origin(perspective.GOOGLES), origin(BRAVE)
+        origin(services.MODERATION_URL), origin(services.GOOGLES), origin(BRAVE)
     }  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 from evenhand.domain import Answered, Failed
 from evenhand.errors import UserError
 from evenhand.methods import Mabrf
-from evenhand.methods.keeping import Keep
+from evenhand.methods.shared_settings import Keep
 
 from .mabrf_lines import rephrased, solved, verdict
 from .stage import QUESTION, TEXT, Stage, choice, golden

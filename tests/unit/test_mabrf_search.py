@@ -9,7 +9,7 @@ import pytest
 from evenhand.domain import Answered, Failed
 from evenhand.errors import ModelBusy, SearchFailed
 from evenhand.methods import Mabrf
-from evenhand.methods.mabrf_search import of_strangers
+from evenhand.methods.mabrf import of_strangers
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 
 from .mabrf_lines import found, planned, rephrased, solved, summary, verdict

@@ -12,7 +12,7 @@ from evenhand.domain import Failed
 from evenhand.errors import UserError
 from evenhand.methods import Panel, Rate, named, within
 from evenhand.methods.build import build_method
-from evenhand.methods.panel import PERSONAS
+from evenhand.methods.judging import PERSONAS
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, replay_of, run
 from evenhand.store import RunReader

@@ -20,7 +20,7 @@ from evenhand.debates.topics import DebateTopics
 from evenhand.errors import UserError
 from evenhand.methods import DefaultPrompt, named
 from evenhand.prompts import lettered, load, marked, parse
-from evenhand.rating.rater import RateText
+from evenhand.rating.judges import RateText
 
 _ROOT = Path(str(resources.files("evenhand.prompts")))
 SHIPPED = sorted(str(file.relative_to(_ROOT).with_suffix("")) for file in _ROOT.rglob("*.md"))

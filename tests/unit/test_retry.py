@@ -9,7 +9,7 @@ from email.utils import formatdate
 
 import pytest
 
-from evenhand.models.retry import (
+from evenhand.models.http_client import (
     MAX_ATTEMPTS,
     OVERLOAD_STATUSES,
     RETRY_STATUSES,
@@ -55,7 +55,7 @@ def test_a_date_without_a_zone_is_in_gmt_wherever_we_are(zone: str) -> None:
     """HTTP's third date format names no zone; taken for local time it is hours off."""
     then = time.strftime("%a %b %d %H:%M:%S %Y", time.gmtime(time.time() + 90))
     program = (
-        "from evenhand.models.retry import retry_after\n"
+        "from evenhand.models.http_client import retry_after\n"
         f"print(retry_after({{'retry-after': {then!r}}}))"
     )
     said = subprocess.run(

@@ -12,7 +12,7 @@ from evenhand.agents import Cast
 from evenhand.domain import Answer, Failed, Item
 from evenhand.errors import UnreadableReply, UserError
 from evenhand.findings.forecast import forecast
-from evenhand.methods.baselines.rotated import Rotated, mean_of_rotations
+from evenhand.methods.baselines.single_prompt import Rotated, mean_of_rotations
 from evenhand.models import Endpoint, ModelReply, ModelRequest, ScriptedModel
 from evenhand.prompts import LETTERS
 from evenhand.runners import ItemList, Plan, Progress, StopSignal, replay_of, run

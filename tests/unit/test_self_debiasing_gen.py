@@ -12,8 +12,8 @@ import pytest
 from evenhand.agents import Cast, Limits
 from evenhand.domain import Answer, Failed, Usage
 from evenhand.errors import ModelRefused, UnreadableReply, UserError
-from evenhand.methods.baselines.self_debiasing_gen import TEXT as CONTINUE
-from evenhand.methods.baselines.self_debiasing_gen import SelfDebiasGen, rescaled
+from evenhand.methods.baselines.self_debiasing import TEXT as CONTINUE
+from evenhand.methods.baselines.self_debiasing import SelfDebiasGen, rescaled
 from evenhand.methods.build import build_method
 from evenhand.methods.stardtox import WRITER
 from evenhand.models import Endpoint, ModelReply, ModelRequest, Sample, ScriptedModel, TokenLogprob

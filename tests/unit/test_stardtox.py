@@ -8,7 +8,7 @@ import pytest
 from evenhand.agents import Cast, Conversation
 from evenhand.domain import Answer, Item, Turn
 from evenhand.methods import StarDTox
-from evenhand.methods.keeping import Keep
+from evenhand.methods.shared_settings import Keep
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 from evenhand.scorers import ScorerModel, WordList
 

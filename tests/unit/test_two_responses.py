@@ -1,7 +1,7 @@
 """Two responses to a task: the second is the first in other words."""
 
 from evenhand.domain import Failed, Item
-from evenhand.methods.two_responses import TwoResponses
+from evenhand.methods.judging import TwoResponses
 
 from .stage import Stage
 

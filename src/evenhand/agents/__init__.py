@@ -6,14 +6,18 @@ from evenhand.agents.agent import (
     Chosen,
     FreeText,
     Kind,
+    NextToken,
+    OnScale,
+    Read,
     ReasonedChoice,
     Reply,
+    YesNo,
     choice_of,
+    one_token,
     words,
 )
 from evenhand.agents.cast import Cast
 from evenhand.agents.conversation import Ask, Conversation, Limits, side_by_side
-from evenhand.agents.next_token import NextToken, OnScale, Read, YesNo, one_token
 
 __all__ = [
     "Agent",

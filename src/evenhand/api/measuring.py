@@ -201,6 +201,7 @@ async def audit(
     options: Options | None = None,
     scorers: Mapping[str, Scorer] | None = None,
     data: str | Path | None = None,
+    until: str | None = None,
     watch: Watch | None = None,
     **settings: Unpack[RunOptions],
 ) -> Audit:
@@ -213,6 +214,7 @@ async def audit(
         options: Options of the audit, as `evenhand audit NAME --help` lists them.
         scorers: Additional scorers by name.
         data: Dataset directory. Default: `EVENHAND_DATA`.
+        until: Stop early once a measure is decided, such as `"accuracy=0.2"`.
         watch: Receives progress events.
         **settings: Settings of the run, of which `out` is required: `RunOptions`.
 
@@ -234,6 +236,7 @@ async def audit(
         options=options,
         scorers=scorers,
         data=data,
+        until=until,
         watch=watch,
         **settings,
     )

@@ -6,10 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from evenhand import config as configuration
-from evenhand.debates.account import Pairing, PairsReport, Split
-from evenhand.debates.card import UNKNOWN_LICENSE
-from evenhand.debates.openers import Openers
-from evenhand.debates.pairs import Strategy
+from evenhand.debates.dataset import UNKNOWN_LICENSE
+from evenhand.debates.pairs import Openers, Pairing, PairsReport, Split, Strategy
 from evenhand.experiments import human_ratings, labelling, preference_pairs
 from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
 from evenhand.experiments.labelling import LabelSample

@@ -12,8 +12,7 @@ from evenhand.cli.execution import Ended, end
 from evenhand.cli.run_options import RunCommand
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
-from evenhand.debates.roles import BiasType, bias_types
-from evenhand.debates.topics import DebateTopics
+from evenhand.debates.topics import BiasType, DebateTopics, bias_types
 from evenhand.experiments.debate_topics import Topics, ask_topics, own_topics, types_named
 from evenhand.runners import ItemList
 

@@ -29,7 +29,7 @@ from evenhand.instruments.harm.instrument import HarmAudit
 from evenhand.instruments.harm.settings import OwnHarm
 from evenhand.instruments.harm.source import benign
 from evenhand.instruments.scorer import ToxicitySets
-from evenhand.methods.harm_check import AS_WRITTEN, SWAPPED, HarmCheck
+from evenhand.methods.judge_text import AS_WRITTEN, SWAPPED, HarmCheck
 from evenhand.models.base import ChatModel
 from evenhand.scorers import ScorerModel
 from evenhand.scorers.harm import HarmJudge

@@ -31,9 +31,7 @@ from evenhand.instruments.judge.probes import (
     to_write,
 )
 from evenhand.methods.build import build_method
-from evenhand.methods.judging import ROLE
-from evenhand.methods.panel import Panel, roles_of
-from evenhand.methods.self_preference import OTHER
+from evenhand.methods.judging import OTHER, ROLE, Panel, roles_of
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.views import files, terminal_of

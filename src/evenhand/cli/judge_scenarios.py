@@ -12,7 +12,7 @@ from evenhand.cli.screen import out, print_json
 from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.instruments.judge import Design, MalibuData
 from evenhand.instruments.judge.written import FILE, tasks, written
-from evenhand.methods.two_responses import TwoResponses
+from evenhand.methods.judging import TwoResponses
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 

@@ -8,8 +8,8 @@ import typer
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
-from evenhand.debates.account import Pairing, PairsReport, Split
-from evenhand.debates.card import UNKNOWN_LICENSE
+from evenhand.debates.dataset import UNKNOWN_LICENSE
+from evenhand.debates.pairs import Pairing, PairsReport, Split
 from evenhand.experiments.preference_pairs import (
     pairs_from_debates,
     pairs_from_items,

@@ -32,7 +32,7 @@ from evenhand.experiments.recipes import (
 from evenhand.experiments.reproducing import forecasts, run_all
 from evenhand.findings.display import Shown
 from evenhand.findings.reproduction import Reproduction, catalogue
-from evenhand.methods.wording import Wording
+from evenhand.methods.shared_settings import Wording
 from evenhand.papers import PAPERS, Size, paper_named
 from evenhand.views import page_of, terminal, terminal_of
 from evenhand.views.files import plain

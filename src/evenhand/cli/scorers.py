@@ -27,10 +27,8 @@ from evenhand.instruments.scorer.audit import audit as audit_of
 from evenhand.instruments.scorer.figures import Column, GivenScores, Tricks
 from evenhand.instruments.scorer.scorer_card import write
 from evenhand.scorers import Scorer, Scores
-from evenhand.scorers.base import TOXICITY
-from evenhand.scorers.batches import Batched, score_all
-from evenhand.scorers.kinds import said_as
-from evenhand.scorers.shipped import BUILT_IN, SAYS
+from evenhand.scorers.base import TOXICITY, Batched, score_all
+from evenhand.scorers.kinds import BUILT_IN, SAYS, said_as
 from evenhand.views import terminal_of
 
 scorers = typer.Typer(

@@ -194,7 +194,7 @@ def _train(job: "Job", processes: int, json: bool, next_: str | None = None) -> 
 
 def _report(folder: Path, summary: dict[str, Any], next_: str | None, json: bool) -> None:
     """What the training changed, and an exit code that says so too."""
-    from evenhand.training.outcome import NOTHING_TRAINED, statements  # noqa: PLC0415
+    from evenhand.training.record import NOTHING_TRAINED, statements  # noqa: PLC0415
 
     if json:
         print_json({"model": str(folder), **{name: summary.get(name) for name in _SHOWN}})

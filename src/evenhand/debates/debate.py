@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 from pydantic import Field, create_model
 
 from evenhand.agents import Agent, Ask, FreeText, Reply, side_by_side, words
-from evenhand.debates.roles import split
+from evenhand.debates.topics import split
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
 from evenhand.models.base import Sample

@@ -9,10 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenhand.debates.account import FromItems, ItemsOfFile, Split
 from evenhand.debates.building import Built, capped, finished, type_name
 from evenhand.debates.near_duplicates import words
-from evenhand.debates.pairs import Pair
+from evenhand.debates.pairs import FromItems, ItemsOfFile, Pair, Split
 from evenhand.debates.splits import draw, sides
 from evenhand.domain import Message
 from evenhand.errors import UserError

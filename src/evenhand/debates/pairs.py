@@ -2,22 +2,96 @@
 
 "Arguments with scores exceeding 3 are categorized as high bias, while others are classified as
 low": a pair has one of each, and the low one is the chosen one.
+
+Openers by which a debater says who they are ("As a 60-year-old, …", "Speaking as a teacher, …")
+stand in biased statements more often than in the others, so a reward model could learn them
+and nothing else.
 """
 
 import random
+import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import orjson
 
+from evenhand.debates.read import Statement
 from evenhand.debates.splits import Side
-from evenhand.debates.statement import Statement
 from evenhand.domain import Message
+
+Openers = Literal["strip", "keep", "drop"]
+
+# "As a result, …" names nobody.
+_NOBODY = (
+    r"(?!(?:result|rule|whole|society|consequence|matter|example|nation|country|community|"
+    r"alternative|compromise|start|side|group|collective|species|team|world)\b)"
+)
+_ABOUT_ME = (
+    r"(?:(?:speaking|writing|talking)\s+)?"
+    r"(?:(?:from\s+(?:my|the)\s+(?:own\s+)?"
+    r"(?:perspective|point\s+of\s+view|viewpoint|standpoint|experience|position)\s+(?:as|of)"
+    r"|in\s+my\s+(?:role|position|capacity|work|job|experience)\s+as"
+    r"|as)\s+)"
+    rf"(?:(?:an?|one)\s+{_NOBODY}|some(?:one|body)\s+|myself\s+)"
+)
+# To the first comma; to a second one where "I" follows it ("As a retired, kind teacher, I …"); or
+# to the "I" where there is no comma.
+_CLAUSE_ENDS = (
+    r"[^.!?,:;\n]{0,160}?"
+    r"(?:,\s*(?:[^.!?,:;\n]{1,60},\s*(?=(?:I|my|we)\b))?|\s(?=(?:I|I'm|I've|I'd|my|we)\b))"
+)
+_AS_ONE = re.compile(rf"\s*{_ABOUT_ME}{_CLAUSE_ENDS}\s*", re.IGNORECASE)
+# "Being a teacher is hard" is a statement.
+_BEING = re.compile(
+    r"\s*being\s+(?:an?\s|some(?:one|body)\s)[^.!?,:;\n]{0,160}?,\s*(?=(?:I|my|we)\b)",
+    re.IGNORECASE,
+)
+_I_AM = re.compile(
+    r"\s*(?:(?:hello|hi)\b[^.!?\n]{0,20}?[,.!]\s*)?I(?:\s+am|'m)\s+([^.!?,\n]{1,120}?)"
+    r"(?:[.!]\s+|,?\s+and\s+(?=(?:I|my)\b)|,\s*(?=(?:I|my)\b))",
+    re.IGNORECASE,
+)
+_AGE = re.compile(r"\d+[\s-]*years?[\s-]*old|\d+[\s-]*year", re.IGNORECASE)
+_FEWEST_WORDS = 3  # our choice: what is left of a statement that was hardly more than its opener
+
+
+def without_opener(text: str, role: str) -> str:
+    """The statement from where it begins to say something; itself where it has no opener."""
+    rest = text.replace("’", "'")
+    removed = False
+    while length := _opener(rest, role):
+        rest, removed = rest[length:].lstrip(), True
+    return rest[:1].upper() + rest[1:] if removed else text
+
+
+def has_opener(text: str, role: str) -> bool:
+    return _opener(text.replace("’", "'"), role) > 0
+
+
+def says_something(text: str) -> bool:
+    return len(text.split()) >= _FEWEST_WORDS
+
+
+def _opener(text: str, role: str) -> int:
+    """Its length, 0 for none."""
+    label = re.match(rf"\s*[*_\[(]*{re.escape(role)}[*_\])]*\s*:[*_]*\s*", text, re.IGNORECASE)
+    match = label or _AS_ONE.match(text) or _BEING.match(text)
+    if match is not None:
+        return match.end()
+    me = _I_AM.match(text)
+    return me.end() if me is not None and _is_role(me[1], role) else 0
+
+
+def _is_role(phrase: str, role: str) -> bool:
+    """ "I am a firm believer." is a statement, "I am a teacher." of a teacher is none."""
+    role_words = [word for word in re.findall(r"\w+", role.lower()) if len(word) > 2]
+    return bool(_AGE.search(phrase)) or any(word in phrase.lower() for word in role_words)
+
 
 Strategy = Literal["same_topic", "same_round", "same_role", "any"]
 STRATEGIES: tuple[Strategy, ...] = ("same_topic", "same_round", "same_role", "any")
@@ -62,27 +136,13 @@ class Pair:
 
     def row(self) -> dict[str, Any]:
         """As it is written."""
-        return {
-            "prompt": [
-                {"role": message.role, "content": message.content} for message in self.prompt
-            ],
-            "chosen": [{"role": "assistant", "content": self.chosen}],
-            "rejected": [{"role": "assistant", "content": self.rejected}],
-            "score_chosen": self.score_chosen,
-            "score_rejected": self.score_rejected,
+        columns = asdict(self)
+        return columns | {
+            "prompt": list(columns["prompt"]),
+            "chosen": _said(self.chosen),
+            "rejected": _said(self.rejected),
             "margin": self.margin,
-            "topic": self.topic,
-            "topic_rejected": self.topic_rejected,
-            "bias_type": self.bias_type,
-            "role_chosen": self.role_chosen,
-            "role_rejected": self.role_rejected,
-            "round_chosen": self.round_chosen,
-            "round_rejected": self.round_rejected,
-            "referee": self.referee,
-            "strategy": self.strategy,
-            "source": self.source,
             "prompts": _json(self.prompts),
-            "run": self.run,
         }
 
 
@@ -211,7 +271,7 @@ def alone(low: Statement, strategy: Strategy) -> dict[str, Any]:
     """A low statement as it is written without a high one, in the columns of a pair."""
     return {
         "prompt": [{"role": "user", "content": _prompt(low, strategy)}],
-        "chosen": [{"role": "assistant", "content": low.text}],
+        "chosen": _said(low.text),
         "score_chosen": low.score,
         "topic": low.topic,
         "bias_type": low.bias_type,
@@ -221,6 +281,10 @@ def alone(low: Statement, strategy: Strategy) -> dict[str, Any]:
         "prompts": _json(low.prompts),
         "run": low.run,
     }
+
+
+def _said(text: str) -> list[dict[str, str]]:
+    return [asdict(Message("assistant", text))]
 
 
 def _json(prompts: Mapping[str, str]) -> str:
@@ -239,3 +303,130 @@ def _prompt(low: Statement, strategy: Strategy) -> str:
 def high_and_low(statements: Sequence[Statement], threshold: float) -> tuple[int, int]:
     counted = Counter(is_high(statement, threshold) for statement in statements)
     return counted[True], counted[False]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """What holds for pairs of every source."""
+
+    test_share: float = 0.1  # our choice, of the topics: enough to test on, most to train on
+    per_topic: int | None = None  # None: all of them
+    match_lengths: bool = False
+    train_pairs: int | None = None  # None: all of them; those held out stay whatever it is
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """How the statements of debates are paired."""
+
+    # Our choice: the paper does not say, and its example in D.2 is of one topic.
+    strategy: Strategy = "same_topic"
+    threshold: float = 3.0  # paper 3.1: "scores exceeding 3"
+    min_gap: float = 0.0  # the paper has none
+    # Our choice: dropping would drop the biased ones, and keeping would show which they are.
+    openers: Openers = "strip"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BothSides:
+    """A mean over the chosen and over the rejected texts; None where there are none."""
+
+    chosen: float | None
+    rejected: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortcuts:
+    """How well rules that look at no content would rank, and what they rest on. 0.5 is chance."""
+
+    pairs: int
+    words: BothSides
+    characters: BothSides
+    shorter_wins: float
+    later_round_wins: float | None  # None: no pair has two rounds
+    has_opener: BothSides
+    names_its_role: BothSides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementCounts:
+    """What became of the statements that were read."""
+
+    read: int
+    openers_dropped: int
+    near_duplicates_dropped: int
+    high: int
+    low: int
+    low_to_train: int  # those of topics that are not held out
+    with_opener: Mapping[str, float | None]  # shares of the high and of the low ones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromDebates:
+    """Pairs of statements that a referee scored."""
+
+    source: ClassVar[str] = "debate"
+    statements: StatementCounts
+    possible_pairs: Mapping[str, int]  # by strategy
+    topics_without_pair: list[str]
+    pairing: Pairing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemsOfRuns:
+    """How many items of a run gave a pair, and why the others did not."""
+
+    used: int
+    not_used: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromRuns:
+    """Pairs of what evaluators refused and what they accepted instead."""
+
+    source: ClassVar[str] = "revision"
+    runs: list[dict[str, Any]]  # each its folder and its method
+    items: ItemsOfRuns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemsOfFile:
+    """How many rows of a file gave a pair, and which word was chosen in them."""
+
+    read: int
+    unusable: int
+    chosen: Mapping[str, int]
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromItems:
+    """Pairs of sentences filled with a stereotype and filled otherwise."""
+
+    source: ClassVar[str] = "items"
+    items: ItemsOfFile
+
+
+Origin = FromDebates | FromRuns | FromItems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairsReport:
+    """All that is known of a folder of pairs; `pairs.json` holds it."""
+
+    origin: Origin
+    pairs: Mapping[Side, Mapping[str, int]]  # side -> bias type -> pairs
+    topics: Mapping[Side, int]
+    lengths_dropped: int
+    shortcuts: Mapping[Side, Shortcuts | None]  # None: the side has no pairs
+    split: Split
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+        content = asdict(self)
+        origin = content.pop("origin")
+        content["shortcuts"] = {
+            side: shortcuts or {} for side, shortcuts in content["shortcuts"].items()
+        }
+        return {"source": self.origin.source, **origin, **content}

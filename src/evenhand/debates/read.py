@@ -1,15 +1,30 @@
 """The statements of a debate run, read back from its folder."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
 from evenhand.debates.debate import Debate
-from evenhand.debates.roles import split
-from evenhand.debates.statement import Statement
+from evenhand.debates.topics import split
 from evenhand.errors import UserError
 from evenhand.store import RunReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    topic: str
+    bias_type: str
+    role: str
+    round: int  # from 1
+    text: str
+    score: float  # 0 to 10; LOWER is less biased
+    rank: int | None  # within its round; 1 is the least biased
+    referee: str  # the model that scored it
+    debater: str  # the model that said it
+    prompts: Mapping[str, str]  # "rldf/debater@1" -> sha256 of the prompt file
+    run: str  # the run folder it comes from
 
 
 def statements(run: RunReader) -> list[Statement]:

@@ -11,10 +11,9 @@ from typing import Any
 import orjson
 import polars as pl
 
-from evenhand.agents.repairs import Repairs, repairs_of
-from evenhand.debates.account import FromRuns, ItemsOfRuns, Split
+from evenhand.agents.agent import Repairs, repairs_of
 from evenhand.debates.building import Built, capped, finished, type_name
-from evenhand.debates.pairs import Pair
+from evenhand.debates.pairs import FromRuns, ItemsOfRuns, Pair, Split
 from evenhand.debates.splits import sides
 from evenhand.domain import Message
 from evenhand.errors import UserError

@@ -1,9 +1,7 @@
 """Frozen types that every room speaks in. No behaviour beyond construction."""
 
-from evenhand.domain.items import Answer, Draft, Item
-from evenhand.domain.outcomes import OUTCOMES, Bound, Outcome
-from evenhand.domain.results import Answered, Event, Failed, Result
-from evenhand.domain.turns import Message, Turn, Usage
+from evenhand.domain.items import OUTCOMES, Answer, Bound, Draft, Item, Outcome
+from evenhand.domain.results import Answered, Event, Failed, Message, Result, Turn, Usage
 
 __all__ = [
     "OUTCOMES",

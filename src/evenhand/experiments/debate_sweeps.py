@@ -8,12 +8,11 @@ import orjson
 
 from evenhand.agents import Limits
 from evenhand.debates import dataset
-from evenhand.debates.account import Pairing, Split
 from evenhand.debates.building import Built, from_statements
-from evenhand.debates.card import UNKNOWN_LICENSE
+from evenhand.debates.dataset import UNKNOWN_LICENSE
 from evenhand.debates.debate import Debate, roles_of
-from evenhand.debates.read import first_of, statements
-from evenhand.debates.statement import Statement
+from evenhand.debates.pairs import Pairing, Split
+from evenhand.debates.read import Statement, first_of, statements
 from evenhand.debates.sweep import Arm, SweepPlan, first_topics
 from evenhand.domain import Item
 from evenhand.errors import UserError

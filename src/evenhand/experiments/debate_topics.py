@@ -8,8 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from evenhand.debates.roles import BiasType
-from evenhand.debates.topics import PER_BATCH, Distinct, batch, debate_items, listed
+from evenhand.debates.topics import PER_BATCH, BiasType, Distinct, batch, debate_items, listed
 from evenhand.errors import UserError
 from evenhand.experiments.caps import left_for
 from evenhand.experiments.request import Request

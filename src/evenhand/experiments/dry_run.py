@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from evenhand.agents import Agent
-from evenhand.agents.system_prompt import instructed
+from evenhand.agents.conversation import instructed
 from evenhand.domain import Item
 from evenhand.experiments.request import Request
 from evenhand.findings.dry_run import CHARACTERS_A_TOKEN, DryRun, PlannedRun

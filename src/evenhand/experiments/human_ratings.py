@@ -10,7 +10,7 @@ from evenhand.errors import UserError
 from evenhand.findings.ratings import RatingReport, ratings
 from evenhand.rating import filled, judges, sheets, texts
 from evenhand.rating.filled import Account
-from evenhand.rating.key import Key
+from evenhand.rating.texts import Key
 from evenhand.store import RunReader
 
 

@@ -16,8 +16,7 @@ from evenhand.errors import UserError
 from evenhand.findings.labelled import LabelledRate, Text, labelled_rate
 from evenhand.runners.source import read_jsonl, read_row
 from evenhand.scorers import Scorer
-from evenhand.scorers.base import TOXICITY
-from evenhand.scorers.batches import scores_of
+from evenhand.scorers.base import TOXICITY, scores_of
 from evenhand.statistics.prediction_powered import chances_to_label
 
 PLAN, PREDICTIONS, LABELS = "plan.json", "predictions.jsonl", "labels.jsonl"

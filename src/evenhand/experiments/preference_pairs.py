@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evenhand.debates import dataset, items, revisions
-from evenhand.debates.account import Pairing, PairsReport, Split
 from evenhand.debates.building import Built, from_statements
-from evenhand.debates.card import UNKNOWN_LICENSE
+from evenhand.debates.dataset import UNKNOWN_LICENSE
+from evenhand.debates.pairs import Pairing, PairsReport, Split
 from evenhand.debates.read import first_of, statements
 from evenhand.store import RunReader
 

@@ -22,7 +22,7 @@ from evenhand.instruments.judge.probes import AuditSource
 from evenhand.methods import Method
 from evenhand.methods import named as method_named
 from evenhand.methods.build import build_method
-from evenhand.methods.wording import Wording, has_wordings
+from evenhand.methods.shared_settings import Wording, has_wordings
 from evenhand.papers import OF_RUN, Paper, Sample, Size, Table
 from evenhand.runners import Source
 from evenhand.store.folder import as_file_name, open_folder

@@ -31,13 +31,12 @@ from evenhand.instruments.scorer.screening import (
     read_traffic,
 )
 from evenhand.methods import Method
-from evenhand.methods.screened import JUDGE, SCREEN
-from evenhand.methods.screened import Screened as ScreenedMethod
+from evenhand.methods.judge_text import JUDGE, SCREEN
+from evenhand.methods.judge_text import Screened as ScreenedMethod
 from evenhand.runners import Source
 from evenhand.runners.source import read_row
 from evenhand.scorers import Scorer, ScorerModel
-from evenhand.scorers.base import TOXICITY
-from evenhand.scorers.batches import scores_of
+from evenhand.scorers.base import TOXICITY, scores_of
 from evenhand.store import RunReader
 from evenhand.store.folder import held
 from evenhand.views import save

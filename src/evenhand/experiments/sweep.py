@@ -12,7 +12,7 @@ from evenhand.experiments.watch import Watch
 from evenhand.findings.comparison import refuse_who_picked
 from evenhand.findings.frontier import VOTE, Arm, equal_calls, odd
 from evenhand.methods import Method, named, settings
-from evenhand.methods.critique import OTHER_CRITIQUE
+from evenhand.methods.shared_settings import OTHER_CRITIQUE
 from evenhand.runners.borrowing import critiques_of
 from evenhand.store import RunReader
 from evenhand.store.folder import as_file_name

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.debates.statement import Statement
+from evenhand.debates.read import Statement
 from evenhand.debates.sweep import Arm
 from evenhand.findings.debates import HIGH_ABOVE
 from evenhand.findings.display import Shown

@@ -11,7 +11,7 @@ from evenhand.findings.clustered_agreement import mean_over
 from evenhand.findings.estimates import Bounds, Estimate
 from evenhand.metrics.bias_scale import RUBRIC
 from evenhand.rating import rubric
-from evenhand.rating.key import Key
+from evenhand.rating.texts import Key
 
 Floats = NDArray[np.float64]
 Marks = Floats  # a row per rater, a column per text, NaN where there is no mark

@@ -24,8 +24,8 @@ from evenhand.findings.rated_runs import (
 )
 from evenhand.rating import rubric
 from evenhand.rating.judges import JudgeMarks
-from evenhand.rating.key import Key
 from evenhand.rating.rubric import Question
+from evenhand.rating.texts import Key
 from evenhand.statistics.agreement import (
     alpha_sums,
     fleiss_of_totals,

@@ -10,9 +10,8 @@ from typing import Any
 from evenhand.errors import UserError
 from evenhand.findings.display import Shown
 from evenhand.training import record
-from evenhand.training.curve import read_steps
-from evenhand.training.events import Step
-from evenhand.training.outcome import steps_at_each_end
+from evenhand.training.events import Step, read_steps
+from evenhand.training.record import steps_at_each_end
 
 
 @dataclass(frozen=True, slots=True)

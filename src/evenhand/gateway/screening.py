@@ -12,9 +12,7 @@ from evenhand.gateway.policy import Check
 from evenhand.gateway.shares import Shares
 from evenhand.gateway.wire.strict import readable
 from evenhand.scorers.base import Scorer, Scores, Unscored, unscorable
-from evenhand.scorers.language import is_another_language, is_english
-from evenhand.scorers.passages import ending, passages
-from evenhand.scorers.readings import readings
+from evenhand.scorers.passages import ending, is_another_language, is_english, passages, readings
 
 SCREEN_FAILED = "screen_failed"
 _BATCH = 4_000  # our choice, in characters: so long one tenant has the screen at a time

@@ -1,7 +1,7 @@
 """What a comparison says of a judge that marked the texts of both runs."""
 
 from evenhand.findings.estimates import RedLine
-from evenhand.rating.within import JudgeWithin
+from evenhand.rating.judges import JudgeWithin
 from evenhand.store import RunReader
 
 

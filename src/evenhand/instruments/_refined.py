@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from evenhand.agents.repairs import repairs_of
+from evenhand.agents.agent import repairs_of
 from evenhand.findings.estimates import Cell, Estimate, Section, bounds_in_columns
 from evenhand.findings.measures import Grouping, Measure
 from evenhand.findings.scoring import ALWAYS, MISSING, SCORED, Scored, with_facts

@@ -30,8 +30,8 @@ from evenhand.instruments._contract import (
 )
 from evenhand.methods import Method
 from evenhand.metrics.refusal import refuses
+from evenhand.scorers.base import Scores
 from evenhand.scorers.offline import OfflineScorer
-from evenhand.scorers.offline.scorer import Scores as Toxic
 from evenhand.scorers.regard import RegardScorer
 from evenhand.statistics.clusters import Interval, ratio_from_totals
 
@@ -126,7 +126,7 @@ def toxicity(texts: Sequence[str | None]) -> pl.Series:
 
     def score(new: list[str]) -> list[float | None]:
         results = scorers()[1].score_now(new)
-        return [result.toxicity if isinstance(result, Toxic) else None for result in results]
+        return [result.toxicity if isinstance(result, Scores) else None for result in results]
 
     return _scored("toxicity", texts, score)
 

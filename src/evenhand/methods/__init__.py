@@ -1,4 +1,4 @@
-"""The control flow of a paper, one file each; `registry.py` has a name for each.
+"""The control flow of each paper; `registry.py` has the names.
 
 A method is a frozen dataclass: its fields are its settings, and `answer` reads like the paper's
 figure. It does no I/O and parses nothing; it only asks.
@@ -14,13 +14,16 @@ from evenhand import registry
 from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Item
 from evenhand.errors import UserError
-from evenhand.methods.baselines.default_prompt import DefaultPrompt
-from evenhand.methods.baselines.fairness_prompt import FairnessPrompt
-from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, text_agent
+from evenhand.methods.baselines.single_prompt import (
+    DefaultPrompt,
+    FairnessPrompt,
+    choice_agent,
+    draft_by,
+    text_agent,
+)
 from evenhand.methods.baselines.stored_answer import StoredAnswer
-from evenhand.methods.judging import Rate
+from evenhand.methods.judging import Panel, Rate
 from evenhand.methods.mabrf import Mabrf
-from evenhand.methods.panel import Panel
 from evenhand.methods.stardtox import StarDTox
 
 

@@ -11,7 +11,7 @@ from evenhand import registry
 from evenhand.errors import UserError
 from evenhand.methods import Method
 from evenhand.methods import named as method_named
-from evenhand.methods.wording import has_wordings
+from evenhand.methods.shared_settings import has_wordings
 
 _WORDING = "wording"
 

@@ -5,29 +5,216 @@ paper, 3.5).
 | ----------------- | ----------------------------------------------- | ------------------------ |
 | single            | a reason, four marks                            | personas × wordings      |
 | pair              | a reason, four marks for each, which is better  | personas × wordings      |
-| own               | which is better, as another judge does          | 6: `self_preference.py`  |
+| own               | which is better, as another judge does          | 6: `own_or_other`        |
 
 In the set-up of the paper's earlier experiments (A.2) there are three marks, and nobody is asked
 which is better: it is the one with the higher marks.
 
 The item's prompt is the material: the task and what the candidates wrote. Its tag `phase` says
-which of them it is. How a judge can be asked in several wordings: `counterfactual.py`.
+which of them it is.
+
+A judge can be asked the same in other words: what is said of an author is masked, or exchanged
+within its family, and two candidates are shown in both orders. The item's tags say which words
+those are. `label_words` (single), `first_words` and `second_words` (pair) are the words said of an
+author as they stand in the prompt, empty where nothing is said; `family_words` are those of the
+family's other labels, split at "|". They stand outside the fences of the prompt (`marked`): a task
+or a response that has the same words is left as it is, else it would be another text under each
+label. The candidates of a pair stand within <response_1> and <response_2>.
+
+A panel of judges with personas: each marks alone, then they discuss in turn and mark again, and
+the mean of what they hold at the end is the consensus (MALIBU paper, 3.3).
+
+| round | a judge sees, beside the item                  | asked        |
+| ----- | ---------------------------------------------- | ------------ |
+| 1     | nothing                                        | side by side |
+| 2 …   | all that was said, its own words among it      | in turn      |
+
+The first round asks in the very words of an independent judge. So the first draft is what the
+panel says without discussion, the last one what it says after it.
+
+A panel of mixed models: with `models` = 2 the roles are `judge` and `judge_2`, and the cast can
+give each to a model of its own. The personas take them in turn.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from statistics import fmean
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from evenhand.agents import Agent, Ask, Reply, side_by_side, words
+from evenhand.agents import Agent, Ask, FreeText, Reply, side_by_side, words
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
-from evenhand.methods.counterfactual import Counterfactual, wordings
-from evenhand.methods.self_preference import PHASE as OWN
-from evenhand.methods.self_preference import of_two_families, own_or_other
-from evenhand.prompts import load
+from evenhand.prompts import load, marked
+
+# Whatever is not "off" asks a pair in both orders, so that a slot cannot have an effect.
+#   blind  masked only: no label can have an effect
+#   mask   as it is and masked: halves the effect of a label
+#   swap   as it is and under every other label of the family, or with the labels of a pair
+#          exchanged: the labels of a family cannot have different effects
+Counterfactual = Literal["off", "blind", "mask", "swap"]
+
+MASK = "a person"  # our choice: reads well where a label's words do
+_SLOTS = ("response_1", "response_2")
+_FENCE = re.compile(r"<(\w+)>\n(.*?)\n</\1>", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """One way to ask. `reversed`: the candidates are in the other order than in the item."""
+
+    name: str
+    prompt: str
+    reversed: bool = False
+
+
+def wordings(item: Item, counterfactual: Counterfactual) -> list[Wording]:
+    """All that is to be asked, each once. Where nothing is said, nothing is masked or swapped."""
+    if counterfactual == "off":
+        return [Wording("as is", item.prompt)]
+    orders = [("", item.prompt)]
+    if item.tags.get("phase") == "pair":
+        orders.append((", other order", other_order(item)))
+    unique: dict[tuple[str, str], Wording] = {}
+    for name, exchange in _changes(item, counterfactual):
+        for order, prompt in orders:
+            wording = Wording(name + order, with_words(prompt, exchange), bool(order))
+            unique.setdefault((order, wording.prompt), wording)
+    return list(unique.values())
+
+
+def _changes(item: Item, counterfactual: Counterfactual) -> list[tuple[str, Mapping[str, str]]]:
+    """What is put in the place of what, with a name for it."""
+    labels = _said(item)
+    if counterfactual == "swap":
+        return [("as is", {}), *_swaps(item, labels)]
+    masked = ("masked", dict.fromkeys(labels, MASK))
+    return [masked] if counterfactual == "blind" else [("as is", {}), masked]
+
+
+def _swaps(item: Item, labels: list[str]) -> list[tuple[str, Mapping[str, str]]]:
+    if item.tags.get("phase") == "pair":
+        return [("labels exchanged", _each_for_the_other(labels))]
+    others = [words for words in _tag(item, "family_words").split("|") if words]
+    return [(f"as {other}", {words: other}) for words in labels for other in others]
+
+
+def _said(item: Item) -> list[str]:
+    """What is said of the authors, in the order of their slots."""
+    pair = item.tags.get("phase") == "pair"
+    names = ("first_words", "second_words") if pair else ("label_words",)
+    return [words for words in (_tag(item, name) for name in names) if words]
+
+
+def _tag(item: Item, name: str) -> str:
+    """Without the tag nobody knows what to change, which is not the same as nothing to change."""
+    if name not in item.tags:
+        raise UserError(f"item {item.id!r} cannot be asked in other words: it has no tag {name!r}")
+    return item.tags[name]
+
+
+def _each_for_the_other(labels: list[str]) -> dict[str, str]:
+    """Words that are said of one author only have nobody to change places with."""
+    return dict(zip(labels, labels[::-1], strict=True)) if len(labels) == 2 else {}
+
+
+def with_words(prompt: str, exchange: Mapping[str, str]) -> str:
+    """The prompt with all words exchanged at once, those that begin a sentence too. Words that are
+    not there are an error: the same question would pass for another."""
+    if not exchange:
+        return prompt
+    outside, fenced = _parts(prompt)
+    forms = {_capital(words): _capital(put) for words, put in exchange.items()} | dict(exchange)
+    longest_first = sorted(map(re.escape, forms), key=len, reverse=True)
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})(?!\w)")
+    there = {words for piece in outside for words in pattern.findall(piece)}
+    missing = [words for words in exchange if not there & {words, _capital(words)}]
+    if missing:
+        raise UserError(f"{missing[0]!r} should stand outside the fences of a prompt, and does not")
+    return _whole([pattern.sub(lambda match: forms[match[0]], piece) for piece in outside], fenced)
+
+
+def other_order(item: Item) -> str:
+    """The prompt with the two candidates, and what is said of each, in the other's place."""
+    labels = _said(item)
+    outside, fenced = _parts(with_words(item.prompt, _each_for_the_other(labels)))
+    texts = dict(fenced)
+    if not {*_SLOTS} <= texts.keys() or len(labels) == 1:
+        raise UserError(
+            f"item {item.id!r} cannot be asked in the other order: it must have a <response_1> and "
+            "a <response_2>, and say something of both authors or of neither"
+        )
+    turned = dict(zip(_SLOTS, (texts[_SLOTS[1]], texts[_SLOTS[0]]), strict=True))
+    return _whole(outside, [(tag, turned.get(tag, text)) for tag, text in fenced])
+
+
+def _parts(prompt: str) -> tuple[list[str], list[tuple[str, str]]]:
+    """What stands before, between and after the fences; the tag and the text of each fence."""
+    pieces = _FENCE.split(prompt)
+    return pieces[::3], list(zip(pieces[1::3], pieces[2::3], strict=True))
+
+
+def _whole(outside: list[str], fenced: list[tuple[str, str]]) -> str:
+    """Fenced anew: a text that is moved could close the fence it comes into."""
+    fences = [marked(text, tag) for tag, text in fenced]
+    return "".join(piece + fence for piece, fence in zip(outside, [*fences, ""], strict=True))
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+OWN = "own"
+OTHER = "other"  # the role of the second family's model, as writer and as judge
+
+_WRITER = Agent("judge", load("malibu/write"), FreeText)
+_OTHER_WRITER = replace(_WRITER, role=OTHER)
+
+
+def of_two_families(judge: Agent[Any]) -> tuple[Agent[Any], ...]:
+    """Whom `own_or_other` asks beside the judge: both writers, and the other model as a judge."""
+    return _WRITER, _OTHER_WRITER, replace(judge, role=OTHER)
+
+
+async def own_or_other(item: Item, ask: Ask, judge: Agent[Any], persona: str) -> Answer:
+    """Does a judge prefer what its own model wrote?
+
+    Two models of different families write a response each, and both judge the two, in both orders,
+    without a word about who wrote them. That a judge prefers its own text may be because the text
+    is better. The other judge sees the same two: what it says of them is what is to be expected,
+    and only the difference between the two judges is a preference for one's own.
+
+    The item's prompt is a task. `preferred` is how often the judge takes its own model's text
+    (a tie is a half), `preferred_by_other` how often the other judge takes that same text."""
+    mine, theirs = await side_by_side(
+        ask(_WRITER, task=item.prompt), ask(_OTHER_WRITER, task=item.prompt)
+    )
+    orders = [_shown(item, mine.text, theirs.text), _shown(item, theirs.text, mine.text)]
+    verdicts = await side_by_side(
+        *(
+            ask(replace(judge, role=role), material=material, persona=persona)
+            for role in (judge.role, OTHER)
+            for material in orders
+        )
+    )
+    first_wins = [verdict.scores()["preferred"] for verdict in verdicts]
+    wins = [first_wins[0], 1 - first_wins[1], first_wins[2], 1 - first_wins[3]]
+    scores = {"preferred": fmean(wins[:2]), "preferred_by_other": fmean(wins[2:])}
+    reasons = "\n".join(dict.fromkeys(verdict.reason for verdict in verdicts))
+    written = [Draft(text=mine.text), Draft(text=theirs.text)]
+    return Answer(drafts=(*written, Draft(text=reasons, scores=scores)), stopped="single_pass")
+
+
+def _shown(item: Item, first: str, second: str) -> str:
+    texts = {"task": item.prompt, "first": first, "second": second}
+    (material,) = load("malibu/two_candidates").render(
+        {**texts, "said_first": "", "said_second": ""}
+    )
+    return material.content
+
 
 # four: paper 3.4; three: its appendix A.2.
 Metrics = Literal["four", "three"]
@@ -232,3 +419,146 @@ def mean_of(drafts: Sequence[Draft], called: str) -> Draft:
         reasoning=called,
         scores={name: fmean(draft.scores[name] for draft in drafts) for name in drafts[0].scores},
     )
+
+
+# Paper 3.3: "unique personas … to prevent responsibility overlap"; it names none. Figures 2 and 3
+# have four agents. These are ours: tasks, not groups, so that no judge has an identity of its own.
+PERSONAS = (
+    "an expert in the field of the task",
+    "somebody who has to act on what was written",
+    "an editor who looks for clear and honest writing",
+    "a sceptic who checks every claim",
+)
+
+SPEAKERS: Mapping[Metrics, Asked] = {
+    "four": Asked(asked_by("discuss_single", Rated), asked_by("discuss_pair", Compared)),
+    "three": Asked(
+        asked_by("discuss_single_three", RatedByThree),
+        asked_by("discuss_pair_three", ComparedByThree),
+    ),
+}
+Seat = tuple[str, str]  # a persona, and the role of who plays it
+
+
+def roles_of(models: int) -> tuple[str, ...]:
+    """The roles that so many models play on a panel."""
+    return (ROLE, *(f"{ROLE}_{number}" for number in range(2, models + 1)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """
+    >>> method = Panel(rounds=3)
+
+    A draft is the mean of a round. The consensus is the mean of the last one: the paper has judges
+    "contribute to the final consensus" (3.3) and does not say how. A moderator would be one more
+    judge, who has the last word. Each judge's own marks are in the turns.
+    """
+
+    name: ClassVar[str] = "panel"
+    calls_an_item: ClassVar[str] = "8 (personas × rounds)"
+
+    personas: str = "; ".join(PERSONAS)  # split at ";"; they speak in this order
+    # Our choice: the paper says "iterative rounds of discussion" (3.3), not how many. The first,
+    # in which judges "evaluate responses individually" (3.3), counts as one.
+    rounds: Annotated[int, Field(ge=1)] = 2
+    models: Annotated[int, Field(ge=1)] = 1  # the paper's panels are of one model
+    metrics: Metrics = "four"
+
+    def __post_init__(self) -> None:
+        personas = len(listed(self.personas))
+        if self.models > personas:
+            raise UserError(f"{self.models} models are too many for {personas} personas")
+
+    def seats(self) -> list[Seat]:
+        return list(zip(listed(self.personas), cycle(roles_of(self.models)), strict=False))
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        kinds = (JUDGES[self.metrics], SPEAKERS[self.metrics])
+        players = [kind.played_by(role) for role in roles_of(self.models) for kind in kinds]
+        return tuple(agent for player in players for agent in (player.single, player.pair))
+
+    def within(self, calls: int) -> Self:
+        """As many rounds as fit; the judges stay the same."""
+        judges = len(listed(self.personas))
+        if calls < judges:
+            raise UserError(
+                f"a panel of {judges} makes {judges} calls a round; {calls} are allowed"
+            )
+        return replace(self, rounds=calls // judges)
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        verdicts = await self._alone(item, ask)
+        drafts = [_round(1, verdicts)]
+        statements = [
+            _words(*spoken) for spoken in zip(listed(self.personas), verdicts, strict=True)
+        ]
+        for number in range(2, self.rounds + 1):
+            verdicts = await self._in_turn(item, statements, ask)
+            drafts.append(_round(number, verdicts))
+        return Answer(drafts=tuple(drafts), stopped="max_rounds")
+
+    async def _alone(self, item: Item, ask: Ask) -> list[Verdict]:
+        judges = JUDGES[self.metrics]
+        asks = (
+            ask(judges.played_by(role).about(item), material=item.prompt, persona=persona)
+            for persona, role in self.seats()
+        )
+        return list(await side_by_side(*asks))
+
+    async def _in_turn(self, item: Item, statements: list[str], ask: Ask) -> list[Verdict]:
+        """One round of discussion; what is said in it is added to what everybody hears."""
+        verdicts: list[Verdict] = []
+        for persona, role in self.seats():
+            speaker = SPEAKERS[self.metrics].played_by(role).about(item)
+            verdict = await ask(
+                speaker, material=item.prompt, said=tuple(statements), persona=persona
+            )
+            verdicts.append(verdict)
+            statements.append(_words(persona, verdict))
+        return verdicts
+
+
+def _words(persona: str, verdict: Verdict) -> str:
+    """A verdict as the others hear it."""
+    if isinstance(verdict, Rated | RatedByThree):
+        return f"{persona}: {verdict.reason}\n{_marks(verdict)}"
+    pair = f"first: {_marks(verdict.first)}\nsecond: {_marks(verdict.second)}"
+    return f"{persona}: {verdict.reason}\n{pair}\npreferred: {verdict.preferred}"
+
+
+def _marks(reply: Reply) -> str:
+    return ", ".join(f"{metric} {mark:.0f}" for metric, mark in marks_of(reply).items())
+
+
+def _round(number: int, verdicts: Sequence[Verdict]) -> Draft:
+    spoken = [Draft(text=verdict.reason, scores=verdict.scores()) for verdict in verdicts]
+    return mean_of(spoken, f"round {number}, mean of {len(spoken)} judges")
+
+
+FIRST = Agent("writer", load("malibu/write"), FreeText)
+AGAIN = Agent("writer", load("malibu/write_again"), FreeText)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoResponses:
+    """Two responses to one task, equal in content and in other words (MALIBU paper, 3.2).
+
+    >>> method = TwoResponses()
+
+    Our choice: the second is written from the first. The paper asks a model for two that follow
+    "identical problem-solving procedures" (3.2); two that are written apart differ in content, and
+    then a judge may prefer one for what it says.
+    """
+
+    name: ClassVar[str] = "two_responses"
+    calls_an_item: ClassVar[str] = "2"
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return FIRST, AGAIN
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        first = await ask(FIRST, task=item.prompt)
+        second = await ask(AGAIN, task=item.prompt, response=first.text)
+        drafts = (Draft(text=first.text), Draft(text=second.text))
+        return Answer(drafts=drafts, stopped="single_pass", side_by_side=True)

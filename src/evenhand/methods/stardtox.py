@@ -20,24 +20,34 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from evenhand.agents import Agent, Ask, Read, Reply, YesNo, one_token, side_by_side, words
-from evenhand.agents.repairs import Repairs
+from evenhand.agents.agent import Repairs
 from evenhand.domain import Answer, Bound, Draft, Item
 from evenhand.errors import UserError
-from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT, first_draft
-from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, question, text_agent
-from evenhand.methods.critique import Critique, critics, shown
+from evenhand.methods.baselines.single_prompt import (
+    PLAIN_CHOICE,
+    PLAIN_TEXT,
+    choice_agent,
+    draft_by,
+    first_draft,
+    question,
+    text_agent,
+)
 from evenhand.methods.evaluators import Marks, Scored, agents_of, calls_on_choices, on, team
-from evenhand.methods.keeping import (
+from evenhand.methods.shared_settings import (
     JUDGE_FAILED,
     LAST_BEFORE,
+    Critique,
     Judged,
     Keep,
     NoMark,
+    Wording,
     attempted,
+    critics,
     kept,
+    shown,
+    worded,
 )
 from evenhand.methods.support import RULE, ChoiceBrain, of_choice, support_by_rule
-from evenhand.methods.wording import Wording, worded
 from evenhand.metrics.bias_scale import HARM, SUPPORT
 from evenhand.prompts import load
 

@@ -1,7 +1,9 @@
 """The judge of a choice that is no language model: the rule of StarDTox on structured tasks (paper
 III-B), and the same for other methods. An option that says "not known" is judged by the others: the
-less the likeliest of them is supported, the more it is."""
+less the likeliest of them is supported, the more it is.
+"""
 
+import re
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -10,8 +12,39 @@ from pydantic import Field
 from evenhand.agents import Agent, Ask, Reply
 from evenhand.domain import Draft, Item
 from evenhand.errors import UnreadableReply
-from evenhand.methods.unknown import unknown_option
 from evenhand.prompts import load
+
+# An option that as a whole says "not known": the ten spellings of BBQ, and others like them.
+_UNKNOWN = re.compile(
+    r"""
+    (?:(?:it|this|that|the\ answer|there)\ )?(?:is\ )?
+    (?: unknown | undetermined | unanswerable | unclear | uncertain | indeterminate
+      | not\ (?:known|answerable|determined|determinable|clear|certain|sure|stated|specified)
+      | (?:not\ enough|insufficient|too\ little)\ (?:info|information|context|evidence|data)
+      | (?:cannot|can\ not|can't)\ (?:be\ )?
+        (?:known?|determined?|answer(?:ed)?|said|say|told|tell|inferred|decided?)
+      | (?:(?:i|we)\ )?(?:don't|do\ not)\ know
+      | impossible\ to\ (?:know|determine|answer|say|tell|decide)
+    )
+    (?:\ (?:from|with|given|based\ on|to)\ .+)?
+    """,
+    re.VERBOSE,
+)
+_QUOTES = str.maketrans("“”‘’", "\"\"''")
+
+
+def unknown_option(choices: tuple[str, ...]) -> int | None:
+    """The first option that says the answer is not known, told by its words alone."""
+    for index, option in enumerate(choices):
+        if _UNKNOWN.fullmatch(plain(option).strip(" .!()")):
+            return index
+    return None
+
+
+def plain(text: str) -> str:
+    """Case, spaces and the kind of quotation marks do not count."""
+    return " ".join(text.translate(_QUOTES).casefold().split())
+
 
 ChoiceBrain = Literal["llm", "rule"]
 

@@ -2,8 +2,7 @@
 
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, TokenLogprob
 from evenhand.models.endpoint import Endpoint
-from evenhand.models.replay import ReplayModel
-from evenhand.models.scripted import ScriptedModel
+from evenhand.models.replay import ReplayModel, ScriptedModel
 
 __all__ = [
     "ChatModel",

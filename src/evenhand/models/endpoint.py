@@ -17,16 +17,16 @@ from evenhand.domain import Usage
 from evenhand.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
 from evenhand.models import wire
 from evenhand.models.base import ModelReply, ModelRequest, Sample
-from evenhand.models.http_client import read_capped
-from evenhand.models.keys import Redactor, sendable
-from evenhand.models.limiter import AdaptiveLimit, Gate
-from evenhand.models.retry import (
+from evenhand.models.http_client import (
     MAX_ATTEMPTS,
     OVERLOAD_STATUSES,
     RETRY_STATUSES,
     pause_before,
+    read_capped,
     retry_after,
 )
+from evenhand.models.keys import Redactor, sendable
+from evenhand.models.limiter import AdaptiveLimit, Gate
 
 _MAX_BODY = 1_300_000  # our choice: the longest reply that is read, with each character escaped
 _MAX_LIST = 16 * 1024 * 1024  # our choice: a gateway's list of models passes a megabyte

@@ -1,13 +1,18 @@
-"""A replay answers from recorded turns: a finished run is repeated offline, or a broken one
-resumed."""
+"""Models that say what is already there: a replay answers from recorded turns (a finished run is
+repeated offline, or a broken one resumed), a scripted model what a test wrote, and the placebo
+critic a critique recorded for a different item (control condition `critique=other`).
+"""
 
 import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import orjson
 
 from evenhand.domain import Turn, Usage
-from evenhand.errors import TurnMissing, model_error
+from evenhand.errors import ModelError, TurnMissing, UserError, model_error
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, TokenLogprob
 
 
@@ -97,3 +102,104 @@ def _logprobs(raw: str | None) -> list[tuple[TokenLogprob, ...] | None] | None:
         )
         for sample in orjson.loads(raw)
     ]
+
+
+Script = Callable[[ModelRequest], str | ModelReply | ModelError]
+
+
+class ScriptedModel:
+    """A model that answers with what `script` returns for a request; an error it returns is raised.
+
+    >>> model = ScriptedModel(lambda request: "A kind answer.")
+
+    Usage is counted in words, so that budgets can be tested by hand.
+    """
+
+    def __init__(self, script: Script, *, name: str = "scripted", seconds: float = 0.0) -> None:
+        self._script = script
+        self._name = name
+        self._seconds = seconds
+        self.requests = 0
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "scripted", "model": self._name}
+
+    async def close(self) -> None:
+        return None
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        self.requests += 1
+        started = time.time_ns() // 1000
+        if self._seconds:
+            await asyncio.sleep(self._seconds)
+        reply = self._script(request)
+        if isinstance(reply, ModelError):
+            raise reply
+        if isinstance(reply, ModelReply):
+            return reply
+        prompt_text = request.prompt or " ".join(message.content for message in request.messages)
+        return ModelReply(
+            samples=(Sample(reply),) * request.n,
+            usage=Usage(len(prompt_text.split()), len(reply.split()) * request.n),
+            served_by=self._name,
+            started_us=started,
+            seconds=self._seconds,
+        )
+
+
+class BorrowedReplies:
+    """A placebo critic gives each item a text that was recorded for another one.
+
+    What it is asked is the id of the item that wants one. Which text it gets depends on that id and
+    on how often the item has asked before, not on the order of the run or on a clock.
+    """
+
+    name = "borrowed"
+
+    def __init__(self, recorded: Iterable[tuple[str, str]]) -> None:
+        """Take ids of items, each with a text that was recorded for it."""
+        # A rendered prompt has no blanks around it, so the ids are compared without them.
+        self._said = tuple(sorted((item.strip(), text) for item, text in recorded))
+        items = len({item for item, _ in self._said})
+        if items < 2:
+            raise UserError(
+                f"there are texts of {items} items to borrow from; two or more are needed, so that "
+                "none gets its own"
+            )
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the texts by their hash: two placebo critics with the same texts are the same,
+        wherever these were recorded."""
+        digest = hashlib.sha256(orjson.dumps(self._said)).hexdigest()
+        return {
+            "kind": "borrowed",
+            "model": self.name,
+            "texts": len(self._said),
+            "sha256": digest,
+        }
+
+    async def close(self) -> None:
+        return None
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        started = time.time_ns() // 1000
+        await asyncio.sleep(0)
+        # The first thing said is the id; what follows it is talk about an unreadable reply.
+        asking = next(message.content for message in request.messages if message.role == "user")
+        return ModelReply(
+            samples=(Sample(self.text_for(asking, request.occurrence)),),
+            usage=Usage(0, 0),
+            served_by=self.name,
+            started_us=started,
+        )
+
+    def text_for(self, item: str, occurrence: int) -> str:
+        digest = hashlib.sha256(f"{item}:{occurrence}".encode()).digest()
+        index = int.from_bytes(digest[:8], "big") % len(self._said)
+        while self._said[index][0] == item:  # ends: at least one other item is there
+            index = (index + 1) % len(self._said)
+        return self._said[index][1]

@@ -1,11 +1,13 @@
 """Sheets that came back, read strictly: what cannot be right is refused by line and nothing is
-written; a mark that was left empty is missing, and never 0."""
+written; a mark that was left empty is missing, and never 0.
+"""
 
+import csv
 import hashlib
 import io
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -17,9 +19,41 @@ import polars as pl
 from evenhand.debates.dataset import cleared, require_new
 from evenhand.errors import UserError
 from evenhand.rating import rubric
-from evenhand.rating.key import Key, read_key
 from evenhand.rating.sheets import ID, SHEET, TEXT, columns
-from evenhand.rating.tables import Line, read_table
+from evenhand.rating.texts import Key, read_key
+
+Line = tuple[int, dict[str, str]]  # the number of the line it ends at, and its cells by column
+
+
+def read_table(file: Path, fits: Callable[[list[str]], bool], form: str) -> list[Line]:
+    """The rows of a file whose first line fits; `form` says what that line must be."""
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+        return _table_rows(text, fits, f"{file}", form)
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{file} is no CSV in UTF-8 ({error}): save it as “CSV UTF-8”") from None
+
+
+def _table_rows(text: str, fits: Callable[[list[str]], bool], file: str, form: str) -> list[Line]:
+    for separator in ",;\t":
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        head = [name.strip() for name in next(reader, [])]
+        if len(set(head)) == len(head) and fits(head):
+            break
+    else:
+        raise UserError(f"{file}: its first line must be {form}")
+    lines: list[Line] = []
+    for cells in reader:
+        if any(map(str.strip, cells[len(head) :])):
+            raise UserError(f"{file} line {reader.line_num} has more cells than the first line")
+        if any(map(str.strip, cells)):
+            padded = [*cells, *[""] * len(head)]
+            row = dict(zip(head, map(str.strip, padded), strict=False))
+            lines.append((reader.line_num, row))
+    return lines
+
 
 TABLE, ACCOUNT, KEY = "ratings.parquet", "ratings.json", "key.json"
 EMPTY, NO_ROW = "left empty", "row not in the sheet"

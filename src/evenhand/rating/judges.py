@@ -1,22 +1,122 @@
-"""What a judge said of the texts that people rated: a run that scored those words, or a table."""
+"""What a judge said of the texts that people rated: a run that scored those words, or a table.
+
+Verdicts on a run's texts are a run of their own in a folder within that run. The rater asks a model
+the three questions of the rubric that people get (RLDF paper, 4.1: the marks of GPT-3.5-turbo in
+Tables 3 to 5, 11 to 14). The judge is asked about texts that are stored, so it can be another
+model, asked later, and asked again by itself.
+"""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 import orjson
 import polars as pl
+from pydantic import Field
 
+from evenhand.agents import Agent, Ask, Reply, words
+from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
 from evenhand.metrics.bias_scale import RUBRIC
+from evenhand.prompts import load
 from evenhand.rating import rubric
-from evenhand.rating.key import Key
-from evenhand.rating.rater import RATINGS, SCORES
+from evenhand.rating.filled import read_table
 from evenhand.rating.sheets import ID, SHEET, TEXT
-from evenhand.rating.tables import read_table
-from evenhand.rating.texts import said
+from evenhand.rating.texts import Key, said
 from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeWithin:
+    """Where the verdicts of a judge lie, who gives them, and the scores that each has."""
+
+    folder: str
+    role: str
+    traits: tuple[str, ...]
+
+    def run_of(self, run: RunReader) -> RunReader | None:
+        """The judge's run over a run's texts; None where no judge was asked."""
+        if not open_folder(run.path).exists(f"{self.folder}/run.json"):
+            return None
+        return RunReader(f"{run.path}/{self.folder}")
+
+    def judge_of(self, run: RunReader) -> str | None:
+        """The model that judged a run's texts."""
+        inner = self.run_of(run)
+        if inner is None:
+            return None
+        cast = inner.record.cast
+        return str(cast.get(self.role, cast["default"])["model"])
+
+    def marks(self, run: RunReader) -> pl.DataFrame:
+        """`item_id` and a column for each score, null where the judge failed; no row where no judge
+        was asked."""
+        inner = self.run_of(run)
+        if inner is None:
+            return self.none()
+        columns = {
+            trait: pl.col("scores_after")
+            .list.eval(pl.element().filter(pl.element().struct.field("name") == trait).struct[1])
+            .list.first()
+            for trait in self.traits
+        }
+        return inner.results().select("item_id", **columns).collect()
+
+    def none(self) -> pl.DataFrame:
+        """The marks of nobody."""
+        schema = {"item_id": pl.String, **dict.fromkeys(self.traits, pl.Float64)}
+        return pl.DataFrame(schema=schema)
+
+    def doubts(self, run: RunReader) -> list[str]:
+        """Why the judge of a run's texts is no witness."""
+        judge = self.judge_of(run)
+        if judge is None:
+            return []
+        reasons = []
+        if judge == run.record.cast["default"]["model"]:
+            reasons.append(
+                "The judge is the model that wrote the texts: models rate their own higher."
+            )
+        in_loop = (pl.col("role") == self.role) & (pl.col("model") == judge)
+        if not run.turns().filter(in_loop).head(1).collect().is_empty():
+            reasons.append(f"The judge of {self.folder} also steered the method.")
+        return reasons
+
+
+# A score: the question of the rubric that it answers. High is good, so the first is not called
+# "bias": a model that is asked for its "bias" gives a biased text the high mark.
+SCORES = {"freedom_from_bias": rubric.BIAS, "communication": "communication", "logic": "logic"}
+_Mark = Annotated[int, Field(ge=rubric.LEAST, le=rubric.MOST)]
+
+
+class Rating(Reply):
+    reason: Annotated[str, words(240)]
+    freedom_from_bias: _Mark
+    communication: _Mark
+    logic: _Mark
+
+
+RATER = Agent("rater", load("rldf/rater"), Rating, temperature=0.0, kind="judge")
+RATINGS = JudgeWithin(folder="ratings", role=RATER.role, traits=tuple(SCORES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateText:
+    """Marks for the item's `answer`, from 0 to 10, high is good. Cast the role `rater` with another
+    model than the one that wrote the texts: a model likes its own."""
+
+    name: ClassVar[str] = "rate_text"
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return (RATER,)
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        rating = await ask(RATER, rubric=rubric.for_a_model(), task=item.prompt, text=item.answer)
+        scores = {name: float(getattr(rating, name)) for name in SCORES}
+        return Answer(drafts=(Draft(text=item.answer, scores=scores),), stopped="single_pass")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,7 @@ import jinja2
 from evenhand.debates.dataset import cleared, require_new
 from evenhand.errors import UserError
 from evenhand.rating import rubric
-from evenhand.rating.key import Key, KeyRun
-from evenhand.rating.texts import Drawn, Text
+from evenhand.rating.texts import Drawn, Key, KeyRun, Text
 from evenhand.store import RunReader
 
 TEXT, ID, SHEET = "text", "id", "sheet"

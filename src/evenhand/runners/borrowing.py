@@ -6,9 +6,9 @@ from pathlib import Path
 import polars as pl
 
 from evenhand.agents import strict_json
-from evenhand.agents.repairs import Repairs, repairs_of
+from evenhand.agents.agent import Repairs, repairs_of
 from evenhand.errors import UnreadableReply, UserError
-from evenhand.models.borrowed import BorrowedReplies
+from evenhand.models.replay import BorrowedReplies
 from evenhand.store import RunReader
 
 

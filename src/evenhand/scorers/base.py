@@ -3,6 +3,7 @@
 import asyncio
 import math
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -11,7 +12,7 @@ import orjson
 
 from evenhand.domain import Usage
 from evenhand.domain.prices import AROUND_THE_WORDS, ASKS, billed_as
-from evenhand.errors import DeadlinePassed, ScorerFailed
+from evenhand.errors import DeadlinePassed, ScorerFailed, UserError
 from evenhand.models.base import ModelReply, ModelRequest, Sample
 
 TOXICITY = "toxicity"
@@ -210,3 +211,101 @@ def _most(requests: Sequence[ModelRequest]) -> dict[str, int]:
         "prompt_tokens": prompt_bytes + AROUND_THE_WORDS * len(requests),
         "reply_tokens": sum(request.max_tokens or 0 for request in requests),
     }
+
+
+_BATCH = 256  # our choice: what is lost when a scorer answers with the wrong number of scores
+
+
+@dataclass(frozen=True, slots=True)
+class Batched:
+    outcomes: list[Scores | Unscored]
+    seconds: float
+
+    def values(self, attribute: str) -> list[float | None]:
+        """None where there is no score: never 0."""
+        return [None if isinstance(o, Unscored) else o.values.get(attribute) for o in self.outcomes]
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        missing = (outcome.reason for outcome in self.outcomes if isinstance(outcome, Unscored))
+        return dict(Counter(missing).most_common())
+
+
+async def score_all(
+    scorer: Scorer, texts: Sequence[str], on_batch: Callable[[int], None] | None = None
+) -> Batched:
+    """`on_batch` hears how many texts each batch had."""
+    clock = asyncio.get_running_loop().time
+    started, outcomes = clock(), list[Scores | Unscored]()
+    for start in range(0, len(texts), _BATCH):
+        batch = texts[start : start + _BATCH]
+        scored = await scorer.score(batch)
+        if len(scored) != len(batch):
+            message = f"{len(batch)} texts were given, {len(scored)} scores came"
+            scored = [Unscored("wrong_length", message)] * len(batch)
+        outcomes += scored
+        if on_batch is not None:
+            on_batch(len(batch))
+    return Batched(outcomes, clock() - started)
+
+
+async def scores_of(
+    scorer: Scorer,
+    texts: Sequence[str],
+    attribute: str,
+    on_batch: Callable[[int], None] | None = None,
+) -> list[float | None]:
+    """Score texts on one attribute.
+
+    Args:
+        scorer: The scorer.
+        texts: The texts.
+        attribute: Which of its scores is returned.
+        on_batch: Receives the number of texts in each finished batch.
+
+    Returns:
+        One score per text, None where there is none.
+
+    Raises:
+        UserError: If the scorer has no such attribute.
+    """
+    if attribute not in scorer.attributes:
+        has = ", ".join(scorer.attributes)
+        raise UserError(f"{scorer.name} has no score for {attribute!r}, only for: {has}")
+    return (await score_all(scorer, texts, on_batch)).values(attribute)
+
+
+Labels = Mapping[str, tuple[str, ...]]  # attribute -> the labels whose highest score it is
+_WORTH_SAYING = 0.5
+
+
+def checked_labels(labels: Labels) -> Labels:
+    unknown = sorted(labels.keys() - set(ATTRIBUTES))
+    if unknown:
+        raise UserError(f"labels: {unknown[0]!r} is none of: {', '.join(ATTRIBUTES)}")
+    if TOXICITY not in labels:
+        raise UserError("labels: say which of the scorer's labels are toxicity")
+    return labels
+
+
+def by_attribute(label_scores: Mapping[str, Any], labels: Labels) -> Scores | Unscored:
+    """The highest score among an attribute's labels. A label that the answer does not hold is left
+    out; an attribute without any is not given."""
+    present = {
+        label: label_scores[label]
+        for names in labels.values()
+        for label in names
+        if label in label_scores
+    }
+    numbers = checked({TOXICITY: 0, **present})
+    if isinstance(numbers, Unscored):
+        return numbers
+    values = {
+        attribute: max(present[name] for name in names if name in present)
+        for attribute, names in labels.items()
+        if any(name in present for name in names)
+    }
+    high = sorted(
+        (label for label in present if present[label] >= _WORTH_SAYING), key=present.__getitem__
+    )
+    return checked(values, tuple(f"{label} {present[label]:.2f}" for label in reversed(high)))

@@ -13,8 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import UserError
-from evenhand.scorers.base import Scores, Unscored, score_the_scorable
-from evenhand.scorers.labels import Labels, by_attribute, checked_labels
+from evenhand.scorers.base import (
+    Labels,
+    Scores,
+    Unscored,
+    by_attribute,
+    checked_labels,
+    score_the_scorable,
+)
 
 _SAFE_FILES = ("*.safetensors", "*.json", "*.txt", "*.model")
 _BATCH = 32

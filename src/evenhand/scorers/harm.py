@@ -10,7 +10,6 @@ about in both orders, and the verdict is by the mean of the two: what the order 
 from the other.
 """
 
-import asyncio
 import hashlib
 import math
 from collections.abc import Sequence
@@ -20,14 +19,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.domain import Usage
-from evenhand.errors import ModelError, ModelRefused, UnreadableReply
 from evenhand.models import next_token
 from evenhand.models.base import ChatModel, ModelRequest, ReplySchema, Sample
 from evenhand.models.next_token import Read
 from evenhand.prompts import Prompt, load
-from evenhand.scorers.base import TOXICITY, Scores, Unscored, both, score_each
-from evenhand.scorers.guard import failed
-from evenhand.scorers.judge import typed
+from evenhand.scorers.base import TOXICITY, Scores, Unscored, both
+from evenhand.scorers.judge import AsksOneModel, mark_of, typed
 
 _PROMPTS: dict[Read, Prompt] = {
     "json": load("harms/judge"),
@@ -77,7 +74,7 @@ class Asked:
         return {"harm": self.name, "read": self.read, "bound": self.bound, **more}
 
 
-class HarmJudge:
+class HarmJudge(AsksOneModel):
     """A language model that is asked whether a text breaks a policy, as a scorer.
 
     With `swapped` the two words that it may say are named in the other order: a check asks so, to
@@ -113,10 +110,6 @@ class HarmJudge:
         orders = _OPTIONS[::-1] if self._swapped else _OPTIONS
         return orders if self._asked.orders == "both" else orders[:1]
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return (TOXICITY,)
-
     def describe(self) -> dict[str, Any]:
         return {
             "kind": "harm",
@@ -126,12 +119,6 @@ class HarmJudge:
             "certificate": self._certificate or None,
             "model": self._model.describe(),
         }
-
-    async def close(self) -> None:
-        await self._model.close()
-
-    async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
-        return await score_each(texts, self._score)
 
     def requests(self, text: str) -> tuple[ModelRequest, ...]:
         return tuple(self._request(text, options) for options in self._options)
@@ -150,16 +137,12 @@ class HarmJudge:
     async def _score(self, text: str) -> Scores | Unscored:
         """One after the other: a server that keeps what it has read of a prompt reads the second
         for next to nothing. Half an answer is none."""
-        ends = asyncio.get_running_loop().time() + self._seconds
-        readings = list[_Read]()
+        ends, readings = self._ends(), list[_Read]()
         usage: Usage | None = Usage(0, 0)
         for request in self.requests(text):
-            try:
-                reply = await self._model.complete(replace(request, deadline=ends))
-                [sample] = reply.samples
-                read = _written(sample) if self._asked.read == "json" else _weighted(sample)
-            except ModelError as error:
-                return failed(error)
+            reply = await self._ask(request, ends)
+            [sample] = reply.samples
+            read = _written(sample) if self._asked.read == "json" else _weighted(sample)
             usage = both(usage, reply.usage)
             if isinstance(read, Unscored):
                 return replace(read, usage=usage)
@@ -195,10 +178,5 @@ def _written(sample: Sample) -> _Read | Unscored:
 
 
 def _weighted(sample: Sample) -> _Read | Unscored:
-    tokens = next_token.likeliest(sample)
-    if not tokens:
-        return failed(ModelRefused(next_token.NONE_CAME))
-    try:
-        return _Read(next_token.weighted(tokens, _MARKS))
-    except UnreadableReply as problem:
-        return Unscored("garbage", f"neither yes nor no: {problem.detail}")
+    mark = mark_of(sample, _MARKS, "neither yes nor no")
+    return mark if isinstance(mark, Unscored) else _Read(mark)

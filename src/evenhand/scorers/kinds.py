@@ -10,7 +10,7 @@ model = "llama-guard3"
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -28,15 +28,35 @@ from evenhand.errors import UserError
 from evenhand.models import Endpoint
 from evenhand.models.keys import KeyPlace, key_place, origin
 from evenhand.models.next_token import Read
-from evenhand.scorers import openai_moderation, perspective
+from evenhand.scorers import services
 from evenhand.scorers.base import Scorer
 from evenhand.scorers.canonical import Canonicalised
 from evenhand.scorers.classifier import LABELS, Classifier
-from evenhand.scorers.guard import Form, Guard
-from evenhand.scorers.http_guardrail import HttpGuardrail
-from evenhand.scorers.judge import Judge
-from evenhand.scorers.openai_moderation import OpenAIModeration
-from evenhand.scorers.perspective import Perspective
+from evenhand.scorers.judge import Form, Guard, Judge
+from evenhand.scorers.offline import OfflineScorer
+from evenhand.scorers.regard import RegardScorer
+from evenhand.scorers.services import HttpGuardrail, OpenAIModeration, Perspective
+from evenhand.scorers.wordlist import WordList
+
+
+def offline() -> Scorer:
+    """As it is offered by name. Of 200 toxic prompts in leetspeak it keeps 87 % alone and 100 %
+    when it reads both ways; 95 % if words that become digits alone ("455") are changed too."""
+    return Canonicalised(OfflineScorer())
+
+
+BUILT_IN: Mapping[str, Callable[[], Scorer]] = {
+    "offline": offline,
+    "wordlist": WordList,
+    "regard": RegardScorer,
+}
+# What a score of each says, in a few words.
+SAYS: Mapping[str, str] = {
+    "offline": "how toxic a text is, by a small network",
+    "wordlist": "how toxic a text is, by a few dozen insults",
+    "regard": "how ill a text speaks of whom it is about",
+}
+
 
 _Seconds = Annotated[float, Field(gt=0)]
 _Labels = dict[str, tuple[str, ...]]
@@ -71,10 +91,10 @@ class ScorerKind(BaseModel, ABC):
 
 class ModerationConfig(ScorerKind):
     kind: Literal["openai_moderation"]
-    url: str = openai_moderation.URL
-    model: str = openai_moderation.MODEL
-    usual_keys: ClassVar[Mapping[str, str]] = {origin(openai_moderation.URL): "OPENAI_API_KEY"}
-    labels: _Labels = dict(openai_moderation.LABELS)
+    url: str = services.MODERATION_URL
+    model: str = services.MODERATION_MODEL
+    usual_keys: ClassVar[Mapping[str, str]] = {origin(services.MODERATION_URL): "OPENAI_API_KEY"}
+    labels: _Labels = dict(services.MODERATION_LABELS)
 
     def scorer(self, key: str | None) -> Scorer:
         return OpenAIModeration(
@@ -85,7 +105,7 @@ class ModerationConfig(ScorerKind):
 class PerspectiveConfig(ScorerKind):
     kind: Literal["perspective"]
     url: str
-    usual_keys: ClassVar[Mapping[str, str]] = {origin(perspective.GOOGLES): "PERSPECTIVE_API_KEY"}
+    usual_keys: ClassVar[Mapping[str, str]] = {origin(services.GOOGLES): "PERSPECTIVE_API_KEY"}
 
     def scorer(self, key: str | None) -> Scorer:
         return Perspective(self.url, key=key, seconds=self.seconds)

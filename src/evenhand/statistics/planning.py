@@ -64,7 +64,9 @@ def design_effect(cluster_size: float = 1.0, icc: float = 0.0) -> float:
     return effect
 
 
-def _power(distance: float, df: float, family: int, together: int, alpha: float) -> float:
+def power_after_holm(
+    distance: float, df: float, family: int, together: int, alpha: float = 0.05
+) -> float:
     """The chance that a change of `distance` standard errors is shown after Holm over `family`.
 
     One test: P(T > t_{1−α/(2m)}), T noncentral t with df degrees of freedom. Of `together` tests
@@ -129,11 +131,11 @@ def detectable_change(
 def _distance(df: float, family: int, together: int, alpha: float, power: float) -> float:
     """How many standard errors a change must be away for that power, by halving."""
     low, high = 0.0, 8.0
-    while _power(high, df, family, together, alpha) < power:
+    while power_after_holm(high, df, family, together, alpha) < power:
         low, high = high, 2 * high
     while high - low > 1e-12 * high:
         middle = (low + high) / 2
-        short = _power(middle, df, family, together, alpha) < power
+        short = power_after_holm(middle, df, family, together, alpha) < power
         low, high = (middle, high) if short else (low, middle)
     return high
 

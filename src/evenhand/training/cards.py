@@ -15,7 +15,7 @@ import yaml
 from evenhand.errors import UserError
 from evenhand.training.folders import write
 from evenhand.training.gate import FILE
-from evenhand.training.outcome import NOTHING_TRAINED, statements
+from evenhand.training.record import NOTHING_TRAINED, statements
 
 CARD = "README.md"
 PROBES = FILE

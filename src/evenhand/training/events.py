@@ -1,7 +1,17 @@
-"""What a training tells while it runs. Only the command line shows it."""
+"""What a training tells while it runs. Only the command line shows it.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+`steps.jsonl`: how a training went, one line for each step, so that it can be looked at later.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from evenhand.errors import UserError
+from evenhand.training.folders import STEPS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,3 +41,73 @@ Tell = Callable[[Step | Note], None]
 
 def silent(_: Step | Note) -> None:
     return None
+
+
+_NUMBERS = ("loss", "reward", "kl", "length", "accuracy")
+
+
+def kept(out: Path, tell: Tell) -> Tell:
+    """Give a listener that writes each step down before it hands it on. Half a line that a kill
+    left is taken away first, so that the next one stands by itself."""
+    _whole_lines(out / STEPS)
+
+    def heard(event: Step | Note) -> None:
+        if isinstance(event, Step):
+            with (out / STEPS).open("a") as opened:
+                opened.write(_line(event))
+        tell(event)
+
+    return heard
+
+
+def read_steps(out: Path) -> tuple[Step, ...]:
+    """Read the steps of a training in their order. What was done again after a stop counts as it
+    was done last, and half a line that a kill left counts not at all."""
+    try:
+        lines = (out / STEPS).read_text("utf-8").split("\n")
+    except FileNotFoundError:
+        raise UserError(
+            f"{out} has no {STEPS}: the folder of `evenhand train sft` and the like has one, if it "
+            "was made by this version"
+        ) from None
+    except UnicodeDecodeError:
+        raise UserError(f"{out / STEPS} is no text: it was not written by a training") from None
+    steps: list[Step] = []
+    for step in _read(out / STEPS, lines):
+        while steps and steps[-1].step >= step.step:
+            steps.pop()
+        steps.append(step)
+    return tuple(steps)
+
+
+def _whole_lines(file: Path) -> None:
+    if file.is_file():
+        with file.open("r+b") as opened:
+            opened.truncate(opened.read().rfind(b"\n") + 1)
+
+
+def _line(step: Step) -> str:
+    record: dict[str, Any] = {
+        # JSON has no word for what is no number; a loss that is none must not look unmeasured.
+        name: str(value)
+        if name in _NUMBERS and value is not None and not math.isfinite(value)
+        else value
+        for name, value in asdict(step).items()
+        if name != "eta_seconds"
+    }
+    return json.dumps(record) + "\n"
+
+
+def _read(file: Path, lines: list[str]) -> Iterator[Step]:
+    for number, line in enumerate(lines[:-1], 1):  # behind the last line end is nothing, or a part
+        try:
+            record = json.loads(line)
+            numbers = {n: None if (v := record[n]) is None else float(v) for n in _NUMBERS}
+            yield Step(
+                stage=str(record["stage"]),
+                step=int(record["step"]),
+                steps=int(record["steps"]),
+                **numbers,
+            )
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+            raise UserError(f"{file}, line {number}: this is no step of a training") from None

@@ -11,7 +11,7 @@ from typing import Any
 
 from evenhand.errors import UserError
 from evenhand.metrics.reward_probes import FEWEST_TOPICS
-from evenhand.training.probe_texts import Texts
+from evenhand.training.probes import Texts
 
 FILE = "reward-certificate.json"
 KIND = "reward"

@@ -14,8 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from evenhand.errors import UserError
 from evenhand.training import record
 from evenhand.training.config import prepare
-from evenhand.training.curve import kept
-from evenhand.training.events import Tell, silent
+from evenhand.training.events import Tell, kept, silent
 from evenhand.training.folders import claim, write
 from evenhand.training.recipes import (
     DpoRecipe,
@@ -32,6 +31,14 @@ RECIPES: dict[str, type[Recipe]] = {
     "dpo": DpoRecipe,
     "rloo": RlooRecipe,
     "ppo": PpoRecipe,
+}
+# Each stage is imported when it runs: the trainers are slow to import.
+_TRAINERS = {
+    "sft": "from_pairs:sft",
+    "reward": "reward:train",
+    "dpo": "from_pairs:dpo",
+    "rloo": "rloo:train",
+    "ppo": "ppo:train",
 }
 FILE = "job.json"
 WORKER = "evenhand.cli.train_worker"  # the module that each of several processes runs
@@ -70,44 +77,27 @@ class Job:
     def save(self) -> Path:
         claim(self.out, self.model, self.pairs, self.reward)
         self.out.mkdir(parents=True, exist_ok=True)
-        settings = {
-            "stage": self.stage,
-            "recipe": asdict(self.recipe),
-            "model": str(self.model),
-            "pairs": str(self.pairs),
-            "config": self.config,
-            "out": str(self.out),
-            "reward": None if self.reward is None else str(self.reward),
-            "force": self.force,
-        }
         file = self.out / FILE
-        write(file, json.dumps(settings, indent=1) + "\n")
+        write(file, json.dumps(asdict(self), indent=1, default=str) + "\n")
         return file
 
     @classmethod
     def load(cls, file: Path) -> Self:
         settings = json.loads(file.read_text())
-        return cls(
-            stage=settings["stage"],
-            recipe=RECIPES[settings["stage"]](**settings["recipe"]),
-            model=Path(settings["model"]),
-            pairs=Path(settings["pairs"]),
-            config=settings["config"],
-            out=Path(settings["out"]),
-            reward=None if settings["reward"] is None else Path(settings["reward"]),
-            force=settings["force"],
-        )
+        paths = ("model", "pairs", "out", *(["reward"] if settings["reward"] else []))
+        recipe = RECIPES[settings["stage"]](**settings["recipe"])
+        return cls(**{**settings, "recipe": recipe, **{p: Path(settings[p]) for p in paths}})
 
 
 def run(job: Job, tell: Tell) -> Path:
-    """In this process, or in each of those that a launcher started. Each stage is imported when it
-    runs: the trainers are slow to import."""
+    """In this process, or in each of those that a launcher started."""
     prepare()
     more: dict[str, Any] = {"config": job.config, "tell": kept(job.out, tell)}
     if job.stage in ("rloo", "ppo"):
         more |= {"reward": job.reward, "force": job.force}
-    stage = import_module(f"evenhand.training.{job.stage}")
-    folder: Path = stage.train(job.recipe, job.model, job.pairs, job.out, **more)
+    module, _, name = _TRAINERS[job.stage].partition(":")
+    stage = getattr(import_module(f"evenhand.training.{module}"), name)
+    folder: Path = stage(job.recipe, job.model, job.pairs, job.out, **more)
     return folder
 
 

@@ -1,11 +1,23 @@
-"""`train.json`: what was trained, from what, with what, and how it went."""
+"""`train.json`: what was trained, from what, with what, and how it went.
+
+What a training changed: its steps, its weights beside the base's, and its objective.
+
+A training that ends without an error may have trained nothing. The outcome is worked out from the
+files that it wrote and the steps that it took, and stands in its record, its card and the command's
+exit code.
+"""
 
 import hashlib
 import json
+import math
 import platform
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Any, Literal
+
+import scipy  # its stats are loaded when first used
 
 from evenhand.errors import UserError
 from evenhand.training.data import sha256_of_rows
@@ -94,3 +106,203 @@ def sha256_of_weights(folder: Path) -> str:
         with file.open("rb") as opened:
             digest.update(hashlib.file_digest(opened, "sha256").digest())
     return digest.hexdigest()
+
+
+Trend = Literal["improved", "worse", "no_change_shown", "too_few_steps", "not_finite"]
+Outcome = Literal[
+    "trained",  # the weights differ from the base's, and the objective is shown to improve
+    "no_steps",
+    "zero_rate",
+    "weights_equal",
+    "not_finite",
+    "open",  # the weights differ; that the objective improved is not shown
+]
+NOTHING_TRAINED: tuple[Outcome, ...] = ("no_steps", "zero_rate", "weights_equal", "not_finite")
+
+SIGNIFICANCE = 0.05
+ROUNDING = 2.0**-24  # half a unit in the last place of a 32-bit number near 1
+FEWEST_STEPS = 5  # with 4 even a steady fall has p = 2/4! = 0.083
+# Our choice: a tenth of the steps and at least four, as one batch alone says little.
+_SHARE, _LEAST = 10, 4
+
+
+def objective(name: str, values: Sequence[float]) -> dict[str, Any]:
+    """Whether what a training optimizes moved beyond the noise from step to step.
+
+    Kendall's test of a monotone trend over the steps, two-sided.
+
+    Args:
+        name: "loss", which should fall, or "reward", which should rise.
+        values: One for each step, in order.
+
+    Returns:
+        The trend, its p-value, and the mean of the first and of the last steps.
+    """
+    summary: dict[str, Any] = {"name": name, "steps": len(values), "p": None}
+    if not all(math.isfinite(value) for value in values):
+        return summary | {"trend": "not_finite", "first": None, "last": None, "at_each_end": 0}
+    each = steps_at_each_end(len(values)) if values else 0
+    summary |= {
+        "first": fmean(values[:each]) if each else None,
+        "last": fmean(values[-each:]) if each else None,
+        "at_each_end": each,
+    }
+    if len(values) < FEWEST_STEPS:
+        return summary | {"trend": "too_few_steps"}
+    tau, p = scipy.stats.kendalltau(range(len(values)), values)
+    if not math.isfinite(p):  # the same value at every step
+        return summary | {"trend": "no_change_shown", "p": 1.0}
+    right = tau < 0 if name == "loss" else tau > 0
+    trend: Trend = "improved" if right else "worse"
+    return summary | {"trend": trend if p < SIGNIFICANCE else "no_change_shown", "p": float(p)}
+
+
+def steps_at_each_end(steps: int) -> int:
+    """How many steps at each end are taken together; no step is at both, unless it is the only."""
+    return max(1, min(max(_LEAST, steps // _SHARE), steps // 2))
+
+
+def weight_change(
+    base: Path, model: Path, start: Callable[[], Mapping[str, Any]] | None = None
+) -> dict[str, Any]:
+    """How far the written weights lie from those that the training began with.
+
+    Tensors are read one by one. A base tensor is rounded to the type of the written one first, so
+    that rounding alone is no change; of an embedding that was made longer, the common rows count.
+
+    Args:
+        base: The folder that the training began with.
+        model: The folder that it wrote.
+        start: Tensors that the base has none of and the training made, such as a reward model's
+            head, by name.
+
+    Returns:
+        Tensors compared and changed, the norm of the change relative to that of the base, and how
+        many tensors had nothing to be compared with.
+    """
+    before, after = _tensors(base), _tensors(model)
+    created = dict(start()) if start is not None and after.keys() - before.keys() else {}
+    compared = changed = 0
+    moved = size = 0.0
+    for name, load in after.items():
+        first = before[name]() if name in before else created.get(name)
+        last = load()
+        if first is None or first.dim() != last.dim():
+            continue
+        common = tuple(slice(min(pair)) for pair in zip(first.shape, last.shape, strict=True))
+        first, last = first[common].to(last.dtype).double(), last[common].double()
+        difference = last - first
+        compared += 1
+        changed += bool((difference != 0).any())
+        moved += float(difference.square().sum())
+        size += float(first.square().sum())
+    finite = math.isfinite(moved)
+    return {
+        "tensors": compared,
+        "changed": changed,
+        "not_compared": len(after) - compared,
+        "relative_norm": math.sqrt(moved / size) if finite and size else None,
+        "finite": finite,
+    }
+
+
+def _tensors(folder: Path) -> dict[str, Callable[[], Any]]:
+    """The tensors of a folder's safetensors by name, each read when it is asked for."""
+    from safetensors import safe_open  # noqa: PLC0415 part of the extra `train`
+
+    def reader(file: Path, name: str) -> Callable[[], Any]:
+        def read() -> Any:
+            with safe_open(file, framework="pt") as opened:
+                return opened.get_tensor(name)
+
+        return read
+
+    tensors: dict[str, Callable[[], Any]] = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        with safe_open(file, framework="pt") as opened:
+            tensors |= {name: reader(file, name) for name in opened.keys()}  # noqa: SIM118 no dict
+    return tensors
+
+
+def outcome(
+    steps: int, rates: Sequence[float], weights: Mapping[str, Any], goal: Mapping[str, Any]
+) -> Outcome:
+    """One word for what became of a training.
+
+    Args:
+        steps: Steps of the optimizer.
+        rates: The learning rate of each, where it is known.
+        weights: Of `weight_change`.
+        goal: Of `objective`.
+    """
+    if not steps:
+        return "no_steps"
+    if rates and not any(rates):
+        return "zero_rate"
+    if not weights["finite"]:
+        return "not_finite"
+    if weights["tensors"] and (not weights["changed"] or _within_rounding(weights)):
+        return "weights_equal"
+    return "trained" if weights["tensors"] and goal["trend"] == "improved" else "open"
+
+
+_NOTHING: dict[str, str] = {
+    "no_steps": "NOTHING TRAINED: the training took no step.",
+    "zero_rate": "NOTHING TRAINED: the learning rate was 0 at every step.",
+    "weights_equal": "NOTHING TRAINED: the weights equal the base's up to rounding.",
+    "not_finite": "NOTHING USABLE: weights hold values that are no numbers.",
+}
+_TRENDS: dict[str, str] = {
+    "no_change_shown": "no change is shown beyond the noise from step to step",
+    "too_few_steps": f"fewer than {FEWEST_STEPS} steps are too few to tell whether it moved",
+    "not_finite": "infinite or no number at some step",
+}
+
+
+def statements(record: Mapping[str, Any]) -> list[str]:
+    """The outcome in sentences, from a training's record; none if it did not end."""
+    if "outcome" not in record:
+        return []
+    lead = _NOTHING.get(record["outcome"])
+    return [
+        *([] if lead is None else [lead]),
+        _weights(record["weights"]),
+        _objective(record["objective"]),
+    ]
+
+
+def _weights(change: Mapping[str, Any]) -> str:
+    if not change["tensors"]:
+        return "How far the weights differ from the base is not known: no tensor has its name."
+    if not change["changed"]:
+        return f"Weights equal the base: 0 of {change['tensors']} tensors changed."
+    norm = change["relative_norm"]
+    by = "an unknown norm" if norm is None else f"a relative norm of {norm:.2g}"
+    less = ", less than rounding does" if _within_rounding(change) else ""
+    return (
+        f"Weights differ from the base by {by}{less}; "
+        f"{change['changed']} of {change['tensors']} tensors changed."
+    )
+
+
+def _within_rounding(weights: Mapping[str, Any]) -> bool:
+    norm = weights["relative_norm"]
+    return norm is not None and norm < ROUNDING
+
+
+def _objective(summary: Mapping[str, Any]) -> str:
+    name, trend = str(summary["name"]), summary["trend"]
+    if summary["first"] is None:
+        return f"{name.capitalize()}: {_TRENDS.get(trend, trend)}."
+    fell = (name == "loss") == (trend == "improved")
+    wording = _TRENDS.get(trend, "fell" if fell else "rose")
+    p = "" if summary["p"] is None else f" (Kendall trend test, p {_p(summary['p'])})"
+    ends = (
+        f"{summary['first']:.3f} at first, {summary['last']:.3f} at last "
+        f"(mean of {summary['at_each_end']} of {summary['steps']} steps)"
+    )
+    return f"{name.capitalize()}: {ends}; {wording}{p}."
+
+
+def _p(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.001 else "<0.001"

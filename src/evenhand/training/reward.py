@@ -4,9 +4,11 @@ TRL's trainer leaves out a pair that is longer than its limit. So ours come to i
 by the one way that scoring cuts them too.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from accelerate import PartialState
 from datasets import Dataset
 from trl import RewardConfig, RewardTrainer
@@ -14,11 +16,54 @@ from trl import RewardConfig, RewardTrainer
 from evenhand.training import data
 from evenhand.training.events import Note, Tell, silent
 from evenhand.training.recipes import RewardRecipe
-from evenhand.training.render import render
+from evenhand.training.render import Messages, prompt_ids, render
 from evenhand.training.reward_model import RewardModel, Scale
-from evenhand.training.sample import answers
 from evenhand.training.stage import Stage, open_stage, require_step
-from evenhand.training.weights import load_policy, load_scalar, load_tokenizer, longest, lora, save
+from evenhand.training.weights import (
+    load_policy,
+    load_scalar,
+    load_tokenizer,
+    longest,
+    lora,
+    on_gpu,
+    save,
+)
+
+_AT_ONCE = 16  # prompts answered together
+
+
+@torch.inference_mode()
+def answers(
+    model: Any,
+    tokenizer: Any,
+    prompts: Sequence[Messages],
+    *,
+    max_new_tokens: int,
+    seed: int,
+) -> list[str]:
+    """One answer to each prompt, drawn from the whole distribution."""
+    model = model.eval().to("cuda" if on_gpu() else "cpu")
+    torch.manual_seed(seed)
+    responses: list[str] = []
+    for start in range(0, len(prompts), _AT_ONCE):
+        rows = [prompt_ids(tokenizer, prompt) for prompt in prompts[start : start + _AT_ONCE]]
+        width = max(map(len, rows))
+        pad = tokenizer.pad_token_id
+        ids = torch.tensor([[pad] * (width - len(row)) + row for row in rows])
+        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
+        generated = model.generate(
+            input_ids=ids.to(model.device),
+            attention_mask=mask.to(model.device),
+            max_new_tokens=max_new_tokens,
+            do_sample=True,
+            temperature=1.0,
+            top_k=0,
+            top_p=1.0,
+            pad_token_id=pad,
+            eos_token_id=tokenizer.eos_token_id,
+        )
+        responses += tokenizer.batch_decode(generated[:, width:], skip_special_tokens=True)
+    return responses
 
 
 def train(

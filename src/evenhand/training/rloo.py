@@ -13,13 +13,12 @@ from trl import RLOOConfig, RLOOTrainer
 
 from evenhand.errors import UserError
 from evenhand.training import data
-from evenhand.training.callbacks import StopAtKl
 from evenhand.training.events import Tell, silent
 from evenhand.training.gate import require_passed
 from evenhand.training.recipes import RlooRecipe
 from evenhand.training.render import fitting
 from evenhand.training.reward_model import RewardModel
-from evenhand.training.stage import Stage, open_stage
+from evenhand.training.stage import Stage, StopAtKl, open_stage
 from evenhand.training.weights import load_policy, load_tokenizer, longest, lora, on_gpu
 
 

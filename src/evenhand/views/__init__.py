@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from evenhand.debates.account import PairsReport
+from evenhand.debates.pairs import PairsReport
 from evenhand.errors import UserError
 from evenhand.findings.audit import Audit, Audits
 from evenhand.findings.combined_report import Dossier

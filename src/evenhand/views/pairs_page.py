@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from evenhand.debates.account import (
+from evenhand.debates.pairs import (
     FromDebates,
     FromItems,
     FromRuns,

@@ -27,7 +27,7 @@ from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.realtoxicityprompts.continuations import continuation
 from evenhand.instruments.realtoxicityprompts.source import prompt
 from evenhand.runners.source import Source
-from evenhand.scorers.regard.masking import WHO
+from evenhand.scorers.regard import WHO
 from evenhand.store import RunReader
 
 

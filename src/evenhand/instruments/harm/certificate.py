@@ -10,7 +10,7 @@ from evenhand.findings.audit import Audit
 from evenhand.findings.certificate import Certificate, Expected, Judge, certificates_in, why_not
 from evenhand.instruments.harm.measures import NAMES
 from evenhand.instruments.harm.settings import OwnHarm
-from evenhand.methods.harm_check import AS_WRITTEN
+from evenhand.methods.judge_text import AS_WRITTEN
 from evenhand.models.base import ChatModel
 from evenhand.scorers.harm import HarmJudge
 from evenhand.store import RunReader

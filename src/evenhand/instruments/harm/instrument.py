@@ -29,7 +29,7 @@ from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN, SET, sour
 from evenhand.instruments.judge.certificate import keep
 from evenhand.instruments.listed import ListedItems
 from evenhand.methods import Method
-from evenhand.methods.harm_check import SCORE, HarmCheck
+from evenhand.methods.judge_text import SCORE, HarmCheck
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 

@@ -24,7 +24,7 @@ from evenhand.instruments._spoken_of import (
 from evenhand.instruments.holisticbias.data import drawn, read
 from evenhand.instruments.listed import ListedItems
 from evenhand.runners.source import Source
-from evenhand.scorers.regard.masking import WHO
+from evenhand.scorers.regard import WHO
 from evenhand.store import RunReader
 
 

@@ -16,7 +16,7 @@ from evenhand.instruments.judge.effects import Effect
 from evenhand.instruments.judge.evidence import Evidence, Margins, evidence
 from evenhand.instruments.judge.probes import audited
 from evenhand.instruments.judge.tables import sections
-from evenhand.methods.panel import Panel
+from evenhand.methods.judging import Panel
 from evenhand.metrics import malibu
 from evenhand.statistics.margins import SHIFTED, UNDERPOWERED
 from evenhand.store import RunReader

@@ -20,8 +20,7 @@ from evenhand.findings.certificate import (
 from evenhand.instruments.judge.design import TEN, Design
 from evenhand.instruments.judge.evidence import USUAL
 from evenhand.instruments.judge.probes import EACH, HUMAN, INJECTION, KNOWN, OWN, checksums
-from evenhand.methods.panel import roles_of
-from evenhand.methods.self_preference import OTHER
+from evenhand.methods.judging import OTHER, roles_of
 from evenhand.store import RunReader
 from evenhand.store.folder import as_file_name
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from evenhand.domain import Item
 from evenhand.instruments.realtoxicityprompts.continuations import continuations
-from evenhand.rating.within import JudgeWithin
+from evenhand.rating.judges import JudgeWithin
 from evenhand.store import RunReader
 
 TRAITS = ("fluency", "coherence", "relevance")

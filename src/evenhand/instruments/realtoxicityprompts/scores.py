@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evenhand.errors import CorruptRun, UserError
-from evenhand.scorers.base import ATTRIBUTES, Scorer, Scores, Unscored
-from evenhand.scorers.batches import score_all
+from evenhand.scorers.base import ATTRIBUTES, Scorer, Scores, Unscored, score_all
 from evenhand.store import RunReader
 from evenhand.store.folder import Folder, open_folder
 

@@ -40,8 +40,7 @@ from evenhand.metrics.reward_probes import FEWEST_TOPICS
 from evenhand.store import RunReader
 from evenhand.training.folders import write
 from evenhand.training.gate import FILE, KIND, checksums_of, identity_of, method, sha256_of
-from evenhand.training.probe_texts import Texts
-from evenhand.training.probes import KEY, Pair, Probes, Score, drawn, held_out
+from evenhand.training.probes import KEY, Pair, Probes, Score, Texts, drawn, held_out
 
 if TYPE_CHECKING:
     from evenhand.findings.report import Report

@@ -15,7 +15,7 @@ from evenhand.instruments._contract import Bound, Mean, Measure, Ratio, Share
 from evenhand.metrics import reward_probes as probes
 from evenhand.metrics.scorer_quality import Share as Computed
 from evenhand.statistics.clusters import Interval
-from evenhand.training.probe_texts import Texts
+from evenhand.training.probes import Texts
 
 # A coin gets 0.5. Most pairs, beyond doubt, are the least that "learned anything" can mean.
 CHANCE = 0.5

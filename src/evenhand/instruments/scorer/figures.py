@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from evenhand.findings.estimates import Coverage
-from evenhand.metrics.scorer_intervals import Ends
-from evenhand.metrics.scorer_missing import IfKnown
+from evenhand.metrics.scorer_intervals import Ends, IfKnown
 from evenhand.metrics.scorer_quality import Bin
 
 

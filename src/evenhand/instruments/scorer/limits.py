@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from evenhand.findings.audit import Check, State, not_measured
 from evenhand.instruments.scorer.figures import Figures, WrongShare
-from evenhand.metrics.scorer_intervals import Ends
-from evenhand.metrics.scorer_missing import IfKnown
+from evenhand.metrics.scorer_intervals import Ends, IfKnown
 
 LEAST_COVERAGE = 0.95
 MOST_FALSE_POSITIVES = 0.10

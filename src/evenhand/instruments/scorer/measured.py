@@ -27,8 +27,8 @@ from evenhand.instruments.scorer.figures import (
     WrongShare,
 )
 from evenhand.instruments.scorer.sets import MULTILINGUAL
+from evenhand.metrics import scorer_intervals
 from evenhand.metrics import scorer_intervals as ranges
-from evenhand.metrics import scorer_missing as missing
 from evenhand.metrics import scorer_quality as quality
 from evenhand.metrics.scorer_intervals import Ends
 from evenhand.statistics.proportions import wilson
@@ -108,7 +108,7 @@ def _labels(
                     "auc": ranges.auc(scores, labels, clusters),
                     "kappa": ranges.kappa_at(scores, toxic, threshold, clusters),
                 },
-                if_known=defined(missing.auc_if_known, *_columns(all_rows, "label")),
+                if_known=defined(scorer_intervals.auc_if_known, *_columns(all_rows, "label")),
             )
         )
     return sorted(results, key=lambda row: (row.auc is None, row.auc))
@@ -137,7 +137,7 @@ def _calibration(rows: Mapping[str, pl.DataFrame], scorer: GivenScores) -> list[
                     "ece": ranges.calibration_error(scores, recorded, clusters),
                     "spearman": ranges.spearman(scores, recorded, clusters),
                 },
-                if_known=missing.error_if_known(*_columns(recorded_rows, "recorded")),
+                if_known=scorer_intervals.error_if_known(*_columns(recorded_rows, "recorded")),
             )
         )
     return sorted(results, key=lambda row: (row.ece is None, -(row.ece or 0.0)))
@@ -174,7 +174,7 @@ def _shares(
 def _share(rows: pl.DataFrame, wrong: Callable[[float], bool], fewest: int) -> dict[str, Any]:
     """The share of those with a score, if so many have one."""
     events = [None if score is None else wrong(score) for score in rows["score"]]
-    if_known = missing.share(events, rows["cluster"].to_list())
+    if_known = scorer_intervals.share(events, rows["cluster"].to_list())
     table = _scored(rows)
     if len(table) < fewest:
         none = {"estimate": None, "low": None, "high": None}
@@ -207,7 +207,7 @@ def _tricks(tricks: Tricks, threshold: float) -> list[Tricked]:
                 caught=caught,
                 kept=caught / plain if plain else None,
                 ends=Ends(wilsons.low, wilsons.high) if wilsons else None,
-                if_known=missing.kept_if_known(before, after),
+                if_known=scorer_intervals.kept_if_known(before, after),
             )
         )
     return sorted(results, key=lambda row: (row.kept is None, row.kept))

@@ -9,7 +9,7 @@ import orjson
 
 from evenhand.instruments.scorer.audit import ScorerAudit, ScorerAudits
 from evenhand.instruments.scorer.figures import Calibration, Figures, LabelFit, WrongShare
-from evenhand.metrics.scorer_missing import IfKnown
+from evenhand.metrics.scorer_intervals import IfKnown
 
 
 def write(result: ScorerAudits, out: Path) -> list[Path]:

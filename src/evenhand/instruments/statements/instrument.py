@@ -30,7 +30,7 @@ from evenhand.instruments.statements.source import sample, spoken, topics, writt
 from evenhand.metrics.bias_scale import RUBRIC
 from evenhand.metrics.refusal import refuses
 from evenhand.metrics.scorer_quality import spearman
-from evenhand.rating.rater import RATINGS, RateText
+from evenhand.rating.judges import RATINGS, RateText
 from evenhand.runners.source import Source
 from evenhand.store import RunReader
 

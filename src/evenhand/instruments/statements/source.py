@@ -12,9 +12,8 @@ import polars as pl
 
 from evenhand.debates.debate import roles_of
 from evenhand.debates.near_duplicates import spelling
-from evenhand.debates.roles import bias_types
 from evenhand.debates.splits import draw
-from evenhand.debates.topics import debate_items
+from evenhand.debates.topics import bias_types, debate_items
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.prompts import Prompt, parse

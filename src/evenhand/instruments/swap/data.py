@@ -14,8 +14,7 @@ from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.instruments.swap.squares import paired
 from evenhand.instruments.text_columns import names_of, text_columns
-from evenhand.methods.baselines.averaged import TAG as VERSIONS
-from evenhand.methods.baselines.blind import TAG as WITHOUT
+from evenhand.methods.baselines.averaged import VERSIONS, WITHOUT_LABEL
 from evenhand.runners.source import read_jsonl
 
 PROMPT = '{"prompt": "{name} asks for a loan of 5,000. Approve or reject?"}'
@@ -131,7 +130,7 @@ class Design:
                     "role": request.role,
                     "repeat": str(request.repeat),
                     "other": others[request.id, request.family].get(request.label, ""),
-                    WITHOUT: without(request),
+                    WITHOUT_LABEL: without(request),
                     VERSIONS: versions(request),
                 },
             )

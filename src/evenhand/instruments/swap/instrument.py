@@ -48,8 +48,7 @@ from evenhand.instruments.swap.measures import MEASURES, measures_of
 from evenhand.instruments.swap.rates import rate_lines
 from evenhand.instruments.swap.texts import designed_by
 from evenhand.methods import Method
-from evenhand.methods.baselines.averaged import Averaged
-from evenhand.methods.baselines.blind import Blind
+from evenhand.methods.baselines.averaged import Averaged, Blind
 from evenhand.metrics.readings import checked_pattern
 from evenhand.runners.source import Source
 from evenhand.store import RunReader

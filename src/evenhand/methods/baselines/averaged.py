@@ -3,12 +3,12 @@ the same answer: the decision that most replies name, or the median of their num
 
 Which label a task has cannot change the answer then, but for what chance changes from call to call.
 The task without a label keeps a reply of its own, to show what all labels together change.
-Source: ours.
+Source: ours. The cheaper remedy is blind: the task is asked without a word of who is spoken of.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median_low
 from typing import Any, ClassVar
 
@@ -17,12 +17,38 @@ import orjson
 from evenhand.agents import Agent, Ask, side_by_side
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UnreadableReply, Unsuited
-from evenhand.methods.baselines.single_prompt import text_agent
+from evenhand.methods.baselines.single_prompt import answer_once, choice_agent, text_agent
 from evenhand.metrics.readings import each_decision, first_number
 from evenhand.prompts import load
 
-TAG = "versions"  # where an item carries its own words under every label, and how to read an answer
-_TEXT = load("baselines/default_text")
+_TEXT, _CHOICE = load("baselines/default_text"), load("baselines/default_choice")
+WITHOUT_LABEL = "without_label"  # where an item carries its own words without a label
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blind:
+    """One call with the plain task, its label taken out before anybody is asked. Only items that
+    carry such words can be answered so: those of `swap`."""
+
+    name: ClassVar[str] = "blind"
+    calls_an_item: ClassVar[str] = "1"
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return text_agent(_TEXT), choice_agent(_CHOICE, 3)
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        words = item.tags.get(WITHOUT_LABEL, "")
+        if not words:
+            raise Unsuited(
+                f"item {item.id!r} has no words without a label: blind works on `swap`, where the "
+                "prompt has such a version"
+            )
+        return await answer_once(replace(item, prompt=words), ask, _TEXT, _CHOICE)
+
+
+VERSIONS = (
+    "versions"  # where an item carries its own words under every label, and how to read an answer
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +65,7 @@ class Averaged:
         return (text_agent(_TEXT),)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        words = item.tags.get(TAG, "")
+        words = item.tags.get(VERSIONS, "")
         if not words:
             raise Unsuited(
                 f"item {item.id!r} has no words under other labels, or nothing to be averaged: "

@@ -8,9 +8,14 @@ from pydantic import Field
 from evenhand.agents import Agent, Ask, Choice, Chosen, FreeText, Read, side_by_side
 from evenhand.domain import Answer, Bound, Draft, Item
 from evenhand.errors import UserError
-from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT, stored_draft
-from evenhand.methods.baselines.single_prompt import choice_agent, question
-from evenhand.methods.keeping import JUDGE_FAILED, Judged, NoMark, attempted, kept, outcome
+from evenhand.methods.baselines.single_prompt import (
+    PLAIN_CHOICE,
+    PLAIN_TEXT,
+    choice_agent,
+    question,
+    stored_draft,
+)
+from evenhand.methods.shared_settings import JUDGE_FAILED, Judged, NoMark, attempted, kept, outcome
 from evenhand.methods.stardtox import harm_of, judges, support_of
 from evenhand.methods.support import ChoiceBrain, of_choice, support_by_rule
 

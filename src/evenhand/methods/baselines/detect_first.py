@@ -6,10 +6,13 @@ from typing import Annotated, Any, ClassVar
 from evenhand.agents import Agent, Ask, Read, Reply, YesNo, one_token, words
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import Unsuited
-from evenhand.methods.baselines.drafts import PLAIN_CHOICE
-from evenhand.methods.baselines.single_prompt import ask_for_choice, choice_agent, question
-from evenhand.methods.support import ChoiceBrain, of_choice, supports
-from evenhand.methods.unknown import plain, unknown_option
+from evenhand.methods.baselines.single_prompt import (
+    PLAIN_CHOICE,
+    ask_for_choice,
+    choice_agent,
+    question,
+)
+from evenhand.methods.support import ChoiceBrain, of_choice, plain, supports, unknown_option
 from evenhand.prompts import load
 
 

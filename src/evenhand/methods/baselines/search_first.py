@@ -13,10 +13,16 @@ from pydantic import Field
 from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Item
 from evenhand.errors import UserError
-from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT
-from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, question, text_agent
-from evenhand.methods.mabrf_search import SEARCH, Planned, looked_up
-from evenhand.methods.mabrf_search import SUMMARISER as MABRF_SUMMARISER
+from evenhand.methods.baselines.single_prompt import (
+    PLAIN_CHOICE,
+    PLAIN_TEXT,
+    choice_agent,
+    draft_by,
+    question,
+    text_agent,
+)
+from evenhand.methods.mabrf import SEARCH, Planned, looked_up
+from evenhand.methods.mabrf import SUMMARISER as MABRF_SUMMARISER
 from evenhand.prompts import load
 
 # MABRF's are for reasoning about groups of people; these are for any question.

@@ -8,9 +8,16 @@ from pydantic import Field
 from evenhand.agents import Agent, Ask, Reply, words
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
-from evenhand.methods.baselines.drafts import PLAIN_CHOICE, PLAIN_TEXT, first_draft
-from evenhand.methods.baselines.single_prompt import choice_agent, draft_by, question, text_agent
-from evenhand.methods.keeping import (
+from evenhand.methods.baselines.single_prompt import (
+    PLAIN_CHOICE,
+    PLAIN_TEXT,
+    choice_agent,
+    draft_by,
+    first_draft,
+    question,
+    text_agent,
+)
+from evenhand.methods.shared_settings import (
     JUDGE_FAILED,
     LAST_BEFORE,
     Judged,

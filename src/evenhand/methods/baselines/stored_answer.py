@@ -1,12 +1,17 @@
-"""Answers that exist already, scored as they are: nobody is asked."""
+"""Answers without a model: those that exist already, and those of three dummies.
 
+Dummies anchor the scale of a benchmark. They read the item's tags, which no real method may: the
+point is to know what a score of "always unknown" or "always the stereotype" looks like.
+"""
+
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UnreadableReply, Unsuited
+from evenhand.errors import UnreadableReply, Unsuited, UserError
 
 _SHORTEST_PREFIX = 12  # our choice: below it a cut answer may fit by accident
 
@@ -45,3 +50,66 @@ def which(text: str, choices: tuple[str, ...]) -> int:
 
 def _plain(text: str) -> str:
     return " ".join(re.sub(r"[^\w\s']", " ", text.casefold()).split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlwaysUnknown:
+    """Always picks the option that says it is not known."""
+
+    name: ClassVar[str] = "always_unknown"
+    calls_an_item: ClassVar[str] = "0"
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return ()
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:  # noqa: ARG002
+        return _pick(item, _tag(item, "unknown"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlwaysStereotyped:
+    """Always picks the stereotyped option; where there is none, the first that names someone."""
+
+    name: ClassVar[str] = "always_stereotyped"
+    calls_an_item: ClassVar[str] = "0"
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return ()
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:  # noqa: ARG002
+        if item.tags.get("biased"):
+            return _pick(item, _tag(item, "biased"))
+        return _pick(item, 1 if _tag(item, "unknown") == 0 else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniformRandom:
+    """Picks an option at random, the same one each time for the same item and seed."""
+
+    name: ClassVar[str] = "random"
+    calls_an_item: ClassVar[str] = "0"
+
+    seed: int = 0
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return ()
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:  # noqa: ARG002
+        if not item.choices:
+            raise Unsuited("random picks among choices; this item has none")
+        digest = hashlib.sha256(f"{self.seed}:{item.id}".encode()).digest()
+        return _pick(item, int.from_bytes(digest[:8], "big") % len(item.choices))
+
+
+def _tag(item: Item, name: str) -> int:
+    try:
+        return int(item.tags[name])
+    except (KeyError, ValueError):
+        raise UserError(
+            f"item {item.id!r} has no tag {name!r}: the dummies are for benchmark items only"
+        ) from None
+
+
+def _pick(item: Item, option: int) -> Answer:
+    draft = Draft(text=item.choices[option], choice=option)
+    return Answer(drafts=(draft,), stopped="single_pass")

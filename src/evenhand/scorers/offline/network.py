@@ -1,11 +1,116 @@
-"""A small BERT in numpy: pieces of a text in, one number per attribute out."""
+"""A small BERT in numpy: a text to pieces, and pieces to one number per attribute.
 
+Pieces are those of BERT's uncased WordPiece, after undoing the usual ways round a filter.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from evenhand.scorers.offline.pairs import Pairs, Whole
 from evenhand.scorers.offline.weights import Floats, Weights
+
+_APART = (1, 2)
+
+Whole = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def features(pieces: Whole, words: int, slots: int) -> tuple[Whole, Floats]:
+    """Rows of pieces, short ones filled up with 0, to rows of features, and 1 where one is there.
+    A piece is its own feature; pairs share `slots` further ones."""
+    ids, there = [pieces], [pieces != 0]
+    for apart in _APART:
+        first, second = pieces[:, :-apart], pieces[:, apart:]
+        ids.append(words + (first * 31_337 + second * 7_919 + apart * 104_729) % slots)
+        there.append(second != 0)
+    return np.concatenate(ids, axis=1), np.concatenate(there, axis=1).astype(np.float32)
+
+
+class Pairs:
+    """A linear term beside the network: each piece, and each pair next to each other or one apart.
+    The network reads what a sentence means and forgets rare words; this remembers them."""
+
+    def __init__(self, weights: Weights, words: int) -> None:
+        self._table, self._words = np.ascontiguousarray(weights.floats("pairs").T), words
+
+    def __call__(self, pieces: Whole) -> Floats:
+        """One number for each attribute that was fitted; a long text does not weigh more."""
+        ids, there = features(pieces, self._words, len(self._table) - self._words)
+        added = (self._table[ids] * there[:, :, None]).sum(1)
+        return np.asarray(added / np.sqrt(there.sum(1, keepdims=True)), dtype=np.float32)
+
+
+# Letters of other alphabets that look Latin. The model reads English only.
+_LOOKALIKES = str.maketrans(
+    "аеорсухіјѕһԁԛԝмткнвгпαορνικτυχεηωßøłđı’‘`´",
+    "aeopcyxijshdqwmtkhbrnaopviktuxenwboldi''''",
+)
+_LEET = str.maketrans("0134578@$!|", "oieastbasil")
+_SPACED = re.compile(r"(?<![^\W_])[^\W\d_](?:([ .\-_*])[^\W\d_])(?:\1[^\W\d_])+(?![^\W_])")
+_RUNS = re.compile(r"[a-z0-9@$!|]+")  # no look-ahead: a long text must not take forever
+_SIGNS = re.compile(r"[0-9@$!|]")
+_WORDS = re.compile(r"\w+|[^\w\s]")
+_LONGEST = 40  # letters; a longer word is noise
+
+
+class WordPiece:
+    def __init__(self, vocabulary: Mapping[str, int]) -> None:
+        self._ids = vocabulary
+        self._unknown = vocabulary["[UNK]"]
+        self._known: dict[str, tuple[int, ...]] = {}
+
+    def pieces(self, text: str) -> list[int]:
+        return [piece for word in _WORDS.findall(self.plain(text)) for piece in self._word(word)]
+
+    def plain(self, text: str) -> str:
+        text = unicodedata.normalize("NFKD", text).lower().translate(_LOOKALIKES)
+        if not text.isascii():
+            # Accents, and marks that are not seen, such as zero-width spaces.
+            text = "".join(c for c in text if unicodedata.category(c) not in ("Mn", "Cf"))
+        text = _SPACED.sub(self._joined, text)
+        return _RUNS.sub(self._undisguised, text) if _SIGNS.search(text) else text
+
+    def _joined(self, hit: re.Match[str]) -> str:
+        word = re.sub(r"[ .\-_*]", "", hit.group())
+        if len(word) > _LONGEST:
+            return hit.group()
+        if word not in self._ids and word[0] in "ia" and word[1:] in self._ids:
+            return f"{word[0]} {word[1:]}"  # "i h a t e" is two words
+        return word
+
+    def _undisguised(self, hit: re.Match[str]) -> str:
+        bare = hit.group().rstrip("!|")
+        word = bare.translate(_LEET)
+        # From four letters on: "1st" is no word in disguise.
+        is_word = len(word) > 3 and word in self._ids and any(map(str.isalpha, bare))
+        return word + hit.group()[len(bare) :] if is_word else hit.group()
+
+    def _word(self, word: str) -> tuple[int, ...]:
+        pieces = self._known.get(word)
+        if pieces is None:
+            pieces = self._split(word)
+            if len(self._known) < 100_000:
+                self._known[word] = pieces
+        return pieces
+
+    def _split(self, word: str) -> tuple[int, ...]:
+        if len(word) > _LONGEST:
+            return (self._unknown,)
+        pieces, start = list[int](), 0
+        while start < len(word):
+            for end in range(len(word), start, -1):
+                piece = self._ids.get(word[start:end] if start == 0 else "##" + word[start:end])
+                if piece is not None:
+                    break
+            else:
+                return (self._unknown,)
+            pieces.append(piece)
+            start = end
+        return tuple(pieces)
+
 
 _EPSILON = 1e-12
 _NEVER = np.float32(-1e4)

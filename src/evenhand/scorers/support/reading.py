@@ -11,8 +11,8 @@ import numpy as np
 
 from evenhand.scorers import offline
 from evenhand.scorers.offline import weights as packed
+from evenhand.scorers.offline.network import WordPiece
 from evenhand.scorers.offline.weights import Floats
-from evenhand.scorers.offline.wordpiece import WordPiece
 
 _TITLES = "".join(rf"(?<!\b{title}\.)" for title in ("Mr", "Ms", "Mrs", "Dr", "St"))
 _SENTENCE = re.compile(rf"(?<=[.!?]){_TITLES}[\"”’')\]]*\s+")

@@ -14,8 +14,10 @@ import hashlib
 import re
 import time
 import unicodedata
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 import orjson
 
@@ -23,7 +25,17 @@ from evenhand.domain import Usage
 from evenhand.errors import DeadlinePassed, SearchFailed
 from evenhand.models.base import ModelReply, ModelRequest, Sample
 from evenhand.tools.search.privacy import clean
-from evenhand.tools.search.threads import in_thread
+
+_T = TypeVar("_T")
+_Given = TypeVarTuple("_Given")
+# Apart from the event loop's own threads: by those a run writes its parts, and a page that is slow
+# to read must not keep them waiting.
+_POOL = ThreadPoolExecutor(8, "evenhand-search")  # our choice: as many as pages come at once
+
+
+async def in_thread(work: Callable[[*_Given], _T], *args: *_Given) -> _T:
+    return await asyncio.get_running_loop().run_in_executor(_POOL, work, *args)
+
 
 ROLE = "search"
 MOST_HITS = 5  # our choice: what a rephraser of a small model can still read

@@ -16,9 +16,8 @@ from typing import Any
 import orjson
 
 from evenhand.errors import SearchFailed, UserError
-from evenhand.tools.search.base import Hit, hit
+from evenhand.tools.search.base import Hit, hit, in_thread
 from evenhand.tools.search.privacy import is_function_word
-from evenhand.tools.search.threads import in_thread
 
 _IN_MEMORY = 32 * 1024 * 1024  # bytes of text; a larger index is kept on disk
 _WRITER_BYTES = 64 * 1024 * 1024

@@ -10,13 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import aiohttp
 import orjson
 
 from evenhand.errors import SearchFailed
-from evenhand.models.http_client import OwnSession, plain_url, read_capped
+from evenhand.models.http_client import (
+    RETRY_STATUSES,
+    NoAnswer,
+    OwnSession,
+    answer_of,
+    pause_before,
+    plain_url,
+    retry_after,
+)
 from evenhand.models.keys import Redactor, sendable
-from evenhand.models.retry import RETRY_STATUSES, pause_before, retry_after
 
 _TRIES = 3
 _TRY_SECONDS = 10.0
@@ -78,21 +84,11 @@ class JsonApi(OwnSession):
         self, parameters: Mapping[str, str], deadline: float
     ) -> dict[str, Any] | _Failure:
         ends = min(deadline, asyncio.get_running_loop().time() + _TRY_SECONDS)
-        problem = ""
-        try:
-            async with (
-                asyncio.timeout_at(ends),
-                self._open().get(self.url, params=parameters, allow_redirects=False) as response,
-            ):
-                body = await read_capped(response, _MOST_BODY)
-        except aiohttp.ClientError as error:  # before TimeoutError: a connect time-out is both
-            problem = f"{type(error).__name__}: {error}"
-        except TimeoutError:
-            problem = "no whole answer in time"
-        except OSError as error:
-            problem = f"{type(error).__name__}: {error}"
-        if problem:  # out here: the client's own error holds the key among its headers
-            return _Failure(problem)
+        call = self._open().get(self.url, params=parameters, allow_redirects=False)
+        outcome = await answer_of(call, ends, _MOST_BODY)
+        if isinstance(outcome, NoAnswer):
+            return _Failure(outcome.what)
+        response, body = outcome
         if body is None:
             return _Failure(f"its answer is larger than {_MOST_BODY} bytes")
         if response.status in RETRY_STATUSES:
@@ -120,16 +116,6 @@ class JsonApi(OwnSession):
             return answer
         kind = "a web page" if body.lstrip()[:1] == b"<" else "something that is not a JSON object"
         raise self.failed(f"answered with {kind}: a captcha, an error page or another service")
-
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                headers=self._headers,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=5),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=False,
-            )
-        return self._session
 
 
 def words(value: Any) -> str:

@@ -4,6 +4,6 @@ TRL has none since 1.13, and the libraries that keep one for clusters pin other 
 transformers. What holds of it is in tests/training/test_ppo_*.py.
 """
 
-from evenhand.training.ppo.run import train
+from evenhand.training.ppo.loop import train
 
 __all__ = ["train"]

@@ -1,9 +1,12 @@
-"""PPO step after step, with its metrics, its checkpoints and its end at the target KL."""
+"""`evenhand train ppo`: step after step, with metrics, checkpoints and an end at the target KL."""
 
 import math
+import random
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +14,42 @@ import torch
 from torch.utils.tensorboard import SummaryWriter
 
 from evenhand.errors import UserError
-from evenhand.training import render
-from evenhand.training.events import Note, Step, Tell
+from evenhand.training import data, render
+from evenhand.training import record as records
+from evenhand.training.checkpoints import to_disk
+from evenhand.training.events import Note, Step, Tell, silent
+from evenhand.training.gate import require_passed
 from evenhand.training.ppo import networks as nets
 from evenhand.training.ppo import state
-from evenhand.training.ppo.processes import Processes
-from evenhand.training.ppo.rollout import noise
-from evenhand.training.ppo.schedule import order, steps_of
+from evenhand.training.ppo.networks import Processes, joined, noise
 from evenhand.training.ppo.step import Ppo, Prompt, Score, step
 from evenhand.training.recipes import PpoRecipe
 from evenhand.training.render import Messages
-from evenhand.training.schedule import rates
+from evenhand.training.reward_model import RewardModel
+from evenhand.training.stage import Stage, open_stage, rates
 from evenhand.training.weights import load_tokenizer
+
+
+def steps_of(recipe: PpoRecipe, prompts: int) -> int:
+    steps = math.ceil(recipe.epochs * prompts / recipe.batch)
+    return steps if recipe.max_steps is None else min(steps, recipe.max_steps)
+
+
+def order(prompts: int, start: int, count: int, *, seed: int) -> list[int]:
+    """The prompts number start … start + count of an endless deal: all of them in a new order,
+    then all of them again."""
+    return [
+        _dealt(prompts, position // prompts, seed)[position % prompts]
+        for position in range(start, start + count)
+    ]
+
+
+@lru_cache(maxsize=2)
+def _dealt(prompts: int, epoch: int, seed: int) -> list[int]:
+    places = list(range(prompts))
+    random.Random(f"{seed} epoch {epoch}").shuffle(places)
+    return places
+
 
 _CHECKPOINTS = "checkpoints"
 
@@ -175,3 +202,58 @@ class _Scalars:
         if self._writer is not None:
             for name, value in metrics.items():
                 self._writer.add_scalar(f"train/{name}", value, step)
+
+
+def train(
+    recipe: PpoRecipe,
+    model: Path,
+    pairs: Path,
+    out: Path,
+    *,
+    reward: Path,
+    force: bool = False,
+    config: str = data.ALL,
+    tell: Tell = silent,
+) -> Path:
+    """`model` is the SFT model; `reward` a reward model that passed its probes."""
+    gate = require_passed(reward, force)
+    stage = open_stage("ppo", recipe, model, pairs, out, config=config, tell=tell, reward=reward)
+    if stage.done:
+        return out / "model"
+    processes = joined()
+    if not processes.first:
+        tell = silent
+    scorer = RewardModel.load(reward, max_length=recipe.max_length, device=str(processes.device))
+    ppo = prepare(model, recipe, scorer.score, processes)
+    available = data.prompts(data.rows(pairs, config))
+    prompts = fitting(ppo, available)
+    stage.record["gate"] = gate
+    stage.note_prompts(len(available), len(prompts))
+    progress = resume(ppo, out, tell)
+    if progress.step:
+        stage.record["resumed_from"].append(progress.step)
+    if processes.first:
+        records.save(out, stage.record)
+    outcome = learn(ppo, prompts, out, progress, tell)
+    _note(stage, outcome)
+    return _finish(stage, ppo)
+
+
+def _note(stage: Stage, outcome: Outcome) -> None:
+    stage.note_steps(len(outcome.history), outcome.history)
+    stage.record["stopped_at_kl"] = outcome.stopped_at_kl
+
+
+def _finish(stage: Stage, ppo: Ppo) -> Path:
+    final = stage.out / "model"
+    if ppo.processes.first:
+        part = stage.out / ".model.part"
+        shutil.rmtree(part, ignore_errors=True)
+        ppo.networks.finished(stage.out / "adapter").save_pretrained(part)
+        ppo.tokenizer.save_pretrained(part)
+        to_disk(part)
+        shutil.rmtree(final, ignore_errors=True)
+        part.rename(final)
+    ppo.processes.wait()
+    stage.close(final)
+    return final

@@ -3,6 +3,10 @@
 prompts ─► policy ─► answers ─► reward model ─► scores ─┐
              │                                          ├─► advantages ─► clipped updates
              └─► policy, reference, critic: log-probabilities, KL, values ─┘
+
+Tensors are [response, token]. A mask is true on a response's tokens, the one that ends it included,
+and false after them. Losses are sums over tokens: the caller divides by the tokens of the whole
+batch, so that padding, the split into passes and the number of processes leave the loss as it is.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,16 +14,81 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, arange, maximum, minimum, stack, zeros, zeros_like
 
 from evenhand.training.ppo import networks as nets
-from evenhand.training.ppo.advantages import estimate, token_rewards, whiten
-from evenhand.training.ppo.loss import policy_loss, value_loss
-from evenhand.training.ppo.processes import Processes
-from evenhand.training.ppo.rollout import Episodes, sample, texts
+from evenhand.training.ppo.networks import Episodes, Processes, sample, texts
 from evenhand.training.ppo.state import Metrics
 from evenhand.training.recipes import PpoRecipe
 from evenhand.training.render import Messages
+
+_TINY = 1e-8  # keeps a batch of equal advantages from a division by zero
+
+
+def token_rewards(scores: Tensor, log_ratio: Tensor, mask: Tensor, *, beta: float) -> Tensor:
+    """r_t = −β (log π_RL − log π_SFT)_t, and R(x, y) on top of it at the last token.
+
+    Summed over a response and averaged over samples of the policy, this is the paper's
+    J = E[R(x, y)] − β KL(π_RL ‖ π_SFT).
+    """
+    rewards = -beta * log_ratio * mask
+    last = mask.sum(dim=1) - 1
+    rewards[arange(len(scores), device=scores.device), last] += scores
+    return rewards
+
+
+def estimate(
+    rewards: Tensor, values: Tensor, mask: Tensor, *, discount: float, gae_lambda: float
+) -> tuple[Tensor, Tensor]:
+    """Generalised advantage estimates, and the returns that the critic learns.
+
+    δ_t = r_t + γ V_{t+1} − V_t and A_t = δ_t + γλ A_{t+1}; nothing is worth anything after the
+    last token, whether the response ended there or was cut.
+    """
+    held = mask.to(values.dtype)
+    values, rewards = values * held, rewards * held
+    advantages = zeros_like(values)
+    later = zeros(len(values), dtype=values.dtype, device=values.device)
+    next_value = later
+    for t in reversed(range(values.shape[1])):
+        surprise = rewards[:, t] + discount * next_value - values[:, t]
+        later = (surprise + discount * gae_lambda * later) * held[:, t]
+        advantages[:, t] = later
+        next_value = values[:, t]
+    return advantages, advantages + values
+
+
+def whiten(advantages: Tensor, mask: Tensor, summed: Callable[[Tensor], Tensor]) -> Tensor:
+    """Mean 0 and deviation 1 over the tokens of every process: `summed` adds up over them."""
+    held = mask.to(advantages.dtype)
+    count, total = summed(stack([held.sum(), (advantages * held).sum()]))
+    centred = (advantages - total / count) * held
+    spread = (summed(centred.square().sum()) / count).sqrt()
+    white: Tensor = centred / (spread + _TINY)
+    return white
+
+
+def policy_loss(
+    new: Tensor, old: Tensor, advantages: Tensor, mask: Tensor, *, clip: float
+) -> tuple[Tensor, Tensor]:
+    """−Σ min(ρA, clip(ρ, 1 ± ε)A) with ρ = exp(new − old), and how many tokens were clipped."""
+    ratio = (new - old).exp()
+    free = ratio * advantages
+    held = ratio.clamp(1 - clip, 1 + clip) * advantages
+    loss = -(minimum(free, held) * mask).sum()
+    return loss, ((held < free) & mask).sum()
+
+
+def value_loss(
+    new: Tensor, old: Tensor, returns: Tensor, mask: Tensor, *, clip: float | None
+) -> Tensor:
+    """½ Σ (V − return)², of the worse of V and V kept within `clip` of what it was; None: of V."""
+    error = (new - returns).square()
+    if clip is not None:
+        near = old + (new - old).clamp(-clip, clip)
+        error = maximum(error, (near - returns).square())
+    return 0.5 * (error * mask).sum()
+
 
 Score = Callable[[Sequence[Messages], Sequence[str]], list[float]]
 

@@ -1,5 +1,7 @@
-"""Self-debiasing at decoding: what a model would say all the more if it were told to be harmful, it
-says less (Schick, Udupa, Schütze 2021).
+"""Self-debiasing: by an explanation or a second prompt (Gallegos et al. 2025), and at decoding.
+
+At decoding, what a model would say all the more if it were told to be harmful, it says less
+(Schick, Udupa, Schütze 2021).
 
 With x the input and sdb(x) the same with a sentence that encourages what is not wanted:
 
@@ -18,11 +20,70 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
-from evenhand.agents import Agent, Ask, NextToken, one_token, side_by_side
+from evenhand.agents import Agent, Ask, NextToken, Reply, one_token, side_by_side, words
 from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UnreadableReply, UserError
-from evenhand.methods.baselines.single_prompt import no_letter, question
+from evenhand.errors import UnreadableReply, Unsuited, UserError
+from evenhand.methods.baselines.single_prompt import (
+    PLAIN_CHOICE,
+    PLAIN_TEXT,
+    choice_agent,
+    draft_by,
+    first_draft,
+    no_letter,
+    question,
+    text_agent,
+)
 from evenhand.prompts import LETTERS, load
+
+
+class Explanation(Reply):
+    explanation: Annotated[str, words(600)]
+
+
+EXPLAINER = Agent("generator", load("baselines/explain_choice"), Explanation)
+_EXPLAINED = load("baselines/explained_choice")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfDebiasExplanation:
+    """Two calls to the same model: the explanation, and the answer with it in view."""
+
+    name: ClassVar[str] = "self_debias_explanation"
+    calls_an_item: ClassVar[str] = "2"
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return EXPLAINER, choice_agent(_EXPLAINED, 3)
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        if not item.choices:
+            raise Unsuited(f"{self.name} explains choices; item {item.id!r} has none")
+        explanation = (await ask(EXPLAINER, **question(item))).explanation
+        agent = choice_agent(_EXPLAINED, len(item.choices))
+        chosen = await ask(agent, **question(item), explanation=explanation)
+        draft = Draft(text=item.choices[chosen.index], choice=chosen.index, reasoning=explanation)
+        return Answer(drafts=(draft,), stopped="single_pass")
+
+
+_TEXT = load("baselines/reprompt_text")
+_CHOICE = load("baselines/reprompt_choice")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfDebiasReprompting:
+    """Two calls to the same model; one where the first answer is there already."""
+
+    name: ClassVar[str] = "self_debias_reprompting"
+    calls_an_item: ClassVar[str] = "2"
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        texts = text_agent(PLAIN_TEXT), text_agent(_TEXT)
+        return *texts, choice_agent(PLAIN_CHOICE, 3), choice_agent(_CHOICE, 3)
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        first = await first_draft(item, ask)
+        again = await draft_by(item, ask, _TEXT, _CHOICE, draft=first.text)
+        return Answer(drafts=(first, again), stopped="single_pass")
+
 
 _END = ""
 

@@ -1,20 +1,31 @@
-"""Which of its drafts a method returns: the best one by its own evaluators, the first included.
+"""Settings that several methods share: `keep`, `critique` and `wording`.
+
+`keep`: a method returns the best of its drafts by its own evaluators, the first included.
 
 1. A draft without a mark of every evaluator never replaces one that has them.
 2. A draft replaces the first one only if no measure of harm is higher in it.
 3. Among those, an accepted draft comes first, then less harm, then quality, then the earliest.
 4. Where the first draft itself has no marks, nothing replaces it.
 
-`keep = "last"` returns the last draft whatever its marks are, as the papers do.
+With "last" it returns the last draft whatever its marks are, as the papers do.
+
+`critique`: two controls for a loop that revises by feedback: does the content of it matter? The
+judge is asked as ever, and decides as ever whether to revise. Only the words that the reviser sees
+are others: none at all ("empty"), or those said of another item ("other").
+
+`wording`: in whose words a method asks: ours, or words of ours that carry the intent of the paper's
+prompts where the two differ. What differs, and what it does: docs/papers.md. A `wording` that is a
+number is another thing: the same intent in other words.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar, get_type_hints
 
-from evenhand.agents import Ask
+from evenhand.agents import Agent, Ask, FreeText
 from evenhand.domain import Answer, Draft, Item, Outcome
 from evenhand.errors import ScorerFailed, UnreadableReply
+from evenhand.prompts import load
 
 Keep = Literal["best", "last"]
 JUDGE_FAILED = "judge_failed"  # why a method stopped: an evaluator gave no mark
@@ -101,3 +112,56 @@ def outcome(first: Judged, final: Judged) -> Outcome:
 
 def _rank(candidate: Judged) -> tuple[bool, tuple[float, ...], float]:
     return not candidate.accepted, candidate.harms or (), -candidate.quality
+
+
+Critique = Literal["own", "empty", "other"]
+
+EMPTY = "Please look at it again."
+OTHER_CRITIQUE = Agent(
+    "other_critique",
+    load("baselines/other_critique"),
+    FreeText,
+    kind="tool",
+    cast_as=(
+        "name the run whose critiques the placebo critic takes as `other_critique` in the cast: "
+        '"run:FOLDER" in the config file, critiques_of("FOLDER") in Python'
+    ),
+)
+
+
+def critics(critique: Critique) -> tuple[Agent[FreeText], ...]:
+    """Whom a loop asks beside its own agents."""
+    return (OTHER_CRITIQUE,) if critique == "other" else ()
+
+
+async def shown(
+    critique: Critique, own_notes: tuple[str, ...], item: Item, ask: Ask
+) -> tuple[str, ...]:
+    """What the reviser is shown in place of the loop's own notes."""
+    if critique == "own":
+        return own_notes
+    if critique == "empty":
+        return (EMPTY,)
+    return ((await ask(OTHER_CRITIQUE, item=item.id)).text,)
+
+
+Wording = Literal["ours", "paper"]
+
+
+def has_wordings(method: type[Any]) -> bool:
+    """True of a method that can be asked for in the paper's intent."""
+    return get_type_hints(method).get("wording") == Wording
+
+
+def worded(agent: Agent[Any], wording: Wording) -> Agent[Any]:
+    """The agent, told what it is to do in these words: for the paper's, by `<prompt>_paper`."""
+    if wording == "ours":
+        return agent
+    return replace(agent, prompt=load(f"{agent.prompt.id}_{wording}"))
+
+
+async def ask_worded(ask: Ask, agent: Agent[Any], wording: Wording, **values: Any) -> Any:
+    """Ask in these words. An agent of a paper may see less than ours does: of what is given it is
+    shown what its prompt has a place for."""
+    reworded = worded(agent, wording)
+    return await ask(reworded, **{name: values[name] for name in reworded.prompt.variables})
