@@ -15,6 +15,8 @@ A name is imported when it is first used, so that `import evenhand` itself costs
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from evenhand.api.functions import FUNCTIONS
+
 if TYPE_CHECKING:
     from evenhand import aio as aio
     from evenhand.agents import Agent, Ask, Cast, FreeText, Limits, Reply
@@ -31,11 +33,13 @@ if TYPE_CHECKING:
     from evenhand.api.sync import waiting_for
     from evenhand.conformance import run as _conformance
     from evenhand.domain import Answer, Draft, Item
+    from evenhand.domain.version import __version__ as __version__
     from evenhand.errors import EvenhandError, UserError
     from evenhand.experiments.settings import RunOptions
     from evenhand.findings.comparison import Comparison
     from evenhand.findings.report import Report
     from evenhand.findings.run import Run
+    from evenhand.gateway import functions as _gateway
     from evenhand.instruments import Instrument, Measure
     from evenhand.methods import Method
     from evenhand.models import Endpoint, ScriptedModel
@@ -49,15 +53,15 @@ if TYPE_CHECKING:
     debate_run = waiting_for(_debating.debate_run)
     demo = waiting_for(_installation.demo)
     doctor_endpoint = waiting_for(_installation.doctor_endpoint)
-    doctor_litellm = waiting_for(_installation.doctor_litellm)
+    doctor_litellm = waiting_for(_gateway.doctor_litellm)
     export = waiting_for(_run_data.export)
     forecast = waiting_for(_measuring.forecast)
     frontier = waiting_for(_measuring.frontier)
     gate = waiting_for(_gating.gate)
     gate_baseline = waiting_for(_gating.gate_baseline)
-    gateway_key = waiting_for(_serving.gateway_key)
-    gateway_serve = waiting_for(_serving.gateway_serve)
-    gateway_top = waiting_for(_serving.gateway_top)
+    gateway_key = waiting_for(_gateway.gateway_key)
+    gateway_serve = waiting_for(_gateway.gateway_serve)
+    gateway_top = waiting_for(_gateway.gateway_top)
     import_log = waiting_for(_run_data.import_log)
     list_methods = waiting_for(_installation.list_methods)
     measure = waiting_for(_measuring.measure)
@@ -103,8 +107,6 @@ if TYPE_CHECKING:
     train_to_gguf = waiting_for(_training.train_to_gguf)
     view = waiting_for(_serving.view)
     watch = waiting_for(_gating.watch)
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Agent",
@@ -194,6 +196,7 @@ __all__ = [
 _NAMES = {
     "agents": ("Agent", "Ask", "Cast", "FreeText", "Limits", "Reply"),
     "domain": ("Answer", "Draft", "Item"),
+    "domain.version": ("__version__",),
     "errors": ("EvenhandError", "UserError"),
     "experiments.settings": ("RunOptions",),
     "findings.comparison": ("Comparison",),
@@ -205,56 +208,8 @@ _NAMES = {
     "prompts": ("Prompt",),
     "runners": ("replay_of",),
 }
-_FUNCTIONS = {  # coroutines; `evenhand` has each without its await, and `evenhand.aio` as it is
-    "api.debating": ("debate_run",),
-    "api.findings": ("compare", "open_run", "reliability", "report"),
-    "api.gating": ("gate", "gate_baseline", "watch"),
-    "api.installation": ("demo", "doctor_endpoint", "doctor_litellm", "list_methods", "new"),
-    "api.measuring": ("answer", "audit", "forecast", "frontier", "measure", "mitigate"),
-    "api.preference_data": (
-        "pairs_from_debates",
-        "pairs_from_items",
-        "pairs_from_run",
-        "rate_agree",
-        "rate_export",
-        "rate_import",
-        "scorers_estimate",
-        "scorers_sample",
-    ),
-    "api.run_data": (
-        "export",
-        "import_log",
-        "pack_make",
-        "pack_verify",
-        "plan",
-        "runs_export",
-        "runs_items",
-        "runs_list",
-        "runs_repeats",
-        "runs_report",
-        "runs_show",
-        "runs_status",
-        "runs_verify",
-    ),
-    "api.screens": ("screen_apply", "screen_calibrate", "screen_plan"),
-    "api.serving": ("gateway_key", "gateway_serve", "gateway_top", "serve_local", "view"),
-    "api.training": (
-        "train_card",
-        "train_dpo",
-        "train_export",
-        "train_from_gguf",
-        "train_ppo",
-        "train_reward",
-        "train_rloo",
-        "train_sft",
-        "train_show",
-        "train_to_gguf",
-    ),
-    "conformance.run": ("run_conformance",),
-    "self_test.checks": ("run_self_test",),
-}
 _MODULE_OF = {
-    name: module for table in (_NAMES, _FUNCTIONS) for module, names in table.items()
+    name: module for table in (_NAMES, FUNCTIONS) for module, names in table.items()
     for name in names
 }  # fmt: skip
 _PACKAGES = (
@@ -276,7 +231,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'evenhand' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"evenhand.{_MODULE_OF[name]}"), name)
-    if _MODULE_OF[name] in _FUNCTIONS:
+    if _MODULE_OF[name] in FUNCTIONS:
         value = importlib.import_module("evenhand.api.sync").waiting_for(value)
     globals()[name] = value
     return value

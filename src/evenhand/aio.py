@@ -12,13 +12,13 @@ Whoever makes a model closes it, so that several calls can share its connections
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from evenhand import _FUNCTIONS
+from evenhand.api.functions import FUNCTIONS
 
 if TYPE_CHECKING:
     from evenhand.api.debating import debate_run
     from evenhand.api.findings import compare, open_run, reliability, report
     from evenhand.api.gating import gate, gate_baseline, watch
-    from evenhand.api.installation import demo, doctor_endpoint, doctor_litellm, list_methods, new
+    from evenhand.api.installation import demo, doctor_endpoint, list_methods, new
     from evenhand.api.measuring import answer, audit, forecast, frontier, measure, mitigate
     from evenhand.api.preference_data import (
         pairs_from_debates,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         runs_verify,
     )
     from evenhand.api.screens import screen_apply, screen_calibrate, screen_plan
-    from evenhand.api.serving import gateway_key, gateway_serve, gateway_top, serve_local, view
+    from evenhand.api.serving import serve_local, view
     from evenhand.api.training import (
         train_card,
         train_dpo,
@@ -61,6 +61,12 @@ if TYPE_CHECKING:
     )
     from evenhand.conformance.run import run_conformance
     from evenhand.experiments.watch import Watch
+    from evenhand.gateway.functions import (
+        doctor_litellm,
+        gateway_key,
+        gateway_serve,
+        gateway_top,
+    )
     from evenhand.self_test.checks import run_self_test
 
 __all__ = [
@@ -127,7 +133,7 @@ __all__ = [
     "watch",
 ]
 
-_MODULE_OF = {name: module for module, names in _FUNCTIONS.items() for name in names}
+_MODULE_OF = {name: module for module, names in FUNCTIONS.items() for name in names}
 _MODULE_OF["Watch"] = "experiments.watch"
 
 

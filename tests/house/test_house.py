@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 import evenhand
+from evenhand.api.functions import FUNCTIONS
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_front_door_offers_exactly_these_names() -> None:
-    do = {name for names in evenhand._FUNCTIONS.values() for name in names}
+    do = {name for names in FUNCTIONS.values() for name in names}
     models = "Cast Endpoint ScriptedModel replay_of"
     write = "Agent Ask FreeText Instrument Measure Method Prompt Reply"
     data = "Answer Draft Item Limits"
@@ -33,7 +34,7 @@ def test_the_front_door_offers_exactly_these_names() -> None:
 def test_what_can_be_called_can_also_be_awaited_under_the_same_name_with_the_same_arguments() -> (
     None
 ):
-    names = sorted(name for listed in evenhand._FUNCTIONS.values() for name in listed)
+    names = sorted(name for listed in FUNCTIONS.values() for name in listed)
     assert ["Watch", *names] == evenhand.aio.__all__
     for name in names:
         waits, awaited = getattr(evenhand, name), getattr(evenhand.aio, name)

@@ -3,7 +3,6 @@
 import asyncio
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evenhand import config as configuration
 from evenhand.experiments import demo as demonstration
@@ -12,9 +11,6 @@ from evenhand.experiments.doctor import Check, EndpointCheck, Prober, installed,
 from evenhand.experiments.method_list import MethodDescription, described_methods
 from evenhand.models import Endpoint
 from evenhand.templates import Kind, write
-
-if TYPE_CHECKING:
-    from evenhand.gateway.litellm_check import Passage
 
 
 async def demo(out: str | Path = "evenhand-demo") -> tuple[Played, ...]:
@@ -62,27 +58,6 @@ async def doctor_endpoint(
         prober=Prober(configuration.probe_folder(), silent) if probe else None,
     )
     return (*installed(), *[line async for line in check.run()])
-
-
-async def doctor_litellm(
-    url: str, *, model: str | None = None, key: str | None = None
-) -> "tuple[Passage, ...]":
-    """Check whether a LiteLLM proxy with our guardrail lets unrepaired words through.
-
-    Args:
-        url: The address of the proxy.
-        model: A model of the proxy. Defaults to the first that it lists.
-        key: A key of the proxy.
-
-    Returns:
-        What a client read on each of two routes, plain and streamed.
-
-    Raises:
-        UserError: If the proxy does not answer or lists no model.
-    """
-    from evenhand.gateway.litellm_check import passages_of  # noqa: PLC0415
-
-    return tuple(await passages_of(url, model=model, key=key))
 
 
 async def list_methods(name: str | None = None) -> dict[str, MethodDescription]:

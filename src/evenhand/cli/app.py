@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from evenhand import __version__
 from evenhand.cli.codes import ERROR
 from evenhand.cli.welcome import welcome
+from evenhand.domain.version import __version__
 from evenhand.environment import one_thread_for_matrices
 from evenhand.errors import EvenhandError
 

@@ -3,7 +3,8 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from evenhand import __version__, environment
+from evenhand import environment
+from evenhand.domain.version import __version__
 
 _SCREEN = """\
 evenhand {version}: is a model biased, against whom, how sure, and what helps?

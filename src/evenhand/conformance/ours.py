@@ -11,12 +11,12 @@ from typing import Any
 
 import polars as pl
 
-from evenhand import __version__
 from evenhand.api import findings, measuring
 from evenhand.conformance.checks import Number, Scored, Scores
 from evenhand.controls.instrument import ControlQuestions
 from evenhand.controls.model import control_model
 from evenhand.controls.policies import gold_reader
+from evenhand.domain.version import __version__
 from evenhand.findings.decision_rules import direction
 from evenhand.findings.report import Report
 from evenhand.instruments import DataFolder

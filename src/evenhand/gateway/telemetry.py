@@ -31,7 +31,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.util.types import AttributeValue
 
-from evenhand import __version__
+from evenhand.domain.version import __version__
 from evenhand.errors import UserError
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.policy import Policy

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import orjson
 
@@ -124,3 +124,12 @@ class ChatModel(Protocol):
     async def complete(self, request: ModelRequest) -> ModelReply: ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class AsksOtherModels(Protocol):
+    """A member of a cast that asks a language model for its own answer, as some scorers do."""
+
+    def requests(self, request: ModelRequest) -> tuple[ModelRequest, ...]:
+        """Return what it asks a language model for this request."""
+        ...

@@ -8,8 +8,8 @@ from evenhand import registry
 from evenhand.agents import Cast, Limits
 from evenhand.agents.cast import require_tools
 from evenhand.agents.conversation import Declared, declared_by
-from evenhand.methods import Method
-from evenhand.methods import settings as settings_of
+from evenhand.agents.method import Method
+from evenhand.agents.method import settings as settings_of
 from evenhand.runners.source import Source
 from evenhand.store.run_record import RunRecord, now, versions
 from evenhand.tools.search.base import ROLE as SEARCH

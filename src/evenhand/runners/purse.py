@@ -9,8 +9,7 @@ from typing import Any
 
 from evenhand.domain.prices import Prices, billed_as
 from evenhand.errors import ModelError, ModelRefused, UserError
-from evenhand.models.base import ChatModel, ModelReply, ModelRequest
-from evenhand.scorers.base import ScorerModel
+from evenhand.models.base import AsksOtherModels, ChatModel, ModelReply, ModelRequest
 
 MAX_CALLS, MAX_COST = "--max-calls", "--max-cost"
 
@@ -190,7 +189,7 @@ class _Guarded:
         """Compute the most that a request can cost; of a scorer, what it asks a language model."""
         if self._billed is None:
             return 0.0
-        requests = self._model.requests(request) if isinstance(self._model, ScorerModel) else ()
+        requests = self._model.requests(request) if isinstance(self._model, AsksOtherModels) else ()
         return sum(self._purse.most(self._billed, inner) for inner in requests or (request,))
 
     def _cost(self, counted: tuple[int, int] | None, most: float) -> float:

@@ -5,11 +5,11 @@ shapes a reward. So an audit of other weights, or of another chat template, does
 """
 
 import hashlib
-import importlib
 from pathlib import Path
 from typing import Any
 
 from evenhand.errors import UserError
+from evenhand.findings.certificate import Certificate, Expected, why_not
 from evenhand.metrics.reward_probes import FEWEST_TOPICS
 from evenhand.training.probes import Texts
 
@@ -61,16 +61,14 @@ def _objection(folder: Path) -> str | None:
     file = folder / FILE
     if not file.is_file():
         return f"{folder} has no certificate of an audit"
-    # Certificates are a room above, so this call goes by name.
-    rules = importlib.import_module("evenhand.findings.certificate")
     try:
-        certificate = rules.Certificate.from_bytes(file.read_bytes(), str(file))
+        certificate = Certificate.from_bytes(file.read_bytes(), str(file))
     except UserError as problem:
         return str(problem)
-    expected = rules.Expected(
+    expected = Expected(
         kind=KIND, model=identity_of(folder), method=method(), prompts={}, checks=CHECKS
     )
-    reason = rules.why_not(certificate, expected)
+    reason = why_not(certificate, expected)
     if reason is not None:
         return f"{file} {reason}{_changed(folder, certificate.judge.described)}"
     topics = certificate.benchmark.get("topics", 0)

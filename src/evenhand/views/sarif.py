@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import orjson
 
-from evenhand import __version__
+from evenhand.domain.version import __version__
 from evenhand.findings.gate import Checked, Gate, Verdict
 from evenhand.views.gate_page import LEVELS, told
 from evenhand.views.visible import visible

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from evenhand import __version__
+from evenhand.domain.version import __version__
 from evenhand.errors import UserError
 from evenhand.findings.screen_file import Labels, Promised, Reference, ScreenedBy, ScreenFile
 from evenhand.instruments.near_copies import clusters_of

@@ -1,0 +1,175 @@
+"""The Python functions of the gateway: serve it, make a key, look at it, check a LiteLLM proxy."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from evenhand.errors import UserError
+from evenhand.gateway.keys import new_key
+
+if TYPE_CHECKING:
+    from evenhand.gateway.litellm_check import Passage
+    from evenhand.gateway.looks import Figures
+
+_TIME_TO_END = 60.0  # seconds for a gateway to finish what is under way
+
+
+def _ignore(address: str) -> None:
+    del address
+
+
+class NewKey(NamedTuple):
+    """A key of a gateway: the key is for a client, its hash for the policy file."""
+
+    key: str
+    hash: str
+
+
+async def gateway_serve(
+    upstream: str,
+    *,
+    policy: str | Path | None = None,
+    upstream_key_env: str | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8088,
+    replicas: int = 1,
+    quotas: str | None = None,
+    evidence: str | Path | None = None,
+    audit: str | Path | None = None,
+    otel: bool = False,
+    idle_seconds: int = 30,
+    base_url: str | None = None,
+    model: str | None = None,
+    config: str | Path | None = None,
+    ready: Callable[[str], None] = _ignore,
+) -> NoReturn:
+    """Serve an endpoint with every answer checked, until this call is cancelled.
+
+    The gateway runs in processes of its own. They read keys from the environment.
+
+    Args:
+        upstream: The endpoint behind the gateway.
+        policy: A TOML file that says what is checked, how, and for whom.
+        upstream_key_env: The environment variable with the key of the upstream.
+        host: Address to listen at.
+        port: Port to listen at.
+        replicas: Number of processes. More than one needs `quotas`.
+        quotas: URL of a Redis-protocol store that replicas share.
+        evidence: Folder of the run folders of the traffic.
+        audit: PostgreSQL URL or a folder, for one row per exchange.
+        otel: Send a span for each exchange to OTEL_EXPORTER_OTLP_ENDPOINT.
+        idle_seconds: How long a connection may be open without a request.
+        base_url: The endpoint of the agents. Defaults to that of the config, else the upstream.
+        model: The model of the agents.
+        config: A config file.
+        ready: Receives the address when the settings are checked and the processes start.
+
+    Raises:
+        UserError: If the settings cannot be served, or a process ends by itself.
+    """
+    from evenhand.experiments.watch import Watch  # noqa: PLC0415
+    from evenhand.gateway.opening import (  # noqa: PLC0415 - it needs the extra
+        GatewayRequest,
+        rehearse,
+    )
+    from evenhand.gateway.serving import to_json  # noqa: PLC0415
+
+    request = GatewayRequest(
+        upstream=upstream,
+        upstream_key_env=upstream_key_env,
+        policy=_text(policy),
+        config=_text(config),
+        base_url=base_url,
+        model=model,
+        host=host,
+        port=port,
+        replicas=replicas,
+        quotas=quotas,
+        evidence=_text(evidence),
+        audit=_text(audit),
+        otel=otel,
+        idle_seconds=idle_seconds,
+    )
+    await rehearse(request, Watch())
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "evenhand.gateway.serving", stdin=asyncio.subprocess.PIPE
+    )
+    ready(f"http://{host}:{port}/v1")
+    try:
+        await process.communicate(to_json(request))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        await asyncio.wait_for(process.wait(), _TIME_TO_END)
+    raise UserError(f"the gateway ended with code {process.returncode}; its errors are above")
+
+
+async def gateway_key() -> NewKey:
+    """Make a key for a tenant of a gateway, and the hash that the policy file holds.
+
+    Returns:
+        The key and its hash.
+    """
+    return NewKey(*new_key())
+
+
+async def gateway_top(
+    url: str = "http://127.0.0.1:8088",
+    *,
+    key: str | None = None,
+    every: float | None = None,
+    looked: "Callable[[Figures | UserError], None] | None" = None,
+) -> "Figures":
+    """Look at a running gateway: what it does, what it adds, what it lost.
+
+    Args:
+        url: The address of the gateway.
+        key: The key of an operator.
+        every: Seconds between two looks. With it the call goes on until it is cancelled.
+        looked: Receives the figures of each look, or why a look failed.
+
+    Returns:
+        The figures of the last look.
+
+    Raises:
+        UserError: If the gateway does not answer the first look.
+    """
+    from evenhand.gateway.top import figures_of, gateway_address  # noqa: PLC0415
+
+    last: Figures | None = None
+    async for figures in figures_of(gateway_address(url), key, every):
+        if looked is not None:
+            looked(figures)
+        if not isinstance(figures, UserError):
+            last = figures
+    if last is None:
+        raise UserError(f"{url} gave no figures")
+    return last
+
+
+def _text(value: str | Path | None) -> str | None:
+    return None if value is None else str(value)
+
+
+async def doctor_litellm(
+    url: str, *, model: str | None = None, key: str | None = None
+) -> "tuple[Passage, ...]":
+    """Check whether a LiteLLM proxy with our guardrail lets unrepaired words through.
+
+    Args:
+        url: The address of the proxy.
+        model: A model of the proxy. Defaults to the first that it lists.
+        key: A key of the proxy.
+
+    Returns:
+        What a client read on each of two routes, plain and streamed.
+
+    Raises:
+        UserError: If the proxy does not answer or lists no model.
+    """
+    from evenhand.gateway.litellm_check import passages_of  # noqa: PLC0415
+
+    return tuple(await passages_of(url, model=model, key=key))
