@@ -13,9 +13,8 @@ from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import Any
 
-from evenhand import aio
 from evenhand.agents import Limits
-from evenhand.api import inputs, sync
+from evenhand.api import inputs, measuring, sync
 from evenhand.domain import Answer, Item
 from evenhand.errors import EvenhandError, UserError
 from evenhand.methods import Method
@@ -68,7 +67,7 @@ class RepairAnswers(AgentMiddleware[Any, Any, Any]):
         answers = []
         for item in _items(request, response):
             try:
-                outcome: Answer | Exception = sync.waiting_for(aio.answer)(
+                outcome: Answer | Exception = sync.waiting_for(measuring.answer)(
                     item, model=self._cast, method=self._method, limits=self._limits
                 )
             except Exception as error:  # of a judge, or of a method: its faults let nothing through
@@ -87,7 +86,7 @@ class RepairAnswers(AgentMiddleware[Any, Any, Any]):
         answers = []
         for item in _items(request, response):
             try:
-                outcome: Answer | Exception = await aio.answer(
+                outcome: Answer | Exception = await measuring.answer(
                     item, model=self._cast, method=self._method, limits=self._limits
                 )
             except Exception as error:

@@ -24,6 +24,7 @@ def evenhand_gate() -> "Callable[..., Gate]":
     Settings are as it takes them, such as `model`, `out` and `max_calls`. A check that has nothing
     to judge by is "broken" and no exception, so that `found.says` has it.
     """
-    import evenhand  # noqa: PLC0415 - see above
+    from evenhand.api.gating import gate  # noqa: PLC0415 - see above
+    from evenhand.api.sync import waiting_for  # noqa: PLC0415
 
-    return evenhand.gate
+    return waiting_for(gate)

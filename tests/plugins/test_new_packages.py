@@ -11,8 +11,8 @@ import pytest
 from cli.conftest import BIN, Run
 from evenhand import config as configuration
 from evenhand import registry, templates
+from evenhand.api.scaffold import KEPT, LONGEST, write
 from evenhand.errors import UserError
-from evenhand.templates import KEPT, LONGEST, write
 
 from .conftest import NEW, clean_of_ours
 

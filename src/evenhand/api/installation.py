@@ -5,12 +5,12 @@ from functools import partial
 from pathlib import Path
 
 from evenhand import config as configuration
+from evenhand.api.scaffold import Kind, write
 from evenhand.experiments import demo as demonstration
 from evenhand.experiments.demo import Played
 from evenhand.experiments.doctor import Check, EndpointCheck, Prober, installed, silent
 from evenhand.experiments.method_list import MethodDescription, described_methods
 from evenhand.models import Endpoint
-from evenhand.templates import Kind, write
 
 
 async def demo(out: str | Path = "evenhand-demo") -> tuple[Played, ...]:

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from evenhand.api.scaffold import Kind, write
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json
-from evenhand.templates import Kind, write
 
 _TRY = {
     "instrument": "evenhand measure {name} --method random --out runs/{name}",

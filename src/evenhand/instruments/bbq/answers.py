@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenhand import foreign
+from evenhand import foreign as interop
 from evenhand.errors import UserError
 from evenhand.instruments.bbq.editions import ENGLISH, Edition
 from evenhand.runners.source import read_jsonl
@@ -34,7 +34,7 @@ class Stored:
     from if another tool's log tells."""
 
     records: pl.DataFrame
-    origin: foreign.Origin | None
+    origin: interop.Origin | None
     notes: tuple[str, ...] = ()
 
 
@@ -45,7 +45,7 @@ def with_answers(records: pl.DataFrame, file: Path) -> Stored:
     """
     if not file.is_file():
         raise UserError(f"{file} is not a file")
-    log = foreign.read(file)
+    log = interop.read(file)
     if log is None:
         return Stored(_joined(records, _lines(file), str(file)), None)
     joined = with_answers_of(records, log.answers, str(file), log.origin.task)
@@ -53,7 +53,7 @@ def with_answers(records: pl.DataFrame, file: Path) -> Stored:
 
 
 def with_answers_of(
-    records: pl.DataFrame, answers: Iterable[foreign.Answered], where: str, task: str
+    records: pl.DataFrame, answers: Iterable[interop.Answered], where: str, task: str
 ) -> pl.DataFrame:
     """Join records with what another tool was answered in this task; `where` names the place that
     tells of it. A question without an answer counts as missing."""
@@ -104,7 +104,7 @@ def _lines(file: Path) -> Iterator[_Row]:
         yield row.category, row.example_id, text, place, None
 
 
-def _of_log(answers: Iterable[foreign.Answered], where: str, task: str) -> Iterator[_Row]:
+def _of_log(answers: Iterable[interop.Answered], where: str, task: str) -> Iterator[_Row]:
     for number, answered in enumerate(answers, start=1):
         category = answered.about.get("category")
         example = answered.about.get("source_id", answered.about.get("example_id"))
@@ -117,7 +117,7 @@ def _of_log(answers: Iterable[foreign.Answered], where: str, task: str) -> Itera
         yield category, example, _said(answered, options), None, sorted(options)
 
 
-def _own(answered: foreign.Answered) -> list[str]:
+def _own(answered: interop.Answered) -> list[str]:
     """The options of the record itself: those of the document, where a log has it, as more may have
     been offered."""
     values = [answered.about.get(f"ans{n}") for n in range(3)]
@@ -125,7 +125,7 @@ def _own(answered: foreign.Answered) -> list[str]:
     return texts if len(texts) == 3 else [*answered.options]
 
 
-def _said(answered: foreign.Answered, options: list[str]) -> str:
+def _said(answered: interop.Answered, options: list[str]) -> str:
     if not isinstance(answered.answer, int):
         return answered.answer or _NOTHING
     answer = answered.options[answered.answer]

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand import foreign
+from evenhand import foreign as interop
 from evenhand.errors import UnreadableReply
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import estimates_over_all
@@ -46,7 +46,7 @@ class Elsewhere:
     def instrument(self) -> Instrument:
         return Bbq() if self.edition.language == ENGLISH else in_edition(Bbq(), self.edition)
 
-    def outcomes(self, answers: Sequence[foreign.Answered]) -> pl.DataFrame:
+    def outcomes(self, answers: Sequence[interop.Answered]) -> pl.DataFrame:
         """Give the outcome of each answer, as the instrument has them."""
         joined = with_answers_of(self.records, answers, "the task", self.edition.name)
         sampling = Sampling(stored=covered(joined, self.edition), of=self.edition.drawn_of)
@@ -55,7 +55,7 @@ class Elsewhere:
         return self.instrument.outcomes(with_facts(rows, self.instrument))
 
     def estimates(
-        self, answers: Sequence[foreign.Answered], names: Sequence[str]
+        self, answers: Sequence[interop.Answered], names: Sequence[str]
     ) -> dict[str, Estimate]:
         """Estimate the named measures over all answers, as a report does."""
         bbq = self.instrument
