@@ -130,6 +130,6 @@ class ChatModel(Protocol):
 class AsksOtherModels(Protocol):
     """A member of a cast that asks a language model for its own answer, as some scorers do."""
 
-    def requests(self, request: ModelRequest) -> tuple[ModelRequest, ...]:
+    def inner_requests(self, request: ModelRequest) -> tuple[ModelRequest, ...]:
         """Return what it asks a language model for this request."""
         ...

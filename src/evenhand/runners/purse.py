@@ -189,8 +189,9 @@ class _Guarded:
         """Compute the most that a request can cost; of a scorer, what it asks a language model."""
         if self._billed is None:
             return 0.0
-        requests = self._model.requests(request) if isinstance(self._model, AsksOtherModels) else ()
-        return sum(self._purse.most(self._billed, inner) for inner in requests or (request,))
+        model = self._model
+        inner = model.inner_requests(request) if isinstance(model, AsksOtherModels) else ()
+        return sum(self._purse.most(self._billed, sent) for sent in inner or (request,))
 
     def _cost(self, counted: tuple[int, int] | None, most: float) -> float:
         prices = self._purse.prices

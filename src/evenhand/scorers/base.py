@@ -158,7 +158,7 @@ class ScorerModel:
         requests = requests_of(self._scorer, _READ_TWICE)
         return {**described, ASKS: _most(requests)} if requests else described
 
-    def requests(self, request: ModelRequest) -> tuple[ModelRequest, ...]:
+    def inner_requests(self, request: ModelRequest) -> tuple[ModelRequest, ...]:
         """Give what the scorer asks a language model for this request."""
         return requests_of(self._scorer, _text(request))
 
