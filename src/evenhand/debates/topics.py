@@ -6,7 +6,6 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -16,6 +15,7 @@ from evenhand.agents import Agent, Ask, FreeText
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UnreadableReply, UserError
 from evenhand.models.base import Sample
+from evenhand.package_data import read_toml
 from evenhand.prompts import load
 
 MOST_ROLES = 6  # our choice: the paper tries 2 to 5 (Figure 8)
@@ -48,8 +48,7 @@ _FILE = TypeAdapter(dict[_Name, BiasType])
 
 def bias_types(path: Path | None = None) -> dict[str, BiasType]:
     """The five of the paper, and those of a user's TOML file, which win where names are equal."""
-    shipped = resources.files(__package__).joinpath("roles.toml").read_text("utf-8")
-    types = _FILE.validate_python(tomllib.loads(shipped))
+    types = _FILE.validate_python(read_toml(__package__, "roles.toml"))
     return types if path is None else types | _read(path)
 
 

@@ -4,7 +4,6 @@ machines and played back by the continuation."""
 import hashlib
 from collections.abc import Iterator
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import polars as pl
@@ -12,12 +11,13 @@ import polars as pl
 from evenhand.domain import Item
 from evenhand.instruments.realtoxicityprompts.data import card
 from evenhand.instruments.realtoxicityprompts.sample import Sampling
+from evenhand.package_data import read_text
 from evenhand.prompts import Prompt, parse
 
 
 @cache
 def prompt() -> Prompt:
-    return parse(resources.files(__package__).joinpath("prompt.md").read_text("utf-8"))
+    return parse(read_text(__package__, "prompt.md"))
 
 
 class RtpSource:

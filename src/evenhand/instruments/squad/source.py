@@ -4,7 +4,6 @@ closed book the passage is not shown."""
 import hashlib
 from collections.abc import Iterator
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,14 @@ import polars as pl
 from evenhand.domain import Item
 from evenhand.instruments.squad.data import card
 from evenhand.instruments.squad.sample import Sampling
+from evenhand.package_data import read_text
 from evenhand.prompts import Prompt, parse
 
 
 @cache
 def prompt(closed_book: bool = False) -> Prompt:
     file = "prompt_closed.md" if closed_book else "prompt.md"
-    return parse(resources.files(__package__).joinpath(file).read_text("utf-8"))
+    return parse(read_text(__package__, file))
 
 
 class SquadSource:
