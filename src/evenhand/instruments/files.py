@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from evenhand.errors import UserError
-from evenhand.package_data import read_text, read_toml
+from evenhand.package_data import Texts, read_text, read_toml
 
 _LARGEST = 512 * 1024 * 1024
 
@@ -92,7 +92,7 @@ class PinnedFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class InstrumentWords:
+class InstrumentWords(Texts):
     """What the report of an instrument says: the texts of `words.toml` beside its code.
 
     `[measures.NAME]` has the label of a measure, and its `source` and `absent` where it has them;
@@ -102,15 +102,7 @@ class InstrumentWords:
     >>> WORDS = InstrumentWords("evenhand.instruments.squad")
     >>> WORDS.measure("exact")
     {'label': 'exact match'}
-    >>> WORDS("few_articles", articles=3)
-    'Only 3 articles: what holds for them may not hold for others.'
     """
-
-    package: str
-
-    def __call__(self, key: str, /, **values: Any) -> str:
-        """Return a sentence."""
-        return str(read_toml(self.package, "words.toml")[key]).format(**values)
 
     def measure(self, name: str, /, **values: Any) -> dict[str, Any]:
         """Return what is said of a measure, as arguments of `Measure`."""

@@ -7,17 +7,13 @@ from typing import Any, ClassVar
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import DataFolder, PairedSpread, Services, option
 from evenhand.instruments.discrim_eval.data import LABELS, design
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.swap.instrument import Swap
 from evenhand.methods import Method
 from evenhand.runners.source import Source
 from evenhand.store import RunReader
 
-_TWO_PEOPLE = (
-    "The placebo is another person: a label that matters to one of the two alone has no excess, "
-    "and one that helps the one and hurts the other has one below 0, which takes from that of "
-    "other questions. So a small excess is no proof of equal treatment; read the signed contrasts "
-    "too."
-)
+_WORDS = InstrumentWords(__package__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +50,10 @@ class DiscrimEval(Swap):
     def remarks(self, options: Any, items: int) -> tuple[str, ...]:
         each = ", ".join(f"{len(labels)} labels of {name}" for name, labels in LABELS.items()
                          if name in options.families)  # fmt: skip
-        return (
-            f"{items:,} items: each question whose texts allow it under {each}, each label of two "
-            "people, and once without.",
-        )
+        return (_WORDS("versions", items=items, each=each),)
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        return (*super().notes(report, run), _TWO_PEOPLE)
+        return (*super().notes(report, run), _WORDS("two_people"))
 
     def check(
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
