@@ -99,8 +99,8 @@ class InstrumentWords(Texts):
     `[sections.NAME]` the title and the note of a table; every other key is a sentence. Values are
     put in place of `{…}`.
 
-    >>> WORDS = InstrumentWords("evenhand.instruments.squad")
-    >>> WORDS.measure("exact")
+    >>> words = InstrumentWords("evenhand.instruments.squad")
+    >>> words.measure("exact")
     {'label': 'exact match'}
     """
 
