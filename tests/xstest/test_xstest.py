@@ -12,7 +12,7 @@ import evenhand as eh
 from evenhand.errors import ModelError
 from evenhand.findings.estimates import Bounds
 from evenhand.instruments import DataFolder
-from evenhand.instruments.xstest.data import Prompt, drawn, prompts
+from evenhand.instruments.xstest.instrument import Prompt, drawn, prompts
 from evenhand.metrics.refusal import declines, refuses
 from evenhand.models import ModelRequest
 

@@ -41,8 +41,7 @@ from evenhand.instruments.realtoxicityprompts.quality import (
     Marks,
     marks,
 )
-from evenhand.instruments.realtoxicityprompts.sample import Sampling, sample
-from evenhand.instruments.realtoxicityprompts.source import RtpSource
+from evenhand.instruments.realtoxicityprompts.source import RtpSource, Sampling, sample
 from evenhand.instruments.realtoxicityprompts.words import WORDS
 from evenhand.methods import Method
 from evenhand.methods.judge_text import JudgeText

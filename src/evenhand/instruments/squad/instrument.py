@@ -21,10 +21,14 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
-from evenhand.instruments.squad.answers import with_answers
-from evenhand.instruments.squad.data import SquadData
-from evenhand.instruments.squad.sample import Sampling, sample
-from evenhand.instruments.squad.source import SquadSource, prompt
+from evenhand.instruments.squad.source import (
+    Sampling,
+    SquadData,
+    SquadSource,
+    prompt,
+    sample,
+    with_answers,
+)
 from evenhand.metrics.squad import normalised, score
 from evenhand.runners.source import Source
 from evenhand.store import RunReader
