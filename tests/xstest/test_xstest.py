@@ -146,7 +146,10 @@ def measured(
             return said
 
         return eh.measure(
-            "xstest", model=eh.ScriptedModel(say), out=tmp_path / out, **{"per_type": 4, **more}
+            "xstest",
+            model=eh.ScriptedModel(say),
+            out=tmp_path / out,
+            options={"per_type": 4, **more},
         )
 
     return run
