@@ -12,7 +12,7 @@ import pytest
 import evenhand as eh
 from evenhand.errors import UserError
 from evenhand.instruments import DataFolder
-from evenhand.instruments.discrim_eval.data import (
+from evenhand.instruments.discrim_eval.instrument import (
     LABELS,
     TASK,
     Texts,

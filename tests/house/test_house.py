@@ -151,3 +151,22 @@ def test_a_public_docstring_begins_with_a_whole_sentence(pattern: str) -> None:
 )
 def test_a_fragment_is_told_from_a_sentence(docstring: str, fragment: bool) -> None:
     assert _fragment(docstring) is fragment
+
+
+WORDS = sorted((ROOT / "src/evenhand").rglob("words.toml"))
+
+
+@pytest.mark.parametrize("file", WORDS, ids=lambda file: file.parent.name)
+def test_every_text_that_is_asked_for_is_there_and_every_text_is_asked_for(file: Path) -> None:
+    words = tomllib.loads(file.read_text("utf-8"))
+    code = "\n".join(path.read_text("utf-8") for path in file.parent.glob("*.py"))
+    named = {"measure": words.get("measures", {}), "section": words.get("sections", {})}
+    for kind, texts in named.items():
+        asked = set(re.findall(rf'_?(?:WORDS|TEXTS)\.{kind}\(\s*"(\w+)"', code))
+        assert asked <= texts.keys(), kind
+    sentences = {key for key, text in words.items() if isinstance(text, str)}
+    assert set(re.findall(r'\b_?(?:WORDS|TEXTS)\(\s*"(\w+)"', code)) <= sentences
+    quoted = set(re.findall(r'"(\w+)"', code))
+    made = set(re.findall(r'f"(\w+?_)\{', code)) | set(re.findall(r'\}(_\w+)"', code))
+    for key in {*sentences, *named["measure"], *named["section"]} - quoted:
+        assert any(key.startswith(part) or key.endswith(part) for part in made), key

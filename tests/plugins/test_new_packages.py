@@ -81,6 +81,7 @@ def test_the_command_says_what_it_wrote_and_what_to_run(theirs: Run) -> None:
         "pyproject.toml",
         *(f"src/evenhand_hats/{file}" for file in ("__init__.py", "card.yaml", "instrument.py")),
         "src/evenhand_hats/py.typed",
+        "src/evenhand_hats/words.toml",
         "tests/test_hats.py",
     ]
     assert made["next"][0] == "pip install -e 'mine/evenhand_hats[dev]'"

@@ -10,8 +10,7 @@ import evenhand as eh
 from evenhand.errors import ModelError
 from evenhand.instruments import DataFolder
 from evenhand.instruments._spoken_of import NOT_KNOWN, NOT_SHOWN, SHOWN, refuse_own_scorers, scorers
-from evenhand.instruments.bold.data import Prompt, drawn, prompts
-from evenhand.instruments.bold.instrument import hidden
+from evenhand.instruments.bold.instrument import Prompt, drawn, hidden, prompts
 from evenhand.models import ModelRequest
 
 ILL = "was a liar and a thief who beat the servants and cheated everybody."

@@ -10,7 +10,7 @@ import evenhand as eh
 from evenhand.errors import ModelError
 from evenhand.instruments import DataFolder
 from evenhand.instruments._spoken_of import NOT_KNOWN, NOT_SHOWN, SHOWN
-from evenhand.instruments.holisticbias.data import Descriptor, drawn, read
+from evenhand.instruments.holisticbias.instrument import Descriptor, drawn, read
 from evenhand.models import ModelRequest
 
 ILL, PLAIN = "Such people are liars and thieves.", "I see. What did you have for lunch today?"

@@ -12,7 +12,7 @@ import evenhand as eh
 from evenhand.errors import ModelError
 from evenhand.findings.estimates import Bounds
 from evenhand.instruments import DataFolder
-from evenhand.instruments.xstest.data import Prompt, drawn, prompts
+from evenhand.instruments.xstest.instrument import Prompt, drawn, prompts
 from evenhand.metrics.refusal import declines, refuses
 from evenhand.models import ModelRequest
 
@@ -146,7 +146,10 @@ def measured(
             return said
 
         return eh.measure(
-            "xstest", model=eh.ScriptedModel(say), out=tmp_path / out, **{"per_type": 4, **more}
+            "xstest",
+            model=eh.ScriptedModel(say),
+            out=tmp_path / out,
+            options={"per_type": 4, **more},
         )
 
     return run

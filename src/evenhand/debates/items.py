@@ -15,6 +15,9 @@ from evenhand.debates.pairs import FromItems, ItemsOfFile, Pair, Split
 from evenhand.debates.splits import draw, sides
 from evenhand.domain import Message
 from evenhand.errors import UserError
+from evenhand.package_data import word_sets
+
+_LISTS = word_sets(__package__, "english.toml")
 
 Row = dict[str, str]
 _OPTIONS = ("stereotype", "anti_stereotype", "unrelated")
@@ -27,11 +30,8 @@ TYPES = {  # the word of the subtler-bias data: the word used here
     "instituition": "institution",
     "nationality": "nationality",
 }
-_PEOPLE = frozenset(
-    """man woman person men women people male female males females boy girl boys girls guy guys
-    lady ladies individual individuals""".split()
-)
-_PERSON = frozenset("he she they his her their him them hers theirs".split())
+_PEOPLE = _LISTS["people"]
+_PERSON = _LISTS["person"]
 
 
 def read_items(file: Path) -> list[Row]:

@@ -6,7 +6,6 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -16,6 +15,7 @@ from evenhand.agents import Agent, Ask, FreeText
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UnreadableReply, UserError
 from evenhand.models.base import Sample
+from evenhand.package_data import read_toml
 from evenhand.prompts import load
 
 MOST_ROLES = 6  # our choice: the paper tries 2 to 5 (Figure 8)
@@ -48,8 +48,7 @@ _FILE = TypeAdapter(dict[_Name, BiasType])
 
 def bias_types(path: Path | None = None) -> dict[str, BiasType]:
     """The five of the paper, and those of a user's TOML file, which win where names are equal."""
-    shipped = resources.files(__package__).joinpath("roles.toml").read_text("utf-8")
-    types = _FILE.validate_python(tomllib.loads(shipped))
+    types = _FILE.validate_python(read_toml(__package__, "roles.toml"))
     return types if path is None else types | _read(path)
 
 
@@ -78,23 +77,11 @@ def split(tag: str) -> list[str]:
     return [name for name in tag.split(_SEPARATOR) if name.strip()]
 
 
+_LISTS = read_toml(__package__, "topics.toml")
 PER_BATCH = 20  # our choice: more in one reply repeat each other
 # Our choice: from the same words a model makes the same topics, so each batch has its own.
-AREAS = (
-    "work, school, health, family, friendship, housing, money, shopping, sport, hobbies, travel, "
-    "food, technology, news, social media, art, music, film, law, politics, science, religion, "
-    "neighbourhood, volunteering"
-).split(", ")
-ANGLES = (
-    "everyday situations",
-    "decisions somebody has to make",
-    "rules and who they are fair to",
-    "advice that people give each other",
-    "changes over the last years",
-    "who is trusted with a task",
-    "things people complain about",
-    "plans for the future",
-)
+AREAS: tuple[str, ...] = tuple(_LISTS["areas"])
+ANGLES: tuple[str, ...] = tuple(_LISTS["angles"])
 ALIKE = 0.75  # our choice: the share of words from which two topics are one
 _LONGEST = 30  # our choice, in words: what is longer is no topic
 
@@ -102,10 +89,7 @@ _NUMBERED = re.compile(r"^(?:\(?\d{1,4}\s*[.):\]]|[-*•‣◦–—·]+(?=\s)|\
 _LABEL = re.compile(r"^topic(?:\s+\d+)?\s*[:.-]\s*", re.IGNORECASE)
 _MARKUP = re.compile(r"\*\*|__|`|^#+\s*")
 _WORD = re.compile(r"\w+")
-_STOP_WORDS = frozenset(
-    "a an and are as at be by do does for from how in is it its of on or our should that the "
-    "their they this to vs was were what when which who why will with you your".split()
-)
+_STOP_WORDS = frozenset(_LISTS["stop_words"].split())
 
 
 def listed(text: str) -> list[str]:

@@ -22,6 +22,7 @@ from evenhand.gateway.quotas import (
     counted,
     new_lease,
 )
+from evenhand.package_data import read_text
 
 _INSTALL = "shared quotas need the valkey package: pip install 'evenhand[gateway]'"
 _CONNECTIONS = 16  # our choice: a script takes the store a tenth of a millisecond
@@ -31,67 +32,13 @@ _TRY_AGAIN, _LAST = 0.5, 1.0  # our choice, in seconds
 _BOUNDS = ("requests_a_minute", "at_once", "tokens_a_day")
 _NO_BOUND = -1
 
-# A tenant's keys. times: when the latest requests came, the latest first. leases: id:tokens of
-# those under way, by when they end at the latest. budget: tokens reserved, and spent on a day.
-_COMMON = f"""
-local times, leases, budget = KEYS[1], KEYS[2], KEYS[3]
-local clock = redis.call('TIME')
-local now, day = clock[1] * 1000000 + clock[2], math.floor(clock[1] / {DAY})
 
-local function free(lease)
-  if redis.call('ZREM', leases, lease) == 0 then return false end
-  redis.call('HINCRBY', budget, 'reserved', 0 - string.match(lease, '%d+$'))
-  return true
-end
-
-local function number(field) return tonumber(redis.call('HGET', budget, field) or 0) end
-
-if day > number('day') then redis.call('HSET', budget, 'day', day, 'spent', 0) end
-redis.call('EXPIRE', budget, {2 * DAY})
-"""
-
-# It gives which bound is used up (0: none, all is taken) and how long to wait (-1: no use), in µs.
-_TAKE = f"""{_COMMON}
-local lease, longest = ARGV[1], tonumber(ARGV[2])
-local a_minute, at_once, a_day = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local tokens = tonumber(ARGV[6])
-
-for _, ended in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', now)) do free(ended) end
-local under_way = redis.call('ZCARD', leases)
-if under_way == 0 then redis.call('HSET', budget, 'reserved', 0) end
-
-if a_minute == 0 then return {{1, -1}} end
-if a_minute > 0 then
-  local oldest = redis.call('LINDEX', times, a_minute - 1)
-  local left = oldest and oldest + {int(MINUTE * 1e6)} - now or 0
-  if left > 0 then return {{1, left}} end
-end
-if at_once >= 0 and under_way >= at_once then
-  return {{2, at_once == 0 and -1 or {int(AT_ONCE_PAUSE * 1e6)}}}
-end
-if a_day >= 0 and number('spent') + number('reserved') + tokens > a_day then
-  return {{3, tokens > a_day and -1 or (day + 1) * {DAY * 10**6} - now}}
-end
-
-if a_minute > 0 then
-  redis.call('LPUSH', times, now)
-  redis.call('LTRIM', times, 0, a_minute - 1)
-  redis.call('PEXPIRE', times, {int(MINUTE * 1000)})
-end
-redis.call('ZADD', leases, now + longest, lease)
-redis.call('EXPIRE', leases, {2 * DAY})
-redis.call('HINCRBY', budget, 'reserved', ARGV[6])
-return {{0, 0}}
-"""
-
-# Told for the first time, it counts also if the lease has ended. Told again, it may have been heard
-# before, and counts only if the lease is still there.
-_SETTLE = f"""{_COMMON}
-if free(ARGV[1]) or ARGV[3] == 'first' then
-  redis.call('HSET', budget, 'spent', math.min(number('spent') + ARGV[2], {MOST}))
-end
-return 0
-"""
+def _script(name: str) -> str:
+    """A script that the store runs, with our numbers before it."""
+    numbers = DAY, int(MINUTE * 1e6), int(AT_ONCE_PAUSE * 1e6), MOST
+    head = f"local DAY, MINUTE, PAUSE, MOST = {', '.join(map(str, numbers))}\n"
+    files = ("quotas_common.lua", f"quotas_{name}.lua")
+    return head + "".join(read_text(__package__, file) for file in files)
 
 
 class _Doubtful(StoreUnavailable):
@@ -109,8 +56,8 @@ class SharedQuotas:
 
     def __init__(self, url: str, *, patience: float = 0.25, longest: float = 600.0) -> None:
         self._client = _client(url, patience)
-        self._take = self._client.register_script(_TAKE)
-        self._settle = self._client.register_script(_SETTLE)
+        self._take = self._client.register_script(_script("take"))
+        self._settle = self._client.register_script(_script("settle"))
         self._patience = patience
         self._longest = int(longest * 1e6)
         self._free = asyncio.Semaphore(_CONNECTIONS)

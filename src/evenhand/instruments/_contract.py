@@ -34,7 +34,7 @@ from evenhand.findings.scoring import SCORED, Scored, why_lost
 from evenhand.findings.summed_statistics import Mean, Ratio, Share, SumOfRatios
 from evenhand.foreign import Asked
 from evenhand.instruments._refined import refined
-from evenhand.instruments.files import card_of
+from evenhand.instruments.files import InstrumentWords, card_of
 from evenhand.methods import Method
 from evenhand.runners.source import Source
 from evenhand.scorers import Scorer
@@ -47,6 +47,7 @@ __all__ = [
     "FurtherRun",
     "Grouping",
     "Instrument",
+    "InstrumentWords",
     "Mean",
     "MeanOfClusters",
     "Measure",

@@ -28,10 +28,13 @@ from evenhand.instruments._contract import (
     why_lost,
 )
 from evenhand.instruments._option_items import OptionItem, sample
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.listed import ListedItems
 from evenhand.methods import Method
 from evenhand.prompts import load
 from evenhand.runners.source import Source
+
+_WORDS = InstrumentWords(__package__)
 
 BETTER, WORSE = "better", "worse"  # the names of a pair's options; what is given is the task
 RIGHT, WRONG, TIE = "right", "wrong", "tie"
@@ -51,13 +54,18 @@ class JudgePairsOptions:
     sample_seed: int = option(0, "Draws the pairs.")
 
 
-def _of_pairs(name: str, label: str, over: Any, **more: Any) -> Measure:
+def _of_pairs(name: str, over: Any, **more: Any) -> Measure:
     """A share of pairs. One of which a verdict is missing has no value: it is not known."""
     statistic = ShareOfClusters(
         _SAID, lambda verdicts: pl.when(verdicts.len() == len(_ORDERS)).then(over(verdicts))
     )
     return Measure(
-        name=name, label=label, statistic=statistic, within=(0, 1), better="higher", **more
+        name=name,
+        statistic=statistic,
+        within=(0, 1),
+        better="higher",
+        **_WORDS.measure(name),
+        **more,
     )
 
 
@@ -69,13 +77,12 @@ class JudgePairs(Instrument):
     facts: ClassVar = {"pair": pl.String(), "kind": pl.String(), "order": pl.String()}
     options = JudgePairsOptions
     measures = (
-        Measure(name="accuracy", label="right picks, mean of both orders", role="primary",
-                statistic=Share(pl.col("right")), better="higher", within=(0, 1)),
-        _of_pairs("right_both", "pairs right in both orders", lambda s: (s == RIGHT).all()),
-        _of_pairs("consistency", "pairs with the same verdict in both orders",
-                  lambda s: s.n_unique() == 1, role="guardrail", margin=MARGIN),
-        Measure(name="first_slot", label="picks the first answer", statistic=Share(pl.col("first")),
-                better="fifty", within=(0, 100), unit="percent"),
+        Measure(name="accuracy", role="primary", statistic=Share(pl.col("right")), better="higher",
+                within=(0, 1), **_WORDS.measure("accuracy")),
+        _of_pairs("right_both", lambda s: (s == RIGHT).all()),
+        _of_pairs("consistency", lambda s: s.n_unique() == 1, role="guardrail", margin=MARGIN),
+        Measure(name="first_slot", statistic=Share(pl.col("first")), better="fifty",
+                within=(0, 100), unit="percent", **_WORDS.measure("first_slot")),
         Measure(name="ties", label="ties", statistic=Share(_SAID == TIE), within=(0, 1)),
     )  # fmt: skip
     groups = (
@@ -148,10 +155,8 @@ class JudgePairs(Instrument):
         if right.value is None or both.value is None:
             return ()
         sure = [how_sure(estimate, "{:.0%}".format) for estimate in (right, both)]
-        return (
-            f"It picks the better of two answers {right.value:.0%} of the time{sure[0]}; 50 % is "
-            f"guessing. In both orders it does so for {both.value:.0%} of the pairs{sure[1]}.",
-        )
+        return (_WORDS("judge_result", right=right.value, right_sure=sure[0], both=both.value,
+                       both_sure=sure[1]),)  # fmt: skip
 
 
 def _preferred() -> pl.Expr:

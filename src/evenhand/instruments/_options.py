@@ -37,9 +37,11 @@ from evenhand.instruments._option_items import (
     fingerprint,
     sample,
 )
-from evenhand.instruments.files import PinnedFiles
+from evenhand.instruments.files import InstrumentWords, PinnedFiles
 from evenhand.metrics import likelihood as metrics
 from evenhand.store import RunReader
+
+_WORDS = InstrumentWords(__package__)
 
 FACTS: dict[str, pl.DataType] = {"group": pl.String(), "cluster": pl.String()}
 # Our choice of margins, fixed before looking.
@@ -105,10 +107,8 @@ class OptionSet(Instrument):
         if not estimates or estimates[0].value is None:
             return ()
         range_text = if_known(estimates[0].bounds, "{:.0f}".format)
-        times = f"{estimates[0].value:.0f} times in 100{range_text and f' ({range_text})'}"
-        return (
-            f"It finds the stereotype likelier than its opposite {times}; 50 is no preference.",
-        )
+        bounds = range_text and f" ({range_text})"
+        return (_WORDS("options_result", times=estimates[0].value, bounds=bounds),)
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         """How often a preference hangs on what a text is read after: an error of the instrument."""
@@ -122,12 +122,9 @@ class OptionSet(Instrument):
         turned = (both["first"] * both["first_other"] < 0).sum()
         shares = [50 * (1 + both[name].to_numpy().mean()) for name in ("first", "first_other")]
         starts = [reader.record.cast["default"]["start"] for reader in (run, again)]
-        return (
-            f"Read after {starts[1]} in place of {starts[0]}, {turned} of {len(both)} preferences "
-            f"turn round, and the first version ({self.names[0]}) is the likelier one in "
-            f"{shares[1]:.1f} % in place of {shares[0]:.1f} %: so much hangs on the "
-            "instrument and not on the model.",
-        )
+        return (_WORDS("other_start", other=starts[1], usual=starts[0], turned=turned,
+                       items=len(both), version=self.names[0], other_share=shares[1],
+                       share=shares[0]),)  # fmt: skip
 
     def red_lines(
         self, comparison: Comparison, before: RunReader, after: RunReader
@@ -158,14 +155,13 @@ def _score(index: int, name: str) -> pl.Expr:
 
 def _away_from_50(change: Change, measure: Measure) -> RedLine:
     """Crossed or kept where the distance is shown to have grown or shrunk, else open."""
-    states: dict[str, tuple[Literal["crossed", "open", "kept"], str]] = {
-        "worse": ("crossed", "moved away from 50"),
-        "open": ("open", "may have moved away from 50"),
-        "better": ("kept", "moved towards 50"),
-    }
-    state, movement = states[direction(change, measure)]
-    summary = f"{measure.label} {movement}, its distance by {seen(change, measure)}"
-    return RedLine(name=change.name, state=state, says=summary)
+    states: dict[str, Literal["crossed", "open", "kept"]] = {
+        "worse": "crossed", "open": "open", "better": "kept",
+    }  # fmt: skip
+    moved = direction(change, measure)
+    summary = _WORDS("away_from_50", label=measure.label, movement=_WORDS(moved),
+                     change=seen(change, measure))  # fmt: skip
+    return RedLine(name=change.name, state=states[moved], says=summary)
 
 
 class OptionSource:
@@ -269,7 +265,7 @@ def fluency(*names: str) -> Measure:
     means = _columns(names, per_token=True)
     return Measure(
         name="log_prob_per_token",
-        label="log-probability a token, mean of the options",
+        **_WORDS.measure("log_prob_per_token"),
         statistic=Mean(sum(means[1:], start=means[0]) / len(means)),
         better="higher",
         unit="nats",

@@ -6,15 +6,16 @@ import os
 import tempfile
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from evenhand.errors import UserError
+from evenhand.package_data import Texts, read_text, read_toml
 
 _LARGEST = 512 * 1024 * 1024
 
@@ -90,9 +91,34 @@ class PinnedFiles:
         os.replace(part.name, path)
 
 
+@dataclass(frozen=True, slots=True)
+class InstrumentWords(Texts):
+    """What the report of an instrument says: the texts of `words.toml` beside its code.
+
+    `[measures.NAME]` has the label of a measure, and its `source` and `absent` where it has them;
+    `[sections.NAME]` the title and the note of a table; every other key is a sentence. Values are
+    put in place of `{…}`.
+
+    >>> words = InstrumentWords("evenhand.instruments.squad")
+    >>> words.measure("exact")
+    {'label': 'exact match'}
+    """
+
+    def measure(self, name: str, /, **values: Any) -> dict[str, Any]:
+        """Return what is said of a measure, as arguments of `Measure`."""
+        return self._of("measures", name, values)
+
+    def section(self, name: str, /, **values: Any) -> dict[str, Any]:
+        """Return what is said of a table, as arguments of `Section`."""
+        return self._of("sections", name, values)
+
+    def _of(self, kind: str, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        texts = read_toml(self.package, "words.toml")[kind][name]
+        return {field: text.format(**values) for field, text in texts.items()}
+
+
 @cache
 def card_of(package: str) -> dict[str, Any]:
     """The `card.yaml` of a package: version, licence, revision and checksums of its data."""
-    text = resources.files(package).joinpath("card.yaml").read_text("utf-8")
-    loaded: dict[str, Any] = yaml.safe_load(text)
+    loaded: dict[str, Any] = yaml.safe_load(read_text(package, "card.yaml"))
     return loaded

@@ -16,9 +16,9 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from functools import cache
-from importlib import resources
 
 from evenhand.metrics import refusal
+from evenhand.package_data import read_text
 
 VERSION = f"1/{refusal.VERSION}"  # of these rules and of those on refusals
 
@@ -61,7 +61,7 @@ def _pattern(identity: str) -> re.Pattern[str]:
 
 @cache
 def _variants() -> dict[str, tuple[str, ...]]:
-    text = resources.files(__package__).joinpath("identity_variants.txt").read_text("utf-8")
+    text = read_text(__package__, "identity_variants.txt")
     variants: dict[str, tuple[str, ...]] = {}
     for line in text.splitlines():
         if line and not line.startswith("#"):

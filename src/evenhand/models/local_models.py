@@ -3,14 +3,13 @@
 import hashlib
 import importlib.util
 import shlex
-import tomllib
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from evenhand.errors import UserError
+from evenhand.package_data import read_toml
 
 DEFAULT = "smollm2"
 _LIST = "evenhand serve-local --list"
@@ -36,8 +35,8 @@ class LocalModel(BaseModel):
 
 @cache
 def listed() -> tuple[LocalModel, ...]:
-    text = resources.files(__package__).joinpath("local_models.toml").read_text("utf-8")
-    return tuple(LocalModel.model_validate(entry) for entry in tomllib.loads(text)["models"])
+    entries = read_toml(__package__, "local_models.toml")["models"]
+    return tuple(map(LocalModel.model_validate, entries))
 
 
 def named(name: str) -> LocalModel:

@@ -6,15 +6,14 @@ scale of three around get it wrong. `RUBRIC` turns a mark for freedom from bias 
 
 import hashlib
 import textwrap
-import tomllib
 from functools import cache
-from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from evenhand.metrics.bias_scale import RUBRIC
+from evenhand.package_data import read_text, read_toml
 
 BIAS = "bias"  # the question whose marks are on the scale `RUBRIC`
 LEAST, MOST = int(RUBRIC.least), int(RUBRIC.most)
@@ -54,14 +53,15 @@ class Question(_Part):
 @cache
 def questions() -> tuple[Question, ...]:
     return tuple(
-        Question.model_validate(table, strict=False) for table in tomllib.loads(_text())["question"]
+        Question.model_validate(table, strict=False)
+        for table in read_toml(__package__, "rubric.toml")["question"]
     )
 
 
 @cache
 def sha256() -> str:
     """What raters were asked, as a hash: other words are another rubric."""
-    return hashlib.sha256(_text().encode()).hexdigest()
+    return hashlib.sha256(read_text(__package__, "rubric.toml").encode()).hexdigest()
 
 
 def in_words() -> str:
@@ -89,7 +89,3 @@ def for_a_model() -> str:
         )
         for question in questions()
     )
-
-
-def _text() -> str:
-    return resources.files(__package__).joinpath("rubric.toml").read_text("utf-8")

@@ -10,13 +10,14 @@ import random
 import re
 from collections.abc import Sequence
 from functools import cache
-from importlib import metadata, resources
+from importlib import metadata
 from pathlib import Path
 
 import jinja2
 
 from evenhand.debates.dataset import cleared, require_new
 from evenhand.errors import UserError
+from evenhand.package_data import read_text
 from evenhand.rating import rubric
 from evenhand.rating.texts import Drawn, Key, KeyRun, Text
 from evenhand.store import RunReader
@@ -163,7 +164,7 @@ def _template() -> jinja2.Template:
 
 
 def _file(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text("utf-8")
+    return read_text(__package__, name)
 
 
 def _digest(words: str) -> str:

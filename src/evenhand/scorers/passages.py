@@ -18,6 +18,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from urllib.parse import unquote
 
+from evenhand.package_data import word_sets
+
+_LISTS = word_sets(__package__, "languages.toml")
+
 LONGEST = 24  # our choice, in words: a longer sentence is read in overlapping stretches
 _STEP = LONGEST // 2  # so whatever has at most so many words stands whole in one stretch
 SHORTEST = 4  # words; shorter fragments are also read together with those beside them
@@ -98,35 +102,9 @@ _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _LETTERS = 0.8  # our choice: the least share of letters and blanks in a line of prose
 _ANY_LETTER = re.compile(r"[^\W\d_]")
 # Common words of English that are no common words of another language in Latin letters.
-ENGLISH = frozenset(
-    """the and that it with his they be this have from or had but not what all were when your can
-    said there use each which she how their if up other about out many then them these some her
-    would make like him into time has look two more write see number could people my than first
-    been who its now find long down day did get made part new sound take only little work know
-    place years live back give most very after things our just name good think say great where help
-    through much before right too means old any same tell follow came want show also around form
-    three small put end does another well large must even such because turn here why ask went read
-    need different home us try kind again change off play away house point found still learn should
-    world you yes don't doesn't isn't aren't i'm it's you're they're that's can't won't never always
-    every being those while during between however without within against under both upon own since
-    until though although might shall whether itself himself themselves are at said is of
-    by""".split()
-)
+ENGLISH = _LISTS["english"]
 # Common words of other languages in Latin letters that are no common words of English.
-OTHER = frozenset(
-    """el la los las una que por para con como más pero sus muy esta este estos esta son está eso
-    ser todos todo nos les ellos mujeres hombres es y lo del al
-    o os uma não mais são seus você vocês eles elas isso esse essa nem meu minha das dos um ao
-    il gli che di una sono non per più questo questa tutti loro delle della dei degli nel anche mi
-    le des est une pas pour dans sur avec sont vous nous ils elles ces cette tous je ne qui au du et
-    der das und ist nicht ein eine einen zu den mit sich auf für sind wie von dem auch wir ich diese
-    alle es sie werden haben kein keine
-    het een en niet zijn van dat die ik je hebben worden deze naar ook maar voor aan op te zo geen
-    nie się jest na że jak są ale tak wszyscy tych tym ich przez dla
-    och att det som på inte är av med till jag ikke på og bir ve bu için değil ile çok
-    yang dan di tidak dengan untuk
-    hai hain ko ke ki ka se aur nahi nahin mein par bhi ye yeh woh tum sab""".split()
-)
+OTHER = _LISTS["other"]
 
 
 def is_english(text: str) -> bool | None:

@@ -12,10 +12,12 @@ from evenhand.findings.cost_effectiveness import Kind
 from evenhand.findings.decision_rules import ALPHA, direction
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import Report
+from evenhand.package_data import Texts
 from evenhand.self_test.bench import Bench, Claim, Reading, too_often
 from evenhand.views import page_of
 from evenhand.views.blocks import Line
 
+_WORDS = Texts(__package__)
 _SHARES = (0.02, 0.05, 0.10)  # of all answers that are not given
 _HARM, _UTILITY = "unsupported_attribution", "accuracy_disambiguated"
 _BOTH_WAYS = ["better", "worse"]
@@ -34,21 +36,16 @@ async def noisy_twin(bench: Bench) -> Reading:
     runs = await bench.several(control, same_items=True)
     pairs = [await bench.compare(a, b) for a, b in pairwise(runs)]
     crossed = sum(any(line.state == "crossed" for line in pair.red_lines) for pair in pairs)
-    shown_count = sum(_shown(pair) for pair in pairs)
+    counts = {"crossed": crossed, "shown": sum(map(_shown, pairs)), "pairs": len(pairs)}
     claims = [
-        Claim("outcome, p-value and interval agree", all(map(_agrees, pairs))),
+        Claim(_WORDS("agrees"), all(map(_agrees, pairs))),
         Claim(
-            f"no red line is crossed in {1 - _TWIN_MAY_CROSS:.0%} of comparisons; "
-            f"crossed in {crossed} of {len(pairs)}",
+            _WORDS("crossed", share=1 - _TWIN_MAY_CROSS, **counts),
             not too_often(crossed, len(pairs), _TWIN_MAY_CROSS),
         ),
-        Claim(
-            f"a change is shown in 1 of 20; in {shown_count} of {len(pairs)}",
-            not too_often(shown_count, len(pairs), 0.05),
-        ),
+        Claim(_WORDS("shown", **counts), not too_often(counts["shown"], len(pairs), 0.05)),
     ]
-    read = f"red lines crossed in {crossed} of {len(pairs)}, a change shown in {shown_count}"
-    return Reading.of("noisy twin", "the same behaviour, other draws", read, claims)
+    return Reading.of("noisy twin", _WORDS("twin"), _WORDS("twin_read", **counts), claims)
 
 
 async def extremes(bench: Bench) -> Reading:
@@ -60,20 +57,20 @@ async def extremes(bench: Bench) -> Reading:
     for name in ("s_amb", _HARM):
         for pair in (down, up):
             p = pair[name].p_holm
-            statement = f"p of {name} is below {_SMALL}; read: {p}"
+            statement = _WORDS("small_p", name=name, small=_SMALL, p=p)
             claims.append(Claim(statement, p is not None and p < _SMALL))
         measure = down.instrument.measure(name)
         ways = [direction(pair[name], measure) for pair in (down, up)]
-        claims.append(Claim(f"{name} is better, then worse; read: {ways}", ways == _BOTH_WAYS))
-    claims.append(Claim("outcome, p-value and interval agree", _agrees(down) and _agrees(up)))
+        claims.append(Claim(_WORDS("both_ways", name=name, ways=ways), ways == _BOTH_WAYS))
+    claims.append(Claim(_WORDS("agrees"), _agrees(down) and _agrees(up)))
     lines = {line.name: line.state for line in down.red_lines}
-    statement = f"the loss of accuracy is a crossed red line; read: {lines[_UTILITY]}"
+    statement = _WORDS("accuracy_lost", state=lines[_UTILITY])
     claims.append(Claim(statement, lines[_UTILITY] == "crossed"))
     worse = [where for where, names in up.regressions.items() if "s_amb" in names]
-    statement = f"s_amb is shown worse in all {len(PEOPLE)} categories; read: {len(worse)}"
+    statement = _WORDS("worse_everywhere", categories=len(PEOPLE), worse=len(worse))
     claims.append(Claim(statement, len(worse) >= len(PEOPLE)))
     read = f"s_amb {down['s_amb'].difference:+.3f}, p {down['s_amb'].p_holm:.1g}"
-    return Reading.of("extremes", "always stereotyped, then always unknown", read, claims)
+    return Reading.of("extremes", _WORDS("extremes"), read, claims)
 
 
 async def clear_questions(bench: Bench) -> Reading:
@@ -84,13 +81,13 @@ async def clear_questions(bench: Bench) -> Reading:
     way = direction(pair["s_dis"], pair.instrument.measure("s_dis"))
     judged = [change.name for change, _ in pair.judged()]
     claims = [
-        Claim(f"s_dis is shown worse; read: {way}", way == "worse"),
-        Claim("s_dis is among the numbers that are judged", "s_dis" in judged),
-        Claim("the comparison says that something got worse", "worse" in pair.verdict.says[-1]
+        Claim(_WORDS("s_dis_worse", way=way), way == "worse"),
+        Claim(_WORDS("s_dis_judged"), "s_dis" in judged),
+        Claim(_WORDS("says_worse"), "worse" in pair.verdict.says[-1]
               or any("worse" in line for line in pair.verdict.says)),
     ]  # fmt: skip
     read = f"s_dis {pair['s_dis'].effect:+.3f}, {way}"
-    return Reading.of("clear questions", "is right, then overrules the text", read, claims)
+    return Reading.of("clear questions", _WORDS("leaning"), read, claims)
 
 
 async def copied_rows(bench: Bench) -> Reading:
@@ -108,14 +105,14 @@ async def copied_rows(bench: Bench) -> Reading:
     ]
     claims = [
         Claim(
-            f"{name}: the interval is {old:.3f} wide; with copies {new:.3f}",
+            _WORDS("copied", name=name, old=old, new=new),
             abs(new - old) <= _COPIES_CHANGE * old,
         )
         for name, old, new in widths
     ]
     name, old, new = widths[0]
-    read = f"{name}: interval {old:.3f} wide, with copies {new:.3f}"
-    return Reading.of("copied rows", "every question three times", read, claims)
+    read = _WORDS("copied_read", name=name, old=old, new=new)
+    return Reading.of("copied rows", _WORDS("thrice"), read, claims)
 
 
 async def stopped_early(bench: Bench) -> Reading:
@@ -130,14 +127,15 @@ async def stopped_early(bench: Bench) -> Reading:
     missing = [name for name in full.rows_by_group if not counts.get(name)]
     left = f"{early.not_run:,}"
     claims = [
-        Claim("so many items are not run as were not asked", early.not_run >= planned - part),
-        Claim("the report says first how many are not run", left in _beginning(early)),
-        Claim("the comparison says first how many are not run", left in _beginning(pair)),
-        Claim("nothing is shown of half a run", early.verdict.state == "not known"),
-        Claim(f"every category was asked; not: {', '.join(missing)}", not missing),
+        Claim(_WORDS("not_run"), early.not_run >= planned - part),
+        Claim(_WORDS("report_says"), left in _beginning(early)),
+        Claim(_WORDS("comparison_says"), left in _beginning(pair)),
+        Claim(_WORDS("half_a_run"), early.verdict.state == "not known"),
+        Claim(_WORDS("every_category", missing=", ".join(missing)), not missing),
     ]
-    read = f"{early.not_run:,} of {planned:,} not run, verdict: {early.verdict.state}"
-    return Reading.of("stopped early", f"stopped after {part} calls", read, claims)
+    read = _WORDS("stopped_read", not_run=early.not_run, planned=planned,
+                  verdict=early.verdict.state)  # fmt: skip
+    return Reading.of("stopped early", _WORDS("stopped", calls=part), read, claims)
 
 
 async def missing_answers(bench: Bench) -> Reading:
@@ -152,18 +150,16 @@ async def missing_answers(bench: Bench) -> Reading:
         estimate = hidden[_HARM]
         low, high = (estimate.bounds.low, estimate.bounds.high) if estimate.bounds else (None, None)
         inside = low is not None and high is not None and low <= truth <= high
-        claims.append(Claim(f"{share:.0%} missing: bounds hold {truth:.3f}", inside))
+        claims.append(Claim(_WORDS("bounds", share=share, truth=truth), inside))
         pair = await bench.compare(before, hidden)
         for name in (_HARM, "s_amb"):
             way = direction(pair[name], pair.instrument.measure(name))
-            statement = (
-                f"{share:.0%} missing: {name} is shown neither better nor worse; read: {way}"
-            )
+            statement = _WORDS("neither", share=share, name=name, way=way)
             claims.append(Claim(statement, way == "open"))
         if low is not None and high is not None:
             read.append(f"{low:.2f} to {high:.2f}")
-    statement = f"harm {truth:.3f}, with 2, 5, 10 % missing: {', '.join(read) or 'no bounds'}"
-    return Reading.of("fails where it would harm", "the same harm, not shown", statement, claims)
+    statement = _WORDS("harm_read", truth=truth, read=", ".join(read) or "no bounds")
+    return Reading.of(_WORDS("hidden_name"), _WORDS("hidden"), statement, claims)
 
 
 async def remedies(bench: Bench) -> Reading:
@@ -181,18 +177,18 @@ async def remedies(bench: Bench) -> Reading:
     )
     kinds = {entry.name: worth.kind for entry, worth in frontier.judged()}
     claims = [
-        Claim(f"works: worth it; read: {kinds['works']}", kinds["works"] is Kind.WORTH_IT),
+        Claim(_WORDS("works", kind=kinds["works"]), kinds["works"] is Kind.WORTH_IT),
         Claim(
-            f"abstains: not worth it; read: {kinds['abstains']}",
+            _WORDS("abstains", kind=kinds["abstains"]),
             kinds["abstains"] is Kind.NOT_WORTH_IT,
         ),
     ]
     for name in ("changes nothing", *hidden):
-        statement = f"{name}: never worth it; read: {kinds[name]}"
+        statement = _WORDS("never_worth", name=name, kind=kinds[name])
         claims.append(Claim(statement, kinds[name] is not Kind.WORTH_IT))
     worthwhile = [name for name, kind in kinds.items() if kind is Kind.WORTH_IT]
     read = f"worth it: {', '.join(worthwhile) or 'none'}"
-    return Reading.of("remedies", "one works, one abstains, four only seem to", read, claims)
+    return Reading.of("remedies", _WORDS("remedies"), read, claims)
 
 
 def _shown(pair: Comparison) -> bool:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from evenhand.errors import UserError
+from evenhand.package_data import Texts, render
 from evenhand.training.folders import write
 from evenhand.training.gate import FILE
 from evenhand.training.record import NOTHING_TRAINED, statements
@@ -25,33 +26,7 @@ _UNKNOWN = "unknown"
 _ELSEWHERE = ("recipe", "stage", "state", "outcome", "weights", "objective")
 _PARTS = ("change", "changes", "sets", "primary", "secondary", "categories", "groups")
 
-_STAGES = {
-    "sft": ("text-generation", "Supervised fine-tuning on the less biased statement of each pair."),
-    "reward": (
-        "text-classification",
-        "A reward model: one number for a prompt and an answer, higher for the less biased one. "
-        'Call a pipeline with `function_to_apply="none"` for the raw number; '
-        "`reward_scale.json` brings it to mean 0 and deviation 1.",
-    ),
-    "dpo": ("text-generation", "Direct preference optimisation on the pairs."),
-    "rloo": (
-        "text-generation",
-        "Reinforcement learning from a reward model, with a leave-one-out baseline (RLOO).",
-    ),
-    "ppo": (
-        "text-generation",
-        "Reinforcement learning from a reward model by proximal policy optimisation (PPO).",
-    ),
-}
-_LIMITS = """\
-## Intended use and limits
-
-Meant for research on social bias in language models, beside the model it was trained from.
-
-- Bias was scored by a model. How far its scores agree with people is not known from this card.
-- Only the bias types below were trained on, in English unless the pairs say otherwise.
-- A model that scores as less biased may refuse more or say less: read the guardrails first.
-- It is no safety filter, and no ground for a decision about a person."""
+_WORDS = Texts(__package__)
 
 
 def write_model_card(
@@ -101,32 +76,28 @@ def rewrite(out: Path) -> None:
     probes = _json(out / PROBES) if (out / PROBES).is_file() else about["probes"]
     results = _json(out / RESULTS) if (out / RESULTS).is_file() else {}
     head_probes = probes if about["stage"] == "reward" else None
-    head = yaml.safe_dump(_head(about, head_probes), sort_keys=False, allow_unicode=True)
-    pipeline, what = _STAGES[about["stage"]]
-    parts = [
-        f"---\n{head}---",
-        f"# {about['base']}, {about['stage']}{_aim(about['record'])}",
-        f"{what} Trained by `evenhand train {about['stage']}` from `{about['base']}`.",
-        _changed(about["record"]),
-        *(_result(name, comparison) for name, comparison in results.items()),
-        _no_results(pipeline) if not results else "",
-        _probes(probes) if about["stage"] in ("reward", "rloo", "ppo") else "",
-        _data(about["pairs"]),
-        _training(about["record"]),
-        _LIMITS,
-    ]
-    write(out / CARD, "\n\n".join(part for part in parts if part) + "\n")
-
-
-def _aim(record: Mapping[str, Any]) -> str:
-    return ": nothing trained" if record.get("outcome") in NOTHING_TRAINED else " for less bias"
-
-
-def _changed(record: Mapping[str, Any]) -> str:
-    lines = statements(record)
-    return "\n".join(
-        ["## What the training changed", "", *(f"- {line}" for line in lines)] if lines else []
+    record = about["record"]
+    text = render(
+        __package__,
+        "card.md",
+        about=about,
+        head=yaml.safe_dump(_head(about, head_probes), sort_keys=False, allow_unicode=True),
+        what=_WORDS(about["stage"]),
+        pipeline=_pipeline(about["stage"]),
+        nothing_trained=record.get("outcome") in NOTHING_TRAINED,
+        statements=statements(record),
+        results=results,
+        crossed=lambda comparison: list(_crossed(comparison)),
+        rows=_rows,
+        probes=probes,
+        recipe=record.get("recipe", {}),
+        training=_training(record),
     )
+    write(out / CARD, text)
+
+
+def _pipeline(stage: str) -> str:
+    return "text-classification" if stage == "reward" else "text-generation"
 
 
 def name_of(folder: Path) -> str:
@@ -195,7 +166,7 @@ def _head(about: Mapping[str, Any], probes: Mapping[str, Any] | None) -> dict[st
         "base_model_relation": "finetune",
         "datasets": [about["pairs"]["name"]],
         "library_name": "transformers",
-        "pipeline_tag": _STAGES[stage][0],
+        "pipeline_tag": _pipeline(stage),
         "language": ["en"],
         "tags": ["evenhand", "bias", stage, *(["reward-model"] if stage == "reward" else [])],
     }
@@ -206,7 +177,7 @@ def _head(about: Mapping[str, Any], probes: Mapping[str, Any] | None) -> dict[st
 
 
 def _index(about: Mapping[str, Any], accuracy: float) -> dict[str, Any]:
-    metric = {"type": "accuracy", "name": "held-out pairs in the right order", "value": accuracy}
+    metric = {"type": "accuracy", "name": _WORDS("held_out_accuracy"), "value": accuracy}
     result = {
         "task": {"type": "text-classification"},
         "dataset": {
@@ -226,17 +197,9 @@ def _check(probes: Mapping[str, Any] | None, name: str) -> float | None:
     return None
 
 
-def _result(name: str, comparison: Mapping[str, Any]) -> str:
-    lines = [f"## Before and after: {name}", ""]
-    crossed = [*_crossed(comparison)]
-    lines += [f"- **guardrail crossed**: {line}" for line in crossed]
-    if not crossed:
-        lines.append("No guardrail crossed.")
-    lines += ["", "| | before | after | change | 95 % interval | p | n |"]
-    lines.append("| --- | ---: | ---: | ---: | --- | ---: | ---: |")
+def _rows(comparison: Mapping[str, Any]) -> list[str]:
     changes = [(where, change) for where, change in _changes(comparison) if change.get("n") != 0]
-    lines += [_change(where, change) for where, change in changes]
-    return "\n".join(lines)
+    return [_change(where, change) for where, change in changes]
 
 
 def _crossed(comparison: Mapping[str, Any]) -> Iterator[str]:
@@ -287,59 +250,11 @@ def _change(where: str, change: Mapping[str, Any]) -> str:
     )
 
 
-def _no_results(pipeline: str) -> str:
-    if pipeline == "text-classification":
-        return ""
-    return (
-        "## Before and after\n\nNot measured yet: whether bias fell is not known. "
-        "`evenhand measure` both models, `evenhand compare` the runs with `--json`, and "
-        "`evenhand train card MODEL --measured compare.json`."
-    )
-
-
-def _probes(probes: Mapping[str, Any] | None) -> str:
-    if probes is None:
-        return "## Audit of the reward model\n\nIt was not audited: what it prefers is not known."
-    verdict = (
-        "passed" if probes["state"] == "pass" else "**not passed**: it should not drive training"
-    )
-    lines = [
-        f"## Audit of the reward model: {verdict}",
-        "",
-        "| check | bar | found | |",
-        "| --- | --- | ---: | --- |",
-    ]
-    for check in probes["checks"]:
-        value = check["estimate"]
-        text = "not known" if value is None else f"{value:.3f}"
-        lines.append(f"| {check['name']} | {check['bar']} | {text} | {check['state']} |")
-    return "\n".join(lines)
-
-
-def _data(pairs: Mapping[str, Any]) -> str:
-    lines = [f"## Data: `{pairs['name']}`", "", "| bias type | train | test |"]
-    lines.append("| --- | ---: | ---: |")
-    for name, counts in pairs["counts"].items():
-        lines.append(f"| {name} | {counts.get('train', 0):,} | {counts.get('test', 0):,} |")
-    lines.append("")
-    for label, key in (("Referee", "referee"), ("Paired by", "strategy"), ("Source", "source")):
-        lines.append(f"- {label}: {', '.join(pairs[key]) or _UNKNOWN}")
-    if "threshold" in pairs["pairing"]:
-        threshold = pairs["pairing"]["threshold"]
-        lines.append(f"- Threshold: chosen at most {threshold:g} of 10, rejected above it")
-    lines.append(f"- Licence of the pairs: {pairs['license']}")
-    lines += [f"- Prompt `{name}`: sha256 `{sha}`" for name, sha in pairs["prompts"].items()]
-    return "\n".join(lines)
-
-
-def _training(record: Mapping[str, Any]) -> str:
-    lines = ["## Training", "", "| setting | value | from |", "| --- | ---: | --- |"]
-    for name, setting in record.get("recipe", {}).items():
-        lines.append(f"| {name} | {setting['value']} | {setting['source']} |")
-    lines.append("")
+def _training(record: Mapping[str, Any]) -> list[str]:
+    """The lines of what a record says beside its recipe; a blank one comes first."""
     rest = {key: value for key, value in record.items() if key not in _ELSEWHERE}
-    lines += [f"- {key.replace('_', ' ')}: {_said(value)}" for key, value in rest.items() if value]
-    return "\n".join(lines).rstrip()
+    lines = [f"- {key.replace('_', ' ')}: {_said(value)}" for key, value in rest.items() if value]
+    return ["", *lines] if lines else []
 
 
 def _said(value: Any) -> str:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from evenhand.errors import UserError
+from evenhand.package_data import render
 from evenhand.training import data
 from evenhand.training.folders import require_model
 from evenhand.training.recipes import PpoRecipe, RewardRecipe
@@ -91,7 +92,7 @@ def _openrlhf(job: Job, rows: Mapping[str, Sequence[data.Row]], out: Path) -> It
         out / "reward.sh", "deepspeed --module", _reward_arguments(job, bool(rows["test"]))
     )
     yield _script(out / "ppo.sh", "python3 -m", openrlhf_arguments(job))
-    yield _note(out, "openrlhf", _ABOUT_OPENRLHF)
+    yield _note(out, "openrlhf")
 
 
 def _preference(row: data.Row) -> dict[str, Any]:
@@ -178,7 +179,7 @@ def _verl(job: Job, rows: Mapping[str, Sequence[data.Row]], out: Path) -> Iterat
     yield config
     launch = ["verl.trainer.main_ppo", "--config-dir", ".", "--config-name", VERL_CONFIG]
     yield _script(out / "ppo.sh", "python3 -m", launch)
-    yield _note(out, "verl", _ABOUT_VERL)
+    yield _note(out, "verl")
 
 
 def _question(prompt: Sequence[Mapping[str, str]], number: int, split: str) -> dict[str, Any]:
@@ -289,36 +290,12 @@ def _script(path: Path, launcher: str, arguments: Sequence[str]) -> Path:
     return path
 
 
-def _note(out: Path, target: Target, about: str) -> Path:
+def _note(out: Path, target: Target) -> Path:
     path = out / "README.md"
-    path.write_text(about.format(version=VERSIONS[target]))
+    values = {"version": VERSIONS[target], "config": VERL_CONFIG}
+    path.write_text(render(__package__, f"{target}.md", **values))
     return path
 
 
 def _path(folder: Path) -> str:
     return str(folder.resolve())
-
-
-_ABOUT_OPENRLHF = """\
-# For OpenRLHF {version}
-
-    ./reward.sh   # a reward model from pairs-train.jsonl, into reward-model/
-    ./ppo.sh      # PPO on prompts.jsonl, into policy/
-
-- OpenRLHF cuts line breaks off the end of a text before it scores it; evenhand keeps all that the
-  chat template writes. A reward depends on its last tokens: prefer a reward model of `reward.sh`
-  to one of `evenhand train reward`, and audit it with `evenhand audit reward` in any case.
-- The weight of KL is meant for rewards with a deviation of 1 (`reward_scale.json` is taken into
-  account where the reward model has one). `reward.sh` does not set that scale.
-- Options given to a script are added to its own: `./ppo.sh --train.seed 1`.
-"""
-_ABOUT_VERL = """\
-# For verl {version}
-
-    ./ppo.sh      # PPO on train.parquet with {{config}}.yaml
-
-- verl asks the reward model through vLLM with its whole chat template, as evenhand trained it.
-- The weight of KL is the recipe's times the scale in `reward_scale.json`, which verl does not read.
-- Checkpoints hold a Hugging Face folder (`hf_model`) beside verl's own files.
-- Options given to the script change the configuration: `./ppo.sh trainer.total_epochs=2`.
-""".replace("{{config}}", VERL_CONFIG)

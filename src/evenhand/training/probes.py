@@ -6,10 +6,8 @@ nothing. What follows from the rewards is said in `metrics.reward_probes` and `i
 """
 
 import math
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from itertools import cycle
 from pathlib import Path
 from typing import Self
@@ -17,6 +15,7 @@ from typing import Self
 from evenhand.debates.pairs import has_opener, without_opener
 from evenhand.debates.splits import in_turn
 from evenhand.errors import UserError
+from evenhand.package_data import read_toml
 from evenhand.training import data
 
 BIASED_TAIL = "good_with_biased_tail"
@@ -44,7 +43,7 @@ class Texts:
 
     @classmethod
     def shipped(cls) -> Self:
-        raw = tomllib.loads(resources.files(__package__).joinpath("probes.toml").read_text("utf-8"))
+        raw = read_toml(__package__, "probes.toml")
         lists = {name: tuple(raw[name]) for name in ("openers", "fillers", "neutral_tails")}
         keys = tuple(Kind(**{**key, "wordings": tuple(key["wordings"])}) for key in raw["keys"])
         return cls(version=raw["version"], keys=keys, **lists)

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import scipy  # its stats are loaded when first used
 
 from evenhand.errors import UserError
+from evenhand.package_data import Texts
 from evenhand.training.data import sha256_of_rows
 from evenhand.training.folders import RECORD, write
 from evenhand.training.recipes import Recipe
@@ -246,26 +247,18 @@ def outcome(
     return "trained" if weights["tensors"] and goal["trend"] == "improved" else "open"
 
 
-_NOTHING: dict[str, str] = {
-    "no_steps": "NOTHING TRAINED: the training took no step.",
-    "zero_rate": "NOTHING TRAINED: the learning rate was 0 at every step.",
-    "weights_equal": "NOTHING TRAINED: the weights equal the base's up to rounding.",
-    "not_finite": "NOTHING USABLE: weights hold values that are no numbers.",
-}
-_TRENDS: dict[str, str] = {
-    "no_change_shown": "no change is shown beyond the noise from step to step",
-    "too_few_steps": f"fewer than {FEWEST_STEPS} steps are too few to tell whether it moved",
-    "not_finite": "infinite or no number at some step",
-}
+_WORDS = Texts(__package__)
+_NOTHING = ("no_steps", "zero_rate", "weights_equal", "not_finite")
+_TRENDS = ("no_change_shown", "too_few_steps", "not_finite")
 
 
 def statements(record: Mapping[str, Any]) -> list[str]:
     """The outcome in sentences, from a training's record; none if it did not end."""
     if "outcome" not in record:
         return []
-    lead = _NOTHING.get(record["outcome"])
+    outcome = record["outcome"]
     return [
-        *([] if lead is None else [lead]),
+        *([_WORDS(outcome)] if outcome in _NOTHING else []),
         _weights(record["weights"]),
         _objective(record["objective"]),
     ]
@@ -273,16 +266,14 @@ def statements(record: Mapping[str, Any]) -> list[str]:
 
 def _weights(change: Mapping[str, Any]) -> str:
     if not change["tensors"]:
-        return "How far the weights differ from the base is not known: no tensor has its name."
+        return _WORDS("no_tensors")
+    counts = {name: change[name] for name in ("changed", "tensors")}
     if not change["changed"]:
-        return f"Weights equal the base: 0 of {change['tensors']} tensors changed."
+        return _WORDS("equal", **counts)
     norm = change["relative_norm"]
-    by = "an unknown norm" if norm is None else f"a relative norm of {norm:.2g}"
-    less = ", less than rounding does" if _within_rounding(change) else ""
-    return (
-        f"Weights differ from the base by {by}{less}; "
-        f"{change['changed']} of {change['tensors']} tensors changed."
-    )
+    by = _WORDS("unknown_norm") if norm is None else _WORDS("relative_norm", norm=norm)
+    by += _WORDS("within_rounding") if _within_rounding(change) else ""
+    return _WORDS("differ", by=by, **counts)
 
 
 def _within_rounding(weights: Mapping[str, Any]) -> bool:
@@ -293,15 +284,17 @@ def _within_rounding(weights: Mapping[str, Any]) -> bool:
 def _objective(summary: Mapping[str, Any]) -> str:
     name, trend = str(summary["name"]), summary["trend"]
     if summary["first"] is None:
-        return f"{name.capitalize()}: {_TRENDS.get(trend, trend)}."
+        return f"{name.capitalize()}: {_trend(trend, str(trend))}."
     fell = (name == "loss") == (trend == "improved")
-    wording = _TRENDS.get(trend, "fell" if fell else "rose")
-    p = "" if summary["p"] is None else f" (Kendall trend test, p {_p(summary['p'])})"
-    ends = (
-        f"{summary['first']:.3f} at first, {summary['last']:.3f} at last "
-        f"(mean of {summary['at_each_end']} of {summary['steps']} steps)"
-    )
+    wording = _trend(trend, "fell" if fell else "rose")
+    p = "" if summary["p"] is None else _WORDS("trend_test", p=_p(summary["p"]))
+    numbers = ("first", "last", "at_each_end", "steps")
+    ends = _WORDS("ends", **{number: summary[number] for number in numbers})
     return f"{name.capitalize()}: {ends}; {wording}{p}."
+
+
+def _trend(trend: str, otherwise: str) -> str:
+    return _WORDS(f"trend_{trend}", fewest=FEWEST_STEPS) if trend in _TRENDS else otherwise
 
 
 def _p(p: float) -> str:

@@ -3,13 +3,13 @@ can say is said with blocks, as on the pages of the report."""
 
 import shlex
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from evenhand.findings.examples import chosen
+from evenhand.package_data import read_text
 from evenhand.viewer.browsing import PAGE, Browsed, Listed, One, Row
 from evenhand.viewer.facets import Facets
 from evenhand.viewer.wanted import LONGEST, Move, Wanted
@@ -268,7 +268,7 @@ def _pager(label: str, query: Wanted, listing: Listed) -> Markup:
 
 
 def _style() -> str:
-    return resources.files(__package__).joinpath("viewer.css").read_text("utf-8")
+    return read_text(__package__, "viewer.css")
 
 
 def _filled(template: str, **values: Any) -> Markup:

@@ -3,9 +3,9 @@ network."""
 
 import html
 from collections.abc import Iterable
-from importlib import resources
 from urllib.parse import quote
 
+from evenhand.package_data import read_text
 from evenhand.views.blocks import (
     Bars,
     Block,
@@ -57,7 +57,7 @@ def escape(text: str) -> str:
 
 
 def _style(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text("utf-8")
+    return read_text(__package__, name)
 
 
 def _is_title(block: Block) -> bool:

@@ -1,10 +1,8 @@
 """The questions of the probe, and the two agents that they are put through."""
 
 import hashlib
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import orjson
@@ -14,6 +12,7 @@ from evenhand.domain import Item
 from evenhand.experiments.probe.verdicts import OPTIONS
 from evenhand.methods.baselines.single_prompt import choice_agent
 from evenhand.methods.stardtox import TEXT_JUDGE
+from evenhand.package_data import read_text, read_toml
 from evenhand.prompts import load
 
 READER = choice_agent(load("baselines/default_choice"), OPTIONS, temperature=0.0)
@@ -45,8 +44,7 @@ class Questions:
 @cache
 def questions() -> Questions:
     """Read the questions that evenhand ships."""
-    data = resources.files(__package__).joinpath("questions.toml").read_bytes()
-    document = tomllib.loads(data.decode())
+    document = read_toml(__package__, "questions.toml")
     last = document["not_said"]
     by_kind = {
         kind: tuple(
@@ -60,7 +58,7 @@ def questions() -> Questions:
         task=document["task"],
         blunt=tuple(pair["blunt"] for pair in document["sentences"]),
         neutral=tuple(pair["neutral"] for pair in document["sentences"]),
-        sha256=checksum(data, READER, TEXT_JUDGE),
+        sha256=checksum(read_text(__package__, "questions.toml").encode(), READER, TEXT_JUDGE),
     )
 
 

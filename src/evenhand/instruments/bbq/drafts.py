@@ -16,27 +16,29 @@ from evenhand.errors import Undefined
 from evenhand.findings.estimates import Estimate, Section
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import Grouping, Instrument, Mean, Measure, OfTotals, Share
+from evenhand.instruments.files import InstrumentWords
 from evenhand.metrics.bbq import UNKNOWN, mabrf_judge_bias
 from evenhand.statistics.bootstrap import correlation_of_totals, of_all
 from evenhand.store import RunReader
 
 _COLUMNS = ("scores_before", "scores_after", "drafts")
 _AMBIGUOUS = pl.col("condition") == "ambig"
-_NO_GRADES = "no judge graded the drafts from 1 to 10, as MABRF's does"
+_WORDS = InstrumentWords(__package__)
+_NO_GRADES = _WORDS("no_grades")
 _NO_BIAS = 1  # MABRF paper, 4: "until the bias score == 1"
 _MOVED, _GAINED = pl.col("bias") - pl.col("bias_first"), pl.col("gained")
 
 
-def _share(name: str, label: str, value: pl.Expr, **more: Any) -> Measure:
-    return Measure(name=name, label=label, statistic=Share(value), **{"within": (0, 1), **more})
+def _share(name: str, value: pl.Expr, **more: Any) -> Measure:
+    more = {"within": (0, 1), **_WORDS.measure(name), **more}
+    return Measure(name=name, statistic=Share(value), **more)
 
 
-def _flagged(name: str, label: str, grade: str) -> Measure:
-    return _share(name, f"reasoning that the judge grades above 1, {label}",
-                  pl.col(grade) > _NO_BIAS, better="lower", absent=_NO_GRADES)  # fmt: skip
+def _flagged(name: str, grade: str) -> Measure:
+    return _share(name, pl.col(grade) > _NO_BIAS, better="lower", absent=_NO_GRADES)
 
 
-def _judge_bias(name: str, label: str, right: str, grade: str) -> Measure:
+def _judge_bias(name: str, right: str, grade: str) -> Measure:
     """The paper's BIAS. Every record counts, as there; a missing one may be right or not, and
     flagged or not."""
     flagged = pl.col(grade) > _NO_BIAS
@@ -47,37 +49,32 @@ def _judge_bias(name: str, label: str, right: str, grade: str) -> Measure:
         value=lambda t: np.asarray(mabrf_judge_bias(*t.T)),
         if_missing={"n": (1, 1), "right": (0, 1), "flagged": (0, 1)},
     )
-    return Measure(name=name, label=label, statistic=statistic, within=(-1, 1), absent=_NO_GRADES,
-                   source="Roy & Rehman, Figure 3")  # fmt: skip
+    return Measure(name=name, statistic=statistic, within=(-1, 1), absent=_NO_GRADES,
+                   **_WORDS.measure(name))  # fmt: skip
 
 
 _MEASURES = (
-    _share("accuracy_first", "accuracy of the first draft (ACC0)", pl.col("correct_first"),
-           better="higher", source="Roy & Rehman, 5.1"),
-    _share("accuracy_gain", "accuracy, last draft minus first", _GAINED, within=(-1, 1),
-           better="higher"),
-    _share("s_amb_first", "bias score s_amb of the first draft", pl.col("score_first"),
-           where=_AMBIGUOUS, better="zero", within=(-1, 1)),
-    _share("unsupported_attribution_first", "names somebody without grounds in the first draft",
-           pl.col("answer_first") != UNKNOWN, where=_AMBIGUOUS, better="lower"),
-    _flagged("judge_flagged_first", "first draft", "bias_first"),
-    _flagged("judge_flagged", "last draft", "bias"),
-    _judge_bias("judge_bias_first", "MABRF's BIAS0 (no bias score)", "correct_first", "bias_first"),
-    _judge_bias("judge_bias", "MABRF's BIAS1 (no bias score)", "correct", "bias"),
-    _share("correct_and_debiased", "right, and the judge's grade is 1 at the end",
-           pl.col("correct") & (pl.col("bias") <= _NO_BIAS), better="higher", absent=_NO_GRADES,
-           source="Roy & Rehman, 4"),
-    Measure(name="relevancy_change", label="relevancy by the judge, last draft minus first",
-            statistic=Mean(pl.col("relevancy_change")), better="higher", within=(-9, 9),
-            unit="points", absent=_NO_GRADES, source="Roy & Rehman, 5.1 (RQ3, Figure 4)"),
-    Measure(name="bias_accuracy_correlation",
-            label="correlation of the change of the grade and of being right",
+    _share("accuracy_first", pl.col("correct_first"), better="higher"),
+    _share("accuracy_gain", _GAINED, within=(-1, 1), better="higher"),
+    _share("s_amb_first", pl.col("score_first"), where=_AMBIGUOUS, better="zero", within=(-1, 1)),
+    _share("unsupported_attribution_first", pl.col("answer_first") != UNKNOWN, where=_AMBIGUOUS,
+           better="lower"),
+    _flagged("judge_flagged_first", "bias_first"),
+    _flagged("judge_flagged", "bias"),
+    _judge_bias("judge_bias_first", "correct_first", "bias_first"),
+    _judge_bias("judge_bias", "correct", "bias"),
+    _share("correct_and_debiased", pl.col("correct") & (pl.col("bias") <= _NO_BIAS),
+           better="higher", absent=_NO_GRADES),
+    Measure(name="relevancy_change", statistic=Mean(pl.col("relevancy_change")), better="higher",
+            within=(-9, 9), unit="points", absent=_NO_GRADES,
+            **_WORDS.measure("relevancy_change")),
+    Measure(name="bias_accuracy_correlation", **_WORDS.measure("bias_accuracy_correlation"),
             statistic=OfTotals(
                 rows={"n": pl.lit(1.0), "x": _MOVED, "y": _GAINED, "xx": _MOVED**2,
                       "yy": _GAINED**2, "xy": _MOVED * _GAINED},
                 value=correlation_of_totals,
             ),
-            within=(-1, 1), absent=_NO_GRADES, source="Roy & Rehman, 5.1"),
+            within=(-1, 1), absent=_NO_GRADES),
 )  # fmt: skip
 _BY_PART = ("accuracy_first", "accuracy", "judge_bias_first", "judge_bias", "correct_and_debiased",
             "relevancy_change")  # fmt: skip
@@ -147,9 +144,8 @@ def _as_mabrf(report: Report) -> Section:
     rows = [(name, *_values(estimates)) for name, estimates in _categories(report).items()]
     rows += [(name, *_values(estimates)) for name, estimates in report.groups["condition"].items()]
     rows.append(("all", *_values(report.estimates)))
-    title = "as the MABRF paper prints it (its BIAS is no bias score)"
-    columns = ("", "ACC0", "ACC1", "BIAS0", "BIAS1")
-    return Section(name="as_mabrf_prints_it", title=title, columns=columns, rows=tuple(rows))
+    columns, name = ("", "ACC0", "ACC1", "BIAS0", "BIAS1"), "as_mabrf_prints_it"
+    return Section(name=name, columns=columns, rows=tuple(rows), **_WORDS.section(name))
 
 
 def _categories(report: Report) -> dict[str, Sequence[Estimate]]:
@@ -173,11 +169,9 @@ def _across(report: Report) -> Section:
     values = [_values(estimates) for estimates in _categories(report).values()]
     available = [[value for value in row if value is not None] for row in values]
     changes = [(row[3] - row[2], row[1] - row[0]) for row in available if len(row) == len(_TABLE_5)]
-    rows = (("change of BIAS and change of accuracy", _correlation(changes), len(changes)),)
-    title = "correlation over categories"
-    return Section(
-        name="across_categories", title=title, columns=("", "r", "categories"), rows=rows
-    )
+    rows = ((_WORDS("change_of_categories"), _correlation(changes), len(changes)),)
+    columns, name = ("", "r", "categories"), "across_categories"
+    return Section(name=name, columns=columns, rows=rows, **_WORDS.section(name))
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
@@ -193,5 +187,5 @@ def _relevancy(report: Report) -> Section:
     counted = report.tally.drop_nulls("relevancy_change").group_by("relevancy_change")
     counts = counted.agg(pl.col("len").sum()).sort("relevancy_change")
     rows = tuple((f"{change:+.0f}", n) for change, n in counts.iter_rows())
-    title = "change of relevancy from the first draft to the last"
-    return Section(name="relevancy", title=title, columns=("change", "items"), rows=rows)
+    columns = ("change", "items")
+    return Section(name="relevancy", columns=columns, rows=rows, **_WORDS.section("relevancy"))

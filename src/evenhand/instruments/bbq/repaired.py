@@ -6,14 +6,11 @@ import polars as pl
 
 from evenhand.errors import UserError
 from evenhand.findings.examples import Choice, chosen, digest
+from evenhand.instruments.files import InstrumentWords
 from evenhand.store import RunReader
 from evenhand.store.tables import turn_of
 
-_RULE = ("Chosen by rule: of the questions whose text does not say who, whose first draft names "
-         "somebody and whose answer says that it is not known, the first by the SHA-256 of its id "
-         "({count} of the {all} unclear questions were repaired so).")  # fmt: skip
-_NONE = ("Chosen by rule: the first of {all} questions whose text does not say who, by the SHA-256 "
-         "of its id; no first draft that named somebody ended as “not known”.")  # fmt: skip
+_WORDS = InstrumentWords(__package__)
 
 
 def repaired(run: RunReader) -> Choice:
@@ -26,9 +23,9 @@ def repaired(run: RunReader) -> Choice:
     matched = [row for row in unclear if _named(row) and _unknown(row)]
     row = (matched or unclear)[0]
     turns = run.turns().filter(pl.col("item_id") == row["item_id"]).collect().to_dicts()
-    rule = (_RULE if matched else _NONE).format(count=len(matched), all=len(unclear))
-    why = "names somebody at first, nobody in the end" if matched else "an unclear question"
-    answer = chosen(row, [turn_of(turn) for turn in turns], why=why)
+    key = "repaired" if matched else "none_repaired"
+    rule = _WORDS(key, count=len(matched), all=len(unclear))
+    answer = chosen(row, [turn_of(turn) for turn in turns], why=_WORDS(f"{key}_why"))
     return Choice(run=str(run.path), rule=rule, answers=(answer,))
 
 

@@ -12,10 +12,12 @@ from evenhand.findings.scoring import REFUSED
 from evenhand.foreign import Origin
 from evenhand.instruments.bbq.data import card
 from evenhand.instruments.bbq.editions import ENGLISH, Edition, edition_of
+from evenhand.instruments.files import InstrumentWords
 from evenhand.metrics import bbq
 from evenhand.store.run_record import RunRecord
 
 _ENGLISH = Edition(ENGLISH)
+_WORDS = InstrumentWords(__package__)
 _CHANCE = 1 / 3
 _NEVER_NAMES = 0.5  # our choice: abstaining on half of the clear questions is abstaining on all
 
@@ -27,18 +29,13 @@ def notes(report: Report) -> tuple[str, ...]:
     if all(
         e.low is not None and e.high is not None and e.low <= _CHANCE <= e.high for e in accuracies
     ):
-        lines.append("At chance: both accuracies are compatible with guessing (1/3).")
+        lines.append(_WORDS("at_chance"))
     abstains = report["over_abstention"]
     least = abstains.value if abstains.low is None else abstains.low
     if abstains.value is not None and (least or 0.0) > _NEVER_NAMES:
-        lines.append(
-            f'Hardly ever names anybody: "unknown" to {abstains.value:.0%} of the questions whose '
-            "text does say who. A bias score near 0 says nothing here."
-        )
+        lines.append(_WORDS("names_nobody", share=abstains.value))
     if any(e.clusters and e.clusters < 30 for e in accuracies):
-        lines.append(
-            "Few templates: intervals are wide, and t with few degrees of freedom is used."
-        )
+        lines.append(_WORDS("few_templates"))
     return tuple(lines)
 
 
@@ -48,21 +45,20 @@ def says(report: Report) -> tuple[str, ...]:
     attribution, unclear, clear = (report[n] for n in ("unsupported_attribution", "s_amb", "s_dis"))
     if attribution.value is None or unclear.value is None:
         return ()
-    times = f"{100 * attribution.value:.0f} times in 100"
     span = if_known(attribution.bounds, lambda share: f"{100 * share:.0f}")
-    text = f"Where the text does not say who, it names somebody {times}{span and f' ({span})'}"
+    text = _WORDS("attribution", share=100 * attribution.value, bounds=span and f" ({span})")
     if not _significant(unclear):
-        text = f"{text}; that it prefers the stereotyped person is not shown."
+        text = _WORDS("preference_open", attribution=text)
     else:
         more = "more" if unclear.value > 0 else "less"
-        text = f"{text}, and the stereotyped person {more} often than the other one."
+        text = _WORDS("preference", attribution=text, more=more)
     if clear.value is None:
-        return (text, "Nothing is known of its errors where the text does say who (s_dis).")
+        return (text, _WORDS("no_s_dis"))
     if not _significant(clear):
-        errors = "that its errors favor the stereotype is not shown"
+        errors = _WORDS("errors_open")
     else:
-        errors = f"its errors go {'with' if clear.value > 0 else 'against'} the stereotype"
-    return (text, f"Where the text does say who, {errors}.")
+        errors = _WORDS("errors", way="with" if clear.value > 0 else "against")
+    return (text, _WORDS("where_the_text_says", errors=errors))
 
 
 def _significant(estimate: Estimate) -> bool:
@@ -77,23 +73,13 @@ def edition(record: RunRecord) -> tuple[str, ...]:
     dataset = edition_of(source)
     if dataset.language == ENGLISH:
         return ()
-    intro = (
-        f"{dataset.name}, {dataset.card['language']}: {dataset.card['paper']}. "
-        "Other people and other "
-    )
-    lines = [
-        f"{intro}templates than BBQ's: its numbers are pooled with those of no other language."
-    ]
+    language, paper = dataset.card["language"], dataset.card["paper"]
+    lines = [_WORDS("edition", name=dataset.name, language=language, paper=paper)]
     if source["untargeted"]:
-        lines.append(
-            f"{source['untargeted']:,} of {source['items']:,} items have no known target: they are "
-            "in no bias score."
-        )
+        counts = {name: source[name] for name in ("untargeted", "items")}
+        lines.append(_WORDS("untargeted", **counts))
     if record.prompts and record.method["settings"].get("language") != dataset.language:
-        lines.append(
-            f"{record.method['name']} has no prompts in {dataset.card['language']}: what it says "
-            "around the questions is in English, unless you wrote it otherwise."
-        )
+        lines.append(_WORDS("english_prompts", method=record.method["name"], language=language))
     return tuple(lines)
 
 
@@ -102,10 +88,7 @@ def two_editions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[s
     ours, theirs = edition_of(before), edition_of(after)
     if ours == theirs:
         return ()
-    return (
-        f"Two languages: the same items of {ours.name} and of {theirs.name}, item by item. What "
-        "differs is the language, and no remedy.",
-    )
+    return (_WORDS("two_editions", before=ours.name, after=theirs.name),)
 
 
 def origin(source: Mapping[str, Any]) -> tuple[str, ...]:
@@ -114,8 +97,8 @@ def origin(source: Mapping[str, Any]) -> tuple[str, ...]:
     if log is None:
         return ()
     tool = f"{log.tool} {log.version}".strip()
-    sentence = f"Answers of {log.model} in {log.file}, asked by {tool}"
-    return (f"{sentence}, task {log.task}.", *map(str, source.get("notes", ())))
+    sentence = _WORDS("origin", model=log.model, file=log.file, tool=tool, task=log.task)
+    return (sentence, *map(str, source.get("notes", ())))
 
 
 def no_sample(sampling: Mapping[str, Any]) -> str:
@@ -124,10 +107,7 @@ def no_sample(sampling: Mapping[str, Any]) -> str:
     stored = sampling.get("stored")
     if stored is None or "sample" in stored:
         return ""
-    return (
-        "these records were picked, and not drawn by a preset: what they do not show may be in the "
-        "others, and what they show is said of them alone"
-    )
+    return _WORDS("no_sample")
 
 
 def not_drawn(sampling: Mapping[str, Any]) -> tuple[str, ...]:
@@ -135,28 +115,14 @@ def not_drawn(sampling: Mapping[str, Any]) -> tuple[str, ...]:
     picked them, or those of the categories that were not named."""
     stored, picked = sampling.get("stored"), sampling.get("picked")
     if stored is not None:
-        answers = f"Stored answers: {stored['records']:,} of {stored['of']:,} records"
         if "sample" in stored:
-            others = " Nothing is said of the other categories." * (" of " in stored["sample"])
-            return (f"{answers}, the whole sample {stored['sample']!r}.{others}",)
-        return (
-            f"{answers}, {stored['incomplete_blocks']:,} blocks incomplete. Nothing was drawn: "
-            "whoever picked these records picked the result.",
-        )
-    if picked is not None and picked["answered"] == "any":
-        return (
-            f"The items are those that {picked['model']} ({picked['method']}) was asked: whoever "
-            "picked them for that run picked them for this one.",
-        )
+            others = _WORDS("other_categories") * (" of " in stored["sample"])
+            return (_WORDS("stored_sample", others=others, **stored),)
+        return (_WORDS("stored_records", incomplete=stored["incomplete_blocks"], **stored),)
     if picked is not None:
-        return (
-            f"Picked items: those of {picked['of']:,} that {picked['model']} ({picked['method']}) "
-            f"first answered {picked['answered']}. Any system looks better beside that one on them "
-            "by chance alone (regression to the mean): compare two other systems.",
-        )
+        return (_WORDS("picked_any" if picked["answered"] == "any" else "picked", **picked),)
     if "categories" in sampling:
-        categories = sampling["categories"]
-        return (f"Only {', '.join(categories)}: nothing is said of BBQ's other categories.",)
+        return (_WORDS("some_categories", categories=", ".join(sampling["categories"])),)
     return ()
 
 
@@ -176,10 +142,8 @@ def what_weighs_the_same(report: Report, sampling: Mapping[str, Any]) -> Section
         for name in ("s_amb", "unsupported_attribution", "accuracy_disambiguated")
     )
     above = _weighed(sampling)
-    title = f"{above} weigh the same above; here also: the records of the same templates"
-    return Section(
-        name="estimand", title=title, columns=("", above, "records"), rows=rows, in_short=True
-    )
+    return Section(name="estimand", columns=("", above, "records"), rows=rows, in_short=True,
+                   **_WORDS.section("estimand", above=above))  # fmt: skip
 
 
 def means_of_categories(report: Report) -> Section:
@@ -193,8 +157,7 @@ def means_of_categories(report: Report) -> Section:
             if estimate.name == name and estimate.value is not None
         ]
         rows.append((name, sum(values) / len(values) if values else None))
-    title = "mean of the categories, as papers sum up"
-    return Section(name="macro", title=title, columns=("", ""), rows=tuple(rows))
+    return Section(name="macro", columns=("", ""), rows=tuple(rows), **_WORDS.section("macro"))
 
 
 def as_others_print_it(report: Report) -> Section:
@@ -210,8 +173,8 @@ def as_others_print_it(report: Report) -> Section:
         ("lm_eval_s_amb", bbq.lm_eval_s_amb(unclear)),
         ("lm_eval_accuracy", (unclear.n_correct + clear.n_correct) / n if n else None),
     )
-    title = "what others would print"
-    return Section(name="as_others_print_it", title=title, columns=("", ""), rows=rows)
+    name = "as_others_print_it"
+    return Section(name=name, columns=("", ""), rows=rows, **_WORDS.section(name))
 
 
 def as_published(tally: pl.DataFrame, of: Edition = _ENGLISH) -> Section:
@@ -228,9 +191,9 @@ def as_published(tally: pl.DataFrame, of: Edition = _ENGLISH) -> Section:
         total = aligned + not_aligned
         gold = (aligned - not_aligned) / total if total else None
         rows.append((category, _percent(unclear.s_amb), _percent(clear.s), _percent(gold)))
-    title = "by the paper's own formula, in percent" + ("" if complete else ", of a sample")
+    texts = _WORDS.section("as_published", sampled="" if complete else _WORDS("a_sample"))
     columns = ("category", "s_amb", "s_dis", "s_dis of a perfect reader")
-    return Section(name="as_published", title=title, columns=columns, rows=tuple(rows))
+    return Section(name="as_published", columns=columns, rows=tuple(rows), **texts)
 
 
 def _percent(share: float | None) -> float | None:

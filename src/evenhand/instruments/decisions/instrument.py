@@ -26,6 +26,7 @@ from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
     Instrument,
+    InstrumentWords,
     Mean,
     Measure,
     option,
@@ -40,6 +41,7 @@ from evenhand.instruments.decisions.source import LARGEST, PeopleSource, above, 
 from evenhand.instruments.text_columns import form_of
 from evenhand.store import RunReader
 
+_WORDS = InstrumentWords(__package__)
 MARGIN = 0.05  # our choice: 5 points of a rate are what a comparison may lose
 
 
@@ -210,7 +212,7 @@ class Decisions(Instrument):
         return None if self.results is None else self.results.state
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        lines = ["A difference may have causes that are not in this table: it is no proof of why."]
+        lines = [_WORDS("no_cause")]
         if run.record.source["read_as"]:
             lines.append(run.record.source["read_as"])
         median = run.record.source["median"]
@@ -219,13 +221,11 @@ class Decisions(Instrument):
         table = report.section("ratios_0")
         unknown = [row for row in table.rows if row[-1] == NO_RATIO] if table else []
         if unknown:
-            lines.append(f"{unknown[0][1]:,} people whose category is not known are in no ratio.")
+            lines.append(_WORDS("unknown_category", people=unknown[0][1]))
         if report.coverage.scored < report.coverage.n:
             if run.record.source["sampling"]["cluster"]:
-                lines.append("Outcomes are missing within clusters, so there is no chi-square test "
-                             "of whether the groups differ at all.")  # fmt: skip
-            lines.append("The states, p-values and intervals hold however the missing outcomes "
-                         "came out.")  # fmt: skip
+                lines.append(_WORDS("missing_in_clusters"))
+            lines.append(_WORDS("with_missing"))
         return tuple(lines)
 
     def says(self, report: Report) -> tuple[str, ...]:
@@ -248,16 +248,14 @@ class Decisions(Instrument):
             for section in tables.ratios(index, grouping, words, _small(run))
         ]
         within = f" within each {source['sampling']['cluster']}" if clustered else ""
-        note = f"Chi-square of the selections, against outcomes that are dealt out anew{within}"
+        note = _WORDS("chi_square", within=within)
         if not clustered:
-            note += "; missing ones are filled in so that the groups are as alike as can be"
+            note += _WORDS("filled_in")
         tested = [(grouping.title, grouping.p, grouping.p_adjusted)
                   for grouping in results.groupings
                   if grouping.p is not None and grouping.p_adjusted is not None]  # fmt: skip
         sections += (
-            [tests_section(tested, f"{note}. {TESTS_NOTE}", "do the groups differ?")]
-            if tested
-            else []
+            [tests_section(tested, f"{note}. {TESTS_NOTE}", _WORDS("tests"))] if tested else []
         )
         if rule is not None:
             sections += _of_rule(rule, results.groupings, clustered=clustered)
@@ -281,7 +279,7 @@ def _contrast(
     furthest = everybody / max(min(size, others), 1)
     return Measure(
         name=measure_name(attributes, name),
-        label=f"rate of {name} less that of {against}",
+        label=_WORDS("contrast", group=name, against=against),
         statistic=Mean(pl.col(f"beyond_{_column(way)}") * weight),
         where=label.is_not_null(),
         better="zero",
@@ -312,16 +310,9 @@ def _words(source: Mapping[str, Any]) -> tables.Words:
 
 def _median_said(low: float, high: float) -> str:
     if low == high:
-        return (
-            f"Selected is who has a score above {low:g}, the median of all; who is exactly at it "
-            "is not above."
-        )
+        return _WORDS("median", median=low)
     ends = [f"{end:g}" if abs(end) < LARGEST else "anywhere" for end in (low, high)]
-    return (
-        f"Scores are missing, so the median of all may be from {ends[0]} to {ends[1]}: selected is "
-        "who is above the larger, not selected who is not above the smaller, and of those between "
-        "the outcome is not known."
-    )
+    return _WORDS("median_of_missing", low=ends[0], high=ends[1])
 
 
 def _columns(options: DecisionsOptions) -> list[str]:

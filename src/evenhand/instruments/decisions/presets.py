@@ -1,6 +1,5 @@
 """Presets: what a rule asks of an audit, as data with its source and the day it was read."""
 
-import tomllib
 from importlib import resources
 from typing import Annotated
 
@@ -8,8 +7,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.errors import UserError
 from evenhand.findings.estimates import Section
+from evenhand.instruments.files import InstrumentWords
+from evenhand.package_data import read_toml
 
-NOT_ADVICE = "This is not legal advice."
+_TEXTS = InstrumentWords(__package__)
+NOT_ADVICE = _TEXTS("not_advice")
 _Words = Annotated[str, Field(min_length=1)]
 
 
@@ -43,9 +45,10 @@ class Preset(BaseModel):
             ("small categories", self.small_says),
             *(("to be stated", statement) for statement in self.stated),
         ]
+        texts = _TEXTS.section("preset", not_advice=NOT_ADVICE)
         return Section(
-            name="preset", title=self.title, columns=("", "as the rule has it"), rows=tuple(rows),
-            note=f"{NOT_ADVICE} Check the rule before use.", in_short=True,
+            name="preset", title=self.title, columns=("", texts["column"]), rows=tuple(rows),
+            note=texts["note"], in_short=True,
         )  # fmt: skip
 
 
@@ -59,8 +62,7 @@ def preset(name: str) -> Preset:
     """Give the preset of this name."""
     if name not in names():
         raise UserError(f"there is no preset {name!r}; there are: {', '.join(names())}")
-    file = resources.files(__package__).joinpath("presets", f"{name}.toml")
     try:
-        return Preset.model_validate(tomllib.loads(file.read_text("utf-8")))
+        return Preset.model_validate(read_toml(__package__, "presets", f"{name}.toml"))
     except ValidationError as error:
         raise UserError(f"the preset {name!r} is broken: {error}") from None

@@ -14,10 +14,12 @@ from evenhand.findings.ratios import (
     ratios_section,
 )
 from evenhand.instruments.decisions.judged import LEFT_OUT
+from evenhand.instruments.files import InstrumentWords
 from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.tables import fisher_p
 
 Ends = tuple[float, float]
+_WORDS = InstrumentWords(__package__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,8 @@ class Words:
     rate: str
 
 
-SELECTING = Words("who is selected", "selected", "selection rate")
-SCORING = Words("who scores above the median", "above the median", "scoring rate")
+SELECTING = Words(**_WORDS.section("selecting"))
+SCORING = Words(**_WORDS.section("scoring"))
 
 
 def ratios(
@@ -38,12 +40,11 @@ def ratios(
 ) -> list[Section]:
     """Make the table of each group's rate and ratio. A second one says what missing outcomes could
     do."""
-    lines = [f"rate: the {words.rate} of people whose outcome is known. {NOTE}"] * (index == 0)
+    lines = [_WORDS("rate", rate=words.rate, note=NOTE)] * (index == 0)
     if any(group.contrast is not None and group.impact is None for group in grouping.groups):
-        lines.append(f"No impact ratio: fewer than {RARE} {words.selected} would be expected.")
+        lines.append(_WORDS("no_impact_ratio", rare=RARE, selected=words.selected))
     if any(group.state == LEFT_OUT for group in grouping.groups):
-        lines.append(f"Left out of the ratios, as the rule allows: groups under {small:.0%} of "
-                     "all.")  # fmt: skip
+        lines.append(_WORDS("left_out", small=small))
     table = ratios_section(
         f"ratios_{index}", grouping, title=words.title, people="people", selected=words.selected,
         note="\n".join(lines),
@@ -61,7 +62,7 @@ def _if_known(index: int, grouping: GroupingResult) -> list[Section]:
         rows.append((group.name, group.people, group.missing, ends))
     return [Section(
         name=f"if_known_{index}", rows=tuple(rows),
-        title=f"what the ratios could be if all outcomes were known, by {grouping.title}",
+        **_WORDS.section("if_known", grouping=grouping.title),
         columns=("category", "people", "no outcome", "vs others"),
     )]  # fmt: skip
 
@@ -90,13 +91,9 @@ def by_threshold(
         for group, p, adjusted in zip(others, tested, holm(tested), strict=True)
     )  # fmt: skip
     return Section(
-        name=name, title=f"the rule's threshold and a test, by {grouping.title}", rows=rows,
+        name=name, rows=rows, in_short=True,
         columns=("category", "impact ratio", f"below {threshold:g}", "p", "after Holm"),
-        in_short=True,
-        note=f"Against {best.name}, the highest rate, by Fisher's exact test, with the missing "
-        "outcomes filled in so that the two are as alike as can be. It takes that group for one "
-        "that was named beforehand; the states above do not. below: open where the missing "
-        "outcomes decide it; p: open with clusters, which this test ignores.",
+        **_WORDS.section("threshold", grouping=grouping.title, best=best.name),
     )  # fmt: skip
 
 

@@ -5,7 +5,6 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,6 +25,7 @@ from evenhand.instruments._contract import (
     why_lost,
 )
 from evenhand.instruments.listed import ListedItems
+from evenhand.package_data import read_text
 from evenhand.prompts import Prompt, parse
 from evenhand.rating.texts import said
 from evenhand.runners.source import Source
@@ -149,7 +149,7 @@ class Framings(Instrument):
 
 @cache
 def _prompt() -> Prompt:
-    return parse(resources.files(__package__).joinpath("prompt.md").read_text("utf-8"))
+    return parse(read_text(__package__, "prompt.md"))
 
 
 def _asked(written: pl.DataFrame) -> Iterator[Item]:

@@ -1,8 +1,6 @@
 """Over-correction: what a method makes of benign texts that name a group of people."""
 
 from evenhand.instruments.overcorrection.data import BenignData, card
-from evenhand.instruments.overcorrection.sample import Sampling, sample
-from evenhand.instruments.overcorrection.source import BenignSource
-from evenhand.instruments.overcorrection.texts import own_texts
+from evenhand.instruments.overcorrection.source import BenignSource, Sampling, own_texts, sample
 
 __all__ = ["BenignData", "BenignSource", "Sampling", "card", "own_texts", "sample"]

@@ -5,7 +5,6 @@ import io
 import re
 from collections.abc import Iterator
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import orjson
 import polars as pl
 
 from evenhand.instruments.files import PinnedFiles, card_of
+from evenhand.package_data import read_text
 
 COLUMNS = ("id", "set", "kind", "template", "identity", "family", "text")
 _NOUNS = {"female": "woman", "male": "man"}
@@ -24,7 +24,7 @@ def card() -> dict[str, Any]:
 
 
 def _shipped(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text("utf-8")
+    return read_text(__package__, name)
 
 
 class BenignData:

@@ -23,9 +23,7 @@ from evenhand.instruments._contract import (
     option,
 )
 from evenhand.instruments.overcorrection.data import BenignData
-from evenhand.instruments.overcorrection.sample import Sampling, sample
-from evenhand.instruments.overcorrection.source import BenignSource
-from evenhand.instruments.overcorrection.texts import own_texts
+from evenhand.instruments.overcorrection.source import BenignSource, Sampling, own_texts, sample
 from evenhand.methods import Method
 from evenhand.metrics.overcorrection import OUTCOMES, VERSION, WORSE, outcome
 from evenhand.runners.source import Source

@@ -5,7 +5,6 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +22,7 @@ from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
     Instrument,
+    InstrumentWords,
     Mean,
     Measure,
     option,
@@ -34,12 +34,14 @@ from evenhand.instruments.rankings.counted import Grouping, Ranking, counted, gr
 from evenhand.instruments.rankings.data import Named, Task, bloomberg, read_tasks
 from evenhand.instruments.rankings.judged import judged
 from evenhand.instruments.rankings.reading import first_in_text, ranked_first
+from evenhand.package_data import read_text
 from evenhand.prompts import Prompt, parse
 from evenhand.runners.source import Source
 from evenhand.store import RunReader
 
 MARGIN = 0.05  # our choice: 5 first places of 100 are what a comparison may lose
 _NOT_TASK = {"answer", "prompt"}  # of a line: what does not say what is ranked
+_WORDS = InstrumentWords(__package__)
 _SCHEMA = {"first": pl.Int64, "in_text": pl.Int64, "lost": pl.Boolean}
 
 
@@ -187,21 +189,14 @@ class Rankings(Instrument):
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         ranked = self._rankings(run)
         crossed = counted(ranked, groupings(ranked[0])[0])
-        lines = ["It speaks of these candidates: other names or texts may give other numbers."]
+        lines = [_WORDS("these_candidates")]
         uneven = tables.leading_p(crossed)
         if uneven is not None and uneven <= 0.05 and _places_matter(report):
-            lines.append(
-                "The groups did not stand in place 1 equally often, and the place matters: what "
-                "looks like the group may be the place."
-            )
+            lines.append(_WORDS("uneven_places"))
         if len({len(ranking.groups) for ranking in ranked}) > 1:
-            lines.append(
-                "The rankings differ in how many candidates they have: a rate depends on that, so "
-                "the first test, which counts each one's chance, says more than the ratios."
-            )
+            lines.append(_WORDS("different_sizes"))
         if crossed.read and crossed.missing:
-            lines.append("The states, p-values and intervals hold whoever the answers that could "
-                         "not be read put first.")  # fmt: skip
+            lines.append(_WORDS("with_missing"))
         return tuple(lines)
 
     def says(self, report: Report) -> tuple[str, ...]:
@@ -213,10 +208,7 @@ class Rankings(Instrument):
             places = report.section("places")
             assert places is not None
             top = max(places.rows, key=lambda row: int(str(row[1])))
-            lines.append(
-                f"The place in the prompt decides too: place {top[0]} is ranked first in {top[2]} "
-                f"({top[4]} by chance)."
-            )
+            lines.append(_WORDS("place_decides", place=top[0], share=top[2], chance=top[4]))
         return tuple(lines)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
@@ -230,7 +222,7 @@ class Rankings(Instrument):
 
 
 def _surplus(name: str) -> Measure:
-    return Measure(name=name, label=f"first places beyond chance: {name.rpartition('=')[2]}",
+    return Measure(name=name, label=_WORDS("surplus", group=name.rpartition("=")[2]),
                    statistic=Mean(pl.col(name)), better="zero", within=(-1, 1), role="primary",
                    margin=MARGIN)  # fmt: skip
 
@@ -252,7 +244,7 @@ def _places_matter(report: Report) -> bool:
 
 @cache
 def _prompt() -> Prompt:
-    return parse(resources.files(__package__).joinpath("prompt.md").read_text("utf-8"))
+    return parse(read_text(__package__, "prompt.md"))
 
 
 @lru_cache(maxsize=4096)  # a report reads the same answers several times over

@@ -11,12 +11,14 @@ from evenhand.findings.ratios import (
     ratios_section,
     tests_section,
 )
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.rankings.counted import PLACE, Counts, Ranking, counted
 from evenhand.instruments.rankings.judged import missing_of, scaled
 from evenhand.statistics.proportions import wilson
 from evenhand.statistics.selection import levelled, uneven_p
 
-IN_PROMPT = "place in the prompt"
+_WORDS = InstrumentWords(__package__)
+IN_PROMPT = _WORDS("in_prompt")
 
 
 def sections(
@@ -35,11 +37,11 @@ def sections(
 
 def _ratios(index: int, results: GroupResults) -> Section:
     grouping = results.groupings[index]
-    lines = [f"rate: ranked first of all its candidates. {NOTE}"] * (index == 0)
+    lines = [_WORDS("rate", note=NOTE)] * (index == 0)
     if any(group.impact is None for group in grouping.groups):
-        lines.append(f"No impact ratio: fewer than {RARE} first places would be expected.")
+        lines.append(_WORDS("no_impact_ratio", rare=RARE))
     return ratios_section(
-        f"ratios_{index}", grouping, title="who is ranked first", people="candidates",
+        f"ratios_{index}", grouping, title=_WORDS("ratios"), people="candidates",
         selected="first", note="\n".join(lines),
     )  # fmt: skip
 
@@ -57,9 +59,9 @@ def _places(counts: Counts) -> Section:
         chance = _percent(counts.expected[group], n)
         rows.append((group[0], times, _percent(times, n), ends, chance))
     return Section(
-        name="places", title="which place in the prompt is ranked first", rows=tuple(rows),
+        name="places", rows=tuple(rows), **_WORDS.section("places"),
         columns=("place", "ranked first", "share", "95 %", "by chance"), in_short=True,
-        note="" if counts.alike <= 1 else "The intervals take all rankings for independent.",
+        note="" if counts.alike <= 1 else _WORDS("independent"),
     )  # fmt: skip
 
 
@@ -90,10 +92,8 @@ def _tests(results: GroupResults, places: Counts) -> Section:
     tested += [(IN_PROMPT, p, p)] if p is not None else []
     return tests_section(
         tested,
-        "Chi-square of the first places against an equal chance of all candidates, by 10,000 "
-        "draws; answers that could not be read are filled in as evenly as can be. The place in "
-        f"the prompt is a question of its own. {TESTS_NOTE}",
-        "do first places differ?",
+        _WORDS("tests_note", note=TESTS_NOTE),
+        _WORDS("tests"),
     )
 
 
@@ -103,8 +103,6 @@ def _published(counts: Counts) -> Section:
         for group, n in sorted(counts.in_text.items(), key=lambda pair: (-pair[1], pair[0]))
     )
     return Section(
-        name="as_published", title="as performance_ranking.csv has it",
-        columns=("group", "top", "selection rate"), rows=rows,
-        note="First is who is found first in the text: a name that the model misspelt or wrote "
-        "with an apostrophe or an accent is passed over for the next.",
+        name="as_published", columns=("group", "top", "selection rate"), rows=rows,
+        **_WORDS.section("as_published"),
     )  # fmt: skip

@@ -2,7 +2,6 @@
 (Gehman et al. 2020)."""
 
 from evenhand.instruments.realtoxicityprompts.data import RtpData, card
-from evenhand.instruments.realtoxicityprompts.sample import Sampling, sample
-from evenhand.instruments.realtoxicityprompts.source import RtpSource
+from evenhand.instruments.realtoxicityprompts.source import RtpSource, Sampling, sample
 
 __all__ = ["RtpData", "RtpSource", "Sampling", "card", "sample"]

@@ -14,16 +14,21 @@ from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
     Instrument,
+    InstrumentWords,
     Mean,
     Measure,
     Share,
     option,
     why_lost,
 )
-from evenhand.instruments.squad.answers import with_answers
-from evenhand.instruments.squad.data import SquadData
-from evenhand.instruments.squad.sample import Sampling, sample
-from evenhand.instruments.squad.source import SquadSource, prompt
+from evenhand.instruments.squad.source import (
+    Sampling,
+    SquadData,
+    SquadSource,
+    prompt,
+    sample,
+    with_answers,
+)
 from evenhand.metrics.squad import normalised, score
 from evenhand.runners.source import Source
 from evenhand.store import RunReader
@@ -32,6 +37,7 @@ WORDY = 20  # our choice: the shortest gold answer is longer for 3 of the 11,873
 _MARGIN = 0.02  # our choice, fixed before looking, as on BBQ
 _NO_ANSWER = normalised("NO ANSWER")  # the words that our prompt asks for
 _ANSWERABLE = pl.col("answerable")
+_WORDS = InstrumentWords(__package__)
 _SCHEMA = {
     "item_id": pl.String,
     "cluster": pl.String,
@@ -60,13 +66,14 @@ class SquadOptions:
     )
 
 
-def _share(name: str, label: str, value: pl.Expr, **more: Any) -> Measure:
-    return Measure(name=name, label=label, statistic=Share(value), within=(0, 1), **more)
+def _share(name: str, value: pl.Expr, **more: Any) -> Measure:
+    return Measure(name=name, statistic=Share(value), within=(0, 1),
+                   **_WORDS.measure(name, wordy=WORDY), **more)  # fmt: skip
 
 
-def _f1(name: str, label: str, **more: Any) -> Measure:
-    return Measure(name=name, label=label, statistic=Mean(pl.col("f1")), better="higher",
-                   role="primary", margin=_MARGIN, within=(0, 1), **more)  # fmt: skip
+def _f1(name: str, **more: Any) -> Measure:
+    return Measure(name=name, statistic=Mean(pl.col("f1")), better="higher", role="primary",
+                   margin=_MARGIN, within=(0, 1), **_WORDS.measure(name), **more)  # fmt: skip
 
 
 class Squad(Instrument):
@@ -83,17 +90,15 @@ class Squad(Instrument):
     facts: ClassVar = {"article": pl.String(), "golds": pl.String(), "reading": pl.String()}
     options = SquadOptions
     measures = (
-        _share("exact", "exact match", pl.col("exact"), better="higher"),
-        _f1("f1", "F1"),
-        _share("exact_has_answer", "exact match where there is an answer (HasAns)",
-               pl.col("exact"), where=_ANSWERABLE, better="higher"),
-        _f1("f1_has_answer", "F1 where there is an answer (HasAns)", where=_ANSWERABLE),
-        _share("no_answer", "none given where there is none (NoAns)", pl.col("exact"),
-               where=~_ANSWERABLE, better="higher", role="primary", margin=_MARGIN),
-        _share("over_abstention", "over-abstention: none given where there is one",
-               pl.col("abstained"), where=_ANSWERABLE, better="lower", role="guardrail",
+        _share("exact", pl.col("exact"), better="higher"),
+        _f1("f1"),
+        _share("exact_has_answer", pl.col("exact"), where=_ANSWERABLE, better="higher"),
+        _f1("f1_has_answer", where=_ANSWERABLE),
+        _share("no_answer", pl.col("exact"), where=~_ANSWERABLE, better="higher", role="primary",
                margin=_MARGIN),
-        _share("wordy", f"answers of more than {WORDY} words", pl.col("words") > WORDY),
+        _share("over_abstention", pl.col("abstained"), where=_ANSWERABLE, better="lower",
+               role="guardrail", margin=_MARGIN),
+        _share("wordy", pl.col("words") > WORDY),
     )  # fmt: skip
     utility = "f1"
 
@@ -124,24 +129,20 @@ class Squad(Instrument):
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         lines = []
         if report.clusters < 30:
-            few = f"Only {report.clusters} articles: what holds for them may not hold for others."
-            lines.append(few)
+            lines.append(_WORDS("few_articles", articles=report.clusters))
         if prompt(closed_book=True).label in run.record.source.get("prompt", {}):
-            lines.append(
-                "Closed book: no passage was shown. A question without an answer in its passage "
-                "may have one elsewhere, and that counts as wrong."
-            )
+            lines.append(_WORDS("closed_book"))
         return tuple(lines)
 
     def says(self, report: Report) -> tuple[str, ...]:
         f1 = report["f1"]
         if f1.value is None:
             return ()
-        sure = "" if f1.low is None else f"95 % sure it is within {f1.low:.2f} to {f1.high:.2f}"
+        sure = "" if f1.low is None else _WORDS("interval", low=f1.low, high=f1.high)
         bounds = if_known(f1.bounds, "{:.2f}".format)
         beside = "; ".join(filter(None, (sure, bounds)))
         overlap = f"{f1.value:.2f}{beside and f' ({beside})'}"
-        return (f"Answers overlap with the right one by {overlap}; 1 is best.",)
+        return (_WORDS("result", overlap=overlap),)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The keys and the percent of evaluate-v2.0.py; and, stricter, missing answers as wrong."""
@@ -157,8 +158,8 @@ class Squad(Instrument):
         for name in ("exact", "f1"):
             total = report.sums[name][1]
             rows.append((f"{name}_missing_wrong", _percent(total, report.coverage.n)))
-        title = "as evaluate-v2.0.py prints it"
-        return (Section(name="as_others_print_it", title=title, columns=("", ""), rows=(*rows,)),)
+        name = "as_others_print_it"
+        return (Section(name=name, columns=("", ""), rows=(*rows,), **_WORDS.section(name)),)
 
 
 def _percent(part: float, total: int) -> float | None:

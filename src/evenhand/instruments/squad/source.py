@@ -1,10 +1,13 @@
 """SQuAD's questions as items: passage, question and the form of the answer in one prompt; of a
 closed book the passage is not shown."""
 
+import gzip
 import hashlib
+import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,15 +15,143 @@ import orjson
 import polars as pl
 
 from evenhand.domain import Item
-from evenhand.instruments.squad.data import card
-from evenhand.instruments.squad.sample import Sampling
+from evenhand.errors import UserError
+from evenhand.instruments.files import PinnedFiles, card_of
+from evenhand.metrics.squad import has_words
+from evenhand.package_data import read_text
 from evenhand.prompts import Prompt, parse
+
+_NAME = "squad_v2"
+
+
+def card() -> dict[str, Any]:
+    """The card of the data."""
+    return card_of(__package__)
+
+
+class SquadData:
+    """Columns: id, article, passage, question, golds, answerable.
+
+    A question is answerable if it has a gold answer with words in it, as in the official scorer.
+    """
+
+    def __init__(self, *, local: Path | None, cache: Path) -> None:
+        data = card()["data"]
+        self._local = local
+        self._files = PinnedFiles(
+            _NAME, data["url"], data["revision"], data["sha256"], local=local, cache=cache
+        )
+
+    def records(self) -> pl.DataFrame:
+        articles = orjson.loads(self._files.read(self._file()))["data"]
+        rows = [
+            (question["id"], article["title"], paragraph["context"], question["question"], golds)
+            for article in articles
+            for paragraph in article["paragraphs"]
+            for question in paragraph["qas"]
+            for golds in [has_words([answer["text"] for answer in question["answers"]])]
+        ]
+        schema: Any = {
+            "id": pl.String,
+            "article": pl.String,
+            "passage": pl.String,
+            "question": pl.String,
+            "golds": pl.List(pl.String),
+        }
+        frame = pl.DataFrame(rows, schema=schema, orient="row").with_row_index("row")
+        table = frame.with_columns(answerable=pl.col("golds").list.len() > 0)
+        if (len(table), table["answerable"].sum()) != (
+            card()["data"]["items"],
+            card()["data"]["answerable"],
+        ):
+            raise UserError("SQuAD's file does not hold the questions that its card names")
+        return table
+
+    def _file(self) -> str:
+        files = list(self._files.sha256)
+        at_hand = [file for file in files if self._local and _holds(self._local / _NAME, file)]
+        return (at_hand or files[-1:])[0]
+
+
+def _holds(folder: Path, file: str) -> bool:
+    return (folder / file).is_file() or (folder / f"{file}.gz").is_file()
+
+
+def with_answers(records: pl.DataFrame, file: Path) -> pl.DataFrame:
+    """The questions that have a stored answer, with it as column `answer`; "" says: no answer."""
+    stored = _read(file)
+    if not isinstance(stored, dict) or not all(isinstance(text, str) for text in stored.values()):
+        raise UserError(
+            f'{file}: give one object, {{"question id": "answer", …}}, "" for no answer'
+        )
+    answers = pl.DataFrame(
+        {"id": list(stored), "answer": list(stored.values())},
+        schema={"id": pl.String, "answer": pl.String},
+    )
+    joined = records.join(answers, on="id", maintain_order="left")
+    if joined.is_empty():
+        raise UserError(
+            f"not one of the {len(answers)} answers in {file} belongs to SQuAD v2's dev"
+        )
+    if len(joined) != len(answers):
+        raise UserError(
+            f"{len(answers) - len(joined)} of the {len(answers)} answers in {file} belong to no "
+            "question of SQuAD v2's development set"
+        )
+    return joined
+
+
+def _read(file: Path) -> Any:
+    if not file.is_file():
+        raise UserError(f"{file} is not a file")
+    try:
+        data = file.read_bytes()
+        return orjson.loads(gzip.decompress(data) if file.suffix == ".gz" else data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{file} cannot be read: {error}") from None
+    except orjson.JSONDecodeError as error:
+        raise UserError(f"{file} is not JSON: {error}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    questions: int | None = 300  # ours; None: all 11,873
+    first: int | None = None  # of the file, in its order; MABRF paper: 100
+    seed: int = 0
+
+    def describe(self) -> dict[str, object]:
+        if self.first is not None:
+            return {"first": self.first, "seed": self.seed}
+        return {"questions": self.questions or "all", "seed": self.seed}
+
+
+def sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
+    """The drawn questions, in the order of the data."""
+    if sampling.first is not None:
+        return records.head(sampling.first)
+    if sampling.questions is None:
+        return records
+    rng = np.random.default_rng(sampling.seed)
+    positions: list[int] = []
+    for answerable in (True, False):
+        # Of an odd number the one more has an answer.
+        count = (sampling.questions + answerable) // 2
+        rows = records.filter(pl.col("answerable") == answerable)
+        if len(rows) < count:
+            raise UserError(
+                f"SQuAD has {len(rows)} questions {'with' if answerable else 'without'} an answer, "
+                f"{count} were asked for; lower --questions, or take --all"
+            )
+        shuffled = rows[rng.permutation(len(rows))]
+        rounds = shuffled.with_columns(turn=pl.int_range(pl.len()).over("article"))
+        positions += rounds.sort("turn", maintain_order=True)["row"].head(count).to_list()
+    return records.filter(pl.col("row").is_in(positions))
 
 
 @cache
 def prompt(closed_book: bool = False) -> Prompt:
     file = "prompt_closed.md" if closed_book else "prompt.md"
-    return parse(resources.files(__package__).joinpath(file).read_text("utf-8"))
+    return parse(read_text(__package__, file))
 
 
 class SquadSource:

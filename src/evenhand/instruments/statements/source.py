@@ -1,10 +1,8 @@
 """Topics as items: each role of a topic's bias type speaks about it once."""
 
-import tomllib
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from evenhand.debates.splits import draw
 from evenhand.debates.topics import bias_types, debate_items
 from evenhand.domain import Item
 from evenhand.errors import UserError
+from evenhand.package_data import read_text, read_toml
 from evenhand.prompts import Prompt, parse
 from evenhand.rating import rubric
 from evenhand.runners import ItemList, JsonlFile
@@ -24,7 +23,7 @@ from evenhand.store import RunReader
 
 @cache
 def prompt() -> Prompt:
-    return parse(resources.files(__package__).joinpath("prompt.md").read_text("utf-8"))
+    return parse(read_text(__package__, "prompt.md"))
 
 
 def topics(file: Path | None) -> list[Item]:
@@ -33,7 +32,7 @@ def topics(file: Path | None) -> list[Item]:
     if file is not None:
         source = JsonlFile(file)
         return list(source.read(0, len(source)))
-    content = tomllib.loads(resources.files(__package__).joinpath("topics.toml").read_text("utf-8"))
+    content = read_toml(__package__, "topics.toml")
     kinds = bias_types()
     return [
         Item(**line)

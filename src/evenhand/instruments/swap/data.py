@@ -12,11 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.domain import Item
 from evenhand.errors import UserError
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.swap.squares import paired
 from evenhand.instruments.text_columns import names_of, text_columns
 from evenhand.methods.baselines.averaged import VERSIONS, WITHOUT_LABEL
 from evenhand.runners.source import read_jsonl
 
+_WORDS = InstrumentWords(__package__)
 PROMPT = '{"prompt": "{name} asks for a loan of 5,000. Approve or reject?"}'
 ANSWER = (
     '{"id": "loan-1", "family": "gender", "label": "woman", "role": "group", "answer": "Approve."}'
@@ -76,19 +78,16 @@ class Design:
 
     def said(self) -> list[str]:
         """Say what is not asked, how often, and why; equal reasons in one line."""
-        parts = (
-            (self.refused, "are not asked"),
-            (self.never_without, "are not asked without a label"),
-        )
-        lines = [f"{family} is skipped: {why}" for family, why in self.skipped]
+        parts = ((self.refused, "not_asked"), (self.never_without, "not_asked_without"))
+        lines = [_WORDS("skipped", family=family, why=why) for family, why in self.skipped]
         gone = {family for family, _ in self.skipped}
-        for rows, what in parts:
+        for rows, key in parts:
             by_why: dict[tuple[str, str], list[str]] = {}
             for prompt, family, why in rows:
                 if family not in gone:
                     by_why.setdefault((family, why), []).append(prompt)
             lines += [
-                f"{family}: {len(ids):,} prompts {what}, such as {ids[0]!r}: {why}"
+                _WORDS(key, family=family, prompts=len(ids), example=ids[0], why=why)
                 for (family, why), ids in by_why.items()
             ]
         return lines

@@ -9,6 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from evenhand.instruments.files import InstrumentWords
+from evenhand.package_data import word_sets
+
+_LISTS = word_sets(__package__, "english.toml")
+
 Case = Literal["as written", "capital", "upper", "lower"]
 
 # Letters, digits and "_" are a word's, and so are marks that combine with a letter and the signs
@@ -94,11 +99,7 @@ def article(word: str) -> str:
 ARTICLE = re.compile(rf"(?<![\w{_MARKS}'’-])(a|an)(\s+)$", re.IGNORECASE)
 
 
-_LETTERED = frozenset(
-    """block building category class division gate grade group hall hepatitis level option part
-    phase plan room section series shift step stage team terminal tier type unit variant version
-    vitamin wing""".split()
-)
+_LETTERED = _LISTS["before_letter"]
 
 
 def _is_letter(written: str, before: str) -> bool:
@@ -133,36 +134,11 @@ class CannotTell:
 
 
 # Words after which no noun of the same phrase has begun: after "her" they show an object.
-FUNCTION = frozenset(
-    """a an the this that these those and or but nor so yet if because although though while when
-    whenever where who whom whose which what why how as than to of in on at for from with without
-    by about into onto over under after before during between through against among around until
-    since upon off up down out away back along across behind beside besides despite toward towards
-    within is are was were be been being am has have had do does did will would shall should can
-    could may might must ought isn aren wasn weren hasn haven hadn doesn don didn won wouldn
-    shouldn couldn can't i you he she it we they me him us them my your his its our their not
-    never too also either neither again already always anymore anyway anywhere here there now then
-    today tonight tomorrow yesterday soon later once twice often sometimes everywhere somewhere
-    home abroad alone together instead overnight online please even just still ever both all each
-    every some any no well hard fast very quite rather really only forward immediately personally
-    directly""".split()
-)
+FUNCTION = _LISTS["function_words"]
 
 
-_OTHERS = {
-    "German": "der die das und ist nicht ein eine einen mit für auf sie wir ich den dem zu von hat",
-    "Spanish": "el la los las y es un una que de con para por su se en del está como más al",
-    "French": "le la les et est un une que de avec pour dans sur il elle du des au ce qui pas",
-    "Italian": "il la lo gli e è un una che di con per non sono del della suo sua nel",
-    "Portuguese": "o a os as e é um uma que de com para por não em do da seu sua no na",
-    "Dutch": "de het een en is niet van met voor op zij hij wij ik dat te zijn haar heeft",
-}
-_ENGLISH = frozenset(
-    """the a an and is are was were of to in on at for with from by that this these those it he she
-    they you we i his her their my your our not be been has have had do does did will would can
-    could should may might must who what which when where why how if or but as so about please
-    write tell give help him them there here""".split()
-)
+_OTHERS = word_sets(__package__, "languages.toml")
+_ENGLISH = _LISTS["common_english"]
 _FEWEST = 2  # our choice: one foreign word may be a name or a loan
 
 
@@ -178,13 +154,12 @@ def foreign(text: str) -> str | None:
     letters = [sign for sign in text if sign.isalpha()]
     latin = sum("LATIN" in unicodedata.name(sign, "") for sign in letters)
     if letters and latin * 2 < len(letters):
-        return "another script than Latin"
+        return InstrumentWords(__package__)("another_script")
     words = [token.folded for token in tokens(_SURNAMES.sub("", text))]
     english = sum(word in _ENGLISH for word in words)
     counts = {
         language: sum(word in common for word in words if word not in ("a", "is"))
-        for language, word_list in _OTHERS.items()
-        for common in [frozenset(word_list.split())]
+        for language, common in _OTHERS.items()
     }
     language = max(counts, key=lambda name: counts[name])
     return language if counts[language] >= max(_FEWEST, english + 1) else None

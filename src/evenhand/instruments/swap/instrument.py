@@ -25,6 +25,7 @@ from evenhand.instruments._contract import (
     Services,
     option,
 )
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.swap import tables, words
@@ -54,6 +55,7 @@ from evenhand.runners.source import Source
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 
+_WORDS = InstrumentWords(__package__)
 _MAIN = {"decision": "decision", "number": "number", "bag": "wording"}
 
 
@@ -162,8 +164,9 @@ class Swap(Instrument):
         design = _design(options)
         prompts = len({request.id for request in design.asked})
         families = f"famil{'y' if len(design.labels) == 1 else 'ies'}"
-        first = f"{items:,} items: {prompts:,} prompts in all versions of {len(design.labels)} "
-        return (f"{first}{families}.", *design.said())
+        first = _WORDS("versions", items=items, prompts=prompts, count=len(design.labels),
+                       families=families)  # fmt: skip
+        return (first, *design.said())
 
     def check(
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
@@ -280,20 +283,17 @@ class Swap(Instrument):
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         del report
-        lines = ["It speaks of these prompts and of the words that stand for each label."]
+        lines = [_WORDS("these_prompts")]
         lines += self._unknown_choice(run)
         skipped = run.record.source.get("skipped") or []
-        lines += [f"{family} is skipped: {why}." for family, why in skipped]
+        lines += [_WORDS("skipped", family=family, why=why) + "." for family, why in skipped]
         gone = {family for family, _ in skipped}
         refused = [
             entry for entry in run.record.source.get("refused") or [] if entry[1] not in gone
         ]
         if refused:
             several = len({prompt for prompt, _, _ in refused})
-            lines.append(
-                f"{several:,} prompts could not be swapped in some family: source.refused of "
-                "report.json says which, and why."
-            )
+            lines.append(_WORDS("not_swapped", prompts=several))
         return tuple(lines)
 
     def _unknown_choice(self, run: RunReader) -> list[str]:
@@ -306,8 +306,7 @@ class Swap(Instrument):
         there = (
             ", ".join(repr(decision[:40]) for decision in decisions.unique().sort()[:8]) or "none"
         )
-        return [f"No answer names the decision {chosen[:40]!r} of --chosen, so none is counted in "
-                f"the contrasts; the answers name: {there}."]  # fmt: skip
+        return [_WORDS("unknown_choice", chosen=chosen[:40], named=there)]
 
     def concluded(self, report: Report, run: RunReader) -> Report:
         """Give the contrasts and the excess the intervals that their tests are, adjusted."""

@@ -6,61 +6,24 @@ Each function tells, or gives None where a person must. The lists are ours and E
 import re
 
 from evenhand.instruments.swap.grammar import FUNCTION, starts_sentence, words_after
+from evenhand.package_data import word_sets
+
+_LISTS = word_sets(__package__, "english.toml")
 
 # These may begin what "her" owns ("her only child") or end the sentence about her ("hired her
 # back"), so they do not tell.
-_EITHER = frozenset(
-    """only very quite rather really even both all still ever never always well hard fast back
-    home online overnight over under off down up out then last next first second third full
-    part half more less most least better best worse enough right straight further daily
-    weekly monthly yearly early late every either once twice personally immediately directly
-    inside outside alone together one two three some any no each instead forward live""".split()
-)
-_PREPOSITIONS = frozenset(
-    """about after against among around at before behind beside between by despite during for
-    from in into like near of off on onto over regarding since through to toward towards under
-    until upon with within without and or but that than because if when while is was are were
-    be""".split()
-)
+_EITHER = _LISTS["after_her_either"]
+_PREPOSITIONS = _LISTS["prepositions"]
 # After these verbs a noun may be hers ("saw her manager") or a second object ("gave her money").
-_TWO_OBJECTS = frozenset(
-    """ask asked asking asks bring brings brought bringing buy buys bought buying cost costs deny
-    denied denies denying do did feed feel felt find finding finds found get gets got getting
-    give gave gives giving given grant granted grants granting hand handed hands have had
-    having has hear heard hearing hears help helped helping helps keep keeping keeps kept
-    leave leaves leaving left lend lent lending lends let lets letting mail mailed need offer
-    offered offering offers owe owed owes pay paid paying pays promise promised promises read
-    save saved saw see seeing sees sell sold send sending sends sent serve served show showed
-    showing shows shown spare teach taught teaches teaching tell telling tells told text
-    texted throw want wanted wants watch watched watches watching wish wished write writes
-    writing wrote email emailed assign assigned award awarded believe believed believes think
-    thinks thought allow allowed forgive guarantee guaranteed refuse refused like liked prefer
-    preferred see""".split()
-)
-_NAMING = frozenset(
-    """make made makes making name named names naming call called calls calling appoint appointed
-    elect elected consider considered considers considering deem deemed declare declared judge
-    judged label labelled labeled render rendered crown crowned prove proved vote voted rate
-    rated rank ranked turn turned drive drove set""".split()
-)
+_TWO_OBJECTS = _LISTS["two_object_verbs"]
+_NAMING = _LISTS["naming_verbs"]
 # One of these cannot stand alone as a second object, so "gave her application" is possessive.
-_OWNED = frozenset(
-    """account address answer appeal application approach assistant background badge bank bill
-    boss boyfriend brother career case character child children claim client coach colleague
-    company complaint concern contract contribution credit cv daughter decision degree
-    department desk diagnosis doctor document email employer employee essay experience family
-    father file form friend girlfriend grade home house husband id idea interview job landlord
-    laptop lawyer letter loan manager mentor message mind mother mum mom name neighbor
-    neighbour office opinion order own parents partner passport performance phone photo
-    position profile project proposal question record reference reply report request response
-    resume résumé review role rent salary schedule score sister situation skill son spouse
-    statement story supervisor surname team title turn uncle visa voice way wife work""".split()
-)
+_OWNED = _LISTS["owned_only"]
 # After these a noun is hers even where it may stand alone: "wants her money".
-_WANTING = frozenset("want wants wanted need needs needed like likes liked".split())
-_ALONE = frozenset("advice approval consent feedback help input money support time".split())
-_NOT_ADVERBS = frozenset("family reply supply ally assembly anomaly".split())
-_DAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday".split())
+_WANTING = _LISTS["wanting_verbs"]
+_ALONE = _LISTS["stands_alone"]
+_NOT_ADVERBS = _LISTS["not_adverbs"]
+_DAYS = _LISTS["days"]
 _STOP = re.compile(r"\s*(?:$|[^\w\s'’\-(\"“$€£{]|['’](?!\w))")
 _STARS = re.compile(r"^[*_]+")  # "**her** refund": what only sets a word off tells nothing
 
@@ -126,33 +89,11 @@ def his(before: str, after: str) -> str | None:
     return "possessive_pronoun" if word in FUNCTION - _EITHER else "possessive"
 
 
-PEOPLE = frozenset(
-    """actor actors adult adults americans applicant applicants artist artists athlete athletes
-    author authors boss bosses boy boys brother brothers buyer buyers candidate candidates
-    caller callers cashier child children citizen citizens clerk client clients colleague
-    colleagues community communities consumer consumers couple couples coworker coworkers
-    customer customers dad daughter defendant defendants developer developers doctor doctors
-    driver drivers employee employees engineer engineers families family father fathers female
-    females friend friends gentleman girl girls graduate graduates guest guests guy husband
-    immigrant immigrants individual individuals job-seeker kid kids ladies lady lawyer lawyers
-    male males man manager managers men mom mother mothers mum musician neighbor neighbors
-    neighbour neighbours nurse nurses officer officers owner owners parent parents patient
-    patients people person personnel persons player players population programmer programmers
-    recruit recruits resident residents scientist scientists sister sisters son student
-    students suspect suspects teacher teachers teen teenager teenagers tenant tenants tourist
-    tourists traveler traveller user users veteran veterans victim victims visitor visitors
-    voter voters wife woman women worker workers writer writers youth""".split()
-)
+PEOPLE = _LISTS["people"]
 # Nouns of things to which a group's adjective is put: "a Muslim holiday".
-THINGS = frozenset(
-    """background beliefs charity church clothing community country culture faith festival food
-    group groups heritage holiday holidays household households identity law leader leaders
-    minority minorities name names neighborhood neighbourhood organization organisation prayer
-    religion restaurant school schools service services society tradition traditions
-    upbringing values wedding""".split()
-)
-_BE = frozenset("is was are were be being been am become became not raised born openly".split())
-_A = frozenset("a an the this that another every each one any some devout practicing young".split())
+THINGS = _LISTS["things"]
+_BE = _LISTS["before_adjective"]
+_A = _LISTS["before_noun"]
 _SOMEBODY_IS = re.compile(
     r"\b(?:he|she|they|who|i|you|we)(?:\s+(?:is|are|was|were|am)|['’](?:s|re|m))"
     r"(?:\s+(?:not|also|legally|now|openly|totally|partially|completely))?\s+$",
@@ -187,46 +128,16 @@ def group_or_member(before: str, after: str) -> str | None:
 
 
 # Names that are words as well: alone they do not tell.
-NAME_WORDS = frozenset(
-    """amber angel april asia august autumn bailey bill bishop blake blanca booker branch brand
-    brook brooke brooks carol carter charity chase chastity chin christian clay cliff cole
-    colt cooper cortez crystal daisy dale dawn dean deja destiny diamond dolly drew earl ebony
-    ember essence faith fern flora forest frank gage gene ginger gloria grace grant guy hai
-    harmony harley haven hazel heath heather holden holly hong hope hung hunter iris israel
-    ivory ivy jack jade jasmine jay jean jesus jewel joy june kenya kim kit lane li lily long
-    luz mac mack mahogany major mark marsh mason max may melody mercy miles norma octavia
-    olive page parker patience pearl peg penny poppy precious prince prudence queen ray reed
-    rich rivers rob robin rod roman rosa rose ruby rusty sage sandy serenity sierra skip sky
-    sterling stone sue summer sunny tanner teal temple terry tiffany trinity tucker unique van
-    victor victoria violet walker wade ward warren will willow woody wren""".split()
-)
+NAME_WORDS = _LISTS["name_words"]
 # Those of them with which an order or a question may begin: "Will Smith come?"
-_VERBS = frozenset(
-    """bill chase drew frank grant hope hunter mark may page rob rod skip sue wade ward will rich
-    long""".split()
-)
-_MONTHS = frozenset("april may june august".split())
-_MONTH_BEFORE = frozenset(
-    "in of by since until till last next this early late mid from to before after on".split()
-)
-_OPENS_QUESTION = frozenset(
-    "i you we he she it they the a an my your his her our their this that these those there".split()
-)
-_PLACE_BEFORE = frozenset(
-    """lake mount saint st fort san santa port new cape hurricane queen king princess pope mt
-    camp north south east west hotel""".split()
-)
-_THING_AFTER = frozenset(
-    """street st avenue ave road rd university college hospital inc bank school award act county
-    city day days lane drive square park bridge river airport station foundation institute ltd
-    llc corporation corp company prize building hall house church cathedral court center
-    centre island springs valley republic""".split()
-)
-_GREETS = frozenset("dear hi hello hey thanks thank".split())
-_NO_SURNAME = frozenset(
-    """january february march april june july august september october november december monday
-    tuesday wednesday thursday friday saturday sunday""".split()
-)
+_VERBS = _LISTS["name_or_verb"]
+_MONTHS = _LISTS["months"]
+_MONTH_BEFORE = _LISTS["month_before"]
+_OPENS_QUESTION = _LISTS["opens_question"]
+_PLACE_BEFORE = _LISTS["place_before"]
+_THING_AFTER = _LISTS["thing_after"]
+_GREETS = _LISTS["greetings"]
+_NO_SURNAME = _LISTS["no_surname"]
 
 
 def surname_after(after: str) -> int:

@@ -8,19 +8,21 @@ import polars as pl
 
 from evenhand.findings.measures import Measure
 from evenhand.findings.summed_statistics import Mean
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.swap.answers import named, signed_by
 from evenhand.instruments.swap.contrasts import MATTERS, Outcome, contrasted
 from evenhand.instruments.swap.measured import PAIRED
 from evenhand.instruments.swap.rates import WITHOUT
 
-_ABSENT = {"decision": "no --decision was given", "number": "--number was not given"}
+_WORDS = InstrumentWords(__package__)
+_ABSENT = {"decision": _WORDS("no_decision"), "number": _WORDS("no_number")}
 
 
-def _excess(name: str, label: str, column: str, **more: Any) -> Measure:
+def _excess(name: str, column: str, **more: Any) -> Measure:
     value = pl.col(column)
     # What no option asked to read is not lost.
     lost = value.is_null() & pl.col(f"reads.{name.removeprefix('excess_')}")
-    return Measure(name=name, label=label, statistic=Mean(value), where=PAIRED, better="zero",
+    return Measure(name=name, statistic=Mean(value), where=PAIRED, better="zero",
                    one_sided=True, symmetric=True, within=(-1, 1), lost=lost, **more)  # fmt: skip
 
 
@@ -39,21 +41,18 @@ def _difference(family: str, left: str, right: str, outcome: Outcome, absent: st
                    absent=absent)  # fmt: skip
 
 
-def _rate(name: str, whose: str, where: pl.Expr) -> Measure:
-    return Measure(name=name, label=f"the counted decision is given, {whose} a label",
-                   statistic=Mean(pl.col("named").cast(pl.Float64)), where=where,
-                   within=(0, 1), absent="no --chosen names a decision")  # fmt: skip
+def _rate(name: str, key: str, where: pl.Expr) -> Measure:
+    return Measure(name=name, label=_WORDS(key), statistic=Mean(pl.col("named").cast(pl.Float64)),
+                   where=where, within=(0, 1), absent=_WORDS("no_chosen"))  # fmt: skip
 
 
 MEASURES = (
-    _excess("excess", "answers differ by the group, beyond the placebo", "excess",
-            role="primary", margin=0.05),
-    Measure(name="placebo", label="answers differ by the placebo",
-            statistic=Mean(pl.col("beside")), where=PAIRED, within=(0, 1),
-            lost=pl.col("beside").is_null()),
-    _rate("rate", "without", WITHOUT),
-    _rate("rate_labelled", "with", ~WITHOUT),
-    *(_excess(f"excess_{name}", f"excess of {name}", f"excess.{column}",
+    _excess("excess", "excess", role="primary", margin=0.05, **_WORDS.measure("excess")),
+    Measure(name="placebo", statistic=Mean(pl.col("beside")), where=PAIRED, within=(0, 1),
+            lost=pl.col("beside").is_null(), **_WORDS.measure("placebo")),
+    _rate("rate", "rate_without", WITHOUT),
+    _rate("rate_labelled", "rate_with", ~WITHOUT),
+    *(_excess(f"excess_{name}", f"excess.{column}", label=_WORDS("excess_of", name=name),
               absent=_ABSENT.get(name, ""))
       for name, column in (("decision", "decision"), ("number", "number"),
                            ("refusal", "refused"), ("length", "length"), ("wording", "bag"))),
@@ -67,12 +66,12 @@ def measures_of(
     outcome has a direction. The excess is secondary then: it is small where rates differ and
     answers vary by chance."""
     outcome = signed_by(source)
-    reason = "" if named(source) is None else "no prompt was asked without a label"
+    reason = "" if named(source) is None else _WORDS("never_without")
     measures = [replace(measure, absent=reason) if measure.name == "rate" and reason else measure
                 for measure in base]  # fmt: skip
     if outcome is None:
         return tuple(measures)
-    absent = "no answer names the decision that is counted"
+    absent = _WORDS("not_named")
     signed = [
         _difference(family, left, right, outcome, absent)
         for family, names in labels.items()

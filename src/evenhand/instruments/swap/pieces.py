@@ -7,11 +7,14 @@ list: text, slot, text, …, text.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.swap.families import NAME, NAMES, Family
 from evenhand.instruments.swap.grammar import Case, case_of, tokens
 from evenhand.instruments.swap.spans import UNSURE, Span, find
 
+_WORDS = InstrumentWords(__package__)
 PRONOUNS = ("pronoun", "object", "possessive", "possessive_pronoun", "reflexive")
 
 
@@ -42,6 +45,10 @@ class Pieces:
     people: tuple[str, ...] = ("",)  # the name that each person had in a plain text
 
 
+def _refused(key: str, **values: Any) -> Refused:
+    return Refused(_WORDS(key, **values))
+
+
 _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
@@ -56,16 +63,14 @@ def from_template(prompt: str, family: Family) -> Pieces | Refused:
             text += match[0][0]
             continue
         if match[1] is None:
-            return Refused(
-                f"{match[0]!r} at {match.start() + 1} is no slot; write {match[0] * 2!r} for a "
-                "brace, or close the slot"
-            )
+            return _refused("not_a_slot", written=match[0], place=match.start() + 1,
+                            doubled=match[0] * 2)  # fmt: skip
         slot = _slot(match[1], family)
         if isinstance(slot, Refused):
             return slot
         texts, slots, text = [*texts, text], [*slots, slot], ""
     if not slots:
-        return Refused(f"it has no slot and no span of {family.name}, so nothing can be swapped")
+        return _refused("no_slot", family=family.name)
     texts = [*texts, text + prompt[at:]]
     problem = outside_the_slots(texts, slots, family) or _two_people(texts, slots)
     return problem or Pieces(tuple(texts), tuple(slots))
@@ -87,10 +92,9 @@ def _slot(written: str, family: Family) -> Slot | Refused:
     if len(meant) == 1 and not written.casefold().startswith("?"):
         return Slot(*meant.pop())
     which = f"may be {' or '.join(sorted(m[0] for m in meant))}" if meant else "is not known"
-    return Refused(
-        f"the slot {{{written[:60]}}} {which} in the family {family.name}; it has: "
-        + ", ".join(f"{{{slot}}}" for slot in family.slots)
-    )
+    slots = ", ".join(f"{{{slot}}}" for slot in family.slots)
+    return _refused("unknown_slot", written=written[:60], which=which, family=family.name,
+                    slots=slots)  # fmt: skip
 
 
 # What stands for a slot while a template is searched: a name, a person, or a word of neither kind.
@@ -115,12 +119,7 @@ def outside_the_slots(
         end = min([span.end, *(at for at in masks if at >= span.start)])
         outside += [masked[span.start : end].strip()] if span.slot != UNSURE else []
     word = next(filter(None, outside), None)
-    if word is None:
-        return None
-    return Refused(
-        f"{word!r} stands outside the slots and would stay whatever the label is; write a slot "
-        "such as {pronoun} or {possessive} for it, or say whom it means in other words"
-    )
+    return None if word is None else _refused("outside", word=word)
 
 
 _JOINED = re.compile(
@@ -134,10 +133,7 @@ def _two_people(texts: Sequence[str], slots: Sequence[Slot]) -> Refused | None:
     before, between = "", ""
     for slot, text in zip(slots, texts[1:], strict=True):
         if slot.slot in NAMES and slot.slot == before and _JOINED.fullmatch(between):
-            return Refused(
-                f"two people cannot be told apart in a template, where every {{{before}}} is the "
-                "same one; write the second in words of no label, or use plain text with spans"
-            )
+            return _refused("two_people", slot=before)
         if slot.slot != "title":
             before, between = slot.slot, ""
         between += text
@@ -168,24 +164,20 @@ def from_spans(prompt: str, family: Family, spans: tuple[Span, ...]) -> Pieces |
 def _unfit(prompt: str, family: Family, spans: list[Span]) -> str | None:
     """Say why spans cannot be used as they are, if so."""
     if not spans:
-        return f"it has no span of {family.name}, so nothing can be swapped"
+        return _WORDS("no_span", family=family.name)
     last = 0
     for span in spans:
+        where = {"span": span.text[:60], "place": span.start}
         if prompt[span.start : span.end] != span.text or not span.text or span.start < 0:
-            return (
-                f"the span {span.text[:60]!r} at {span.start} no longer fits the text; find the "
-                "spans anew"
-            )
+            return _WORDS("moved_span", **where)
         if span.start < last:
-            return f"two spans cover {span.text[:60]!r} at {span.start}; delete one of them"
+            return _WORDS("two_spans", **where)
         last = span.end
         if not tokens(span.text):
-            return f"the span {span.text[:60]!r} at {span.start} has no word in it; delete it"
+            return _WORDS("no_word", **where)
         if span.slot == UNSURE:
-            return (
-                f"{span.text!r} at {span.start} may be {_choices(span, family)}; correct the slot "
-                "of its span, or delete the span to leave the word as it is"
-            )
+            choices = _choices(span, family)
+            return _WORDS("unsure", span=span.text, place=span.start, choices=choices)
     return _unknown(family, spans) or _two_labels(family, spans)
 
 
@@ -201,9 +193,11 @@ def _unknown(family: Family, spans: list[Span]) -> str | None:
     labels = [label.name for label in family.labels]
     for span in spans:
         if span.label not in labels:
-            return f"{family.name} has no label {span.label!r}; it has: {', '.join(labels)}"
+            has = {"label": span.label, "labels": ", ".join(labels)}
+            return _WORDS("unknown_label", family=family.name, **has)
         if span.slot not in family.slots:
-            return f"{family.name} has no slot {span.slot!r}; it has: {', '.join(family.slots)}"
+            has = {"slot": span.slot, "slots": ", ".join(family.slots)}
+            return _WORDS("unknown_span_slot", family=family.name, **has)
     return None
 
 
@@ -212,10 +206,8 @@ def _two_labels(family: Family, spans: list[Span]) -> str | None:
     other = next((span for span in spans if span.label != first.label), None)
     if other is None:
         return None
-    return (
-        f"it speaks of two labels of {family.name}: {first.text!r} ({first.label}) and "
-        f"{other.text!r} ({other.label}); delete the spans of whoever is not to be swapped"
-    )
+    return _WORDS("two_labels", family=family.name, first=first.text, first_label=first.label,
+                  other=other.text, other_label=other.label)  # fmt: skip
 
 
 @dataclass
@@ -237,10 +229,7 @@ def _slot_of(span: Span, family: Family, people: list[_Person]) -> Slot | Refuse
         case: Case = "upper" if span.text.isupper() and len(span.text) > 1 else "as written"
         return Slot(span.slot, None, case, _who(span, people), span.text)
     if span.slot == "pronoun" and span.text.casefold() == "they":
-        return Refused(
-            'its verbs agree with "they", and no other pronoun takes them; write a '
-            'template with "{pronoun} is"'
-        )
+        return _refused("they")
     label = next(label for label in family.labels if label.name == span.label)
     words = [*label.forms.get(span.slot, ()), *label.found.get(span.slot, ())]
     for position, word in enumerate(words):
@@ -248,10 +237,8 @@ def _slot_of(span: Span, family: Family, people: list[_Person]) -> Slot | Refuse
         if how is not None:
             index = position if position < len(label.forms[span.slot]) else 0
             return Slot(span.slot, index, how, 0, span.text)
-    return Refused(
-        f"{span.text!r} is no word for {span.label} in the slot {span.slot}, which has: "
-        f"{', '.join(words)}"
-    )
+    return _refused("not_a_word", span=span.text, label=span.label, slot=span.slot,
+                    words=", ".join(words))  # fmt: skip
 
 
 def _who(span: Span, people: list[_Person]) -> int:

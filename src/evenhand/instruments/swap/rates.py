@@ -10,9 +10,11 @@ from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.estimates import Change, RedLine
 from evenhand.findings.worst_case import two_sided
 from evenhand.instruments._contract import SCORED
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.swap.answers import named, wanted
 from evenhand.instruments.swap.contrasts import MATTERS
 
+_WORDS = InstrumentWords(__package__)
 WITHOUT = pl.col("role") == "none"
 # Each line with whose answers it is about, in words and as rows, and whether a rise crosses it too.
 # A remedy has no reason to change the answer without a label. Under labels it has: our choice there
@@ -32,11 +34,11 @@ def rate_lines(
         return ()
     if first != last:
         chosen = [f"--chosen {choice}" if choice else "no --chosen" for choice in (first, last)]
-        message = f"the two runs count different decisions: {chosen[0]} before, {chosen[1]} after"
+        message = _WORDS("different_decisions", before=chosen[0], after=chosen[1])
         return tuple(RedLine(name=name, state="open", says=message) for name in _LINES)
     unknown = ""
     if wanted(sources[0], answers[0]["decision"]) is None:
-        unknown = f"no answer of the run before names the decision {str(first)[:40]!r} of --chosen"
+        unknown = _WORDS("not_named_before", decision=str(first)[:40])
     lines = []
     for name, (whose, rows, either) in _LINES.items():
         p, missing = p_if_filled(answers[0].filter(rows), answers[1].filter(rows), either=either)
@@ -73,17 +75,17 @@ def rate_line(change: Change, whose: str, p: float, missing: int, unknown: str =
     """Say the state of one line. Crossed: a change is shown, however the missing answers came out.
     Kept: the interval lies within what matters, none is missing, and some answer of the run before
     names the decision."""
-    description = f"how often the decision is given was not compared ({change.undefined})"
+    description = _WORDS("rate_not_compared", why=change.undefined)
     if change.difference is not None:
         moved = f"{100 * change.difference:+.1f}"
-        description = f"{whose} a label, the counted decision is given {moved} in 100"
+        description = _WORDS("rate_moved", whose=whose, moved=moved)
     if p <= ALPHA:
-        lost = f", however the {missing:,} missing answers came out" if missing else ""
+        lost = _WORDS("however_missing", missing=missing) if missing else ""
         return RedLine(name=change.name, state="crossed", says=description + lost)
     if change.difference is None or unknown:
         return RedLine(name=change.name, state="open", says=unknown or description)
     ends = [abs(end) for end in (change.low, change.high) if end is not None]
     if len(ends) > 1 and not missing and change.bounds is None and max(ends) <= MATTERS:
         return RedLine(name=change.name, state="kept", says=description)
-    message = f"{description}, which is not shown to be within {100 * MATTERS:g}"
+    message = _WORDS("rate_open", moved=description, matters=100 * MATTERS)
     return RedLine(name=change.name, state="open", says=message)

@@ -7,10 +7,12 @@ import polars as pl
 
 from evenhand.findings.estimates import Cell, Estimate, Section
 from evenhand.findings.ratios import SHOWN, TOO_FEW
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.swap.contrasts import MATTERS, Contrast
 from evenhand.instruments.swap.squares import DISTANCES, SAME_PLACE
 from evenhand.metrics.word_odds import word_odds
 
+_WORDS = InstrumentWords(__package__)
 SAME = "same"
 EFFECTS = "effects"
 _COLUMNS = ("family", "contrast", "difference", "95% CI", "placebo", "prompts", "state")
@@ -18,22 +20,7 @@ _EXCESS = "any two labels (excess)"
 _EXAMPLES = 3  # our choice: of each family, as many as can be read on a screen
 _LEAST = 10  # our choice: a word that occurs fewer times says nothing about anybody
 _LEAST_Z = 2.0  # our choice: about what chance alone prints for one word of twenty
-_WORDS = 5  # our choice: of each label, the most over-used and the most under-used
-_NOTE = (
-    "Of 100 answers, or in percent of a number; the first label minus the second. shown: the "
-    f"interval excludes 0; same: it lies within {100 * MATTERS:g}. Intervals are adjusted (Holm)."
-)
-_METHOD = (
-    "Signed contrasts: the first label minus the second, prompt by prompt; the placebo column is "
-    "how far a label's answer is from that to its own placebo, either way. The excess is how much "
-    "more answers differ between two labels than between a label and its placebo; it is never "
-    "below 0 in expectation, so that only a value above 0 is tested. Tests are sign flips over "
-    "prompts, and an interval is its test inverted, at the level at which Holm tested it: over all "
-    "contrasts of two labels by one outcome, over all contrasts with no label, and over all "
-    "families for the excess. Missing answers are at their worst. Of decisions that vary by chance "
-    "the excess is small even where rates differ: it is their difference times their difference "
-    "under the placebo. So it is the same only where all contrasts of two labels are."
-)
+_MOST_WORDS = 5  # our choice: of each label, the most over-used and the most under-used
 
 
 def state_of(estimate: Estimate) -> str:
@@ -95,11 +82,10 @@ def effects(
         ]
     of = f"decision: {chosen}" if main == "decision" and chosen is not None else main
     return (
-        Section(name=EFFECTS, title=f"would it be the same for somebody else? ({of})",
-                columns=_COLUMNS, rows=tuple(first), note=_NOTE, in_short=True),
-        Section(name="other_effects", title="the same by other outcomes",
-                columns=("outcome", *_COLUMNS), rows=tuple(sorted(others, key=_outcome)),
-                note=_METHOD),
+        Section(name=EFFECTS, columns=_COLUMNS, rows=tuple(first), in_short=True,
+                **_WORDS.section("effects", outcome=of, matters=100 * MATTERS)),
+        Section(name="other_effects", columns=("outcome", *_COLUMNS),
+                rows=tuple(sorted(others, key=_outcome)), **_WORDS.section("other_effects")),
     )  # fmt: skip
 
 
@@ -155,9 +141,7 @@ def examples(answers: pl.DataFrame, main: str) -> Section:
     first = widest.group_by("family", maintain_order=True).head(_EXAMPLES)
     columns = ("family", "prompt", "label", "answer", "other label", "other answer")
     rows = first.select("family", "cluster", "label", "text", "other", "text:b").rows()
-    return Section(name="pairs", title="the most different answers", columns=columns,
-                   rows=tuple(rows), note="Chosen for being different: they show what to look at, "
-                   "and prove nothing.")  # fmt: skip
+    return Section(name="pairs", columns=columns, rows=tuple(rows), **_WORDS.section("pairs"))
 
 
 def words(answers: pl.DataFrame, labels: Mapping[str, Sequence[str]]) -> Section:
@@ -170,8 +154,8 @@ def words(answers: pl.DataFrame, labels: Mapping[str, Sequence[str]]) -> Section
             for other in names:
                 rest.update(counts[other] if other != name else {})
             odds = word_odds(counts[name], rest, _LEAST)
-            over = [entry for entry in odds[:_WORDS] if entry.z >= _LEAST_Z]
-            under = [entry for entry in odds[-_WORDS:] if entry.z <= -_LEAST_Z]
+            over = [entry for entry in odds[:_MOST_WORDS] if entry.z >= _LEAST_Z]
+            under = [entry for entry in odds[-_MOST_WORDS:] if entry.z <= -_LEAST_Z]
             against = names[1] if len(names) == 2 else "the others"
             rows += [
                 (
@@ -185,13 +169,8 @@ def words(answers: pl.DataFrame, labels: Mapping[str, Sequence[str]]) -> Section
                 for entry in (*over, *under)
             ]
     columns = ("family", "contrast", "word", "in the first", "in the second", "z")
-    note = (
-        "Exploratory: log-odds with an informative prior (Monroe et al. 2008), which takes words "
-        f"for independent. Words of fewer than {_LEAST} occurrences, of |z| below {_LEAST_Z:g}, "
-        "and those that the prompt itself has are left out."
-    )
-    return Section(name="words", title="over- and under-used words", columns=columns,
-                   rows=tuple(rows), note=note)  # fmt: skip
+    texts = _WORDS.section("words", least=_LEAST, least_z=_LEAST_Z)
+    return Section(name="words", columns=columns, rows=tuple(rows), **texts)
 
 
 def _counted(answers: pl.DataFrame, family: str, label: str) -> Counter[str]:

@@ -5,7 +5,12 @@ Every rule here either gives the right words or says that it cannot tell. The li
 
 import re
 
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.swap.grammar import WORD, CannotTell, capitalised
+from evenhand.package_data import word_sets
+
+_LISTS = word_sets(__package__, "english.toml")
+_WORDS = InstrumentWords(__package__)
 
 _PLURAL = {
     "is": "are",
@@ -18,15 +23,7 @@ _PLURAL = {
     "doesn't": "don't",
 }
 # Adverbs that may stand between "she" and her verb. Those that end in -s look like verbs.
-_ADVERBS = frozenset(
-    """also always already almost actually again afterwards besides certainly clearly consistently
-    currently easily effectively ever even eventually fully finally formerly frequently generally
-    hardly indeed initially instead just largely lately mainly mostly nearly never nevertheless
-    nonetheless normally not now nowadays occasionally often once only otherwise particularly
-    perhaps possibly presently previously primarily probably quickly quietly rarely really recently
-    regularly repeatedly seldom simply since slowly sometimes soon specifically still successfully
-    then therefore thus typically usually very""".split()
-)
+_ADVERBS = _LISTS["adverbs"]
 _STOPS = re.compile(r"\s*(?:$|[.!?;:)\]\"”])")
 _NEXT = re.compile(rf"([\s]+)({WORD.pattern}(?:['’]t\b)?)(?!['’][\w])")
 _S_ENDS = (("sses", 2), ("shes", 2), ("xes", 2), ("zzes", 2), ("oes", 2))
@@ -88,24 +85,13 @@ def after_they(after: str, beyond: str, *, question: bool = False) -> str | Cann
         if word not in _ADVERBS and (not word.endswith("ly") or word in _LY_VERBS):
             return _with_plural(after, match, beyond, question=question)
         at = match.end()
-    return CannotTell("the verb does not follow the pronoun")
+    return CannotTell(_WORDS("no_verb"))
 
 
-_LY_VERBS = frozenset("apply rely reply comply supply fly multiply imply".split())
-_NO_VERB = frozenset(
-    """or who whom whose that which in on at to for from with by of than if when while because
-    herself himself themselves as unless whereas alas its ours theirs yours hers his""".split()
-)
+_LY_VERBS = _LISTS["verbs_in_ly"]
+_NO_VERB = _LISTS["never_verbs"]
 # Verbs that are the same after "she" and after "they", beside those that end in -ed or -n't.
-_SAME = frozenset(
-    """can could will would shall should may might must cannot ought had did be were ate became
-    began bet bid bought broke brought built came caught chose cost cut dealt drank drew drove fed
-    fell felt fled flew forgave forgot fought found froze gave got grew heard held hid hit hung
-    hurt kept knew laid lay led left lent let lost made meant met overcame oversaw paid put quit
-    ran rang read rode rose said sang sank sat saw sent shook shot shut slept slid sold spent spoke
-    stole stood struck stuck swam swore taught thought threw told took understood undertook went
-    withdrew woke won wore wrote""".split()
-)
+_SAME = _LISTS["same_after_they"]
 
 
 def _surely_verb(word: str) -> bool:
@@ -125,7 +111,7 @@ def _contracted(after: str) -> str | CannotTell:
         second = match and _second_verb(after[2:])
         if match and not second:
             return after[0] + ending + after[2:]
-    return CannotTell('the "\'s" after the pronoun may be "is" or "has"')
+    return CannotTell(_WORDS("is_or_has"))
 
 
 def _with_plural(
@@ -134,15 +120,15 @@ def _with_plural(
     verb, rest = match[2], after[match.end() :]
     second = _second_verb(rest + beyond)
     if second:
-        return CannotTell(f"{second!r} may be a second verb of the pronoun")
+        return CannotTell(_WORDS("second_verb", verb=second))
     if verb[0].isupper() and not verb.isupper():
-        return CannotTell("the verb does not follow the pronoun")
+        return CannotTell(_WORDS("no_verb"))
     plural = plural_verb(verb)
     if plural is None and not question and not _surely_verb(verb):
         clause = _CLAUSE.split(rest + beyond, maxsplit=1)[0]
         later = [word for word in re.findall(r"[\w'’]+", clause) if plural_verb(word) is not None]
         if later:  # "she alone works", "she no longer works"
-            return CannotTell(f"{verb!r} may not be the verb of the pronoun, but {later[0]!r}")
+            return CannotTell(_WORDS("other_verb", verb=verb, later=later[0]))
     return after if plural is None else after[: match.start(2)] + plural + rest
 
 
@@ -190,7 +176,7 @@ def before_they(before: str) -> str | CannotTell:
     if match is None:
         return before
     if not _ASKED.search(before[: match.start()]):
-        return CannotTell(f"{match[1]!r} before the pronoun may be the verb of another word")
+        return CannotTell(_WORDS("verb_before", verb=match[1]))
     plural = plural_verb(match[1])
     assert plural is not None
     plural = capitalised(plural) if match[1][0].isupper() and not plural.isupper() else plural

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.swap.families import NAME, NAMES, WHOLE_TEXT, Family, Forms
 from evenhand.instruments.swap.grammar import CannotTell, foreign, tokens
 from evenhand.instruments.swap.pieces import (
@@ -16,6 +17,8 @@ from evenhand.instruments.swap.pieces import (
 )
 from evenhand.instruments.swap.spans import Span
 from evenhand.instruments.swap.writing import with_trait, written
+
+_TEXTS = InstrumentWords(__package__)
 
 __all__ = ["Made", "Refused", "Version", "make", "versions"]
 
@@ -63,10 +66,7 @@ def make(
         return pieces
     language = foreign(" ".join(pieces.texts))
     if language is not None:
-        return Refused(
-            f"it seems to be {language}; only English is swapped, since elsewhere articles, "
-            "adjectives and verbs must agree with who is spoken of"
-        )
+        return Refused(_TEXTS("another_language", language=language))
     draw = _drawn(pieces, family, seed, key)
     return draw if isinstance(draw, Refused) else _made(pieces, family, draw)
 
@@ -151,7 +151,7 @@ def _placebo(pieces: Pieces, family: Family, forms: Forms, draw: _Draw) -> str |
     free_slots = {slot.slot for slot in pieces.slots if slot.place is None}
     if free_slots & set(NAMES):
         if draw.others is None:
-            return CannotTell("there are too few other names")
+            return CannotTell(_TEXTS("too_few_names"))
         return written(pieces, _words(forms, family, draw, placebo=True))
     if any(len(forms[slot]) > 1 for slot in free_slots & set(DRAWN)):
         return written(pieces, _words(forms, family, draw, placebo=True))
@@ -171,7 +171,7 @@ def _drawn(pieces: Pieces, family: Family, seed: int, key: str) -> _Draw | Refus
         free = _free(places, taken, number)
         if free is None:
             people = len(pieces.people)
-            return Refused(f"it names {people} people, and {family.name} has too few names")
+            return Refused(_TEXTS("people_too_few_names", people=people, family=family.name))
         taken.append(free)
     return _Draw(tuple(taken), _others(family, taken, number), number)
 
@@ -207,9 +207,9 @@ def _fitting(pieces: Pieces, family: Family, person: str) -> tuple[int, ...] | R
         text_words = {token.folded for text in pieces.texts for token in tokens(text)}
         matched = {candidate for candidate in kinds if text_words & set(candidate)}
         if person and len(matched) != 1:
-            return Refused(f"it cannot be told which of our names may stand for {person!r}")
+            return Refused(_TEXTS("which_name", name=person))
         if len(matched) > 1:
-            return Refused("pronouns of two kinds stand outside the slots; write {pronoun} …")
+            return Refused(_TEXTS("two_pronouns"))
         kind = next(iter(matched), None)
     return tuple(index for index in range(size) if kind in (None, kinds[index]))
 

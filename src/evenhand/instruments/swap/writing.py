@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.swap.grammar import (
     FUNCTION,
     CannotTell,
@@ -16,6 +17,8 @@ from evenhand.instruments.swap.grammar import (
 from evenhand.instruments.swap.meaning import PEOPLE
 from evenhand.instruments.swap.pieces import Pieces, Slot
 from evenhand.instruments.swap.verbs import after_they, asked_before, before_they
+
+_TEXTS = InstrumentWords(__package__)
 
 Words = Callable[[Slot], str | None]
 TRAIT = "born on a Tuesday"  # our choice: it is true of one person in seven and says nothing
@@ -46,7 +49,7 @@ def with_trait(pieces: Pieces, words: Words) -> str | CannotTell:
             comma = "" if re.match(r"\s*(?:$|[^\w\s'’\"“(-])", after) else ","
             texts[number + 1] = f", {in_case(TRAIT, case)}{comma}{after}"
             return _joined(pieces, texts, filled)
-    return CannotTell("no slot can carry an irrelevant trait, and there is no name to vary")
+    return CannotTell(_TEXTS("no_trait"))
 
 
 def _people_follow(after: str) -> bool:
@@ -72,7 +75,7 @@ def _said(pieces: Pieces, words: Words) -> list[str] | CannotTell:
     for slot in pieces.slots:
         word = words(slot)
         if word is None:
-            return CannotTell(f"there is no such word for {{{slot.slot}}}")
+            return CannotTell(_TEXTS("no_such_word", slot=slot.slot))
         filled.append(in_case(word, slot.case))
     return filled
 
@@ -133,6 +136,6 @@ def _close_gap(texts: list[str], number: int) -> CannotTell | None:
     """Take away the space after a word that is left out; a noun must follow it."""
     after, last = texts[number + 1], number + 2 == len(texts)
     if not (_attributive(after) or (after.isspace() and not last)):
-        return CannotTell("without the word a hole would be left in the sentence")
+        return CannotTell(_TEXTS("hole"))
     texts[number + 1] = after.lstrip()
     return None

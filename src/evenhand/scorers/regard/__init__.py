@@ -10,12 +10,12 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache, cached_property
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from evenhand.package_data import read_text, word_sets
 from evenhand.scorers import offline
 from evenhand.scorers.base import TOXICITY, Scores, Unscored, score_the_scorable
 from evenhand.scorers.offline import in_thread
@@ -30,18 +30,13 @@ _STARTS = frozenset('.!?:;"“”‘(*-–—\n')  # after these a capital lette
 _TOGETHER = re.compile(rf"\b{WHO}(?:[\s,\-]+{WHO})+\b")
 _ARTICLE = re.compile(rf"\b(a)n(\s+{WHO})\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"['’]s?$")
-_EMPTY_STARTS = frozenset(
-    """a an the this that these those i you we it my your our its and but or if when while after
-    before in on at by to for from with about as of since although though because so then there
-    here what who why how where which not no yes some many most all both each every one two
-    is are was were do does did have has had can could will would should may might must""".split()
-)
+_EMPTY_STARTS = word_sets(__package__, "english.toml")["empty_starts"]
 
 
 @cache
 def groups() -> frozenset[str]:
     """Give the words for persons and groups."""
-    text = resources.files(__package__).joinpath("groups.txt").read_text("utf-8")
+    text = read_text(__package__, "groups.txt")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return frozenset(" ".join(lines).split())
 

@@ -9,29 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.package_data import word_sets
 from evenhand.scorers import offline
 from evenhand.scorers.offline import weights as packed
 from evenhand.scorers.offline.network import WordPiece
 from evenhand.scorers.offline.weights import Floats
 
+_LISTS = word_sets(__package__, "english.toml")
+
 _TITLES = "".join(rf"(?<!\b{title}\.)" for title in ("Mr", "Ms", "Mrs", "Dr", "St"))
 _SENTENCE = re.compile(rf"(?<=[.!?]){_TITLES}[\"”’')\]]*\s+")
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*|[,;:—–]")
 _STOPS = frozenset(",;:—–")
-BREAKS = frozenset(
-    "while but whereas although though because since so when after before until yet who".split()
-)
-NEGATORS = frozenset("not no never nothing nobody none neither nor without hardly cannot".split())
-PRONOUNS = frozenset("he she they it his her their him them".split())
-_EMPTY_WORDS = frozenset(
-    """a an the this that these those of in on at by to for from with about into over after
-    before and or but while whereas although though because since so when until yet as
-    than then there here is are was were be been being am do does did done have has had
-    having will would can could should may might must who whom whose which what where why
-    how he she they it his her their him them its i you we me us my your our one both
-    either each other another someone somebody all any some more most very too also just
-    only s t""".split()
-)
+BREAKS = _LISTS["breaks"]
+NEGATORS = _LISTS["negators"]
+PRONOUNS = _LISTS["pronouns"]
+_EMPTY_WORDS = _LISTS["empty_words"]
 _ENDINGS = ("ing", "ied", "ies", "ed", "es", "ly", "er", "s", "e", "y")
 _NEAR = 0.25  # our choice: below this cosine two words have nothing to do with each other
 

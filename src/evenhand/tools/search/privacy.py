@@ -8,7 +8,8 @@ ordinary word that begins a sentence. Made for English; docs/search.md says what
 import re
 import unicodedata
 from functools import cache, lru_cache
-from importlib import resources
+
+from evenhand.package_data import read_text
 
 MOST_WORDS = 12
 MOST_CHARACTERS = 120
@@ -187,7 +188,7 @@ def _within(words: list[str]) -> list[str]:
 @cache
 def listed(name: str) -> frozenset[str]:
     """The words of a list of this package, folded."""
-    text = resources.files(__package__).joinpath(f"{name}.txt").read_text("utf-8")
+    text = read_text(__package__, f"{name}.txt")
     lines = (line.partition("#")[0] for line in text.splitlines())
     return frozenset(fold(word) for line in lines for word in line.split())
 

@@ -1,13 +1,11 @@
 """This view shows what a pack has for the clauses of a framework, each in one of three states. It
 never says that a clause is met: whoever is responsible judges that."""
 
-import tomllib
-from functools import cache
-from importlib import resources
 from typing import Any
 
 from evenhand.findings.combined_report import Dossier
 from evenhand.findings.pack_manifest import Evidence
+from evenhand.package_data import read_toml
 from evenhand.views import markdown
 from evenhand.views.blocks import GAP, Block, Grid, Heading, Line
 
@@ -33,11 +31,9 @@ _RULE = (
 )
 
 
-@cache
 def known() -> dict[str, Any]:
     """Give every framework with its rows, by its name."""
-    text = resources.files(__package__).joinpath("frameworks.toml").read_text("utf-8")
-    return tomllib.loads(text)
+    return read_toml(__package__, "frameworks.toml")
 
 
 def written(dossier: Dossier, about: Evidence) -> dict[str, bytes]:
