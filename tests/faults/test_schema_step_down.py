@@ -16,6 +16,7 @@ from evenhand.models.wire import JsonForm
 from loopback import replies
 from loopback.http import Call, Line
 from loopback.kernel import run_items
+from tests.errors import raises_naming
 
 from .conftest import Connect, Serve
 
@@ -128,7 +129,7 @@ async def test_a_refusal_that_is_not_about_the_form_is_final(
     server = await serve(refuse)
     model = connect(server.url)
     request = ModelRequest(messages=(), schema=Harm.wire_schema())
-    with pytest.raises(ModelRefused, match="too long"):
+    with raises_naming(ModelRefused, 400, "too long"):
         await model.complete(request)
     assert server.counts.requests == 1
     assert model.dialect.form is JsonForm.SCHEMA

@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from evenhand.findings.plan import plan
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
 from frontier.small_bbq import played
+from tests.errors import raises_naming
 
 BBQ, HARM, UTILITY = Bbq(), "unsupported_attribution", "accuracy_disambiguated"
 TEMPLATES = 7
@@ -93,7 +93,9 @@ def _plan_agrees(comparison: Comparison) -> None:
     """Whoever wants to see what a comparison could just have shown needs a comparison like it."""
     change = comparison[HARM]
     if not change.se:
-        with pytest.raises(UserError, match="make a larger pilot"):
+        with raises_naming(
+            UserError, "unsupported_attribution", "clusters" if comparison.clusters else "no rows"
+        ):
             plan(BBQ, pilot=comparison, measure=HARM)
         return
     size = smallest_shown(change, BBQ.measure(HARM), family=len(BBQ.primary()))

@@ -27,6 +27,7 @@ from evenhand.instruments.bbq.elsewhere import Elsewhere
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
 from foreign.logs import inspect_log, records_of, sample
+from tests.errors import raises_naming
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -173,7 +174,7 @@ def test_a_sample_says_whom_its_answer_names_and_nothing_where_there_is_none(
 
 def test_samples_that_are_not_of_bbq_are_refused(records: pl.DataFrame) -> None:
     one = foreign.Answered(about={"subject": "law"}, options=("a", "b", "c"), answer=0)
-    with pytest.raises(UserError, match=r"the task: question 1 does not say which of BBQ it is"):
+    with raises_naming(UserError, "question 1", "source_id", "'BBQ'"):
         _elsewhere(records).outcomes([one])
 
 

@@ -29,6 +29,7 @@ from evenhand.experiments.settings import (
 from evenhand.experiments.watch import Watch
 from evenhand.methods import DefaultPrompt
 from evenhand.runners import ItemList
+from tests.errors import raises_naming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,5 +133,5 @@ def test_the_record_says_how_a_run_was_begun_but_not_where_nor_what_is_secret() 
 def test_what_is_no_setting_or_misses_one_is_refused_by_its_name(
     values: dict[str, Any], code: str
 ) -> None:
-    with pytest.raises(eh.UserError, match=code):
+    with raises_naming(eh.UserError, f"'{code}'"):
         settings_of(values)

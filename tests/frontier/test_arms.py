@@ -1,12 +1,11 @@
 """The list of methods as it is written on a command line."""
 
-import pytest
-
 from evenhand import registry
 from evenhand.errors import UserError
 from evenhand.experiments.arms import listed
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.methods import StarDTox, settings
+from tests.errors import raises_naming
 
 
 def test_the_comparators_are_always_there_and_nothing_is_run_twice() -> None:
@@ -47,5 +46,5 @@ def test_who_borrows_critiques_comes_after_the_lender() -> None:
 
 
 def test_two_methods_never_share_a_folder() -> None:
-    with pytest.raises(UserError, match="leave one out"):
+    with raises_naming(UserError, "'stardtox-max_iterations-1'"):
         listed("stardtox:max_iterations=1,stardtox:max_iterations= 1", 8, Bbq())

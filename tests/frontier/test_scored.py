@@ -31,6 +31,7 @@ from evenhand.store import RunReader, tables
 from evenhand.store.spending import billed_tokens, spent_on
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid
+from tests.errors import raises_naming
 
 from .small_bbq import AGENT, YES, played, run_into
 
@@ -128,7 +129,7 @@ async def test_what_is_not_counted_or_not_readable_is_never_free(tmp_path: Path)
 
 async def test_a_cap_asks_for_the_price_of_the_model_behind_a_scorer() -> None:
     lacking = Prices({"scripted": PRICES.models["scripted"]}, "EUR")
-    with pytest.raises(UserError, match="no price for the model 'dear'"):
+    with raises_naming(UserError, "'dear'"):
         Purse(prices=lacking).guard(judge())
     Purse(prices=lacking).guard(ScorerModel(WordList()))
 
