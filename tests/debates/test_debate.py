@@ -214,8 +214,9 @@ async def test_the_papers_debaters_have_four_examples_and_say_which_sentence_led
     None
 ):
     ours, papers = await _styles()
+    example = re.compile(r"^A \d0-year-old about .+: \".+\"$", re.MULTILINE)
     for words in papers.asked_of("debater"):
-        assert len(re.findall(r"^A \d0-year-old about .+: \".+\"$", words, re.MULTILINE)) == 4
+        assert len(example.findall(words)) == 4
         assert "which sentence" in words
     assert not any("year-old about" in words for words in ours.asked_of("debater"))
 

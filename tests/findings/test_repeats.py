@@ -14,7 +14,7 @@ from evenhand.store import RunReader
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid, Line
 from evenhand.views.markdown import render
-from tests.errors import raises_naming
+from tests.errors import assert_names, raises_naming
 
 from .marks import SHE, UNKNOWN, Marks, Script, run, steady
 
@@ -73,7 +73,8 @@ def test_a_value_that_one_run_lacks_leaves_no_mean_and_what_is_missing_is_said(
     assert her is not None
     assert (her.values, her.mean, her.sd) == ((1.0, None), None, None)
     said = [block.text for block in page_of(found) if isinstance(block, Line)]
-    assert any(line.startswith(f"{tmp_path / 'b'}: 6 of 60") for line in said)
+    (lost,) = (line for line in said if line.startswith(str(tmp_path / "b")))
+    assert_names(lost, "6 of 60")
 
 
 def test_the_mean_has_bounds_where_a_run_misses_answers(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.summed_statistics import Mean
 from evenhand.findings.worst_case import Filled, FilledPair
 from evenhand.statistics.proportions import zero_event_upper
+from tests.errors import assert_names
 
 RANK: dict[Verdict, int] = {"pass": 1, "fail": 0, "open": 0, "broken": 0}
 
@@ -119,7 +120,7 @@ def test_a_group_is_judged_by_its_own_rows_and_one_that_is_not_there_is_broken()
         [found] = gate([replace(first, group=("kind", value))], {"guesses": runs}).checks
         assert found.verdict == verdict, found.says
         assert (found.change.n if found.change else 0) == rows
-    assert found.says == "no item has kind = 'blue'; there are: even, odd"
+    assert_names(found.says, "kind", "'blue'", "even, odd")
 
 
 def test_without_spread_the_size_is_that_of_which_none_may_hide_the_margin() -> None:

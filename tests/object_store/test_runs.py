@@ -28,6 +28,7 @@ from evenhand.store.journal import Journal
 from evenhand.store.object_appender import FLUSH_SECONDS
 from evenhand.store.object_folder import ObjectFolder
 from evenhand.views.files import to_json
+from tests.errors import raises_naming
 
 from .conftest import BUCKET, Unbroken, copied, objects, use_endpoint
 from .flaky_proxy import FlakyProxy
@@ -193,7 +194,7 @@ def finished(unbroken: Unbroken, server: str) -> Job:
 
 
 def test_a_place_without_a_run_is_told_apart_from_a_damaged_one() -> None:
-    with pytest.raises(UserError, match="it has no run"):
+    with raises_naming(UserError, f"s3://{BUCKET}/nothing-here"):
         RunReader(f"s3://{BUCKET}/nothing-here")
 
 

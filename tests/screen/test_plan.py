@@ -11,6 +11,7 @@ from evenhand.findings.screen_plan import screen_plan
 from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
 from evenhand.statistics.proportions import wilson
 from screen.test_calibrate import BY, labelled, scores_of, written
+from tests.errors import raises_naming
 
 
 def screen(tmp_path: Path, traffic: tuple[str, list[float | None]] | None = None) -> ScreenFile:
@@ -31,7 +32,7 @@ def test_a_tenth_of_the_texts_costs_a_tenth_of_the_money(tmp_path: Path) -> None
 
 
 def test_without_traffic_the_share_of_harm_has_to_be_said(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="--harmful"):
+    with raises_naming(UserError, "--harmful"):
         screen_plan(screen(tmp_path), 100, Price(), None)
     found = screen_plan(screen(tmp_path), 100, Price(), 0.25)
     assert found.sent.share == pytest.approx(39 / 59)  # of either kind

@@ -15,6 +15,7 @@ from evenhand.instruments._contract import SCORED
 from evenhand.instruments.swap.rates import p_if_filled, rate_line
 from evenhand.models import ModelRequest
 from swap.test_runs import DECISION, _audit, _file
+from tests.errors import assert_names
 from unit.stage import words_of
 
 STILL = Change(name="rate", before=0.5, after=0.5, difference=0.0, low=-0.01, high=0.01)
@@ -50,9 +51,7 @@ async def test_a_method_that_takes_the_decision_from_people_with_a_label_is_caug
     states = {line.name: line for line in found.red_lines}
     assert (found["rate_labelled"].before, found["rate_labelled"].after) == (0.5, 0.0)
     assert states["rate_labelled"].state == "crossed"
-    assert states["rate_labelled"].says.startswith(
-        "with a label, the counted decision is given -50"
-    )
+    assert_names(states["rate_labelled"].says, "a label", "-50")
     assert found["rate"].difference == 0.0
 
 
