@@ -22,7 +22,7 @@ from crash.checker import (
     started,
     visible,
 )
-from tests.errors import assert_names
+from errors import assert_names
 
 from .conftest import Driver, Upstream, write_items
 from .driver import Job

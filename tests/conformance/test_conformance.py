@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from conformance import reference
+from errors import assert_names, raises_naming
 from evenhand.conformance import others, ours, suite
 from evenhand.conformance.checks import Judged, judge
 from evenhand.errors import UserError
-from tests.errors import assert_names, raises_naming
 
 RIGHT = "a reader who is always right has no bias"
 ONE_SIDED = "a right reader has no bias on an unbalanced sample either"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.errors import CorruptRun, UnknownFormat, UserError
 from evenhand.runners import Progress, StopSignal, run
 from evenhand.store import RunReader
-from tests.errors import assert_names, raises_naming
 
 from . import worker
 from .checker import visible

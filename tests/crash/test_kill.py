@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.errors import raises_naming
+from errors import raises_naming
 
 from .checker import Bill, check_whole, committed, http_key_of, key_of, recorded, started
 from .conftest import FIGURES, Runner, Unbroken, replayed, until

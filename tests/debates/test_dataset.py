@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from errors import raises_naming
 from evenhand.debates import dataset
 from evenhand.debates.building import Built, from_statements
 from evenhand.debates.pairs import Pairing, Split
 from evenhand.errors import UserError
-from tests.errors import raises_naming
 
 from .planted import debate, everything, statement
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errors import assert_names, raises_naming
 from evenhand.agents import Cast, Conversation
 from evenhand.debates.debate import Debate, referee_of
 from evenhand.debates.topics import MOST_ROLES
@@ -19,7 +20,6 @@ from evenhand.errors import UserError
 from evenhand.methods import Method
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 from evenhand.models.base import Sample
-from tests.errors import assert_names, raises_naming
 from unit.stage import Line, Stage
 
 ROLES = "a baker|a nun|a pilot"

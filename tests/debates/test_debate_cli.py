@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from loopback.process import RemoteServer, in_own_process
-from tests.errors import assert_names
 
 from .speakers import Speakers
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.debates.items import from_items, read_items, templates
 from evenhand.debates.pairs import Split
 from evenhand.errors import UserError
-from tests.errors import raises_naming
 
 from .planted import everything
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from errors import raises_naming
 from evenhand.debates.building import from_statements
 from evenhand.debates.pairs import STRATEGIES, Pairing, Split, Strategy, has_opener, without_opener
 from evenhand.debates.read import Statement
 from evenhand.errors import UserError
-from tests.errors import raises_naming
 from unit.stage import golden
 
 from .planted import debate, everything, numbers, statement

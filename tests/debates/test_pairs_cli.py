@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from evenhand.debates.dataset import trained_topics
 from evenhand.debates.debate import Debate
 from evenhand.domain import Item
 from evenhand.methods import StarDTox
-from tests.errors import assert_names
 from unit.stage import harm
 
 from .repaired import written

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand import aio, replay_of
 from evenhand.agents import Cast
 from evenhand.debates.debate import Debate
@@ -17,7 +18,6 @@ from evenhand.methods import DefaultPrompt
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.store import RunReader
 from evenhand.views import page_of
-from tests.errors import raises_naming
 from unit.stage import words_of
 
 ROLES = {"age": "a boy|a man", "looks": "a plain man|a handsome man|a tall man"}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.debates.building import Built
 from evenhand.debates.pairs import Split
 from evenhand.debates.revisions import from_runs
@@ -12,7 +13,6 @@ from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.methods import DefaultPrompt, Mabrf, StarDTox
 from evenhand.store import RunReader
-from tests.errors import raises_naming
 from unit.mabrf_lines import rephrased, solved, verdict
 from unit.stage import choice, harm, quality, support
 

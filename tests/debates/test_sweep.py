@@ -9,6 +9,7 @@ import pytest
 from cli.conftest import Run, endpoint, evenhand
 from debates.planted import everything, statement
 from debates.speakers import Speakers
+from errors import assert_names, raises_naming
 from evenhand.debates.building import from_statements
 from evenhand.debates.debate import roles_of
 from evenhand.debates.pairs import Pairing, Split
@@ -19,7 +20,6 @@ from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.experiments.debate_sweeps import write_once
 from loopback.process import RemoteServer, in_own_process
-from tests.errors import assert_names, raises_naming
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 

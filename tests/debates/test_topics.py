@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errors import Fact, raises_naming
 from evenhand.debates.topics import (
     ALIKE,
     ANGLES,
@@ -26,7 +27,6 @@ from evenhand.domain import Failed, Usage
 from evenhand.errors import UserError
 from evenhand.models import ModelReply
 from evenhand.models.base import Sample
-from tests.errors import Fact, raises_naming
 from unit.stage import Stage
 
 AGE = bias_types()["age"]

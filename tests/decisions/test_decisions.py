@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import evenhand as eh
+from errors import Fact, assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.errors import UserError
 from evenhand.findings.gate import GateCheck, gate
@@ -26,7 +27,6 @@ from evenhand.instruments.decisions.instrument import Decisions
 from evenhand.instruments.decisions.judged import LEFT_OUT, NO_RATIO, judged, uneven
 from evenhand.instruments.decisions.source import LARGEST, above, median_of
 from evenhand.store import RunReader
-from tests.errors import Fact, assert_names, raises_naming
 
 _Table = list[list[int]]
 

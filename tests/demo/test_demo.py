@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.cli.welcome import welcome
 from evenhand.errors import UserError
 from evenhand.experiments.demo import MARK, Demo, parts_of_the_package
@@ -20,7 +21,6 @@ from evenhand.instruments.bbq.repaired import repaired
 from evenhand.instruments.rankings.data import bloomberg
 from evenhand.instruments.rankings.reading import ranked_first
 from evenhand.store import RunReader
-from tests.errors import assert_names, raises_naming
 
 ROOT = Path(__file__).parents[2]
 FRONTIER = ROOT / "recorded" / "qwen2.5-coder-1.5b" / "frontier"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.instruments import DataFolder
 from evenhand.instruments.discrim_eval.data import (
@@ -25,7 +26,6 @@ from evenhand.instruments.discrim_eval.data import (
     without,
 )
 from evenhand.models import ModelRequest
-from tests.errors import raises_naming
 from unit.stage import words_of
 
 

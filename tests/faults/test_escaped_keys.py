@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.agents import Limits
 from evenhand.domain import Message
 from evenhand.errors import EvenhandError
@@ -21,7 +22,6 @@ from evenhand.scorers.services import HttpGuardrail
 from loopback import replies
 from loopback.http import Call, Line
 from loopback.kernel import run_items, texts
-from tests.errors import assert_names, raises_naming
 
 from .conftest import Connect, Serve
 from .test_secrets import everything_in

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.domain import Message
 from evenhand.errors import ModelBusy
 from evenhand.models.base import ModelRequest
 from loopback.faulty import well
 from loopback.http import Call, Line
 from loopback.kernel import run_items, texts
-from tests.errors import raises_naming
 
 from .conftest import Connect, Serve
 

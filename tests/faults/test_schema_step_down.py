@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand.domain import Item, Message
 from evenhand.errors import ModelRefused
 from evenhand.methods.stardtox import Harm
@@ -16,7 +17,6 @@ from evenhand.models.wire import JsonForm
 from loopback import replies
 from loopback.http import Call, Line
 from loopback.kernel import run_items
-from tests.errors import raises_naming
 
 from .conftest import Connect, Serve
 

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import evenhand as eh
+from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.experiments import gate_file
 from evenhand.findings.comparison import compare
@@ -27,7 +28,6 @@ from evenhand.models import ModelRequest
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.store import RunReader
 from front_door.titles import Titles
-from tests.errors import assert_names, raises_naming
 
 _SCORE = pl.col("score")
 _SIDES = ("", ":after")

@@ -8,6 +8,7 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.cost_effectiveness import Kind
@@ -18,7 +19,6 @@ from evenhand.findings.plan import plan
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
 from frontier.small_bbq import played
-from tests.errors import raises_naming
 
 BBQ, HARM, UTILITY = Bbq(), "unsupported_attribution", "accuracy_disambiguated"
 TEMPLATES = 7

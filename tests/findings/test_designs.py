@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from errors import assert_names
 from evenhand.cli.app import app
 from evenhand.findings.designs import Design, Rates, Texts, designs
 from evenhand.findings.plan import PilotSpread, Price, plan
@@ -14,7 +15,6 @@ from evenhand.findings.screen_plan import screen_plan
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.bold.instrument import Bold
 from screen.test_plan import screen
-from tests.errors import assert_names
 
 JUDGE = Price(calls=1, tokens=500, per_million=2.0)
 RATES = Rates(judge=JUDGE, calls_per_second=2.0)

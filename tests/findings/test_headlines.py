@@ -4,6 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
+from errors import assert_names
 from evenhand.findings.estimates import Bounds, if_known
 from evenhand.findings.frontier import Arm, frontier
 from evenhand.findings.report import Report, report
@@ -13,7 +14,6 @@ from evenhand.metrics.overcorrection import WORSE
 from evenhand.store import RunReader
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid, Line
-from tests.errors import assert_names
 
 from .lossy import Lossy
 

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 import evenhand as eh
+from errors import assert_names, raises_naming
 from evenhand.experiments.sweep import Listed
 from evenhand.findings.comparison import compare
 from evenhand.findings.report import models_of, report
@@ -19,7 +20,6 @@ from evenhand.testing import any_reply
 from evenhand.views import page_of
 from evenhand.views.blocks import Line
 from front_door.titles import CHOICES, Titles
-from tests.errors import assert_names, raises_naming
 
 KEPT = Path(__file__).parents[1] / "same_numbers/kept/bbq"
 

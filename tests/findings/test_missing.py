@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from errors import assert_names
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.decision_rules import benefit_excluded, direction, kept, missing_line
@@ -21,7 +22,6 @@ from evenhand.findings.verdicts import overturned
 from evenhand.findings.worst_case import Filled, FilledPair
 from evenhand.statistics.sign_flips import p_above_zero, p_of_columns, p_two_sided
 from stats.flips import p_of_all_patterns
-from tests.errors import assert_names
 
 _RANK = {"worse": 0, "crossed": 0, "open": 1, "better": 2, "kept": 2}
 

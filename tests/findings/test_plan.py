@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from statsmodels.stats.power import TTestPower
 
+from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.plan import Price, plan
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.squad.instrument import Squad
 from frontier.small_bbq import played
-from tests.errors import assert_names, raises_naming
 
 HARM = "unsupported_attribution"
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenhand as eh
+from errors import assert_names, raises_naming
 from evenhand.findings.dependability import of_measure
 from evenhand.findings.pairwise_systems import in_words, told_apart
 from evenhand.findings.reliability import reliability
@@ -17,7 +18,6 @@ from evenhand.instruments import SCORED
 from evenhand.models import ModelRequest
 from evenhand.statistics.generalizability import ITEM, Crossed
 from evenhand.views import page_of
-from tests.errors import assert_names, raises_naming
 
 from .marks import HE, SHE, UNKNOWN, Marks, guessing, run, steady
 

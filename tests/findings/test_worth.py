@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from errors import assert_names
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.cost_effectiveness import Kind, worth
 from evenhand.findings.decision_rules import benefit_excluded, exploratory
 from evenhand.findings.estimates import Bounds, Change, RedLine
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.statistics._shared import t_quantile
-from tests.errors import assert_names
 
 BBQ = Bbq()
 KEPT = Change(

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.conftest import Run
+from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.experiments.exports import Written, export
 from evenhand.findings.report import report
@@ -41,7 +42,6 @@ from foreign.exporting import (
 from foreign.inspect_fields import Header, Listed, Sample
 from foreign.logs import records_of
 from pack.eee_fields import Record
-from tests.errors import assert_names, raises_naming
 
 RECORDED = Path(__file__).parents[2] / "recorded/qwen2.5-coder-1.5b"
 NOWHERE = DataFolder(local=None, cache=Path("/nowhere"))  # no data are needed

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from cli.conftest import Run
+from errors import assert_names, raises_naming
 from evenhand import foreign
 from evenhand.errors import CorruptRun, UserError
 from evenhand.instruments.bbq.answers import with_answers
 from foreign.logs import inspect_log, lm_eval_line, records_of, sample, zipped
-from tests.errors import assert_names, raises_naming
 
 LETTERS = "ABCBACCABABC"  # an answer to each of the twelve records
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
+from errors import raises_naming
 from evenhand import environment, foreign, measure
 from evenhand.errors import UserError
 from evenhand.findings.report import report
@@ -27,7 +28,6 @@ from evenhand.instruments.bbq.elsewhere import Elsewhere
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
 from foreign.logs import inspect_log, records_of, sample
-from tests.errors import raises_naming
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 import evenhand as eh
+from errors import assert_names, raises_naming
 from evenhand.errors import ModelError
 from evenhand.instruments.framings.instrument import FRAMINGS
 from evenhand.models import ModelRequest
 from rating.people import told
-from tests.errors import assert_names, raises_naming
 from unit.stage import choice, words_of
 
 # The texts that the witness calls biased, by what it is told of who wrote them.

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 import pytest
 
 import evenhand as eh
+from errors import Fact, assert_names, raises_naming
 from evenhand.methods import DefaultPrompt, StarDTox
 from evenhand.models.base import ModelRequest
 from front_door.titles import Titles
 from loopback.faulty import well
 from loopback.process import in_own_process
-from tests.errors import Fact, assert_names, raises_naming
 
 
 def knows_not(request: ModelRequest) -> str:

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.testing import any_reply
-from tests.errors import raises_naming
 
 
 def test_methods_by_name_and_by_object_are_held_against_the_references(

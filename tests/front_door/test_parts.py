@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 import pytest
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.methods import Mabrf, Method, StarDTox
 from evenhand.methods.baselines.single_prompt import Rotated
 from evenhand.models.likelihood import Failure
 from evenhand.testing import ScriptedLikelihood, any_reply
-from tests.errors import raises_naming
 
 
 class Verdict(eh.Reply):

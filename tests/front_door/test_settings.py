@@ -12,6 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.agents import Limits
 from evenhand.api.inputs import request_of, settings_of
 from evenhand.cli.app import load
@@ -29,7 +30,6 @@ from evenhand.experiments.settings import (
 from evenhand.experiments.watch import Watch
 from evenhand.methods import DefaultPrompt
 from evenhand.runners import ItemList
-from tests.errors import raises_naming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand import config as configuration
 from evenhand.experiments.dry_run import dry_run
 from evenhand.experiments.request import Request
@@ -16,7 +17,6 @@ from evenhand.runners import ItemList
 from evenhand.store import RunReader
 from evenhand.testing import any_reply
 from front_door.titles import Titles
-from tests.errors import raises_naming
 
 SHOP = "You are the assistant of a shop. Treat everybody alike."
 LONG = "Be brief. " * 20

@@ -1,11 +1,11 @@
 """The list of methods as it is written on a command line."""
 
+from errors import raises_naming
 from evenhand import registry
 from evenhand.errors import UserError
 from evenhand.experiments.arms import listed
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.methods import StarDTox, settings
-from tests.errors import raises_naming
 
 
 def test_the_comparators_are_always_there_and_nothing_is_run_twice() -> None:

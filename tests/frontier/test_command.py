@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from cli.conftest import BIN, Run, clean_environment, endpoint, evenhand
+from errors import assert_names
 from evenhand.store import RunReader
 from loopback.faulty import Capacity, well
 from loopback.process import RemoteServer, in_own_process
-from tests.errors import assert_names
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 

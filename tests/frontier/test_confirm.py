@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 import evenhand as eh
+from errors import assert_names, raises_naming
 from evenhand import Instrument, Item, Measure
 from evenhand.agents import Agent, Ask
 from evenhand.api.inputs import Scorers
@@ -20,7 +21,6 @@ from evenhand.methods.baselines.single_prompt import question
 from evenhand.testing import any_reply
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid
-from tests.errors import assert_names, raises_naming
 
 from .small_bbq import AGENT
 

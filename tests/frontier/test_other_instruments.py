@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.experiments.arms import listed
 from evenhand.findings.cost_effectiveness import Kind
@@ -15,7 +16,6 @@ from evenhand.instruments.squad.instrument import Squad
 from evenhand.views import page_of
 from evenhand.views.blocks import Line
 from evenhand.views.charts import charts_of
-from tests.errors import assert_names, raises_naming
 
 from .small_bbq import Rule, played
 

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.statistics.cost_effectiveness import dominates, front
-from tests.errors import raises_naming
 from unit.stage import golden
 
 Points = list[tuple[int, int, int]]

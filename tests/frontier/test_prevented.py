@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errors import raises_naming
 from evenhand.errors import Undefined
 from evenhand.findings.item_cost import counted_harm
 from evenhand.instruments.bbq.instrument import Bbq
@@ -14,7 +15,6 @@ from evenhand.instruments.holisticbias.instrument import HolisticBias
 from evenhand.statistics.cost_effectiveness import cost_per_prevented
 from evenhand.statistics.sign_flips import sign_flip_without_spread
 from stats.flips import p_of_all_patterns
-from tests.errors import raises_naming
 
 TWELVE = range(12)
 

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from errors import assert_names, raises_naming
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
 from evenhand.findings.cost_effectiveness import Kind, Worth
@@ -22,7 +23,6 @@ from evenhand.views import page_of, terminal_of
 from evenhand.views.blocks import Line
 from evenhand.views.charts import of_frontier
 from evenhand.views.files import write_frontier
-from tests.errors import assert_names, raises_naming
 
 from .small_bbq import Rule, played
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import polars as pl
 import pytest
 
+from errors import raises_naming
 from evenhand.agents import Agent, Ask, Cast
 from evenhand.agents.conversation import Conversation
 from evenhand.domain import Answer, Draft, Item, Message, Turn, Usage
@@ -31,7 +32,6 @@ from evenhand.store import RunReader, tables
 from evenhand.store.spending import billed_tokens, spent_on
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid
-from tests.errors import raises_naming
 
 from .small_bbq import AGENT, YES, played, run_into
 

@@ -9,10 +9,10 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from cli.conftest import BIN, Run, clean_environment, evenhand
+from errors import assert_names
 from evenhand import gate
 from gate import texts
 from loopback.process import RemoteServer
-from tests.errors import assert_names
 
 __all__ = ["evenhand"]  # the fixture
 

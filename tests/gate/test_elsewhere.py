@@ -16,10 +16,10 @@ import yaml
 
 import evenhand
 from cli.conftest import clean_environment
+from errors import assert_names
 from evenhand.findings.gate import Gate
 from evenhand.pytest_plugin import evenhand_gate
 from gate import texts
-from tests.errors import assert_names
 
 __all__ = ["evenhand_gate"]  # the fixture, as pytest finds it by itself where it is installed
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import evenhand
+from errors import assert_names
 from evenhand import gate
 from evenhand.domain.prices import Price, Prices
 from evenhand.findings.gate import Gate
@@ -16,7 +17,6 @@ from evenhand.views.gate_page import decides
 from gate import texts
 from loopback.process import RemoteServer
 from same_numbers.adapter import KEPT
-from tests.errors import assert_names
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.experiments.gate_file import EXAMPLE, read
-from tests.errors import raises_naming
 
 
 def _read(folder: Path, text: str) -> str:

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from bench.gate import DRAWN, InMemory, checks, judged, planned, shares, two_runs
+from errors import assert_names
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.decision_rules import kept
 from evenhand.findings.gate import Checked, Gate, GateCheck, Verdict, gate
@@ -16,7 +17,6 @@ from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.summed_statistics import Mean
 from evenhand.findings.worst_case import Filled, FilledPair
 from evenhand.statistics.proportions import zero_event_upper
-from tests.errors import assert_names
 
 RANK: dict[Verdict, int] = {"pass": 1, "fail": 0, "open": 0, "broken": 0}
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Run, evenhand
+from errors import assert_names
 from evenhand.experiments.gate_file import read
 from evenhand.findings.monitoring import Look, monitoring
 from evenhand.store import RunReader
 from gate import texts
 from loopback.process import RemoteServer
-from tests.errors import assert_names
 
 __all__ = ["evenhand"]  # the fixture
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import evenhand
+from errors import raises_naming
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.models import ScriptedModel
@@ -20,7 +21,6 @@ from evenhand.runners.parquet_table import ParquetTable
 from evenhand.runners.source import _Ids
 from evenhand.testing import any_reply
 from evenhand.tools.search.corpus import Corpus
-from tests.errors import raises_naming
 
 LIMIT = 200_000
 

@@ -18,12 +18,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.errors import CorruptRun, EvenhandError, StoreError
 from evenhand.experiments.run_folders import export_results, list_runs
 from evenhand.store import RunReader
 from evenhand.store.folder import LocalFolder
 from evenhand.store.spending import spent_on
-from tests.errors import assert_names, raises_naming
 
 from .small_runs import MARK, Canary, plan, ran
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import evenhand
-from tests.errors import raises_naming
+from errors import raises_naming
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.errors import ModelError
 from evenhand.findings.estimates import Bounds
 from evenhand.instruments import DataFolder, instrument_named
 from evenhand.instruments._judge_pairs import BETTER, WORSE, JudgePairs, pair_of
 from evenhand.instruments._option_items import OptionItem
 from evenhand.models import ModelRequest
-from tests.errors import raises_naming
 from unit.stage import words_of
 
 SETS = ("llmbar", "evalbiasbench")

@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from evenhand.debates.items import templates
 from evenhand.experiments.likelihood import draw_sets
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.subtler_biases.instrument import rows as rows_of_the_file
 from evenhand.store import RunReader
-from tests.errors import assert_names
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 

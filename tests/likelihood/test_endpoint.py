@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.models import Endpoint
 from evenhand.models.likelihood import EchoedLikelihood, Failure, TokenLogprobs
-from tests.errors import raises_naming
 
 Serve = Callable[[Callable[[dict[str, Any]], Any]], Any]
 

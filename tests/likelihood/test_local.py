@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.models.likelihood import Failure, TokenLogprobs
 from evenhand.training.local_likelihood import LocalLikelihood
-from tests.errors import raises_naming
 
 TEXTS = ("The nurse said that she", "a", "Grüße, 北京!", "He is a plumber.", "x" * 40)
 

@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import CorruptRun, UnknownFormat, UserError
 from evenhand.findings.report import report
 from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
-from tests.errors import raises_naming
 
 S, A = "stereotype", "anti_stereotype"
 _COLUMNS = ("set", "item_id", "group", "cluster", "tags", "option", "text", "total", "tokens",

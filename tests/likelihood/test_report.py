@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare, together
 from evenhand.findings.estimates import Estimate
@@ -18,7 +19,6 @@ from evenhand.runners.progress import Progress
 from evenhand.store import RunReader
 from evenhand.views import page_of
 from likelihood.conftest import Planted
-from tests.errors import assert_names, raises_naming
 
 S, A, U = "stereotype", "anti_stereotype", "unrelated"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from loopback.faulty import Fixed, well
 from loopback.process import RemoteServer, in_own_process
-from tests.errors import assert_names
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.cli.forecast import two_digits_up
 from evenhand.domain import Usage
 from evenhand.errors import UserError
@@ -18,7 +19,6 @@ from evenhand.views import markdown, page_of
 from evenhand.views.numbers import duration, money
 from money.test_prices import PRICES
 from money.test_spending import model, plan
-from tests.errors import assert_names, raises_naming
 
 
 @pytest.mark.parametrize("items", [51, 60, 99, 100, 1372, 100_000_000])

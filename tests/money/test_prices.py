@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand import config, registry
 from evenhand.domain.prices import AROUND_THE_WORDS, Price, Prices
 from evenhand.errors import UserError
 from evenhand.methods import named
-from tests.errors import raises_naming
 
 PRICES = Prices(
     {"m": Price(per_million_prompt_tokens=2.5, per_million_completion_tokens=10.0)}, "EUR"

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from evenhand.agents import Cast
 from evenhand.cli.screen import status_line, status_view
 from evenhand.domain import Answer, Answered, Draft, Failed, Item
@@ -20,7 +21,6 @@ from evenhand.runners import Progress, Purse, progress
 from evenhand.runners.progress import local_gauges, status_file
 from evenhand.scorers import ScorerModel, WordList
 from money.test_prices import PRICES
-from tests.errors import assert_names
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 

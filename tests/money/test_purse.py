@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand.agents import Cast
 from evenhand.domain import Message, Usage
 from evenhand.errors import ModelBusy, ModelError, ModelRefused, UserError
@@ -18,7 +19,6 @@ from evenhand.runners.progress import local_gauges
 from evenhand.runners.purse import Purse
 from evenhand.scorers import ScorerModel, WordList
 from money.test_prices import PRICES
-from tests.errors import raises_naming
 
 MOST = (1280 + 6) * 2.5e-6 + 100 * 10e-6  # of the request below, by hand: 0.004215
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from crash.conftest import until
+from errors import raises_naming
 from evenhand.errors import RunLocked, StoreError, UserError
 from evenhand.store import object_appender
 from evenhand.store.folder import Folder, LocalFolder, open_folder
 from evenhand.store.journal import Recovered
 from evenhand.store.object_folder import ObjectFolder
-from tests.errors import raises_naming
 
 from .conftest import BUCKET, SECRET, free_port, status, use_endpoint
 

@@ -19,6 +19,7 @@ from crash import worker
 from crash.checker import Bill, check_whole, key_of, recorded, said, started
 from crash.conftest import Runner, until
 from crash.worker import Job
+from errors import raises_naming
 from evenhand.errors import CorruptRun, UserError
 from evenhand.findings.summary import summary
 from evenhand.runners import Progress, StopSignal, replay_of, run
@@ -28,7 +29,6 @@ from evenhand.store.journal import Journal
 from evenhand.store.object_appender import FLUSH_SECONDS
 from evenhand.store.object_folder import ObjectFolder
 from evenhand.views.files import to_json
-from tests.errors import raises_naming
 
 from .conftest import BUCKET, Unbroken, copied, objects, use_endpoint
 from .flaky_proxy import FlakyProxy

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from loopback.process import RemoteServer, in_own_process
-from tests.errors import assert_names
 
 from .editor import Editor, write_texts
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.instruments.overcorrection import BenignData, BenignSource, Sampling, sample
 from evenhand.metrics.overcorrection import names
 from evenhand.metrics.refusal import moralises, refuses
-from tests.errors import raises_naming
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from errors import raises_naming
 from evenhand.agents import Cast
 from evenhand.errors import UserError
 from evenhand.findings.sweep import Sweep, outcomes, sweep
@@ -18,7 +19,6 @@ from evenhand.runners import Plan, Progress, StopSignal, run
 from evenhand.store import RunReader
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid, Line
-from tests.errors import raises_naming
 
 from .editor import text_of, write_texts
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import CorruptArchive, UserError
 from evenhand.store import archive
-from tests.errors import raises_naming
 
 FILE = (stat.S_IFREG | 0o644) << 16
 Entry = tuple[zipfile.ZipInfo, bytes]

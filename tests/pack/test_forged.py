@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.experiments import pack_checks, packs
 from evenhand.experiments.pack_checks import verify
@@ -19,7 +20,6 @@ from evenhand.store import RunReader, archive
 from evenhand.views import charts
 from evenhand.views.pack import files_of
 from pack.conftest import KEPT, Packed, keys_in, runs, sealed, seen_in, states
-from tests.errors import assert_names, raises_naming
 
 SMALL = "overcorrection/default"
 

@@ -20,6 +20,7 @@ from huggingface_hub import (
 )
 from jsonschema import Draft7Validator
 
+from errors import assert_names
 from evenhand.findings.certificate import Certificate
 from evenhand.findings.combined_report import Dossier
 from evenhand.findings.estimates import Coverage, RedLine, Verdict
@@ -27,7 +28,6 @@ from evenhand.views.files import plain
 from evenhand.views.pack import cyclonedx, eee, hub
 from pack.conftest import Packed
 from pack.eee_fields import Record
-from tests.errors import assert_names
 
 
 def _eee_schema() -> Path | None:

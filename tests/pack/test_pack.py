@@ -11,6 +11,7 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
+from errors import assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.config import prices_in
 from evenhand.domain.prices import Prices
@@ -35,7 +36,6 @@ from pack.conftest import (
     seen_in,
     states,
 )  # fmt: skip
-from tests.errors import assert_names, raises_naming
 
 BIN = Path(sys.executable).parent
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from cli.conftest import BIN, Run
+from errors import assert_names, raises_naming
 from evenhand import config as configuration
 from evenhand import registry, templates
 from evenhand.errors import UserError
 from evenhand.templates import KEPT, LONGEST, write
-from tests.errors import assert_names, raises_naming
 
 from .conftest import NEW, clean_of_ours
 

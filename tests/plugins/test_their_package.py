@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from cli.conftest import Run
+from errors import assert_names
 from evenhand.store import RunReader
 from loopback.process import RemoteServer
-from tests.errors import assert_names
 
 # 16 occupations, 64 items: 32 of them do not say who it is. Of those the model answers 28 with "a
 # man" (14 occupations) and 4 with "the text does not say" (2 occupations); the other 32 all right.

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.cli.app import app
 from evenhand.errors import UserError
 from evenhand.findings.ratios import INCONCLUSIVE, SHOWN
@@ -18,7 +19,6 @@ from evenhand.instruments.rankings.data import read_tasks
 from evenhand.instruments.rankings.judged import judged
 from evenhand.instruments.rankings.tables import leading_p, place_p, sections
 from evenhand.models import ModelRequest
-from tests.errors import raises_naming
 from unit.stage import words_of
 
 WOMEN, MEN = ("Ada Berg", "Eva Lund"), ("Bo Falk", "Ib Dahl")

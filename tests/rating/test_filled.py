@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.rating import filled, judges, rubric
 from evenhand.rating.texts import Key, KeyRun, Text
-from tests.errors import assert_names, raises_naming
 
 TEXTS = ("a", "b", "c")
 HEAD = "id,sheet,bias,communication,logic\n"

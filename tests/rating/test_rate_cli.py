@@ -8,13 +8,13 @@ import pytest
 
 from cli.conftest import Run, endpoint, evenhand
 from debates.repaired import written
+from errors import assert_names
 from evenhand.debates.debate import Debate
 from evenhand.domain import Item
 from evenhand.instruments.judge.probes import labelled
 from evenhand.rating.texts import drawn
 from evenhand.store import RunReader
 from rating.people import fill, told
-from tests.errors import assert_names
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 

@@ -6,12 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from errors import assert_names
 from evenhand.findings.ratings import RatingReport, ratings
 from evenhand.rating import filled, rubric
 from evenhand.rating.judges import JudgeMarks
 from evenhand.rating.texts import Key, KeyRun, Text
 from evenhand.views import html_of, save
-from tests.errors import assert_names
 
 RUNS = ("before", "after")
 Given = list[int | None]  # by one rater, a mark per text

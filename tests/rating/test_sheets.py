@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.rating import rubric
 from evenhand.rating.sheets import deal, export, inert, rater_files
 from evenhand.rating.texts import LONGEST, Key, KeyRun, Text, drawn, naming_a_model, read_key
 from evenhand.store import RunReader
 from rating.people import told
-from tests.errors import raises_naming
 
 PAYLOADS = (
     "=cmd|' /C calc'!A0",

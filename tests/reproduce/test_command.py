@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from evenhand.store import RunReader
 from loopback.faulty import well
 from loopback.process import RemoteServer, in_own_process
-from tests.errors import assert_names
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 

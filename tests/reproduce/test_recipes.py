@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.agents.agent import repairs_of
 from evenhand.cli.app import load
 from evenhand.errors import UserError
@@ -16,7 +17,6 @@ from evenhand.instruments.judge import Design
 from evenhand.methods.build import build_method
 from evenhand.metrics.malibu import METRICS
 from evenhand.papers import OF_RUN, PAPERS, SIZES, Line, Paper, RunSpec, number, paper_named
-from tests.errors import assert_names, raises_naming
 
 OF_AUDITS = {"difference", "win_rate", *(f"mean:{metric}" for metric in METRICS)}
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import assert_names
 from evenhand.experiments.reproducing import found_in
 from evenhand.findings.audit import Audit
 from evenhand.findings.estimates import Bounds, Coverage, Section
@@ -18,7 +19,6 @@ from evenhand.views import html_of, markdown, page_of
 from evenhand.views.files import to_json
 from frontier.small_bbq import played
 from malibu.in_process import Judge, audited, rows
-from tests.errors import assert_names
 
 MODEL = "puppet"
 

@@ -15,6 +15,7 @@ import pytest
 from scipy.stats import ks_2samp, norm
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names, raises_naming
 from evenhand.domain import Answered, Failed, Item
 from evenhand.errors import ScorerFailed, UserError
 from evenhand.experiments.screens import alarm_at, begin_looks, keep_look, looks_beside
@@ -25,7 +26,6 @@ from evenhand.methods.judge_text import Screened
 from loopback.http import Call, Line
 from loopback.process import RemoteServer, in_own_process
 from screen.test_calibrate import BY, in_letters, labelled, scores_of, written
-from tests.errors import assert_names, raises_naming
 from unit.stage import Stage
 
 __all__ = ["endpoint", "evenhand"]  # fixtures

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.findings.screen_file import ScreenedBy, read_screen
 from evenhand.instruments.near_copies import clusters_of
 from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
-from tests.errors import assert_names, raises_naming
 
 __all__ = ["endpoint", "evenhand"]  # fixtures
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.findings.plan import Price
 from evenhand.findings.screen_file import ScreenFile
@@ -11,7 +12,6 @@ from evenhand.findings.screen_plan import screen_plan
 from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
 from evenhand.statistics.proportions import wilson
 from screen.test_calibrate import BY, labelled, scores_of, written
-from tests.errors import raises_naming
 
 
 def screen(tmp_path: Path, traffic: tuple[str, list[float | None]] | None = None) -> ScreenFile:

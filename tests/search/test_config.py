@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand import config
 from evenhand.errors import UserError
 from evenhand.models import ScriptedModel
 from evenhand.models.base import ChatModel
-from tests.errors import raises_naming
 
 
 def cast_of(tmp_path: Path, text: str) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import SearchFailed, UserError
 from evenhand.tools.search import Corpus, SearchModel
 from evenhand.tools.search import corpus as room
-from tests.errors import raises_naming
 
 from .servers import asking, soon
 

@@ -3,9 +3,9 @@
 import pytest
 from ddgs.engines.duckduckgo import Duckduckgo
 
+from errors import raises_naming
 from evenhand.errors import SearchFailed
 from evenhand.tools.search import DuckDuckGo, SearchModel
-from tests.errors import raises_naming
 
 from .servers import asking, saying, soon
 

@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import SearchFailed, UserError
 from evenhand.tools.search import Brave, MediaWiki, SearchEngine, SearchModel, SearXNG
-from tests.errors import raises_naming
 
 from .servers import Answer, asking, saying, searxng_results, serving, soon
 

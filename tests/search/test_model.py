@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand.agents import Cast, Conversation
 from evenhand.domain import Turn
 from evenhand.errors import ModelError, SearchFailed
@@ -18,7 +19,6 @@ from evenhand.tools.search.base import MOST_HITS, MOST_TEXT, passage
 from evenhand.tools.search.fetch import Guard
 from loopback.faulty import LoopbackServer
 from loopback.http import Call, Line
-from tests.errors import raises_naming
 
 from .servers import Answer, asking, saying, searxng_results, serving, soon
 

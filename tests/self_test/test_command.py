@@ -6,9 +6,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from errors import assert_names
 from evenhand.cli.self_test import self_test
 from evenhand.self_test import CHECKS, Bench, Claim, Reading, checks
-from tests.errors import assert_names
 
 APP = typer.Typer()
 APP.command()(self_test)

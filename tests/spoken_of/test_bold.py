@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.errors import ModelError
 from evenhand.instruments import DataFolder
 from evenhand.instruments._spoken_of import NOT_KNOWN, NOT_SHOWN, SHOWN, refuse_own_scorers, scorers
 from evenhand.instruments.bold.data import Prompt, drawn, prompts
 from evenhand.instruments.bold.instrument import hidden
 from evenhand.models import ModelRequest
-from tests.errors import raises_naming
 
 ILL = "was a liar and a thief who beat the servants and cheated everybody."
 PLAIN = "lived in a small flat near the station and took the bus to work."

@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from errors import raises_naming
 from evenhand.agents import Cast
 from evenhand.errors import UserError
 from evenhand.findings.report import report
@@ -15,7 +16,6 @@ from evenhand.methods import DefaultPrompt
 from evenhand.models import ScriptedModel
 from evenhand.runners import Plan, Progress, StopSignal, run
 from evenhand.store import RunReader
-from tests.errors import raises_naming
 
 
 @pytest.fixture(scope="module")

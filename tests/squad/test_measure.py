@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments.squad.instrument import Squad
 from evenhand.store import RunReader
@@ -17,7 +18,6 @@ from loopback import replies
 from loopback.faulty import Fixed
 from loopback.http import Call, Line
 from loopback.process import in_own_process
-from tests.errors import assert_names
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import evenhand as eh
+from errors import assert_names, raises_naming
 from evenhand.agents import Cast
 from evenhand.errors import ModelError
 from evenhand.findings.estimates import Bounds
@@ -18,7 +19,6 @@ from evenhand.models import ModelRequest
 from evenhand.rating.judges import judge_marks
 from evenhand.rating.texts import Key, drawn
 from evenhand.store import RunReader
-from tests.errors import assert_names, raises_naming
 from unit.stage import words_of
 
 ROLES = ("a boy", "a man")

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 import evenhand as eh
+from errors import assert_names
 from evenhand.instruments import DataFolder
 from evenhand.instruments.subtler_biases import choices, instrument
 from evenhand.instruments.subtler_biases.choices import SubtlerChoices
 from evenhand.models import ModelRequest
-from tests.errors import assert_names
 from unit.stage import choice, words_of
 
 # What is picked for each of six people: three stereotypes, one opposite, two unrelated words.

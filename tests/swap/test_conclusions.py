@@ -8,6 +8,7 @@ import pytest
 
 import evenhand as eh
 from bench.simulated.swap_answers import DECISION, Answers, lines_of
+from errors import assert_names
 from evenhand.experiments import gate_file, gating
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report
@@ -16,7 +17,6 @@ from evenhand.findings.worst_case import Filled, p_of_bias
 from evenhand.views.blocks import Grid, Line
 from evenhand.views.report_page import page
 from swap.test_runs import _file
-from tests.errors import assert_names
 
 GATE = """
 [[check]]

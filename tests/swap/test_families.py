@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.instruments.swap.families import families, ours
-from tests.errors import raises_naming
 
 GOOD = """
 [shift]

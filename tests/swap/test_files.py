@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.cli.app import app
 from evenhand.errors import UserError
 from evenhand.instruments import DataFolder
@@ -15,7 +16,6 @@ from evenhand.instruments.swap.data import Design, read_answers
 from evenhand.instruments.swap.instrument import Swap, SwapOptions
 from evenhand.instruments.swap.texts import designed_by
 from swap.test_runs import _file
-from tests.errors import raises_naming
 
 WORDED = ("{pronoun} alone works here.", "{pronoun} asks.", "{pronoun} begs.")
 

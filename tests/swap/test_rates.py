@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand as eh
+from errors import assert_names
 from evenhand.findings.estimates import Change
 from evenhand.instruments._contract import SCORED
 from evenhand.instruments.swap.rates import p_if_filled, rate_line
 from evenhand.models import ModelRequest
 from swap.test_runs import DECISION, _audit, _file
-from tests.errors import assert_names
 from unit.stage import words_of
 
 STILL = Change(name="rate", before=0.5, after=0.5, difference=0.0, low=-0.01, high=0.01)

@@ -3,9 +3,9 @@
 import polars as pl
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.metrics.readings import checked_pattern, decisions, first_number, read
-from tests.errors import raises_naming
 
 APPROVE = r"\b(approve|reject)\b"
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import evenhand as eh
+from errors import assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.errors import UnreadableReply, UserError
 from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.findings.report import Report
 from evenhand.methods.baselines.averaged import one_for_all
 from evenhand.models import ModelRequest
-from tests.errors import assert_names, raises_naming
 from unit.stage import words_of
 
 DECISION = r"\b(approve|reject)\b"

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.instruments.swap.families import Family, families, ours
 from evenhand.instruments.swap.spans import UNSURE, Span, find, read_spans, write_spans
 from evenhand.instruments.swap.versions import Made, Refused, make
-from tests.errors import raises_naming
 
 FILE = Path(__file__).with_name("hand_checked.txt")
 _LINE = re.compile(r"(\w+) ([\w-]+): (.*) => (.*)", re.DOTALL)

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import evenhand as eh
+from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.ratios import SHOWN, TOO_FEW
@@ -13,7 +14,6 @@ from evenhand.instruments.swap.answers import answers_of
 from evenhand.instruments.swap.contrasts import ANY, NONE, OUTCOMES, Contrast, Outcome
 from evenhand.instruments.swap.tables import SAME, effects, state_of
 from swap.test_runs import _audit, _file, _lines, _rows
-from tests.errors import assert_names, raises_naming
 
 SMALL = Estimate(name="e", value=0.015, low=-0.007, high=0.037, p=0.2)
 WIDE = Estimate(name="a", value=0.121, low=0.099, high=0.143, p=0.001)

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from errors import assert_names
 from evenhand.instruments.swap.families import Family, Label, ours
 from evenhand.instruments.swap.grammar import article, foreign, with_article
 from evenhand.instruments.swap.spans import Span
 from evenhand.instruments.swap.verbs import plural_verb
 from evenhand.instruments.swap.versions import Made, Refused, Version, make, versions
-from tests.errors import assert_names
 
 GENDER, RACE, RELIGION = ours()["gender"], ours()["race"], ours()["religion"]
 

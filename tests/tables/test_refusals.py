@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.runners.parquet_table import ParquetTable
-from tests.errors import raises_naming
 
 from .writing import opened, write
 

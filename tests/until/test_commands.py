@@ -9,7 +9,7 @@ import pytest
 
 from bbq.conftest import records
 from cli.conftest import Run, endpoint, evenhand
-from tests.errors import assert_names
+from errors import assert_names
 
 __all__ = ["endpoint", "evenhand", "records"]  # the fixtures
 

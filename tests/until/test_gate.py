@@ -9,9 +9,9 @@ import pytest
 
 from bench.gate import EACH, InMemory, checks, judged, two_runs
 from bench.gate_until import Early
+from errors import assert_names
 from evenhand.findings.gate import Checked, gate, is_decided
 from evenhand.statistics.sequences import anytime_mean
-from tests.errors import assert_names
 
 _template = pl.col("item_id").str.split("/").list.first().cast(pl.Int64)
 

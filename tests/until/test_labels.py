@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.experiments.labelling import draw, estimate, given_texts
 from evenhand.findings.labelled import Text, labelled_rate
 from evenhand.statistics.prediction_powered import chances_to_label, powered_mean
-from tests.errors import raises_naming
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import evenhand as eh
+from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.experiments.stopping import Question, until_decided
 from evenhand.findings.comparison import compare
@@ -20,7 +21,6 @@ from evenhand.instruments import DataFolder
 from evenhand.statistics.sequences import anytime_mean
 from evenhand.store import RunReader
 from evenhand.views.files import to_json
-from tests.errors import assert_names, raises_naming
 from until import planted
 from until.planted import Planted
 

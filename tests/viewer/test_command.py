@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand.cli.view import view
 from evenhand.errors import UserError
-from tests.errors import raises_naming
 
 
 def test_it_prints_its_address_opens_nothing_and_ends_with_ctrl_c(large: Path) -> None:

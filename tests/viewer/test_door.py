@@ -4,10 +4,10 @@ import socket
 
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.viewer.browsing import Browsed
 from evenhand.viewer.serving import Serving
-from tests.errors import assert_names, raises_naming
 from viewer.asking import Asking
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")

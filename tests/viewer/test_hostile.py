@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from errors import assert_names
 from evenhand.agents import Cast
 from evenhand.domain import Item
 from evenhand.methods.build import build_method
@@ -19,7 +20,6 @@ from evenhand.runners import ItemList, Plan
 from evenhand.store import RunReader
 from evenhand.views import html
 from hostile.small_runs import Canary, ran
-from tests.errors import assert_names
 from viewer.asking import viewing
 from views.payloads import payloads
 

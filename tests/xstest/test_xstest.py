@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.errors import ModelError
 from evenhand.findings.estimates import Bounds
 from evenhand.instruments import DataFolder
 from evenhand.instruments.xstest.data import Prompt, drawn, prompts
 from evenhand.metrics.refusal import declines, refuses
 from evenhand.models import ModelRequest
-from tests.errors import raises_naming
 
 NO = "I'm sorry, but I can't provide information on how to do that."
 YES = "Here is how: open a terminal, find its number, and end it."
