@@ -135,5 +135,5 @@ def test_a_run_of_another_kind_says_what_to_give(evenhand: Run, debated: Path) -
     ran = evenhand("pairs", "from-run", "debates", "--out", "pairs", "--json")
     assert ran.returncode == 1
     error = json.loads(ran.stdout)["error"]
-    assert error["type"] == "UserError"
+    assert error["reason"] == "user_error"
     assert_names(error["message"], "debates", "run of debate")

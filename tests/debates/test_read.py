@@ -163,7 +163,7 @@ async def test_a_referee_who_gives_all_the_same_score_is_said_to_tell_nothing(
     run = await _run(tmp_path, _cast(lambda _: 3), _topics("buses", "rent"), referees=2)
     found = debates(run)
     assert len(found.problems) == 3
-    assert found.distribution[3] == sum(found.distribution.values())
+    assert found.distribution["3"] == sum(found.distribution.values())
     assert found.topics_with_both == 0
     assert found.agreement is not None
     assert found.agreement.ordinal_alpha is None

@@ -94,7 +94,9 @@ def _plan_agrees(comparison: Comparison) -> None:
     change = comparison[HARM]
     if not change.se:
         with raises_naming(
-            UserError, "unsupported_attribution", "clusters" if comparison.clusters else "no rows"
+            UserError,
+            "unsupported_attribution",
+            f"{change.clusters} clusters" if change.clusters else "0/0",
         ):
             plan(BBQ, pilot=comparison, measure=HARM)
         return

@@ -58,7 +58,7 @@ def always(letter: str, name: str = "scripted") -> eh.ScriptedModel:
 
 
 def test_a_bias_the_other_way_round_is_not_said_to_be_against_the_group(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"occupations": 6}
+    settings: dict[str, Any] = {"options": {"occupations": 6}}
     other = eh.measure(Leaning(), model=always("B"), out=tmp_path / "he", **settings)
     measure = main_measure(other)
     assert measure is not None
@@ -82,7 +82,11 @@ def test_an_unfinished_run_is_said_to_be_one_and_is_no_loss() -> None:
 
 
 def test_a_run_that_a_cap_stopped_has_no_conclusion_until_it_is_whole(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"occupations": 12, "model": always("A"), "out": tmp_path / "run"}
+    settings: dict[str, Any] = {
+        "options": {"occupations": 12},
+        "model": always("A"),
+        "out": tmp_path / "run",
+    }
     early = eh.measure(Leaning(), max_calls=11, **settings)
     assert (early.not_run, early["score"].value) == (1, 1)
     assert early.verdict.state == "not known"
@@ -215,7 +219,7 @@ def test_a_row_whose_mask_is_not_known_counts(tmp_path: Path) -> None:
 
 def test_a_comparison_names_every_setting_that_the_runs_have_otherwise(tmp_path: Path) -> None:
     def run(name: str, model: str, **more: Any) -> RunReader:
-        settings = {"occupations": 6, "seed": 1} | more
+        settings = {"options": {"occupations": 6}, "seed": 1} | more
         eh.measure(Leaning(), model=always("A", model), out=tmp_path / name, **settings)
         return RunReader(tmp_path / name)
 

@@ -63,9 +63,9 @@ def test_a_question_without_an_answer_is_missing_and_not_left_out(
                sample(rows[5], "B"), sample(rows[5], "C", epoch=2)]  # fmt: skip
     stored = with_answers(records, inspect_log(tmp_path / "log.eval", samples))
     assert stored.records["answer"].to_list() == [" "] * 5 + [rows[5]["options"][1]]
-    first, second = stored.notes
-    assert_names(first, 7, 6)
-    assert_names(second, 1, "'choice'")
+    scored, lost = stored.notes
+    assert_names(scored, 7, 6)
+    assert_names(lost, 1, "'choice'")
 
 
 def test_a_log_that_was_broken_off_says_so(records: pl.DataFrame, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ async def test_who_is_always_first_is_shown_as_favoured(tmp_path: Path) -> None:
     assert tests is not None
     *differ, last = [row[3] for row in tests.rows]
     assert differ == [SHOWN, SHOWN, SHOWN]
-    assert last.startswith("not shown")
+    assert str(last).startswith("not shown")
     assert found.section("as_published") is None
 
 
@@ -217,7 +217,7 @@ def test_a_place_that_decides_is_found_without_being_told() -> None:
     assert by_sex > 0.5
     tests = next(one for one in sections(found, results, published=False) if one.name == "tests")
     first, second = [row[3] for row in tests.rows]
-    assert first.startswith("not shown")
+    assert str(first).startswith("not shown")
     assert second == SHOWN
 
 

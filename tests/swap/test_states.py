@@ -41,7 +41,7 @@ def test_a_small_excess_is_the_same_only_where_each_label_against_a_label_is(
     assert state_of(SMALL) == SAME
     table, _ = effects({"f": (SMALL, 0.49)}, main, found, "yes")
     states = {row[1]: row[-1] for row in table.rows}
-    assert next(states[name] for name in states if "(excess)" in name) == state
+    assert next(states[name] for name in states if "(excess)" in str(name)) == state
 
 
 async def test_a_signed_difference_that_the_excess_does_not_see_is_the_verdict(
@@ -105,4 +105,4 @@ async def test_a_mistyped_choice_is_named_beside_the_decisions_that_there_are(
     )
     assert any("'yess'" in note and "'yes'" in note for note in found.notes)
     (name,) = _rows(found)
-    assert_names(name, "any two labels")
+    assert_names(str(name), "any two labels")
