@@ -219,7 +219,7 @@ def test_a_row_whose_mask_is_not_known_counts(tmp_path: Path) -> None:
 
 def test_a_comparison_names_every_setting_that_the_runs_have_otherwise(tmp_path: Path) -> None:
     def run(name: str, model: str, **more: Any) -> RunReader:
-        settings = {"options": {"occupations": 6}, "seed": 1} | more
+        settings: dict[str, Any] = {"options": {"occupations": 6}, "seed": 1} | more
         eh.measure(Leaning(), model=always("A", model), out=tmp_path / name, **settings)
         return RunReader(tmp_path / name)
 
