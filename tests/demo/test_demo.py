@@ -180,7 +180,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     with raises_naming(UserError, own, f"--out {own}-demo"):
         Demo(own).copy()
     assert [path.name for path in own.iterdir()] == ["thesis.txt"]
-    with raises_naming(UserError, "thesis.txt"):
+    with raises_naming(UserError, f"--out {own / 'thesis.txt'}-demo"):
         Demo(own / "thesis.txt").copy()
 
 

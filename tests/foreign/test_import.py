@@ -151,7 +151,7 @@ def test_a_log_whose_questions_have_other_options_is_not_bbq(
 @pytest.mark.parametrize("told", ["x", {}, {"model": "m"}, ["model"]])
 def test_a_record_whose_origin_is_not_ours_is_refused_in_words(told: Any) -> None:
     assert foreign.Origin.of({}) is None
-    with raises_naming(CorruptRun, "run.json"):
+    with raises_naming(CorruptRun, "run.json", "answers"):
         foreign.Origin.of({"origin": told})
 
 

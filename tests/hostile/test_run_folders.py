@@ -215,7 +215,7 @@ def test_another_run_is_refused_before_anything_of_it_is_opened_for_writing(
     shutil.copytree(begun, out)
     (out / "lock").write_text("process 1\n")
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
-    with raises_naming(EvenhandError, "another"):
+    with raises_naming(EvenhandError, out, "items 4", "items 5"):
         ran(out, plan(5))
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
 
@@ -295,7 +295,7 @@ def test_a_record_that_lacks_what_every_reader_asks_for_hides_no_other_run(tmp_p
     for name, change in spoilt.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").write_text(json.dumps({**good, **change}))
-        with raises_naming(CorruptRun, "run.json"):
+        with raises_naming(CorruptRun, f"{name}/run.json"):
             RunReader(tmp_path / name)
     lines = {Path(line.run).name: line for line in list_runs(tmp_path)}
     assert lines["good"].done == 4

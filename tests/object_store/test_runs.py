@@ -194,7 +194,7 @@ def finished(unbroken: Unbroken, server: str) -> Job:
 
 
 def test_a_place_without_a_run_is_told_apart_from_a_damaged_one() -> None:
-    with raises_naming(UserError, f"s3://{BUCKET}/nothing-here"):
+    with raises_naming(UserError, f"s3://{BUCKET}/nothing-here", "run.json"):
         RunReader(f"s3://{BUCKET}/nothing-here")
 
 

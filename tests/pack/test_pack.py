@@ -170,7 +170,7 @@ def test_a_damaged_run_or_one_without_checksums_is_not_packed(tmp_path: Path) ->
     part.write_bytes(part.read_bytes()[:-1])
     with pytest.raises(CorruptRun):
         make([RunReader(tmp_path / "run")], tmp_path / "x.zip", Wishes())
-    with raises_naming(UserError, "checksums"):
+    with raises_naming(UserError, "one_set", "checksums"):
         make(runs_in(str(KEPT / "likelihood/one_set")), tmp_path / "x.zip", Wishes())
     assert sorted(os.listdir(tmp_path)) == ["run"]
 
@@ -236,7 +236,7 @@ def test_packs_are_a_chain_by_the_hash_of_the_one_before(packed: Packed, tmp_pat
     assert states(verify(second, previous=packed.path))["chain"] == "holds"
     assert states(verify(second, previous=second))["chain"] == "differs"
     assert digest in seen_in(verify(second), "chain")
-    with raises_naming(UserError, "none.zip"):
+    with raises_naming(UserError, "none.zip", "no file"):
         make(runs("judge/few_bases"), second, Wishes(previous=tmp_path / "none.zip"))
 
 
@@ -416,5 +416,5 @@ def test_the_command_ends_with_a_code_that_says_what_was_found(
     assert orjson.loads(found.stdout)["looked"][0]["seen"] == ["changed: replay.sh"]
     with raises_naming(UserError, "x.tar", ".zip"):
         CliRunner().invoke(app, ["pack", "x", "--out", "x.tar"], catch_exceptions=False)
-    with raises_naming(UserError, "'iso'", "eu-ai-act"):
+    with raises_naming(UserError, "framework iso", "eu-ai-act"):
         make(runs("judge/few_bases"), bad, Wishes(frameworks=("iso",)))

@@ -109,14 +109,14 @@ def test_all_faults_of_all_sheets_are_listed_at_once(tmp_path: Path) -> None:
     assert len(said) == 4  # the heading, two faults, what to do; a sheet with faults is no double
     assert_names(said[1], "sheet1.csv line 2", "a, bias", "'99'")
     assert_names(said[2], "sheet2.csv line 3", "b, bias", "'x'")
-    with raises_naming(UserError, "rater-1"):
+    with raises_naming(UserError, "rater-1", "sheet2.csv", "sheet1.csv"):
         _read(tmp_path, SHEET, SHEET)
 
 
 def test_a_sheet_of_another_rubric_is_refused(tmp_path: Path) -> None:
     path = _key(tmp_path)
     path.write_text(path.read_text().replace(rubric.sha256(), "0" * 64))
-    with raises_naming(UserError, "another rubric"):
+    with raises_naming(UserError, path, "another rubric"):
         filled.read([], path)
 
 
@@ -156,7 +156,7 @@ def test_a_table_of_marks_that_is_not_as_it_was_written_is_refused(tmp_path: Pat
     whole = table.read_bytes()
     for place in range(0, len(whole), 97):
         table.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        with raises_naming(UserError, table):
+        with raises_naming(UserError, table, "sheets again"):
             filled.load(folder)
     table.write_bytes(whole)
     for garbage in ("[]", "{}", "{"):

@@ -229,7 +229,7 @@ def test_each_text_has_as_many_raters_as_asked_for_and_each_rater_an_equal_share
     assert {name: given.count(name) for name in given} == {f"t{n}": 3 for n in range(11)}
     assert sorted(map(len, hands.values())) == [6, 6, 7, 7, 7]
     assert len({hand for hand in deal(texts, 5, 5, seed=1).values()}) == 5  # orders of their own
-    with raises_naming(UserError, "--overlap 6"):
+    with raises_naming(UserError, "--overlap 6", 5):
         deal(texts, 5, 6, seed=1)
 
 
@@ -247,7 +247,7 @@ async def test_links_that_wait_where_sheets_and_key_are_made_lead_nowhere(tmp_pa
     (tmp_path / ".sheets.part").symlink_to(tmp_path / "mine")
     key, found = tmp_path / "key.json", drawn([run], 2, 0)
     key.symlink_to(tmp_path / "mine" / "new.json")
-    with raises_naming(UserError, key):
+    with raises_naming(UserError, key, "already", "--key"):
         export([run], found, tmp_path / "sheets", key, raters=1, overlap=1, seed=0)
     key.unlink()
     export([run], found, tmp_path / "sheets", key, raters=1, overlap=1, seed=0)

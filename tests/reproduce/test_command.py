@@ -101,7 +101,7 @@ def test_what_holds_no_result_is_refused_with_the_reason(evenhand: Run) -> None:
     other = evenhand("reproduce", "rldf", "figure1", "--sample", "a=3", "--model", "x")
     assert_names(" ".join(other.stderr.split()), "--sample a", "no run")
     unknown = evenhand("reproduce", "rldf", "table99")
-    assert_names(" ".join(unknown.stderr.split()), "'table99'", "figure1, table1")
+    assert_names(" ".join(unknown.stderr.split()), "table99", "figure1, table1")
 
 
 def test_the_list_says_what_runs_and_what_it_needs(evenhand: Run) -> None:

@@ -66,7 +66,7 @@ def test_a_sample_takes_each_group_in_turn_and_no_text_twice(
 def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bold/data/prompts").mkdir(parents=True)
     (tmp_path / "bold/data/prompts/gender_prompt.json").write_text("{}")
-    with raises_naming(eh.UserError, "3ad652c7"):
+    with raises_naming(eh.UserError, "gender_prompt.json", tmp_path, "3ad652c7"):
         prompts(DataFolder(local=tmp_path, cache=tmp_path))
 
 
@@ -172,6 +172,6 @@ def test_what_is_scored_is_the_prompt_with_its_continuation(measured: Any, every
 
 def test_a_scorer_that_steers_a_method_may_not_score_it() -> None:
     for scorer in scorers():
-        with raises_naming(eh.UserError, scorer.name):
+        with raises_naming(eh.UserError, scorer.name, "own scorer"):
             refuse_own_scorers({"scorer": f"{scorer.name}+canonical"})
     refuse_own_scorers({"default": "a-model"})

@@ -54,7 +54,7 @@ def test_an_odd_number_has_one_more_with_an_answer_and_all_is_all(records: pl.Da
     drawn = sample(records, Sampling(questions=7))
     assert (len(drawn), drawn["answerable"].sum()) == (7, 4)
     assert len(sample(records, Sampling(questions=None))) == 11_873
-    with raises_naming(UserError, "--questions"):
+    with raises_naming(UserError, 5928, 5937, "--questions"):
         sample(records, Sampling(questions=11_873))
 
 
@@ -76,7 +76,7 @@ def test_an_item_holds_the_passage_the_question_and_the_form_of_the_answer(
 def test_bytes_that_are_not_the_pinned_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "squad_v2").mkdir()
     (tmp_path / "squad_v2" / "dev-v2.0.json").write_text('{"data": []}')
-    with raises_naming(UserError, tmp_path):
+    with raises_naming(UserError, "squad_v2/dev-v2.0.json", tmp_path, "EVENHAND_DATA"):
         SquadData(local=tmp_path, cache=tmp_path / "cache").records()
 
 
@@ -121,7 +121,7 @@ async def test_a_report_of_a_closed_book_says_so(records: pl.DataFrame, tmp_path
 
 def test_options_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     squad, data = Squad(), DataFolder(local=None, cache=tmp_path)
-    with raises_naming(UserError, "--questions", "--all"):
+    with raises_naming(UserError, "--first", "--questions", "--all"):
         squad.source(data, SquadOptions(first=100, all=True))
-    with raises_naming(UserError, "--closed-book"):
+    with raises_naming(UserError, "--answers", "--closed-book"):
         squad.source(data, SquadOptions(closed_book=True, answers=tmp_path / "answers.json"))

@@ -53,7 +53,7 @@ def test_families_come_by_name_and_with_all_of_ones_own(tmp_path: Path) -> None:
 def test_a_family_that_is_not_there_is_refused_with_those_that_are() -> None:
     with raises_naming(UserError, "'sex'", "gender"):
         families(("sex",))
-    with raises_naming(UserError, "gender"):
+    with raises_naming(UserError, "one family", "gender"):
         families(())
 
 
@@ -69,7 +69,7 @@ def test_a_family_that_is_not_there_is_refused_with_those_that_are() -> None:
         ('group = ["day-shift"]', "group = [7]", ("shift.labels.day.group.0",)),
         ('group = ["day-shift"]', 'group = "day"', ("shift.labels.day.group",)),
         ('group = ["day-shift"]', 'group = ["day", "early"]', ("as many",)),
-        ('group = ["day-shift"]', 'group = ["NIGHT-shift"]', ("day", "night")),
+        ('group = ["day-shift"]', 'group = ["NIGHT-shift"]', ("for day", "for night")),
         ('group = ["day-shift"]', 'Group = ["day"]', ("shift.labels.day.Group",)),
         ('[shift.labels.night]\ngroup = ["night-shift"]', "", ("shift.labels",)),
         ("[shift.labels.night]", "[shift.labels.day]", ("TOML",)),
@@ -101,7 +101,7 @@ def test_a_file_that_is_not_right_is_refused_with_the_place(
 
 def test_a_word_that_stands_twice_in_a_list_is_refused(tmp_path: Path) -> None:
     text = GOOD.replace('["day-shift"]', '["a", "a"]').replace('["night-shift"]', '["b", "c"]')
-    with raises_naming(UserError, "twice"):
+    with raises_naming(UserError, "shift.labels.day.group", "'a'", "twice"):
         families((), _own(tmp_path, text))
 
 

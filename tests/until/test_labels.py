@@ -120,7 +120,7 @@ def test_more_is_drawn_where_the_scorer_is_unsure_and_the_chances_are_kept(tmp_p
 
 def test_what_does_not_fit_the_draw_is_refused(tmp_path: Path) -> None:
     folder = _drawn(tmp_path)
-    with raises_naming(UserError, folder):
+    with raises_naming(UserError, folder, "already"):
         _drawn(tmp_path)
     rows = _fill(folder, lambda row: 1)
     sheet = folder / "labels.jsonl"
@@ -133,13 +133,13 @@ def test_what_does_not_fit_the_draw_is_refused(tmp_path: Path) -> None:
         with raises_naming(UserError, why):
             estimate(folder)
     sheet.write_text("\n".join(map(json.dumps, rows[:-9])))  # left out is missing
-    with raises_naming(UserError, "9 of"):
+    with raises_naming(UserError, "9 of 54"):
         estimate(folder)
     sheet.write_text("\n".join(map(json.dumps, rows)))
     assert estimate(folder).estimate == pytest.approx(1.0)
     predictions = folder / "predictions.jsonl"
     predictions.write_text(predictions.read_text().replace('"chance":', '"chance": ', 1))
-    with raises_naming(UserError, "predictions.jsonl"):
+    with raises_naming(UserError, predictions, "changed"):
         estimate(folder)
     with raises_naming(UserError, "evenhand scorers sample"):
         estimate(tmp_path)

@@ -109,7 +109,7 @@ def test_in_python_what_decides_nothing_is_refused(tmp_path: Path) -> None:
     given: Any = {"model": planted.model(_leaning), "out": tmp_path / "run"}
     with raises_naming(UserError, "finite_population"):
         eh.measure(Planted(), **given, finite_population=True)
-    with raises_naming(UserError, "'leen'"):
+    with raises_naming(UserError, "planted", "'leen'", "lean, named, ratio"):
         eh.measure(Planted(), **given, until="leen=0.3")
     with raises_naming(UserError, "'until'"):
         eh.frontier("bbq", **{**given, "until": "s_amb=0.1"})
@@ -249,7 +249,7 @@ def test_it_is_no_run_of_a_fixed_size_for_anybody_else(tmp_path: Path) -> None:
         planted.run(tmp_path / name, _leaning, until)
     early, whole = RunReader(tmp_path / "early"), RunReader(tmp_path / "all")
     for pair in ((early, whole), (whole, early)):
-        with raises_naming(UserError, "--until"):
+        with raises_naming(UserError, early.path, "without --until"):
             compare(Planted(), *pair)
     assert report(Planted(), early).stopped is not None
 
@@ -276,7 +276,7 @@ def test_what_cannot_be_decided_this_way_is_refused_before_anything_is_asked(
 def test_answers_that_are_alike_in_two_ways_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Planted, "also_clusters", ("item_id",))
     source = Planted().source(DataFolder(local=None, cache=Path()), None)
-    with raises_naming(UserError, "lean", "alike"):
+    with raises_naming(UserError, "lean", "templates", "--until"):
         until_decided(Planted(), source, Question("lean=0.1"), seed=None)
 
 

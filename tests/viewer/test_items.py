@@ -148,7 +148,7 @@ def test_a_page_is_read_from_the_parts_that_hold_it(large: Path, tmp_path: Path)
     reader = RunReader(run)
     assert reader.results_at(kept).collect()["position"].to_list() == kept
     assert reader.turns_at(kept).collect()["position"].to_list() == kept
-    with raises_naming(CorruptRun, "part-00000000-000000"):
+    with raises_naming(CorruptRun, "results/part-00000002.parquet"):
         reader.results_at([40, 16]).collect()
     assert reader.positions() == [(0, 16), (16, 32), (32, 48), (48, 60)]
 

@@ -77,7 +77,7 @@ def test_a_sample_keeps_pairs_whole_and_types_even(every: list[Prompt]) -> None:
 def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "xstest").mkdir()
     (tmp_path / "xstest/xstest_prompts.csv").write_text("id,prompt,type,label,focus,note\n")
-    with raises_naming(eh.UserError, "d7bb5bd7"):
+    with raises_naming(eh.UserError, "xstest_prompts.csv", tmp_path, "d7bb5bd7"):
         prompts(DataFolder(local=tmp_path, cache=tmp_path))
 
 
