@@ -82,7 +82,7 @@ def test_a_family_that_is_not_there_is_refused_with_those_that_are() -> None:
         ("group", "first_name", ("first_name", "slot name")),
         ("source", f"size = {'1' * 5000}\nsource", ("TOML",)),
         ("source", "day = 2024-02-30\nsource", ("TOML",)),
-        (GOOD, "", ("families",)),
+        (GOOD, "", ("own.toml", "at least 1")),
         (
             GOOD,
             GOOD.replace("shift]", "gender]").replace("shift.", "gender."),
