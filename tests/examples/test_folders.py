@@ -49,8 +49,7 @@ def test_the_prompts_of_a_personnel_office_are_all_asked_and_show_what_was_plant
         "swap",
         model=model,
         out=tmp_path / "run",
-        options={"prompts": prompts, "families": "gender"},
-        **read,
+        options={"prompts": prompts, "families": "gender", **read},
     )
     # 30 prompts without a label, and with each of two labels in two wordings.
     assert (found.coverage.scored, found.coverage.n) == (150, 150)
