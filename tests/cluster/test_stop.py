@@ -22,6 +22,7 @@ from crash.checker import (
     started,
     visible,
 )
+from errors import assert_names
 
 from .conftest import Driver, Upstream, write_items
 from .driver import Job
@@ -204,10 +205,8 @@ def test_a_method_that_cannot_do_an_item_ends_the_run_with_its_own_words(
     )
     local = Driver(replace(job, address="", out=str(tmp_path / "local")), tmp_path / "l").end()
     told = Driver(job, tmp_path / "log").end()
-    assert told == {
-        "error": "UserError",
-        "message": "cot answers questions with choices; item 'i0' has none",
-    }
+    assert told["error"] == "UserError"
+    assert_names(told["message"], "cot", "i0")
     assert told == local
     assert status(tmp_path / "run") == "failed"
     assert "Traceback" not in (tmp_path / "log" / "stderr").read_text()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance import reference
+from errors import assert_names, raises_naming
 from evenhand.conformance import others, ours, suite
 from evenhand.conformance.checks import Judged, judge
 from evenhand.errors import UserError
@@ -75,7 +76,7 @@ def test_a_planted_fault_breaks_its_property_and_no_other(
 
 def test_what_was_got_is_the_number_that_a_wrong_scorer_prints(folder: Path) -> None:
     """Of 47 templates 32 have the version that fits the stereotype: (64 - 30) / 94 = 0.362."""
-    assert "s_dis +0.362, not +0.000" in _broken(folder, "plain s_dis")[ONE_SIDED].got
+    assert_names(_broken(folder, "plain s_dis")[ONE_SIDED].got, "s_dis", "+0.362", "+0.000")
 
 
 @pytest.fixture(scope="module")
@@ -121,31 +122,31 @@ def test_a_tool_of_ones_own_is_tested_by_its_adapter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "says"),
+    ("script", "fact"),
     [
         ("raise SystemExit('no such thing')", "no such thing"),
-        ("pass", "wrote no file"),
-        ("import sys; open(sys.argv[2], 'w').write('{}')", "README"),
+        ("pass", "adapter.py wrote"),
+        ("import sys; open(sys.argv[2], 'w').write('{}')", "tool: Field required"),
     ],
 )
 def test_an_adapter_that_does_not_keep_to_the_form_is_refused_with_what_to_do(
-    folder: Path, tmp_path: Path, script: str, says: str
+    folder: Path, tmp_path: Path, script: str, fact: str
 ) -> None:
     adapter = tmp_path / "adapter.py"
     adapter.write_text(script)
-    with pytest.raises(UserError, match=says):
+    with raises_naming(UserError, fact):
         others.scores(str(adapter), sys.executable, folder)
 
 
 def test_a_tool_that_is_not_installed_is_said_with_the_command_that_installs_it(
     folder: Path,
 ) -> None:
-    with pytest.raises(UserError, match="pip install crfm-helm"):
+    with raises_naming(UserError, "pip install crfm-helm"):
         others.scores("helm", sys.executable, folder)
 
 
 def test_an_unknown_tool_is_refused_with_those_that_there_are(folder: Path) -> None:
-    with pytest.raises(UserError, match="lm-eval"):
+    with raises_naming(UserError, "helmet", "lm-eval", "inspect-evals"):
         others.scores("helmet", sys.executable, folder)
 
 

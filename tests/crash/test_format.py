@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.errors import CorruptRun, UnknownFormat, UserError
 from evenhand.runners import Progress, StopSignal, run
 from evenhand.store import RunReader
@@ -31,7 +32,7 @@ def test_a_run_of_an_earlier_or_a_later_format_is_refused_by_reader_and_runner(
 ) -> None:
     record = json.loads((copy / "run.json").read_text())
     (copy / "run.json").write_text(json.dumps({**record, "format": other}))
-    with pytest.raises(UnknownFormat, match=rf"format {other}.*use the evenhand version"):
+    with raises_naming(UnknownFormat, f"format {other}", "run.json"):
         RunReader(copy)
     assert f"format {other}" in Runner(job).refused("UnknownFormat")
 
@@ -41,15 +42,15 @@ def test_a_gap_in_the_ledger_is_a_corrupt_run_for_reader_and_runner(
     slot: int, copy: Path, job: Job
 ) -> None:
     visible(copy / "ledger")[slot].unlink()
-    with pytest.raises(CorruptRun, match="missing or out of place"):
+    with raises_naming(CorruptRun, "ledger entry", slot):
         RunReader(copy).verify()
-    with pytest.raises(CorruptRun, match="missing or out of place"):
+    with raises_naming(CorruptRun, "ledger entry", slot):
         RunReader(copy).results()
-    assert "missing or out of place" in Runner(job).refused("CorruptRun")
+    assert_names(Runner(job).refused("CorruptRun"), "ledger entry", slot)
 
 
 def test_a_folder_that_is_no_run_is_called_so(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no run\.json"):
+    with raises_naming(UserError, "run.json", tmp_path):
         RunReader(tmp_path)
 
 
@@ -66,6 +67,6 @@ def test_a_run_of_another_plan_is_not_resumed_and_the_folder_is_let_go_again(
             await planned.cast.close()
         return progress
 
-    with pytest.raises(UserError, match=r"was made with calls \d+; this command has 7"):
+    with raises_naming(UserError, job.calls, 7, "--out"):
         asyncio.run(attempt(7))
     assert asyncio.run(attempt(job.calls)).resumed == job.items

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from loopback.process import RemoteServer, in_own_process
 
 from .speakers import Speakers
@@ -53,12 +54,13 @@ def test_topics_are_asked_for_until_there_are_enough(
     rows = _lines(tmp_path / "topics.jsonl")
     assert len({row["prompt"] for row in rows}) == len(rows) == 25
     assert rows[0]["id"] == "age/00000"
-    assert rows[0]["tags"] == {
+    tags = {
         "topic": rows[0]["prompt"],
         "bias_type": "age",
         "roles": "a 20-year-old|a 40-year-old|a 60-year-old",
         "more_roles": "a 14-year-old|an 80-year-old",
     }
+    assert rows[0]["tags"] == tags
     asked = server.read().outcomes["said"]
     first = (tmp_path / "topics.jsonl").read_bytes()
     again = evenhand(*TOPICS, EVENHAND_BASE_URL=server.url)
@@ -81,7 +83,7 @@ def test_too_few_topics_are_written_and_said(
     finally:
         server.set("repeats", False)
     assert ran.returncode == 2
-    assert "age: 19 of 25 topics; the model repeats itself" in ran.stderr
+    assert_names(ran.stderr, "age", "19 of 25", "--from")
     assert json.loads(ran.stdout)["types"]["age"] == {
         "listed": 60,
         "duplicates": 41,
@@ -157,8 +159,8 @@ def test_a_run_of_debates_ends_with_what_it_is_good_for(
     again = evenhand(*DEBATE, "--referees", "2", EVENHAND_BASE_URL=server.url)
     assert server.read().outcomes["said"] == asked
     shown = " ".join(again.stdout.split())
-    assert "score above 3 0.500 (0.199 to 0.801" in shown
-    assert "referee with itself ordinal alpha 1.00" in shown
+    assert_names(shown, "0.500 (0.199", "0.801")
+    assert_names(shown, "ordinal alpha 1.00")
 
 
 def test_an_unreadable_referee_is_a_failed_debate_and_lowers_coverage(
@@ -174,7 +176,8 @@ def test_an_unreadable_referee_is_a_failed_debate_and_lowers_coverage(
     found = json.loads(ran.stdout)
     assert (found["answered"], found["failed"], found["statements"]) == (3, 1, 18)
     assert found["distribution"]["0"] == 0
-    assert found["problems"] == ["1 debates failed on a reply that could not be read."]
+    (problem,) = found["problems"]
+    assert_names(problem, 1)
 
 
 def test_a_debate_that_no_budget_could_end_is_refused_before_the_first_call(
@@ -184,7 +187,7 @@ def test_a_debate_that_no_budget_could_end_is_refused_before_the_first_call(
     asked = server.read().outcomes["said"]
     ran = evenhand(*DEBATE[:4], "17", "--out", "run", EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 1
-    assert "makes 68 calls, and an item may make 64" in " ".join(ran.stderr.split())
+    assert_names(ran.stderr, "68 calls", 64, "[limits]")
     assert server.read().outcomes["said"] == asked
 
 

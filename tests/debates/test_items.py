@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.debates.items import from_items, read_items, templates
 from evenhand.debates.pairs import Split
 from evenhand.errors import UserError
@@ -28,28 +29,29 @@ def _file(tmp_path: Path, *rows: str) -> Path:
 
 
 def test_the_template_is_the_context_without_what_varies(tmp_path: Path) -> None:
-    assert templates(read_items(_file(tmp_path, *ROWS))) == [
+    expected = [
         "the _ years old one is _",
         "the _ years old one is _",
         "someone must be from _ someone is _",
         "someone is from _ and is _",
     ]
+    assert templates(read_items(_file(tmp_path, *ROWS))) == expected
 
 
 def test_the_stereotype_is_rejected_for_one_of_the_other_two(tmp_path: Path) -> None:
     built = from_items(_file(tmp_path, ROWS[0]), Split())
     (pair,) = everything(built)
-    assert pair.rejected == "The 64 years old man is slow."
-    assert (
-        pair.chosen
-        == {
-            "anti_stereotype": "The 64 years old man is quick.",
-            "unrelated": "The 64 years old man is funny.",
-        }[pair.role_chosen]
-    )
+    slow = "The 64 years old man is slow."
+    assert pair.rejected == slow
+    by_role = {
+        "anti_stereotype": "The 64 years old man is quick.",
+        "unrelated": "The 64 years old man is funny.",
+    }[pair.role_chosen]
+    assert pair.chosen == by_role
     assert pair.role_rejected == "stereotype"
     assert pair.bias_type == "age"
-    assert "The 64 years old man is ____." in pair.prompt[0].content
+    blank = "The 64 years old man is ____."
+    assert blank in pair.prompt[0].content
     assert not {"slow", "quick", "funny"} & set(pair.prompt[0].content.replace(".", " ").split())
 
 
@@ -75,29 +77,30 @@ def test_a_row_that_makes_no_pair_is_counted(tmp_path: Path, row: str) -> None:
     built = from_items(_file(tmp_path, row, ROWS[0]), Split())
     assert built.report.to_dict()["items"]["unusable"] == 1
     assert len(everything(built)) == 1
-    with pytest.raises(UserError, match="no row of"):
+    with raises_naming(UserError, "items.csv.gz", "BLANK"):
         from_items(_file(tmp_path, row), Split())
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is not a file"):
+    with raises_naming(UserError, "none.csv", ".csv.gz"):
         read_items(tmp_path / "none.csv")
     other = tmp_path / "other.csv"
     other.write_text("prompt,answer\na,b\n")
-    with pytest.raises(UserError, match="no column bias_type, context"):
+    with raises_naming(UserError, "other.csv", "bias_type", "context"):
         read_items(other)
     (tmp_path / "broken.csv.gz").write_bytes(b"not gzip")
-    with pytest.raises(UserError, match="cannot be read as CSV"):
+    with raises_naming(UserError, "broken.csv.gz", "gzipped"):
         read_items(tmp_path / "broken.csv.gz")
 
 
 def test_a_cap_is_for_each_template(tmp_path: Path) -> None:
     built = from_items(_file(tmp_path, *ROWS), Split(per_topic=1))
-    assert Counter(one.topic for one in everything(built)) == {
+    expected = {
         "the _ years old one is _": 1,
         "someone must be from _ someone is _": 1,
         "someone is from _ and is _": 1,
     }
+    assert Counter(one.topic for one in everything(built)) == expected
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from evenhand.debates.dataset import trained_topics
 from evenhand.debates.debate import Debate
 from evenhand.domain import Item
@@ -57,13 +58,14 @@ def test_debates_become_pairs(evenhand: Run, debated: Path, tmp_path: Path) -> N
         "dogs": 0.5,
         "pigs": pytest.approx(0.6),
     }
-    assert rows["cats"]["rejected"] == [{"role": "assistant", "content": "I say cats one"}]
+    cats = "I say cats one"
+    assert rows["cats"]["rejected"] == [{"role": "assistant", "content": cats}]
     assert (rows["cats"]["role_chosen"], rows["cats"]["run"]) == ("a man", "debates")
     shown = " ".join(ran.stdout.split())
-    assert "statements: 3 high, 5 low" in shown
-    assert "in 100.0% of the high ones" in shown
-    assert "topics without a pair: 1" in shown
-    assert "possible pairs: same_topic 3, same_round 3, same_role 0" in shown
+    assert_names(shown, "3 high", "5 low")
+    assert_names(shown, "100.0%")
+    assert_names(shown, "pair: 1")
+    assert_names(shown, "same_topic 3", "same_round 3", "same_role 0")
     assert 1 <= len(trained_topics(tmp_path / "pairs")) <= 2
 
 
@@ -98,7 +100,7 @@ def test_a_folder_that_is_there_is_left_alone(evenhand: Run, debated: Path, tmp_
     (tmp_path / "pairs/mine.txt").write_text("keep")
     ran = evenhand("pairs", "from-debates", "debates", "--out", "pairs")
     assert ran.returncode == 1
-    assert "name another folder with --out" in " ".join(ran.stderr.split())
+    assert_names(ran.stderr, "pairs", "--out")
     assert [file.name for file in (tmp_path / "pairs").iterdir()] == ["mine.txt"]
 
 
@@ -112,7 +114,7 @@ async def test_a_repair_becomes_a_pair(evenhand: Run, tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     (row,) = _pairs(tmp_path / "pairs")
     assert (row["source"], row["bias_type"], row["margin"]) == ("stardtox", "age", 0.9)
-    assert "items used: 1; not used: none" in ran.stdout
+    assert_names(ran.stdout, "used: 1;", "used: none")
     assert "license: apache-2.0" in (tmp_path / "pairs/README.md").read_text()
 
 
@@ -124,11 +126,14 @@ def test_items_become_pairs(evenhand: Run, tmp_path: Path) -> None:
     ran = evenhand("pairs", "from-items", "items.csv", "--out", "pairs")
     assert ran.returncode == 0, ran.stderr
     (row,) = _pairs(tmp_path / "pairs")
-    assert row["rejected"] == [{"role": "assistant", "content": "She looks pretty; she is wise."}]
+    looks = "She looks pretty; she is wise."
+    assert row["rejected"] == [{"role": "assistant", "content": looks}]
     assert "items read: 1" in ran.stdout
 
 
 def test_a_run_of_another_kind_says_what_to_give(evenhand: Run, debated: Path) -> None:
     ran = evenhand("pairs", "from-run", "debates", "--out", "pairs", "--json")
     assert ran.returncode == 1
-    assert "debates is a run of debate" in json.loads(ran.stdout)["error"]["message"]
+    error = json.loads(ran.stdout)["error"]
+    assert error["reason"] == "user_error"
+    assert_names(error["message"], "debates", "run of debate")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.debates.building import Built
 from evenhand.debates.pairs import Split
 from evenhand.debates.revisions import from_runs
@@ -74,9 +75,8 @@ async def test_a_refused_text_is_paired_with_the_one_that_was_accepted(tmp_path:
     assert (pair.rejected, pair.chosen) == ("alpha rude", "alpha kind")
     assert (pair.score_rejected, pair.score_chosen) == (9.0, 0.5)
     assert pair.margin == pytest.approx(0.85)
-    assert [(said.role, said.content) for said in pair.prompt] == [
-        ("user", "alpha asks of the neighbour")
-    ]
+    asked = [("user", "alpha asks of the neighbour")]
+    assert [(said.role, said.content) for said in pair.prompt] == asked
     assert (pair.source, pair.referee) == ("stardtox", "the bias_evaluator")
     assert pair.bias_type == "physical_appearance"
     assert "stardtox/judge_text@2" in pair.prompts
@@ -151,12 +151,15 @@ async def test_mabrf_gives_reasoning_and_answer_in_the_form_that_its_solver_is_a
 ) -> None:
     built = from_runs([await _repaired_reasoning(tmp_path / "run")], ALL)
     alpha, beta = everything(built)
-    assert json.loads(alpha.rejected) == {"reasoning": "1. Girls are bad at maths.", "answer": "A"}
-    assert json.loads(alpha.chosen) == {"reasoning": "1. Nothing is said.", "answer": "C"}
+    prejudice = "1. Girls are bad at maths."
+    assert json.loads(alpha.rejected) == {"reasoning": prejudice, "answer": "A"}
+    fair = "1. Nothing is said."
+    assert json.loads(alpha.chosen) == {"reasoning": fair, "answer": "C"}
     assert (alpha.score_rejected, alpha.score_chosen, alpha.margin) == (10.0, 0.0, 1.0)
     assert beta.margin == pytest.approx(6 / 9)  # 7 to 1 on a scale from 1 to 10
     assert json.loads(beta.rejected)["answer"] == json.loads(beta.chosen)["answer"] == "C"
-    assert "beta: who was bad at maths?" in beta.prompt[-1].content
+    question = "beta: who was bad at maths?"
+    assert question in beta.prompt[-1].content
     assert built.report.to_dict()["items"]["not_used"] == {"not_accepted:judge_failed": 1}
 
 
@@ -180,12 +183,12 @@ def _no_topic_on_both_sides(built: Built) -> bool:
 async def test_a_run_without_a_repair_says_why_there_is_no_pair(tmp_path: Path) -> None:
     lines = {"beta": {"generator": [choice("C")], "bias_evaluator": [support(95)]}}
     run = await written(tmp_path / "run", StarDTox(), [_question("beta")], lines)
-    with pytest.raises(UserError, match="1 accepted_at_once"):
+    with raises_naming(UserError, "1 accepted_at_once"):
         from_runs([run], ALL)
 
 
 async def test_a_run_whose_method_scores_nothing_is_refused(tmp_path: Path) -> None:
     lines = {"beta": {"generator": ["beta kind"]}}
     run = await written(tmp_path / "run", DefaultPrompt(), [_text("beta")], lines)
-    with pytest.raises(UserError, match="is a run of default; pairs come from"):
+    with raises_naming(UserError, "run of default", "stardtox", "mabrf"):
         from_runs([run], ALL)

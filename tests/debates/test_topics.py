@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errors import Fact, raises_naming
 from evenhand.debates.topics import (
     ALIKE,
     ANGLES,
@@ -50,14 +51,15 @@ AGE = bias_types()["age"]
     ],
 )
 def test_numbers_bullets_quotes_and_markup_are_taken_off(line: str) -> None:
-    assert listed(line) == ["Gardening as a hobby"]
+    topic = "Gardening as a hobby"
+    assert listed(line) == [topic]
 
 
 def test_a_number_that_belongs_to_the_topic_stays() -> None:
-    assert listed("1. 60 hours of work a week\n2. 20 as the age to vote") == [
-        "60 hours of work a week",
-        "20 as the age to vote",
-    ]
+    lines = "1. 60 hours of work a week\n2. 20 as the age to vote"
+    hours = "60 hours of work a week"
+    age = "20 as the age to vote"
+    assert listed(lines) == [hours, age]
 
 
 def test_talk_around_a_list_is_no_topic() -> None:
@@ -65,14 +67,13 @@ def test_talk_around_a_list_is_no_topic() -> None:
         "Sure! Here are some topics\n\nAge:\n1. Late trains\n2. Early mornings\n\nI hope it helps."
     )
     assert listed(said) == ["Late trains", "Early mornings"]
-    assert listed("Topics for you:\nLate trains\n\nEarly mornings\n") == [
-        "Late trains",
-        "Early mornings",
-    ]
+    lines = "Topics for you:\nLate trains\n\nEarly mornings\n"
+    assert listed(lines) == ["Late trains", "Early mornings"]
 
 
 def test_a_paragraph_and_a_line_without_letters_are_no_topics() -> None:
-    assert listed("1. " + "word " * 31 + "\n2. 17\n3. ---\n4. Buses") == ["Buses"]
+    too_long = "\n2. 17\n3. ---\n4. Buses"
+    assert listed("1. " + "word " * 31 + too_long) == ["Buses"]
 
 
 _LINES = st.text(alphabet=st.characters(categories=("L", "N", "P", "Zs")), max_size=60)
@@ -193,20 +194,20 @@ def test_a_file_of_the_users_adds_types_and_replaces_those_of_the_same_name(tmp_
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('[diet]\nabout = "x"\nroles = ["one"]\n', "diet.roles: List should have at least 2"),
-        ('[diet]\nroles = ["a", "b"]\n', "diet.about: Field required"),
-        ('[diet]\nabout = "x"\nroles = ["a", "a"]\n', "two roles are the same"),
-        ('[diet]\nabout = "x"\nroles = ["a|b", "c"]\n', "diet.roles.0"),
-        ('[diet]\nabout = "x"\nrole = ["a", "b"]\n', "diet.roles: Field required"),
-        ("diet = [", "not valid TOML"),
+        ('[diet]\nabout = "x"\nroles = ["one"]\n', ("diet.roles", 2)),
+        ('[diet]\nroles = ["a", "b"]\n', ("diet.about: Field required",)),
+        ('[diet]\nabout = "x"\nroles = ["a", "a"]\n', ("diet", "the same")),
+        ('[diet]\nabout = "x"\nroles = ["a|b", "c"]\n', ("diet.roles.0",)),
+        ('[diet]\nabout = "x"\nrole = ["a", "b"]\n', ("diet.roles: Field required",)),
+        ("diet = [", ("TOML",)),
     ],
 )
 def test_a_wrong_roles_file_says_where_and_how_it_should_be(
-    tmp_path: Path, text: str, problem: str
+    tmp_path: Path, text: str, problem: tuple[Fact, ...]
 ) -> None:
     file = tmp_path / "roles.toml"
     file.write_text(text)
-    with pytest.raises(UserError, match=problem):
+    with raises_naming(UserError, "roles.toml", *problem):
         bias_types(file)
-    with pytest.raises(UserError, match="cannot be read"):
+    with raises_naming(UserError, "none.toml"):
         bias_types(tmp_path / "none.toml")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import evenhand as eh
+from errors import Fact, assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.errors import UserError
 from evenhand.findings.gate import GateCheck, gate
@@ -182,18 +183,18 @@ _WORDS = ["Not hired"] * 5 + ["Hired"] * 3 + ["Withdrawn"] * 2 + [" hired"]
 
 
 @pytest.mark.parametrize(
-    ("selected", "rejected", "says"),
+    ("selected", "rejected", "facts"),
     [
-        ((), (), r"Decision has: Not hired 5, Hired 3, Withdrawn 2, hired 1\. Say which"),
-        (("Hired",), (), "Decision has"),
-        (("Hird",), ("Not hired",), "No cell is 'hird'"),
-        (("Hired",), ("HIRED",), "cannot mean selected and rejected"),
+        ((), (), ("Not hired 5", "Hired 3", "Withdrawn 2", "hired 1", "--selected")),
+        (("Hired",), (), ("Not hired 5", "hired 1", "--rejected")),
+        (("Hird",), ("Not hired",), ("No cell", "'hird'", "Hired 3")),
+        (("Hired",), ("HIRED",), ("p.csv: 'hired'", "Hired 3")),
     ],
 )
 def test_words_that_say_nothing_are_named_with_how_often_they_come(
-    selected: tuple[str, ...], rejected: tuple[str, ...], says: str
+    selected: tuple[str, ...], rejected: tuple[str, ...], facts: tuple[str, ...]
 ) -> None:
-    with pytest.raises(UserError, match=says):
+    with raises_naming(UserError, "Decision", *facts):
         outcomes_in(Path("p.csv"), "Decision", pl.Series(_WORDS), selected, rejected)
 
 
@@ -213,7 +214,7 @@ def test_a_table_is_read_as_people_have_it(tmp_path: Path, encoding: str, separa
     text = "\r\n".join(lines).replace(",", separator) + f"{mark}\r\n"
     file.write_bytes(text.encode(encoding))
     if mark:
-        with pytest.raises(UserError, match="no name of a group"):
+        with raises_naming(UserError, "p.csv", "Décision"):
             read_people(file, ["Décision"], "Genre", None)
         return
     people = read_people(file, ["Genre"], "Décision", None)
@@ -230,12 +231,12 @@ def test_a_refused_run_takes_no_folder_and_the_next_says_how_the_table_was_read(
     words = ["--groups", "sexe", "--outcome", "décision", "--out", str(tmp_path / "run")]
     refused = CliRunner().invoke(app, ["audit", "decisions", str(file), *words])
     assert isinstance(refused.exception, UserError)
-    assert "Embauchée 55, Refusé 6" in str(refused.exception)
+    assert_names(str(refused.exception), "Embauchée 55", "Refusé 6")
     assert not (tmp_path / "run").exists()
     said = ["--selected", "Embauchée", "--rejected", "Refusé"]
     ran = CliRunner().invoke(app, ["audit", "decisions", str(file), *words, *said])
     assert ran.exit_code == 0, ran.output
-    assert "read as cp1252 with semicolons" in ran.output
+    assert_names(ran.output, "cp1252", "semicolons")
 
 
 def test_two_columns_are_shown_crossed_and_each_by_itself(tmp_path: Path) -> None:
@@ -247,9 +248,8 @@ def test_two_columns_are_shown_crossed_and_each_by_itself(tmp_path: Path) -> Non
         str(tmp_path / "run"),
     ])  # fmt: skip
     assert ran.exit_code == 0, ran.output
-    assert all(
-        f"who is selected, by {one}\n" in ran.output for one in ("sex × race", "sex", "race")
-    )
+    for columns in ("sex × race", "sex", "race"):
+        assert f", by {columns}\n" in ran.output
 
 
 def test_a_page_and_a_pack_of_decisions_speak_of_people_and_of_no_model(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_page_and_a_pack_of_decisions_speak_of_people_and_of_no_model(tmp_path
     text = page.read_text()
     for words in ("what the model did", "worst by", "Over-correction", "Can the judge"):
         assert words not in text
-    assert "woman: selected less often: 20.0% against 50.0%" in text
+    assert_names(text, "woman", "20.0%", "50.0%")
     packed = CliRunner().invoke(
         app, ["pack", str(run), "--out", str(tmp_path / "p.zip"), "--framework", "eu-ai-act"]
     )
@@ -274,13 +274,14 @@ def test_a_page_and_a_pack_of_decisions_speak_of_people_and_of_no_model(tmp_path
                  if name.endswith((".md", ".json"))}  # fmt: skip
     [act] = [text for name, text in texts.items() if name.endswith("eu-ai-act.md")]
     rows = {row[0]: row for line in act.splitlines() if len(row := line[2:].split(" | ")) > 3}
-    assert rows["Annex IV, 2(g): metrics"][2] == "evidence here"
+    metrics = rows["Annex IV, 2(g): metrics"]
+    assert metrics[2].startswith("evidence")
     for clause, absent in (
         ("Annex IV, 2(g): tests", "no accuracy was measured"),
         ("Article 15(1) to (3)", "no accuracy was measured"),
         ("Annex XI, section 2, 1", "no model was asked"),
     ):
-        assert rows[clause][2] == "not covered by this tool"
+        assert rows[clause][2].startswith("not covered")
         assert rows[clause][4].startswith(absent)
     for words in (
         "no number is given by group",
@@ -324,7 +325,7 @@ def test_many_names_of_one_column_are_refused_though_few_are_complete(tmp_path: 
     lines = [f"u{n},,{n % 2}" for n in range(60)] + ["a,x,1", "b,x,0", "a,y,1"]
     file = tmp_path / "p.csv"
     file.write_text("\n".join(["sex,race,selected", *lines]))
-    with pytest.raises(UserError, match="groups"):
+    with raises_naming(UserError, "62 groups", "sex × race", 50, "--groups"):
         read_people(file, ["sex", "race"], "selected", None)
 
 
@@ -344,46 +345,54 @@ def _in_strata(people: _Table, read: _Table, selected: _Table) -> Counts:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "says"),
+    ("name", "text", "facts"),
     [
-        ("p.csv", b"sex,selected\na,1\nb,0,9\n", "cannot be read"),
-        ("p.csv", b"sex,selected,sex\na,1,b\n", "two columns"),
-        ("p.csv", b"sex,chosen\na,1\n", "no column 'selected'"),
-        ("p.csv", b"", "no column"),
-        ("p.csv", b"\xff\xfes\x00e", "cannot be read"),
-        ("p.csv", b"sex,selected\na\x1b[31m,1\nb,0\n", "no name of a group"),
-        ("p.csv", b"sex,selected\na,1\na,0\n", "two groups or more"),
-        ("p.csv", b"sex,selected\n" + b"".join(b"g%d,1\n" % n for n in range(51)), "51 groups"),
-        ("p.jsonl", b'{"sex": "a", "sex": "b", "selected": 1}\n', "line 1"),
-        ("p.jsonl", b'{"sex": "a", "selected": NaN}\n', "line 1"),
-        ("p.jsonl", b'{"sex": ["a"], "selected": 1}\n', "line 1"),
-        ("p.jsonl", b'{"selected": 1}\n', "no column 'sex'"),
-        ("p.xlsx", b"PK", "ends in .csv"),
+        ("p.csv", b"sex,selected\na,1\nb,0,9\n", ("p.csv", "Schema")),
+        ("p.csv", b"sex,selected,sex\na,1,b\n", ("two columns", "'sex'")),
+        ("p.csv", b"sex,chosen\na,1\n", ("column 'selected'", "'chosen'")),
+        ("p.csv", b"", ("column 'sex'",)),
+        ("p.csv", b"\xff\xfes\x00e", ("p.csv", "utf-16")),
+        ("p.csv", b"sex,selected\na\x1b[31m,1\nb,0\n", (r"'a\x1b[31m'", "'sex'", 100)),
+        ("p.csv", b"sex,selected\na,1\na,0\n", ("two groups", "--groups")),
+        (
+            "p.csv",
+            b"sex,selected\n" + b"".join(b"g%d,1\n" % n for n in range(51)),
+            ("51 groups", 50, "--groups"),
+        ),
+        (
+            "p.jsonl",
+            b'{"sex": "a", "sex": "b", "selected": 1}\n',
+            ("line 1", "duplicate_key", "'sex'"),
+        ),
+        ("p.jsonl", b'{"sex": "a", "selected": NaN}\n', ("line 1", "not_finite")),
+        ("p.jsonl", b'{"sex": ["a"], "selected": 1}\n', ("line 1", "sex.str")),
+        ("p.jsonl", b'{"selected": 1}\n', ("line 1", "column 'sex'", "'selected'")),
+        ("p.xlsx", b"PK", ("p.xlsx", ".csv", ".jsonl")),
     ],
 )  # fmt: skip
 def test_a_table_that_cannot_be_audited_is_refused_in_words(
-    tmp_path: Path, name: str, text: bytes, says: str
+    tmp_path: Path, name: str, text: bytes, facts: tuple[Fact, ...]
 ) -> None:
     file = tmp_path / name
     file.write_bytes(text)
-    with pytest.raises(UserError, match=says):
+    with raises_naming(UserError, *facts):
         read_people(file, ["sex"], "selected", None)
 
 
 @pytest.mark.parametrize(
-    ("given_", "says"),
+    ("given_", "fact"),
     [
         ({}, "--table"),
         ({"table": "p.csv"}, "--groups"),
         ({"table": "p.csv", "groups": "sex"}, "--outcome"),
-        ({"table": "p.csv", "groups": "sex", "outcome": "a", "score": "b"}, "one of them"),
+        ({"table": "p.csv", "groups": "sex", "outcome": "a", "score": "b"}, "--score"),
         ({"table": "p.csv", "groups": "sex", "outcome": "a", "preset": "mars"}, "nyc-ll144"),
         ({"table": "p.csv", "groups": "sex", "outcome": "a", "leave_out_small": True}, "preset"),
     ],
 )
-def test_what_is_not_said_is_asked_for(given_: dict[str, object], says: str) -> None:
+def test_what_is_not_said_is_asked_for(given_: dict[str, object], fact: str) -> None:
     instrument = Decisions()
-    with pytest.raises(UserError, match=says):
+    with raises_naming(UserError, fact):
         instrument.source(None, instrument.options_from(given_))  # type: ignore[arg-type]
 
 

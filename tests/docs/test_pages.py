@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from docs.test_code_blocks import PAGES, ROOT
+from errors import assert_names
 from evenhand.domain.prices import AROUND_THE_WORDS
 
 DASHES = "\u2010\u2011\u2012\u2013\u2014\u2212"
@@ -20,4 +21,4 @@ def test_the_line_below_a_table_head_is_made_of_hyphens(page: Path) -> None:
 
 def test_the_page_on_cost_has_the_tokens_that_a_cap_reckons_with() -> None:
     page = (ROOT / "docs/cost.md").read_text()
-    assert f"{AROUND_THE_WORDS:,} tokens for what the endpoint adds" in page
+    assert_names(page, f"{AROUND_THE_WORDS:,} tokens")

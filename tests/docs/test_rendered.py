@@ -74,10 +74,8 @@ def test_a_table_that_is_no_table_is_found(broken: str) -> None:
 
 
 def test_a_table_and_a_pipe_in_code_are_no_leftovers() -> None:
-    assert (
-        _left_over("| a | b |\n| --- | --- |\n| 1 | 2 |\n\n`x | y | z`\n\n```text\n| a |\n```\n")
-        == []
-    )
+    page = "| a | b |\n| --- | --- |\n| 1 | 2 |\n\n`x | y | z`\n\n```text\n| a |\n```\n"
+    assert _left_over(page) == []
 
 
 def test_every_page_is_in_the_navigation_once() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.domain import Message
 from evenhand.errors import ModelBusy
 from evenhand.models.base import ModelRequest
@@ -142,7 +143,7 @@ async def test_a_wait_that_outlasts_the_deadline_is_not_begun(
     server = await serve(Busy({"retry-after": "30"}))
     started = asyncio.get_running_loop().time()
     request = ModelRequest(messages=ASK.messages, deadline=started + 5)
-    with pytest.raises(ModelBusy, match="asks to wait 30 s, 5 s are allowed"):
+    with raises_naming(ModelBusy, 429, "30 s", "5 s"):
         await connect(server.url).complete(request)
     assert asyncio.get_running_loop().time() - started <= 1.0
     assert server.counts.requests == 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand.domain import Item, Message
 from evenhand.errors import ModelRefused
 from evenhand.methods.stardtox import Harm
@@ -128,7 +129,7 @@ async def test_a_refusal_that_is_not_about_the_form_is_final(
     server = await serve(refuse)
     model = connect(server.url)
     request = ModelRequest(messages=(), schema=Harm.wire_schema())
-    with pytest.raises(ModelRefused, match="too long"):
+    with raises_naming(ModelRefused, 400, "too long"):
         await model.complete(request)
     assert server.counts.requests == 1
     assert model.dialect.form is JsonForm.SCHEMA

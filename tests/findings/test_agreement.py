@@ -5,10 +5,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.cost_effectiveness import Kind
@@ -93,7 +93,11 @@ def _plan_agrees(comparison: Comparison) -> None:
     """Whoever wants to see what a comparison could just have shown needs a comparison like it."""
     change = comparison[HARM]
     if not change.se:
-        with pytest.raises(UserError, match="make a larger pilot"):
+        with raises_naming(
+            UserError,
+            "unsupported_attribution",
+            f"{change.clusters} clusters" if change.clusters else "0/0",
+        ):
             plan(BBQ, pilot=comparison, measure=HARM)
         return
     size = smallest_shown(change, BBQ.measure(HARM), family=len(BBQ.primary()))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from errors import assert_names
 from evenhand.cli.app import app
 from evenhand.findings.designs import Design, Rates, Texts, designs
 from evenhand.findings.plan import PilotSpread, Price, plan
@@ -50,7 +51,7 @@ def test_a_gate_that_also_bets_on_the_side_of_no_bias_gets_no_sequential_row() -
     found = designs(PLAN, RATES)
     assert [one.name for one in found.rows] == ["fixed"]
     assert found.drawn == ()
-    assert "side of “no bias”" in found.left_out[0]
+    assert_names(found.left_out[0], "sequential", "s_amb", "no bias")
     assert "--replay" in found.left_out[0]
 
 
@@ -67,7 +68,7 @@ def test_only_clusters_that_are_known_to_be_even_get_a_sequential_row(
     made = replace(PLAN, measure=HARM, assumed=pilot, rows=rows, clusters=343)
     found = designs(made, RATES)
     assert bool(found.drawn) == drawn
-    assert any("bets less on small templates" in one for one in found.left_out) != drawn
+    assert any("small templates" in one for one in found.left_out) != drawn
 
 
 def test_an_instrument_with_titles_of_1_to_20_prompts_gets_no_sequential_row() -> None:
@@ -77,7 +78,7 @@ def test_an_instrument_with_titles_of_1_to_20_prompts_gets_no_sequential_row() -
                    clusters=208, detect=0.05)  # fmt: skip
     found = designs(made, RATES)
     assert found.drawn == ()
-    assert "bets less on small" in found.left_out[0]
+    assert_names(found.left_out[0], "sequential", "articles", "negative_regard")
 
 
 def test_a_screen_costs_what_its_own_plan_says_and_answers_another_question(
@@ -93,7 +94,7 @@ def test_a_screen_costs_what_its_own_plan_says_and_answers_another_question(
     assert rows["judging all"].expected.money == 1_000.0
     assert rows["screened"].at_worst == rows["judging all"].expected
     assert {rows[one].question for one in ("screened", "judging all")} == {"each text"}
-    assert "missed harm, all texts: at most 0.05 with confidence 0.95" in rows["screened"].promises
+    assert_names(rows["screened"].promises, "missed harm", 0.05, 0.95)
 
 
 def test_labels_by_people_have_their_price_and_labels_by_the_judge_its_calls() -> None:
@@ -107,21 +108,21 @@ def test_labels_by_people_have_their_price_and_labels_by_the_judge_its_calls() -
     assert (alone.labels, alone.calls, alone.money, alone.hours) == (98, 0, 49.0, None)
     assert (fewer.labels, fewer.calls, fewer.money) == (70, 0, 35.0)
     assert paid["labels with predictions"].at_worst == alone
-    assert "4 of 5 draws" in paid["labels with predictions"].promises
+    assert_names(paid["labels with predictions"].promises, "4 of 5", 0.8)
     assert not any("judge calls harmful" in one.promises for one in paid.values())
     rows = named(designs(wide, RATES, texts).rows)
     judged = rows["labels with predictions"].expected
     assert (judged.calls, judged.tokens, judged.money) == (70, 35_000, 0.07)
     assert judged.hours == pytest.approx(70 / 2 / 3600)
     for name in ("labels alone", "labels with predictions"):
-        assert "the share that the judge calls harmful" in rows[name].promises
+        assert_names(rows[name].promises, "calls harmful")
 
 
 def test_what_is_not_known_is_left_out_with_what_to_say() -> None:
     found = designs(PLAN, RATES, Texts(count=15))
     assert [one.name for one in found.rows][-1] == "judging all"
     assert any("--screen" in one for one in found.left_out)
-    assert any("15 texts are too few" in one for one in found.left_out)
+    assert any("15 texts" in one for one in found.left_out)
     none = designs(plan(Bbq(), detect=0.001), RATES)
     assert not none.rows
     assert "too small" in none.left_out[0]
@@ -136,11 +137,11 @@ def test_the_command_prints_one_table_and_refuses_options_without_a_use() -> Non
     assert ran.exit_code == 0, ran.output
     for words in ("fixed", "not in the table: sequential", "labels with predictions", "at worst"):
         assert words in ran.output
-    assert "Only designs of one question may be exchanged" in ran.output
+    assert_names(ran.output, "one question")
     found = json.loads(CliRunner().invoke(app, [*said, "--json"]).output)
     questions = [one["question"] for one in found["designs"]]
     assert questions == ["a change"] + ["each text"] + ["a share"] * 2
-    assert "side of “no bias”" in found["left_out"][0]
+    assert_names(found["left_out"][0], "sequential", "s_amb", "no bias")
     assert found["designs"][0]["expected"]["calls"] == 300
     alone = CliRunner().invoke(app, ["plan", "bbq", "--texts", "9"])
     assert "--designs" in str(alone.exception)

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.comparison import compare
 from evenhand.models import ModelRequest
@@ -39,7 +40,7 @@ def test_the_change_is_that_of_the_means_over_runs(tmp_path: Path) -> None:
     # To name somebody is what is counted, and less of it is better: 40 items of them are fixed.
     assert (found.flips["named"].fixed, found.flips["named"].broken) == (40, 0)
     assert ("varies", "2", 20) in found.transitions
-    assert any("2 runs before and 3 after" in note for note in found.notes)
+    assert any("2 runs" in note and "3 after" in note for note in found.notes)
 
 
 def test_runs_that_answer_alike_change_nothing_of_a_comparison(tmp_path: Path) -> None:
@@ -76,9 +77,9 @@ def test_an_answer_that_is_missing_once_is_missing(tmp_path: Path) -> None:
 
 def test_a_side_of_two_systems_or_of_one_draw_twice_is_refused(tmp_path: Path) -> None:
     one, other = run(tmp_path / "a", steady), run(tmp_path / "b", steady, seed=2, name="other")
-    with pytest.raises(eh.UserError, match="order, wording and seed alone"):
+    with raises_naming(eh.UserError, "order", "wording", "seed"):
         compare(MARKS, [one, other], one)
-    with pytest.raises(eh.UserError, match="are the same draw"):
+    with raises_naming(eh.UserError, other.path, "same draw"):
         compare(MARKS, one, [other, other])
 
 
@@ -90,7 +91,7 @@ def test_a_maximum_over_answers_is_not_taken_of_means(tmp_path: Path) -> None:
         )  # fmt: skip
 
     runs = [run(tmp_path / f"{s}", steady, seed=s) for s in (1, 2)]
-    with pytest.raises(eh.UserError, match="cannot average runs, because of: the most"):
+    with raises_naming(eh.UserError, "the most"):
         compare(Most(), runs, runs[0])
     assert compare(Most(), *runs)["most"].difference == 0
 
@@ -98,5 +99,5 @@ def test_a_maximum_over_answers_is_not_taken_of_means(tmp_path: Path) -> None:
 def test_another_wording_is_said_in_a_comparison(tmp_path: Path) -> None:
     runs = [run(tmp_path / f"{w}", steady, wording=w) for w in (1, 2)]
     diff = eh.compare([tmp_path / "1"], runs[1].path, instrument=MARKS)
-    assert any("wording 1 → 2" in note for note in diff.notes)
+    assert any("wording 1" in note and "→ 2" in note for note in diff.notes)
     assert runs[0].record.prompts != runs[1].record.prompts

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.conftest import Run
+from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.experiments.exports import Written, export
 from evenhand.findings.report import report
@@ -180,7 +181,7 @@ def test_the_hub_and_every_eval_ever_read_what_is_exported(tmp_path: Path) -> No
     main = [found[measure.name].value for measure in found.instrument.primary()]
     assert [one.value for one in entries] == main
     first = Path(hub).read_bytes()
-    with pytest.raises(UserError, match="is there already"):
+    with raises_naming(UserError, ".eval_results/evenhand.yaml", "--out"):
         _kept("overcorrection/default", "hf", tmp_path / "repo")
     assert Path(hub).read_bytes() == first
     (file,) = _kept("bbq/cot", "eee", tmp_path / "eee").files
@@ -207,9 +208,15 @@ def test_where_an_endpoint_is_stays_at_home(tmp_path: Path) -> None:
     assert "127.0.0.1" not in path.read_text()
 
 
-@pytest.mark.parametrize("out", [Path("s3://bucket/items.csv"), Path()])
-def test_an_address_and_a_folder_are_no_place_for_a_file(out: Path) -> None:
-    with pytest.raises(UserError, match=r"to this machine|is a folder"):
+@pytest.mark.parametrize(
+    ("out", "facts"),
+    [
+        (Path("s3://bucket/items.csv"), ("s3:/bucket/items.csv", "--out")),
+        (Path(), ("a folder", "--to csv")),
+    ],
+)
+def test_an_address_and_a_folder_are_no_place_for_a_file(out: Path, facts: tuple[str, ...]) -> None:
+    with raises_naming(UserError, *facts):
         export(str(KEPT / "bbq/cot"), "csv", out, NOWHERE)
 
 
@@ -244,19 +251,21 @@ def test_a_table_has_numbers_as_numbers_and_what_is_missing_as_nothing(
 
 
 def test_what_a_run_lacks_is_said_with_the_next_command(tmp_path: Path) -> None:
-    def refused(name: str, form: str, out: str, words: str) -> None:
-        with pytest.raises(UserError, match=words):
+    def refused(name: str, form: str, out: str, *facts: str) -> None:
+        with raises_naming(UserError, *facts):
             _kept(name, form, tmp_path / out)
 
-    refused("squad/default", "lm-eval", "a", r"of bbq alone, .* --to csv --out items.csv$")
-    refused("bbq/cot", "inspect", "a.json", r"must end in .eval: evenhand export .*a.eval$")
+    refused("squad/default", "lm-eval", "a", "of bbq", "of squad", "--to csv")
+    refused("bbq/cot", "inspect", "a.json", "a.json", ".eval", f"--out {tmp_path / 'a.eval'}")
     (tmp_path / "a.csv").write_text("mine")
-    refused("bbq/cot", "csv", "a.csv", r"is there already; name another place with --out$")
-    refused("bbq/cot", "hf", "a.csv", r"is a file, and --to hf writes a folder")
+    refused("bbq/cot", "csv", "a.csv", "a.csv", "--out")
+    refused("bbq/cot", "hf", "a.csv", "a.csv", "--to hf", "a folder")
     assert (tmp_path / "a.csv").read_text() == "mine"
     (tmp_path / "pairs").mkdir()
     (tmp_path / "pairs/pairs.json").write_text("{}")
-    with pytest.raises(UserError, match=r"datasets.load_dataset` opens as it is; .* hf upload"):
+    with raises_naming(
+        UserError, "pairs", "datasets.load_dataset", "hf upload", "--repo-type dataset"
+    ):
         export(str(tmp_path / "pairs"), "hf", tmp_path / "b", NOWHERE)
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 
@@ -264,7 +273,7 @@ def test_what_a_run_lacks_is_said_with_the_next_command(tmp_path: Path) -> None:
 def test_a_run_over_other_questions_than_bbqs_is_not_exported_as_bbq(
     records: pl.DataFrame, tmp_path: Path
 ) -> None:
-    with pytest.raises(UserError, match=r"is not over BBQ as the card has it: the item 'Age/0'"):
+    with raises_naming(UserError, "'Age/0'", "--to csv"):
         exported(KEPT / "bbq/cot", records, "inspect", tmp_path / "log")
 
 
@@ -278,7 +287,7 @@ def test_the_command_says_what_it_wrote_and_that_a_run_is_not_finished(
     size = (tmp_path / "items.csv").stat().st_size
     assert said["files"] == {"items.csv": size}
     assert (said["items"], said["not_run"]) == (150, 82)
-    assert "NOT FINISHED: 82 items" in ran.stderr
+    assert_names(ran.stderr, "82 items")
     ran = evenhand("export", run, "--to", "xlsx", "--out", "items.xlsx")
     assert ran.returncode == 1
-    assert "there are: inspect, eee, hf, lm-eval, csv" in " ".join(ran.stderr.split())
+    assert_names(" ".join(ran.stderr.split()), "'xlsx'", "inspect, eee, hf", "lm-eval, csv")

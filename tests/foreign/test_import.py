@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from cli.conftest import Run
+from errors import assert_names, raises_naming
 from evenhand import foreign
 from evenhand.errors import CorruptRun, UserError
 from evenhand.instruments.bbq.answers import with_answers
@@ -62,21 +63,19 @@ def test_a_question_without_an_answer_is_missing_and_not_left_out(
                sample(rows[5], "B"), sample(rows[5], "C", epoch=2)]  # fmt: skip
     stored = with_answers(records, inspect_log(tmp_path / "log.eval", samples))
     assert stored.records["answer"].to_list() == [" "] * 5 + [rows[5]["options"][1]]
-    assert stored.notes == (
-        "Of 7 answers those of the first epoch are scored: 6.",
-        "1 samples have no score of Inspect's 'choice', and so no answer.",
-    )
+    scored, lost = stored.notes
+    assert_names(scored, 7, 6)
+    assert_names(lost, 1, "'choice'")
 
 
 def test_a_log_that_was_broken_off_says_so(records: pl.DataFrame, tmp_path: Path) -> None:
     header = {"eval": {"task": "bbq", "model": "m", "created": "", "dataset": {"samples": 40}}}
     log = inspect_log(tmp_path / "log.eval", _samples(records), status="cancelled",
                       invalidated=True, **header)  # fmt: skip
-    assert with_answers(records, log).notes == (
-        "Inspect says of this log: cancelled.",
-        "Inspect says of this log that samples of it were invalidated; they are scored here.",
-        "The log has 12 of 40 samples: what is absent was not asked, or left out.",
-    )
+    status, invalidated, absent = with_answers(records, log).notes
+    assert_names(status, "cancelled")
+    assert_names(invalidated, "invalidated")
+    assert_names(absent, "12 of 40")
 
 
 def test_of_an_older_inspect_the_options_are_read_from_the_samples(
@@ -145,14 +144,14 @@ def test_a_log_whose_questions_have_other_options_is_not_bbq(
 ) -> None:
     row = records_of(records)[0]
     other = sample(row, "A", choices=["The cook", *row["options"][1:]])
-    with pytest.raises(UserError, match=r"1 questions of .* have other options than BBQ's"):
+    with raises_naming(UserError, "1 questions", "log.eval", "Age/0"):
         with_answers(records, inspect_log(tmp_path / "log.eval", [other]))
 
 
 @pytest.mark.parametrize("told", ["x", {}, {"model": "m"}, ["model"]])
 def test_a_record_whose_origin_is_not_ours_is_refused_in_words(told: Any) -> None:
     assert foreign.Origin.of({}) is None
-    with pytest.raises(CorruptRun, match="where its answers are from"):
+    with raises_naming(CorruptRun, "run.json", "answers"):
         foreign.Origin.of({"origin": told})
 
 
@@ -160,7 +159,7 @@ def test_an_instrument_that_reads_no_logs_says_so(evenhand: Run, tmp_path: Path)
     inspect_log(tmp_path / "log.eval", [])
     ran = evenhand("import", "log.eval", "--instrument", "swap", "--out", "theirs")
     assert ran.returncode == 1
-    assert "swap reads no logs of other tools; bbq does" in " ".join(ran.stderr.split())
+    assert_names(ran.stderr, "swap", "bbq")
 
 
 def test_a_log_of_another_task_says_what_can_be_scored(evenhand: Run, tmp_path: Path) -> None:
@@ -168,10 +167,12 @@ def test_a_log_of_another_task_says_what_can_be_scored(evenhand: Run, tmp_path: 
     inspect_log(tmp_path / "log.eval", [], **header)
     ran = evenhand("import", "log.eval", "--out", "theirs")
     assert ran.returncode == 1
-    assert "is of the task 'gpqa'; what can be scored: bbq" in " ".join(ran.stderr.split())
+    assert_names(" ".join(ran.stderr.split()), "log.eval", "'gpqa'", "bbq")
     (tmp_path / "plain.jsonl").write_text("{}\n")
     ran = evenhand("import", "plain.jsonl", "--out", "theirs")
-    assert "evenhand measure bbq --answers FILE --out runs/theirs" in " ".join(ran.stderr.split())
+    assert_names(
+        " ".join(ran.stderr.split()), "plain.jsonl", "measure bbq", "--answers FILE", "--out"
+    )
 
 
 def _spoilt(data: bytes, how: str) -> bytes:
@@ -195,7 +196,7 @@ def test_a_log_that_is_not_as_it_was_written_is_refused(tmp_path: Path, how: str
 
 @pytest.mark.parametrize("listed", [{}, None, [{"epoch": 1}], [{"epoch": 1, "scores": 3}]])
 def test_a_list_of_another_shape_is_refused(tmp_path: Path, listed: Any) -> None:
-    with pytest.raises(UserError, match=r"not a log as Inspect writes it|cannot be read|has no"):
+    with raises_naming(UserError, "log.eval", "inspect_ai 0.3"):
         foreign.read(inspect_log(tmp_path / "log.eval", listed))
 
 
@@ -207,5 +208,5 @@ def test_a_log_of_kilobytes_that_unfolds_to_gigabytes_is_refused_before_it_is_re
         made.writestr("header.json", '{"eval": {}}')
         made.writestr("summaries.json", b"[" + b"[]," * 4_100_000 + b"1]")
     assert file.stat().st_size < 100_000
-    with pytest.raises(UserError, match="gigabytes of memory"):
+    with raises_naming(UserError, "bomb.eval", "summaries.json"):
         foreign.read(file)

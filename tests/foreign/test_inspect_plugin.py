@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
+from errors import raises_naming
 from evenhand import environment, foreign, measure
 from evenhand.errors import UserError
 from evenhand.findings.report import report
@@ -173,7 +174,7 @@ def test_a_sample_says_whom_its_answer_names_and_nothing_where_there_is_none(
 
 def test_samples_that_are_not_of_bbq_are_refused(records: pl.DataFrame) -> None:
     one = foreign.Answered(about={"subject": "law"}, options=("a", "b", "c"), answer=0)
-    with pytest.raises(UserError, match=r"the task: question 1 does not say which of BBQ it is"):
+    with raises_naming(UserError, "question 1", "source_id", "'BBQ'"):
         _elsewhere(records).outcomes([one])
 
 

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import evenhand as eh
+from errors import raises_naming
 from evenhand.testing import any_reply
 
 
@@ -44,11 +43,11 @@ def test_a_cap_that_is_reached_is_an_error_and_the_same_call_goes_on(
         "data": data_folder,
         "options": {"per_category": 4},
     }
-    with pytest.raises(eh.UserError, match="higher cap"):
+    with raises_naming(eh.UserError, "--max-calls", "higher cap"):
         eh.frontier("bbq", max_calls=20, **settings)
     assert eh.frontier("bbq", **settings).entries
 
 
 def test_an_instrument_without_a_harm_has_no_frontier(tmp_path: Path) -> None:
-    with pytest.raises(eh.UserError, match="harm"):
+    with raises_naming(eh.UserError, "squad", "harm", "RUN_A RUN_B"):
         eh.frontier("squad", model=eh.ScriptedModel(any_reply), out=tmp_path / "front")

@@ -12,6 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.agents import Limits
 from evenhand.api.inputs import request_of, settings_of
 from evenhand.cli.app import load
@@ -132,5 +133,5 @@ def test_the_record_says_how_a_run_was_begun_but_not_where_nor_what_is_secret() 
 def test_what_is_no_setting_or_misses_one_is_refused_by_its_name(
     values: dict[str, Any], code: str
 ) -> None:
-    with pytest.raises(eh.UserError, match=code):
+    with raises_naming(eh.UserError, f"'{code}'"):
         settings_of(values)

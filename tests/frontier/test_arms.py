@@ -1,7 +1,6 @@
 """The list of methods as it is written on a command line."""
 
-import pytest
-
+from errors import raises_naming
 from evenhand import registry
 from evenhand.errors import UserError
 from evenhand.experiments.arms import listed
@@ -47,5 +46,5 @@ def test_who_borrows_critiques_comes_after_the_lender() -> None:
 
 
 def test_two_methods_never_share_a_folder() -> None:
-    with pytest.raises(UserError, match="leave one out"):
+    with raises_naming(UserError, "'stardtox-max_iterations-1'"):
         listed("stardtox:max_iterations=1,stardtox:max_iterations= 1", 8, Bbq())

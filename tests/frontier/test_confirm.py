@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
-import pytest
 
 import evenhand as eh
+from errors import assert_names, raises_naming
 from evenhand import Instrument, Item, Measure
 from evenhand.agents import Agent, Ask
 from evenhand.api.inputs import Scorers
@@ -124,10 +124,9 @@ def test_a_winner_says_that_it_was_chosen_and_how_to_confirm_it(tmp_path: Path) 
 
 def test_a_winner_that_helps_on_fresh_items_too_is_confirmed(tmp_path: Path) -> None:
     found = _frontier(tmp_path, "01", confirm=True)
-    assert found.verdict.says == (
-        "take lucky: it alone is shown to be worth its calls",
-        "confirmed on a fresh sample",
-    )
+    winner, confirmed = found.verdict.says
+    assert_names(winner, "take lucky")
+    assert_names(confirmed, "confirmed")
     assert found.confirmation is not None
     assert found.to_dict()["confirmation"]["shared_items"] == 0
     items = (tmp_path / "confirm/lucky/run.json").read_text()
@@ -183,7 +182,7 @@ def test_where_there_is_no_winner_nothing_more_is_asked(tmp_path: Path) -> None:
 def test_an_instrument_without_a_sample_seed_is_refused_before_anything_is_asked(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(eh.UserError, match="no option sample_seed"):
+    with raises_naming(eh.UserError, "sample_seed"):
         eh.frontier(
             WithoutSeed(),
             methods=["cot"],

@@ -1,9 +1,9 @@
 """The front: what it keeps, what it leaves out, and that it needs both."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.statistics.cost_effectiveness import dominates, front
 from unit.stage import golden
@@ -38,5 +38,5 @@ def test_every_other_point_is_dominated_by_one_of_the_front(points: Points) -> N
 
 
 def test_a_point_without_a_number_is_refused() -> None:
-    with pytest.raises(UserError, match="not a number"):
+    with raises_naming(UserError, "not a number"):
         front([(1.0, float("nan")), (0.0, 1.0)])

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from errors import assert_names, raises_naming
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
 from evenhand.findings.cost_effectiveness import Kind, Worth
@@ -103,7 +104,7 @@ async def test_a_method_that_always_helps_prevents_each_harm_for_two_calls(tmp_p
     assert _worth(entry).why.startswith(beats)
     # No template lost accuracy, but 12 of 12 still allow that every fifth would have.
     assert _worth(entry).kind is Kind.CANNOT_TELL
-    assert "is not shown to have kept within 0.02" in _worth(entry).why
+    assert_names(_worth(entry).why, "within 0.02")
 
 
 async def test_a_method_that_always_helps_is_worth_it_if_accuracy_is_shown_to_have_kept(
@@ -164,11 +165,11 @@ async def test_fairness_by_never_answering_is_not_worth_it(tmp_path: Path) -> No
     entry = (await _report(tmp_path, {"mute": (_never_says, 3)}))["mute"]
     assert entry.report["unsupported_attribution"].value == 0.0
     assert _worth(entry).kind is Kind.NOT_WORTH_IT
-    assert _worth(entry).why.startswith("right where the text does say fell: -1.000")
+    assert_names(_worth(entry).why, "the text does", "fell: -1.000")
     fell, rose, broke = _compared(entry).regressions
-    assert fell.startswith("right where the text does say fell: -1.000")
-    assert rose.startswith('over-abstention: "unknown" there rose: +1.000')
-    assert broke == "right where the text does say: broke 12, fixed 0"
+    assert_names(fell, "the text does", "fell: -1.000")
+    assert_names(rose, "over-abstention", "rose: +1.000")
+    assert_names(broke, "the text does", "broke 12", "fixed 0")
 
 
 async def test_a_method_shown_to_be_worse_is_not_called_open(tmp_path: Path) -> None:
@@ -179,7 +180,7 @@ async def test_a_method_shown_to_be_worse_is_not_called_open(tmp_path: Path) -> 
     assert (_worth(entry).smallest_shown or 0.0) > 0.05
     assert _compared(entry).per_prevented["calls"].undefined == "none prevented"
     rose = _compared(entry).regressions[0]
-    assert rose.startswith("names somebody without grounds rose: +0.500")
+    assert_names(rose, "names somebody", "rose: +0.500")
 
 
 async def test_a_method_that_answers_less_often_is_never_worth_it(tmp_path: Path) -> None:
@@ -187,10 +188,10 @@ async def test_a_method_that_answers_less_often_is_never_worth_it(tmp_path: Path
     report = await _report(tmp_path, {"silent": (_silent_twice, 3)}, templates=160)
     verdict = _worth(report["silent"])
     assert verdict.kind is Kind.CANNOT_TELL
-    assert "if the 2 missing answers were known" in verdict.why
+    assert_names(verdict.why, "2 missing")
     file = io.StringIO()
     Console(file=file, width=300).print(terminal_of(report))
-    assert "unreadable or missing answers rose" in file.getvalue()
+    assert_names(file.getvalue(), "missing answers rose")
     assert "98.7%" in file.getvalue()  # of its answers were scored: 316 of 320
 
 
@@ -239,8 +240,8 @@ async def test_a_reference_is_taken_only_if_no_red_line_is_open(tmp_path: Path) 
     nobody = "keep the plain prompt: no reference is shown to do better either"
     state, (_, keep, open_, *_) = await says("open", _right)
     assert (state, keep) == ("not known", nobody)
-    assert open_.startswith("open: fairness does less harm than the plain prompt, but ")
-    assert "is not shown to have kept within 0.02" in open_
+    assert_names(open_, "open", "fairness")
+    assert_names(open_, "within 0.02")
     state, missing = await says("missing", _silent_twice)
     assert (state, missing[1]) == ("not known", nobody)
 
@@ -248,8 +249,8 @@ async def test_a_reference_is_taken_only_if_no_red_line_is_open(tmp_path: Path) 
 async def test_nothing_is_called_unharmed_while_a_red_line_is_open(tmp_path: Path) -> None:
     report = await _report(tmp_path, {"same": (_stereotyped, 3)})
     lines = [block.text for block in page_of(report) if isinstance(block, Line)]
-    assert "worse than the plain prompt: not known" in lines
-    assert not any("nothing is shown to be worse" in line for line in lines)
+    assert any(line.endswith("not known") for line in lines)
+    assert not any("nothing" in line for line in lines)
     kept = "? not shown to have kept within 0.02 (right where the text does say): "
     assert f"{kept}fairness, self_consistency, same" in lines
 
@@ -309,7 +310,7 @@ async def test_the_screen_has_what_is_worse_and_the_verdicts_first_within_100_co
     assert order == sorted(order)
     verdicts = shown[shown.index("verdict, worst") : shown.index("an answer (±")]
     assert verdicts.index("mute") < verdicts.index("same") < verdicts.index("good")
-    assert "2.0 (2.0 to 2.0)" in shown
+    assert_names(shown, "2.0 (2.0", "2.0)")
     assert "none prevented" in shown
     assert "…" not in shown
 
@@ -333,5 +334,5 @@ async def test_the_files_hold_the_report_and_a_drawing_with_every_name(
 
 async def test_a_frontier_without_its_comparators_is_refused(tmp_path: Path) -> None:
     arms = await _arms(tmp_path, {"good": (_right, 3)})
-    with pytest.raises(UserError, match="needs a run of fairness"):
+    with raises_naming(UserError, "run of fairness"):
         frontier(Bbq(), [arm for arm in arms if arm.name != "fairness"], calls=4)

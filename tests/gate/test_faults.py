@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import evenhand
+from errors import assert_names
 from evenhand import gate
 from evenhand.domain.prices import Price, Prices
 from evenhand.findings.gate import Gate
@@ -26,7 +27,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "evenhand.gate.toml").write_text(texts.STORED)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(made)
-        assert gate(baseline="nowhere", out="main").verdict == "broken"  # nothing to compare with
+        evenhand.gate_baseline(out="main")
     assert (made / "main/checks.json").exists()
     return made
 
@@ -79,7 +80,7 @@ def test_a_run_whose_files_are_cut_off_or_gone_is_broken(project: Path, part: st
 def test_without_a_baseline_the_command_that_makes_one_is_said(project: Path) -> None:
     found = gate(baseline="nowhere", run="main")
     assert found.verdict == "broken"
-    assert "`evenhand gate FILE --as-baseline --out nowhere`" in found.says
+    assert_names(found.says, "--as-baseline", "--out nowhere")
 
 
 def test_a_run_over_other_items_is_broken(project: Path) -> None:
@@ -105,7 +106,7 @@ def test_a_check_that_the_baseline_had_and_this_run_lacks_fails(project: Path) -
 def test_the_baseline_is_no_baseline_of_itself(project: Path) -> None:
     found = gate(baseline="main", run=project / "main")
     assert found.verdict == "broken"
-    assert "this run is the baseline itself" in found.says
+    assert_names(found.says, "baseline itself", "main")
 
 
 def test_a_copy_of_the_baseline_is_broken_and_the_same_answers_given_anew_are_not(
@@ -114,7 +115,7 @@ def test_a_copy_of_the_baseline_is_broken_and_the_same_answers_given_anew_are_no
     shutil.copytree("main", "copied")
     copied = gate(baseline="main", run="copied")
     assert copied.verdict == "broken"
-    assert "a copy of the baseline" in copied.says
+    assert_names(copied.says, "a copy", "main/run-made-worse")
     anew = gate(baseline="main", out="anew")
     answers = [RunReader(f"{one}/run-made-worse").digests()["answers"] for one in ("main", "anew")]
     assert answers[0] == answers[1]
@@ -126,7 +127,7 @@ def test_a_run_by_another_method_than_the_file_names_is_not_judged(tmp_path: Pat
     file.write_text('[[check]]\ninstrument = "bbq"\nmargin = 0.03\nmethod = "fairness"\n')
     found = gate(file, baseline=KEPT / "bbq/default", run=KEPT / "bbq/self_debias_reprompting")
     assert found.verdict == "broken"
-    assert "is a run of self_debias_reprompting; the file asks for fairness" in found.says
+    assert_names(found.says, "self_debias_reprompting", "fairness")
 
 
 def test_a_margin_that_was_made_wider_is_said(project: Path) -> None:
@@ -165,7 +166,5 @@ def test_open_says_how_many_more_items_would_decide_and_what_they_cost(
     # takes one call, 28 tokens, and of these 20 that cost 0.05 each.
     for one in found.checks:
         assert one.more is not None
-        assert decides(one.more) == (
-            "about 159 more items would decide it 4 times in 5 (for this run 159 calls, 4,452 "
-            "tokens, 159.00 USD)"
-        )
+        cost = decides(one.more)
+        assert_names(cost, "159 more", "4 times", "159 calls", "4,452", "159.00 USD")

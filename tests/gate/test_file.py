@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.experiments.gate_file import EXAMPLE, read
 
@@ -58,5 +59,5 @@ def test_a_file_that_is_wrong_is_refused_with_the_place_and_what_to_write(
 
 
 def test_a_file_that_is_not_there_is_said_with_the_command_that_writes_one(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="`evenhand gate --init FILE` writes an example"):
+    with raises_naming(UserError, "none.toml", "--init FILE"):
         read(tmp_path / "none.toml")

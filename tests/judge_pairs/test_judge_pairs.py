@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.errors import ModelError
 from evenhand.findings.estimates import Bounds
 from evenhand.instruments import DataFolder, instrument_named
@@ -65,14 +66,16 @@ def test_the_better_answer_is_the_one_that_the_label_names(data: DataFolder) -> 
     """The second pair of answers in LLMBar's own README, and the first of EvalBiasBench's."""
     by_task = {one.given: one for one in _pairs(data, "llmbar")}
     fish = by_task['What does the phrase "smaller fish to fry" mean?'].options
-    assert fish[BETTER].startswith('The phrase "smaller fish to fry" refers to')
-    assert fish[WORSE].startswith('The phrase "bigger fish to fry"')
+    smaller = 'The phrase "smaller fish to fry" refers to'
+    assert fish[BETTER].startswith(smaller)
+    bigger = 'The phrase "bigger fish to fry"'
+    assert fish[WORSE].startswith(bigger)
     star = next(o for o in _pairs(data, "evalbiasbench") if "farthest star" in o.given)
     assert "Earendel" in star.options[BETTER]
 
 
 def test_a_pair_without_a_label_is_refused() -> None:
-    with pytest.raises(eh.UserError, match="does not say which"):
+    with raises_naming(eh.UserError, "x", 0):
         pair_of("x", "kind", "Say yes.", ("yes", "no"), 0)
 
 
@@ -221,7 +224,7 @@ def test_silence_in_place_of_mistakes_is_no_better_judge(measured: Any, tmp_path
 
 
 def test_a_method_that_judges_nothing_is_refused_with_the_command_that_does(measured: Any) -> None:
-    with pytest.raises(eh.UserError, match="evenhand measure evalbiasbench --method rate"):
+    with raises_naming(eh.UserError, "evenhand measure evalbiasbench", "--method rate"):
         measured(_gold, method="default")
 
 

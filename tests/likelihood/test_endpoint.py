@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.models import Endpoint
 from evenhand.models.likelihood import EchoedLikelihood, Failure, TokenLogprobs
@@ -128,7 +129,7 @@ async def test_a_server_that_gives_no_prompt_log_probabilities_is_found_out_at_o
 ) -> None:
     model = EchoedLikelihood(Endpoint(await serve(answer), model="small"))
     try:
-        with pytest.raises(UserError, match=r"vLLM.*--weights"):
+        with raises_naming(UserError, "vLLM", "--weights"):
             await model.check()
     finally:
         await model.close()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.models.likelihood import Failure, TokenLogprobs
 from evenhand.training.local_likelihood import LocalLikelihood
@@ -91,10 +92,10 @@ def test_the_token_that_separates_documents_comes_before_that_of_a_chat(
 
 
 async def test_a_start_that_is_no_token_is_refused(tiny: Path) -> None:
-    with pytest.raises(UserError, match="one of: <s>"):
+    with raises_naming(UserError, "<nowhere>", "<s>"):
         await LocalLikelihood(tiny, start="<nowhere>").log_likelihoods(["a"])
 
 
 def test_a_folder_without_safetensors_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="from-gguf"):
+    with raises_naming(UserError, tmp_path, ".safetensors", "train from-gguf"):
         LocalLikelihood(tmp_path)

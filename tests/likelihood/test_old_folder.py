@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import CorruptRun, UnknownFormat, UserError
 from evenhand.findings.report import report
 from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
@@ -75,7 +76,7 @@ def test_two_old_folders_are_compared(tmp_path: Path) -> None:
 def test_folders_without_a_set_in_common_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     runs = runs_at(_old(tmp_path / "a", [True, False]))
-    with pytest.raises(UserError, match="no set in common"):
+    with raises_naming(UserError, "in common", "--sets"):
         compare_sets(runs_at(str(tmp_path / "empty")), runs)
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments._option_items import OptionItem, sample
@@ -47,8 +48,10 @@ def test_in_crows_pairs_the_first_option_is_the_more_stereotypical_whichever_way
     assert stereo.tags["direction"] == "stereo"
     assert stereo.options["stereotype"].startswith("The poor are")
     assert anti.tags["direction"] == "antistereo"
-    assert "he would come forward" in anti.options["stereotype"]
-    assert "she would come forward" in anti.options["anti_stereotype"]
+    he = "he would come forward"
+    assert he in anti.options["stereotype"]
+    she = "she would come forward"
+    assert she in anti.options["anti_stereotype"]
 
 
 def test_in_stereoset_what_is_given_stands_before_each_end(sets: DataFolder) -> None:
@@ -102,7 +105,7 @@ def test_in_subtler_biases_two_roles_of_the_same_words_are_one_cluster(
 
 
 def test_an_unknown_set_is_named_with_the_known_ones() -> None:
-    with pytest.raises(UserError, match="crows_pairs"):
+    with raises_naming(UserError, "'crows'", "crows_pairs"):
         set_named("crows")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from loopback.faulty import Fixed, well
 from loopback.process import RemoteServer, in_own_process
 
@@ -49,7 +50,7 @@ def test_max_calls_is_never_passed_and_a_higher_one_goes_on_without_paying_twice
     assert asked(server) - uncapped == 100
     assert capped.returncode == 3
     said = " ".join(capped.stderr.split())
-    assert "stopped at --max-calls; run again with a higher one to go on" in said
+    assert_names(said, "--max-calls")
     assert "100 calls" in said
     assert json.loads(capped.stdout)["failed"] == 0
     again = evenhand(*_command("run", "--max-calls", "100"), EVENHAND_BASE_URL=server.url)
@@ -90,7 +91,7 @@ def test_a_pilot_answers_fifty_says_what_comes_and_the_run_goes_on_from_it(
     assert dry.returncode == 0, dry.stderr
     paid = asked(server)
     shown = dry.stdout
-    assert shown.startswith("Pilot: 50 of 60 items, spread evenly, are answered and stay in run")
+    assert_names(shown, "50 of 60", "in run")
     for word in ("calls", "tokens in", "tokens out", "cost", "time left", "95 % interval", "USD"):
         assert word in shown
     following = re.search(r"next: (evenhand mitigate .*) --max-cost [\d.]+", shown)
@@ -115,7 +116,7 @@ def test_a_pilot_shows_failures_first(evenhand: Run, server: RemoteServer) -> No
             EVENHAND_BASE_URL=refusing.url,
         )
     first = ran.stdout.splitlines()[0]
-    assert first == "50 of 50 items failed (100%; 95 %: 93% to 100%): 50 model_refused"
+    assert_names(first, "50 of 50", "100%", "93%", "50 model_refused")
     assert "no price file" in ran.stdout
 
 
@@ -132,7 +133,7 @@ def test_max_cost_without_prices_says_where_to_put_them(
 ) -> None:
     ran = evenhand("mitigate", "p.jsonl", "--out", "run", "--max-cost", "5")
     assert ran.returncode == 1
-    assert "--prices FILE or [prices] in the config" in " ".join(ran.stderr.split())
+    assert_names(ran.stderr, "--prices FILE", "[prices]")
     assert not (tmp_path / "run").exists()
 
 
@@ -142,7 +143,7 @@ def test_a_model_without_a_price_is_refused_before_anything_is_written(
     (tmp_path / "prices.toml").write_text(PRICES.replace("pretended", "other"))
     ran = evenhand(*_command("run", "--prices", "prices.toml"), EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 1
-    assert "no price for the model 'pretended'" in " ".join(ran.stderr.split())
+    assert_names(ran.stderr, "'pretended'", "[models")
     assert not (tmp_path / "run").exists()
     assert asked(server) == 0
 
@@ -151,7 +152,7 @@ def test_a_run_without_prices_says_so_instead_of_a_number(
     evenhand: Run, server: RemoteServer
 ) -> None:
     ran = evenhand("mitigate", "p.jsonl", "--out", "run", EVENHAND_BASE_URL=server.url)
-    assert "cost: no price file" in ran.stdout
+    assert_names(ran.stdout, "cost: no price")
 
 
 def test_a_method_that_asks_nobody_needs_no_price_and_no_endpoint(

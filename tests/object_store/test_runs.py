@@ -19,6 +19,7 @@ from crash import worker
 from crash.checker import Bill, check_whole, key_of, recorded, said, started
 from crash.conftest import Runner, until
 from crash.worker import Job
+from errors import raises_naming
 from evenhand.errors import CorruptRun, UserError
 from evenhand.findings.summary import summary
 from evenhand.runners import Progress, StopSignal, replay_of, run
@@ -193,7 +194,7 @@ def finished(unbroken: Unbroken, server: str) -> Job:
 
 
 def test_a_place_without_a_run_is_told_apart_from_a_damaged_one() -> None:
-    with pytest.raises(UserError, match="it has no run"):
+    with raises_naming(UserError, f"s3://{BUCKET}/nothing-here", "run.json"):
         RunReader(f"s3://{BUCKET}/nothing-here")
 
 

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from loopback.process import RemoteServer, in_own_process
 
 from .editor import Editor, write_texts
@@ -135,7 +136,8 @@ def test_a_second_time_asks_nobody_and_shows_the_same(
     assert "fairness 0.475 " in shown
     assert "? +0.425 " in shown  # two groups of people: nothing is shown, however large
     examples = shown.partition("fairness: an example of each")[2]
-    assert "identity erased The gay neighbour, case 11" in examples
+    erased = "identity erased The gay neighbour, case 11"
+    assert erased in examples
 
 
 def test_a_verdict_that_cannot_be_read_is_missing_and_not_unchanged(
@@ -146,7 +148,7 @@ def test_a_verdict_that_cannot_be_read_is_missing_and_not_unchanged(
         shown = evenhand(*command, EVENHAND_BASE_URL=server.url)
         ran = evenhand(*command, "--json", EVENHAND_BASE_URL=server.url)
     assert (shown.returncode, ran.returncode) == (2, 2)  # 36 of 40 is below 95 %
-    assert "coverage 90.0% is below 95%" in shown.stdout
+    assert_names(shown.stdout, "90.0%", "95%")
     (entry,) = json.loads(ran.stdout)["arms"]
     coverage = entry["report"]["scores"]["coverage"]
     assert coverage["by_reason"] == {"not_judged": 4}

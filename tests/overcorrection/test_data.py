@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.instruments.overcorrection import BenignData, BenignSource, Sampling, sample
 from evenhand.metrics.overcorrection import names
@@ -62,7 +63,7 @@ def test_a_sample_other_than_the_first_has_other_texts_where_there_are_any(
 
 
 def test_more_texts_than_there_are_is_refused(texts: pl.DataFrame) -> None:
-    with pytest.raises(UserError, match="hatecheck has 315 texts, 334 of it were asked for"):
+    with raises_naming(UserError, "hatecheck", 315, 334):
         sample(texts, Sampling(items=1000))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from errors import raises_naming
 from evenhand.agents import Cast
 from evenhand.errors import UserError
 from evenhand.findings.sweep import Sweep, outcomes, sweep
@@ -59,7 +60,7 @@ async def test_every_arm_is_compared_with_the_reference_and_the_reference_with_n
     assert eager is not None
     assert eager["made_worse"].difference == pytest.approx(0.5)
     assert found["eager"].report["emptied"].value == pytest.approx(0.5)
-    with pytest.raises(KeyError, match="there are: default, eager, ruthless"):
+    with raises_naming(KeyError, "default, eager, ruthless"):
         found["nobody"]
 
 
@@ -91,9 +92,9 @@ async def test_runs_over_other_texts_are_not_put_side_by_side(tmp_path: Path) ->
         name: await _written(tmp_path / name, path, text_of)
         for name, path in (("all", texts), ("few", few))
     }
-    with pytest.raises(UserError, match="different samples"):
+    with raises_naming(UserError, "different samples"):
         sweep(OVERCORRECTION, runs)
-    with pytest.raises(UserError, match="no run"):
+    with raises_naming(UserError, "no run"):
         sweep(OVERCORRECTION, {})
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cli.conftest import BIN, Run
+from errors import assert_names, raises_naming
 from evenhand import config as configuration
 from evenhand import registry, templates
 from evenhand.api.scaffold import KEPT, LONGEST, write
@@ -37,13 +38,13 @@ def test_the_instrument_measures(theirs: Run) -> None:
     assert guess["scores"]["coverage"]["n"] == 24
     few = ("measure", "coats", "--jobs", "2", "--method", "random", "--out", "few-coats", "--json")
     assert said(theirs(*few))["scores"]["coverage"]["n"] == 6
-    assert "Measures how often a model says who" in theirs("measure", "--help").stdout
+    assert_names(theirs("measure", "--help").stdout, "coats")
 
 
 def test_the_method_answers_and_is_listed(theirs: Run) -> None:
     listed = said(theirs("methods", "--json"))["two_looks"]
     assert listed["settings"] == {"rounds": 1}
-    assert listed["about"] == "Ends when the critic has no objection, or after so many rounds."
+    assert_names(listed["about"], "critic")
     args = ("measure", "coats", "--jobs", "2", "--method", "two_looks", "--set", "rounds=0")
     report = said(theirs(*args, "--out", "coats-looked", "--json"))
     # Of a nurse it says nothing that is not said; a pilot is a man to it. Right otherwise.
@@ -84,12 +85,12 @@ def test_the_command_says_what_it_wrote_and_what_to_run(theirs: Run) -> None:
         "src/evenhand_hats/words.toml",
         "tests/test_hats.py",
     ]
-    assert made["next"][0] == "pip install -e 'mine/evenhand_hats[dev]'"
+    assert made["next"][0].removeprefix("pip install -e ") == "'mine/evenhand_hats[dev]'"
     again = theirs("new", "instrument", "hats", "--into", "mine")
     assert again.returncode == 1
-    assert "mine/evenhand_hats is there already" in " ".join(again.stderr.split())
+    assert_names(" ".join(again.stderr.split()), "mine/evenhand_hats")
     installed = theirs("new", "method", "coats", "--into", "mine")  # the instrument's package
-    assert "evenhand_coats is installed already" in " ".join(installed.stderr.split())
+    assert_names(" ".join(installed.stderr.split()), "evenhand_coats", "installed")
 
 
 def test_what_to_run_next_can_be_pasted_whatever_the_folder_is_called(
@@ -108,7 +109,7 @@ def test_what_to_run_next_can_be_pasted_whatever_the_folder_is_called(
 )
 def test_what_is_no_name_is_refused_and_nothing_is_written(name: str, tmp_path: Path) -> None:
     for kind in NEW:
-        with pytest.raises(UserError, match="is no name of a part"):
+        with raises_naming(UserError, repr(name)):
             write(kind, name, tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -121,7 +122,7 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
     }
     for kind, group in groups.items():
         for name in (*registry.OWN[group], *KEPT[kind]):
-            with pytest.raises(UserError, match="is there already"):
+            with raises_naming(UserError, kind, repr(name)):
                 write(kind, name, tmp_path)
     assert set(KEPT["scorer"]) == set(configuration.SCORERS)
     assert not list(tmp_path.iterdir())
@@ -130,6 +131,6 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
 def test_a_folder_is_never_written_over(tmp_path: Path) -> None:
     (tmp_path / "evenhand_mine").mkdir()
     (tmp_path / "evenhand_mine/kept").write_text("kept")
-    with pytest.raises(UserError, match="another folder with --into"):
+    with raises_naming(UserError, "--into"):
         write("scorer", "mine", tmp_path)
     assert [file.name for file in (tmp_path / "evenhand_mine").iterdir()] == ["kept"]

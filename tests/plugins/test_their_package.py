@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cli.conftest import Run
+from errors import assert_names
 from evenhand.store import RunReader
 from loopback.process import RemoteServer
 
@@ -34,11 +35,11 @@ def values(report: dict[str, Any]) -> dict[str, float]:
 
 def test_what_is_installed_is_listed_beside_our_own(theirs: Run) -> None:
     instruments = theirs("measure", "--help").stdout
-    assert "Measures whether a model names a gender" in instruments
+    assert_names(instruments, "titles")
     assert "  bbq " in instruments
     assert "second_thoughts" in theirs("methods", "think_twice").stdout
     helped = theirs("measure", "titles", "--help").stdout
-    assert "So many occupations, four items each." in helped
+    assert_names(helped, "--occupations")
     assert "--no-past-tense" in helped
 
 
@@ -83,7 +84,7 @@ def test_their_runs_are_compared(theirs: Run, reports: dict[str, dict[str, Any]]
     assert changes["right"]["difference"] == 0.0
     assert found["answers"]["right"] == {"fixed": 0, "broken": 0, "p": 1.0}
     shown = theirs("compare", "default", "think_twice").stdout
-    assert "names a gender without grounds" in shown
+    assert_names(shown, "names a gender")
 
 
 def test_runs_show_knows_their_runs(theirs: Run, reports: dict[str, dict[str, Any]]) -> None:
@@ -119,7 +120,7 @@ def test_an_uncertified_judge_of_theirs_is_refused_before_any_call(
     gate = ("--method", "think_twice", "--require-certified-judges", "--out", "gated")
     ran = theirs("measure", "titles", *gate)
     assert ran.returncode == 1
-    assert "second_look is played by 'pretended': not certified" in " ".join(ran.stderr.split())
+    assert_names(" ".join(ran.stderr.split()), "second_look", "'pretended'", "not certified")
     assert server.read().outcomes == before
     assert not (folder / "gated").exists()
 
@@ -147,7 +148,7 @@ def test_their_check_is_in_every_audit_and_a_small_audit_does_not_open_the_gate(
     gate = ("--method", "think_twice", "--require-certified-judges", "--out", "certified")
     ran = theirs("measure", "titles", *gate, *config)
     assert ran.returncode == 1
-    assert "bases 8 of 60" in " ".join(ran.stderr.split())
+    assert_names(" ".join(ran.stderr.split()), "8 of 60")
 
 
 def test_a_kind_of_scorer_of_theirs_scores_texts(theirs: Run, folder: Path) -> None:
@@ -173,8 +174,8 @@ def test_a_frontier_runs_over_their_instrument(theirs: Run, folder: Path) -> Non
     # It guesses less than both, but 16 occupations in which nothing went wrong still allow for
     # losses in 1 − 0.025^(1/16) = 21 % of them: more than the margin of 5 %.
     assert verdict["kind"] == "cannot tell"
-    assert "beats the fairness prompt and self-consistency at 3 calls" in verdict["why"]
-    assert "not shown to have kept within 0.05" in verdict["why"]
+    assert_names(verdict["why"], "fairness", "self-consistency", "3 calls")
+    assert_names(verdict["why"], "within 0.05")
     assert (folder / "front/frontier.svg").exists()
 
 

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import evenhand as eh
+from errors import assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.errors import UserError
 from evenhand.findings.ratios import INCONCLUSIVE, SHOWN
@@ -50,7 +51,8 @@ async def test_who_is_always_first_is_shown_as_favoured(tmp_path: Path) -> None:
     equally often, so each place is first in 10 of 40."""
     file = _file(tmp_path / "r.jsonl", [_task(n, "Ada") for n in range(40)])
     found = await eh.aio.measure("rankings", out=tmp_path / "run", options={"answers": file})
-    assert found["age × sex=old women"].value == pytest.approx(3 / 4)
+    old_women = found["age × sex=old women"]
+    assert old_women.value == pytest.approx(3 / 4)
     assert found["sex=men"].value == pytest.approx(-1 / 2)
     assert found.verdict.state == "shown"
     crossed, by_age, by_sex = (found.section(f"ratios_{place}") for place in range(3))
@@ -65,7 +67,9 @@ async def test_who_is_always_first_is_shown_as_favoured(tmp_path: Path) -> None:
     assert [row[1] for row in places.rows] == [10, 10, 10, 10]
     tests = found.section("tests")
     assert tests is not None
-    assert [row[3] for row in tests.rows] == [SHOWN, SHOWN, SHOWN, "not shown to differ"]
+    *differ, last = [row[3] for row in tests.rows]
+    assert differ == [SHOWN, SHOWN, SHOWN]
+    assert str(last).startswith("not shown")
     assert found.section("as_published") is None
 
 
@@ -136,12 +140,12 @@ async def test_a_page_names_who_is_affected_from_the_tables(tmp_path: Path) -> N
     assert ran.exit_code == 0, ran.output
     _, who = page.read_text().split("Who is affected</h2>")
     who, rest = who.split("Before and after</h2>")
-    assert "who is ranked first, by age × sex" in who
-    assert "who is ranked first" not in rest
+    assert_names(who, "who is ranked", "age × sex")
+    assert "who is ranked" not in rest
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "fact"),
     [
         ({"candidates": []}, "candidates"),
         ({"answer": None}, "no answer"),
@@ -149,17 +153,17 @@ async def test_a_page_names_who_is_affected_from_the_tables(tmp_path: Path) -> N
         ({"surprise": 1}, "surprise"),
         ({"candidates": [{"name": "A-B", "group": {"sex": "x"}}] * 2}, "same name"),
         ({"candidates": [{"name": "1", "group": {"s": "x"}}, {"name": "2", "group": {"s": "y"}}]},
-         "needs a letter"),
+         "a letter"),
         ({"candidates": [{"name": "A", "group": {"sex": "x"}}, {"name": "B", "group": {"t": "y"}}]},
          "same attributes"),
     ],
 )  # fmt: skip
 async def test_a_line_that_cannot_be_scored_is_refused_by_its_number(
-    tmp_path: Path, change: dict[str, Any], says: str
+    tmp_path: Path, change: dict[str, Any], fact: str
 ) -> None:
     tasks = [_task(1, "Ada"), {**_task(2, "Ada"), **change}]
     tasks[1] = {key: value for key, value in tasks[1].items() if value is not None}
-    with pytest.raises(UserError, match=says):
+    with raises_naming(UserError, fact):
         await eh.aio.measure(
             "rankings",
             out=tmp_path / "run",
@@ -168,11 +172,11 @@ async def test_a_line_that_cannot_be_scored_is_refused_by_its_number(
 
 
 async def test_one_source_of_rankings_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="name what is ranked"):
+    with raises_naming(UserError, "--answers FILE", "--tasks FILE", "--bloomberg MODEL/JOB"):
         await eh.aio.measure("rankings", out=tmp_path / "run")
-    with pytest.raises(UserError, match=r"the audit has no 'gpt-5/cook'; it has: gpt-3.5-turbo"):
+    with raises_naming(UserError, "'gpt-5/cook'", "gpt-3.5-turbo"):
         await eh.aio.measure("rankings", out=tmp_path / "run", options={"bloomberg": "gpt-5/cook"})
-    with pytest.raises(UserError, match="clone"):
+    with raises_naming(UserError, "clone", "EVENHAND_DATA"):
         await eh.aio.measure(
             "rankings", out=tmp_path / "run", data=tmp_path, options={"bloomberg": "gpt-4/retail"}
         )
@@ -212,7 +216,9 @@ def test_a_place_that_decides_is_found_without_being_told() -> None:
     assert p < 0.001
     assert by_sex > 0.5
     tests = next(one for one in sections(found, results, published=False) if one.name == "tests")
-    assert [row[3] for row in tests.rows] == ["not shown to differ", SHOWN]
+    first, second = [row[3] for row in tests.rows]
+    assert str(first).startswith("not shown")
+    assert second == SHOWN
 
 
 def test_rankings_of_one_cluster_count_as_one() -> None:
@@ -275,5 +281,5 @@ def test_more_groups_than_can_be_told_apart_are_refused(tmp_path: Path) -> None:
     people = [{"name": f"Ann {'abcdefghij'[n // 10]}{'abcdefghij'[n % 10]}",
                "group": {"town": str(n)}} for n in range(51)]  # fmt: skip
     file = _file(tmp_path / "r.jsonl", [{"job": "cook", "candidates": people}] * 2)
-    with pytest.raises(UserError, match=r"51 groups \(town\); 50 are the most"):
+    with raises_naming(UserError, "51 groups", "(town)", 50):
         read_tasks(file, answered=False)

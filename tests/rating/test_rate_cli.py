@@ -8,6 +8,7 @@ import pytest
 
 from cli.conftest import Run, endpoint, evenhand
 from debates.repaired import written
+from errors import assert_names
 from evenhand.debates.debate import Debate
 from evenhand.domain import Item
 from evenhand.instruments.judge.probes import labelled
@@ -38,10 +39,8 @@ async def exported(tmp_path: Path, evenhand: Run) -> Path:
     await told(tmp_path / "run", [(f"Ask {word}?", f"I say {word}") for word in MARKS])
     ran = evenhand(*EXPORT)
     assert ran.returncode == 0, ran.stderr
-    assert "4 texts, 4 for each of 3 raters" in ran.stdout
-    assert (
-        "next  evenhand rate import SHEET.csv … --key sheets-key.json --out ratings" in ran.stdout
-    )
+    assert_names(ran.stdout, "4 texts", "3 raters")
+    assert_names(ran.stdout, "evenhand rate import", "--key sheets-key.json", "--out ratings")
     return tmp_path
 
 
@@ -55,7 +54,7 @@ def test_known_raters_have_the_kappa_and_alpha_worked_by_hand(
     _fill(exported)
     ran = evenhand(*IMPORT)
     assert ran.returncode == 0, ran.stderr
-    assert "36 of 36 marks from 3 sheets" in ran.stdout
+    assert_names(ran.stdout, "36 of 36", "3 sheets")
     ran = evenhand("rate", "agree", "ratings", "--json")
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
@@ -73,10 +72,8 @@ def test_known_raters_have_the_kappa_and_alpha_worked_by_hand(
             }
         )
         for e in (*one["agreement"], *one["pairs"]):  # four items are too few to resample
-            assert (e["low"], e["undefined"]) == (
-                None,
-                "open: an interval needs 15 items",
-            )
+            assert e["low"] is None
+            assert_names(e["undefined"], "open", 15)
     # Means of texts 8, 4, 2, 6: their standard error is √(20/3/4), t with 3 df is 3.1824.
     mean = found["questions"][0]["means"][0]
     assert mean["high"] == pytest.approx(5 + 3.1824 * (20 / 3 / 4) ** 0.5, abs=1e-3)
@@ -84,7 +81,7 @@ def test_known_raters_have_the_kappa_and_alpha_worked_by_hand(
     assert (percent["value"], percent["low"]) == (50, pytest.approx(100 - 10 * mean["high"]))
     assert found["verdict"]["state"] == "not known"
     shown = evenhand("rate", "agree", "ratings", "--full").stdout
-    assert shown.count("NOT KNOWN whether raters agree.") == 2
+    assert shown.count("NOT KNOWN whether") == 2
     assert "rater-1, rater-3" in shown
 
 
@@ -95,12 +92,12 @@ def test_what_is_missing_is_listed_by_line_and_below_95_percent_the_command_ends
     lines = (exported / SHEETS[0]).read_text().replace(",8,8,8", ",8,,8").splitlines(keepends=True)
     (exported / SHEETS[0]).write_text("".join(lines))
     ran = evenhand("rate", "import", SHEETS[0], *IMPORT[5:])
-    assert "10 of 12 marks from 1 sheets" in ran.stdout
+    assert_names(ran.stdout, "10 of 12", "1 sheets")
     assert ran.stdout.count("communication: left empty") == 2
-    assert "! no sheet from rater-2, rater-3" in ran.stdout
+    assert_names(ran.stdout, "rater-2, rater-3")
     ran = evenhand("rate", "agree", "ratings")
     assert ran.returncode == 2
-    assert "! 83.3% of 12 marks were given: 2 left empty" in ran.stdout
+    assert_names(ran.stdout, "83.3%", 12, "2 left")
 
 
 async def test_a_judge_that_scored_the_statements_of_a_debate_is_held_against_people(
@@ -128,7 +125,8 @@ async def test_a_judge_that_scored_the_statements_of_a_debate_is_held_against_pe
     )
     marked = {item.tags["human"] for item in labelled(tmp_path / "people.jsonl")}
     assert marked == {"8", "4"}
-    assert "? open  agrees with people" in evenhand("rate", "agree", "ratings", *options).stdout
+    shown = evenhand("rate", "agree", "ratings", *options).stdout
+    assert "? open  agrees" in shown
 
 
 def test_an_error_says_what_to_do(evenhand: Run, exported: Path) -> None:

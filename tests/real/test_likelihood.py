@@ -2,6 +2,7 @@
 
 import pytest
 
+from errors import raises_naming
 from evenhand import Endpoint
 from evenhand.errors import UserError
 from evenhand.models.likelihood import EchoedLikelihood
@@ -14,7 +15,7 @@ async def test_a_real_server_that_does_not_echo_is_refused_with_what_to_do(
 ) -> None:
     model = EchoedLikelihood(Endpoint(local_server, model="smollm2"))
     try:
-        with pytest.raises(UserError, match=r"does not begin with the prompt.*--weights"):
+        with raises_naming(UserError, "the prompt", "--weights"):
             await model.check()
     finally:
         await model.close()

@@ -33,9 +33,10 @@ def test_a_lost_a_new_and_another_number_are_told_and_the_last_bits_are_not() ->
         {"a": 1.0 + 1e-14, "b": [{"name": "x", "p": 0.6}], "pareto": ["one", "two"], "d": 0}
     )
     assert differences(before, before) == []
-    assert differences(before, after) == [
+    expected = [
         "lost: c = None",
         "new: d = 0",
         "changed: b / x was {'p': 0.5}, is {'p': 0.6}",
         "changed: pareto was ['one'], is ['one', 'two']",
     ]
+    assert differences(before, after) == expected

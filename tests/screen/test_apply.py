@@ -15,6 +15,7 @@ import pytest
 from scipy.stats import ks_2samp, norm
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names, raises_naming
 from evenhand.domain import Answered, Failed, Item
 from evenhand.errors import ScorerFailed, UserError
 from evenhand.experiments.screens import alarm_at, begin_looks, keep_look, looks_beside
@@ -92,7 +93,7 @@ async def test_a_text_that_the_judge_gives_no_verdict_on_has_failed_and_is_not_c
     assert isinstance(ended, Failed)
     assert ended.reason == "scorer_failed"
     empty = Item(id="0", prompt="Say something.")
-    with pytest.raises(UserError, match='"answer"'):  # the first one: all will be of its kind
+    with raises_naming(UserError, '"answer"'):  # the first one: all will be of its kind
         await Stage({"screen": [], "judge": []}).end_of(METHOD, empty)
     by_prompt = Screened(screen="0" * 64, low=0.2, high=0.8, text="prompt")
     judged = await Stage({"screen": [said(0.1)], "judge": []}).end_of(by_prompt, empty)
@@ -221,7 +222,7 @@ def test_looks_that_were_cut_back_or_changed_are_refused(tmp_path: Path, damage:
         "emptied": lines[:1],
     }
     place.write_text("".join(kept[damage]))
-    with pytest.raises(UserError, match="calibrate anew"):
+    with raises_naming(UserError, looks_beside(path).name, "screen calibrate"):
         alarm_at(path, read_screen(path))
     place.write_text("".join(lines))
     keep_look(path, file, made([0.3]), run="d", place="d", created="now")
@@ -297,7 +298,7 @@ def test_what_the_screen_is_not_sure_of_and_no_more_goes_to_the_judge_and_is_cou
     assert len((tmp_path / "screen.looks.jsonl").read_text().splitlines()) == 1 + 1
     shown = evenhand("screen", "apply", "screen.json", "a.jsonl", "--judge", "wordlist",
                      "--out", "runs/a").stdout  # fmt: skip
-    assert "missed harm, all texts: at most 0.05 with confidence 0.95" in shown
+    assert_names(shown, "missed harm", "all texts", 0.05, 0.95)
 
 
 def test_drift_is_said_by_code_4_and_the_promise_does_not_come_back_by_itself(
@@ -311,7 +312,7 @@ def test_drift_is_said_by_code_4_and_the_promise_does_not_come_back_by_itself(
     ran = evenhand("screen", "apply", "screen.json", usual, "--judge", "wordlist",
                    "--out", "runs/usual")  # fmt: skip
     assert ran.returncode == 4
-    assert "THE PROMISE NO LONGER HOLDS" in ran.stdout
+    assert_names(ran.stdout, "THE PROMISE", "screen calibrate")
     assert "at most 0.05" not in ran.stdout
     assert "look 2" in ran.stdout
 
@@ -324,7 +325,7 @@ def test_a_scorer_that_is_read_otherwise_than_at_calibration_is_refused(
     name = answers(tmp_path / "a.jsonl", USUAL)
     ran = evenhand("screen", "apply", "screen.json", name, "--judge", "wordlist", "--out", "runs/a")
     assert ran.returncode == 1
-    assert "was calibrated with http@1+" in ran.stderr
+    assert_names(ran.stderr, "screen.json", "http@1+")
     assert not (tmp_path / "runs").exists()
 
 
@@ -363,5 +364,5 @@ def test_a_column_of_parquet_is_not_named_for_lines_of_json(
     ran = evenhand("screen", "apply", "screen.json", name, "--judge", "wordlist", "--text-column",
                    "body", "--out", "runs/a")  # fmt: skip
     assert ran.returncode == 1
-    assert "--text-column is of Parquet" in " ".join(ran.stderr.split())
+    assert_names(ran.stderr, "--text-column", "Parquet")
     assert not (tmp_path / "runs").exists()

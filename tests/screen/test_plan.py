@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.findings.plan import Price
 from evenhand.findings.screen_file import ScreenFile
@@ -31,7 +32,7 @@ def test_a_tenth_of_the_texts_costs_a_tenth_of_the_money(tmp_path: Path) -> None
 
 
 def test_without_traffic_the_share_of_harm_has_to_be_said(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="--harmful"):
+    with raises_naming(UserError, "--harmful"):
         screen_plan(screen(tmp_path), 100, Price(), None)
     found = screen_plan(screen(tmp_path), 100, Price(), 0.25)
     assert found.sent.share == pytest.approx(39 / 59)  # of either kind

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand import config
 from evenhand.errors import UserError
 from evenhand.models import ScriptedModel
@@ -78,5 +79,5 @@ def test_a_key_comes_from_the_environment_and_is_kept_nowhere(
     ],
 )
 def test_what_is_missing_or_wrong_is_said(tmp_path: Path, section: str, said: str) -> None:
-    with pytest.raises(UserError, match=said):
+    with raises_naming(UserError, said):
         cast_of(tmp_path, f"[search]\n{section}\n")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import SearchFailed, UserError
 from evenhand.tools.search import Corpus, SearchModel
 from evenhand.tools.search import corpus as room
@@ -62,13 +63,13 @@ async def test_a_jsonl_file_gives_titles_texts_and_addresses(tmp_path: Path) -> 
 async def test_a_line_that_is_no_document_is_named(tmp_path: Path, line: str) -> None:
     file = tmp_path / "facts.jsonl"
     file.write_text('{"title": "t", "text": "x"}\n' + line)
-    with pytest.raises(UserError, match="line 2"):
+    with raises_naming(UserError, "line 2"):
         Corpus(file)
 
 
 def test_a_place_without_documents_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing.jsonl"):
-        with pytest.raises(UserError, match="path"):
+        with raises_naming(UserError, "[search] path"):
             Corpus(path)
 
 
@@ -82,7 +83,7 @@ def test_the_record_tells_one_corpus_from_another(folder: Path) -> None:
 async def test_files_that_change_under_a_run_end_the_search(folder: Path) -> None:
     engine = Corpus(folder)
     (folder / "chess.md").write_text("other words")
-    with pytest.raises(SearchFailed, match="not what it was"):
+    with raises_naming(SearchFailed, folder.name, "at the start"):
         await engine.search("women", 5, soon())
 
 

@@ -3,6 +3,7 @@
 import pytest
 from ddgs.engines.duckduckgo import Duckduckgo
 
+from errors import raises_naming
 from evenhand.errors import SearchFailed
 from evenhand.tools.search import DuckDuckGo, SearchModel
 
@@ -21,10 +22,11 @@ async def test_results_come_out_of_the_page(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(Duckduckgo, "search_url", server.url)
         hits = await DuckDuckGo().search("wage gap", 5, soon())
     assert server.asked[0]["q"] == "wage gap"
-    assert {(hit.url, hit.text) for hit in hits} == {
+    expected = {
         ("https://example.org/wages", "The wage gap is closing."),
         ("https://example.org/more", "More on the wage gap."),
     }
+    assert {(hit.url, hit.text) for hit in hits} == expected
 
 
 @pytest.mark.parametrize(
@@ -37,5 +39,5 @@ async def test_an_answer_without_results_is_a_failure(
 ) -> None:
     async with saying(body, status=status, kind="text/html") as server:
         monkeypatch.setattr(Duckduckgo, "search_url", server.url)
-        with pytest.raises(SearchFailed, match="duckduckgo"):
+        with raises_naming(SearchFailed, "duckduckgo"):
             await SearchModel(DuckDuckGo()).complete(asking("wage gap"))

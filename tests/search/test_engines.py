@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import SearchFailed, UserError
 from evenhand.tools.search import Brave, MediaWiki, SearchEngine, SearchModel, SearXNG
 
@@ -66,7 +67,7 @@ async def test_searxng_whose_engines_were_all_blocked_did_not_find_nothing() -> 
     blocked = {**searxng_results(), "unresponsive_engines": [["google", "CAPTCHA"]]}
     async with saying(blocked) as server:
         engine = SearXNG(server.url)
-        with pytest.raises(SearchFailed, match="did not answer"):
+        with raises_naming(SearchFailed, "google"):
             await engine.search("wage gap", 5, soon())
         await engine.close()
 
@@ -78,10 +79,11 @@ async def test_brave_gets_the_key_in_its_header_and_gives_snippets_without_marku
         await engine.close()
     assert server.asked == [{"q": "wage gap", "count": "5"}]
     assert server.headers[0]["x-subscription-token"] == "key-0123456789abcdef"
-    assert [hit.text for hit in hits] == [
+    snippets = [
         "The wage gap is 20 & falling.\nIt was 30 in 1990.",
         "More.",
     ]
+    assert [hit.text for hit in hits] == snippets
 
 
 async def test_brave_leaves_the_list_out_where_it_found_nothing() -> None:
@@ -151,7 +153,8 @@ async def test_a_wiki_without_introductions_is_asked_for_the_pages() -> None:
         engine = MediaWiki(server.url + "/api.php")
         hits = await engine.search("wage gap", 5, soon())
         await engine.close()
-    assert [hit.text for hit in hits] == ["The words of page 7.", "The words of page 8."]
+    introductions = ["The words of page 7.", "The words of page 8."]
+    assert [hit.text for hit in hits] == introductions
 
 
 async def test_a_wiki_that_finds_nothing_says_only_that_it_is_done() -> None:
@@ -165,7 +168,7 @@ async def test_an_error_of_a_wiki_comes_with_a_200_and_is_a_failure() -> None:
     error = {"error": {"code": "ratelimited", "info": "You've exceeded your rate limit."}}
     async with saying(error) as server:
         engine = MediaWiki(server.url + "/api.php")
-        with pytest.raises(SearchFailed, match="rate limit"):
+        with raises_naming(SearchFailed, "rate limit"):
             await engine.search("wage gap", 5, soon())
         await engine.close()
 
@@ -212,7 +215,7 @@ async def test_a_refusal_is_a_failure_and_only_what_may_pass_is_tried_again(
 ) -> None:
     async with saying({"results": []}, status=status) as server:
         engine: SearchEngine = engine_at(server.url)
-        with pytest.raises(SearchFailed, match=f"HTTP {status}") as failed:
+        with raises_naming(SearchFailed, f"HTTP {status}") as failed:
             await engine.search("wage gap", 5, soon())
         await engine.close()
     assert len(server.asked) == tries
@@ -223,7 +226,7 @@ async def test_a_redirect_is_not_followed_with_the_query() -> None:
     async with saying({"results": []}) as other, saying({}, status=302) as server:
         server.moved_to = other.url
         engine = SearXNG(server.url)
-        with pytest.raises(SearchFailed, match="redirect"):
+        with raises_naming(SearchFailed, "redirect"):
             await engine.search("wage gap", 5, soon())
         await engine.close()
     assert other.asked == []
@@ -254,7 +257,7 @@ async def test_an_engine_that_comes_back_is_asked_again() -> None:
     ],
 )
 def test_an_address_that_holds_a_secret_or_is_none_is_refused(url: str) -> None:
-    with pytest.raises(UserError, match="url"):
+    with raises_naming(UserError, "url"):
         MediaWiki(url)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand.agents import Cast, Conversation
 from evenhand.domain import Turn
 from evenhand.errors import ModelError, SearchFailed
@@ -37,7 +38,7 @@ async def reply_of(model: SearchModel, query: str = "wage gap") -> Any:
 async def test_a_reply_has_the_query_as_sent_and_each_hit_with_the_hash_of_its_words() -> None:
     async with saying(searxng_results("first words")) as server:
         said = await reply_of(SearchModel(SearXNG(server.url)), "wage gap of Jamal since 1990")
-    assert said == {
+    expected = {
         "query": "wage gap of since",
         "engine": "searxng@1",
         "hits": [
@@ -50,6 +51,7 @@ async def test_a_reply_has_the_query_as_sent_and_each_hit_with_the_hash_of_its_w
             }
         ],
     }
+    assert said == expected
     assert Found.read(json.dumps(said)).hits[0].text == "first words"
 
 
@@ -73,7 +75,8 @@ async def test_whatever_an_engine_sends_the_reply_stays_small_and_readable() -> 
 
 def test_of_a_long_text_the_part_that_is_about_the_query_is_quoted() -> None:
     text = "Nothing here. " * 300 + "The wage gap of teachers is small. " + "More of it. " * 300
-    assert passage(text, "wage gap", 200).startswith("The wage gap of teachers")
+    about_it = "The wage gap of teachers"
+    assert passage(text, "wage gap", 200).startswith(about_it)
     assert len(passage(text, "wage gap", 200)) <= 200
     end = passage("Nothing here. " * 300 + "The wage gap.", "wage gap", 200)
     assert end.endswith("The wage gap.")
@@ -108,11 +111,12 @@ async def test_pages_are_read_where_they_can_be_and_snippets_stay_where_they_can
         seen = len(site.asked)
         guarded = await reply_of(SearchModel(SearXNG(server.url), pages=PageFetcher()))
         assert len(site.asked) == seen == 3
-    assert [(hit["text"], hit["fetched"]) for hit in said["hits"]] == [
+    expected = [
         ("The whole page /1.", True),
         ("another snippet", False),
         ("The whole page /3.", True),
     ]
+    assert [(hit["text"], hit["fetched"]) for hit in said["hits"]] == expected
     for hit in said["hits"]:
         assert hit["sha256"] == hashlib.sha256(hit["text"].encode()).hexdigest()
     assert [hit["fetched"] for hit in guarded["hits"]] == [False] * 3  # loopback is not public
@@ -128,7 +132,7 @@ async def test_an_engine_that_does_not_answer_is_a_failure_in_time() -> None:
     server.lists_models = False
     async with server:
         engine = SearXNG(f"http://127.0.0.1:{server.port}")
-        with pytest.raises(SearchFailed, match="in time"):
+        with raises_naming(SearchFailed, "in time"):
             await engine.search("wage gap", 5, soon(0.3))
         late = asking("wage gap")
         late.deadline = soon(0.3)
@@ -175,7 +179,7 @@ async def test_a_search_that_failed_fails_again_in_a_replay() -> None:
     async with saying(b"<html>captcha</html>", kind="text/html") as server:
         model = SearchModel(SearXNG(server.url))
         ask = Conversation(Cast(ScriptedModel(nobody), {"search": model}), turns.keep)
-        with pytest.raises(SearchFailed, match="web page") as first:
+        with raises_naming(SearchFailed, "searxng", "web page") as first:
             await ask(SEARCH, **ABOUT, query="wage gap")
         await model.close()
     tape = ReplayModel(turns, model.describe())

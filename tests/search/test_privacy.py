@@ -62,7 +62,8 @@ def test_a_query_is_no_longer_than_twelve_words_or_a_hundred_and_twenty_characte
 
 
 def test_a_word_is_sent_once() -> None:
-    assert clean("women and Women and women", "") == "women and"
+    thrice = "women and Women and women"
+    assert clean(thrice, "") == "women and"
 
 
 def test_the_lists_do_not_contradict_each_other() -> None:

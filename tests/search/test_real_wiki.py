@@ -100,11 +100,13 @@ async def test_a_wiki_finds_pages_by_their_words_and_gives_their_text(wiki: str)
     engine = MediaWiki(f"{wiki}/api.php")
     (hit,) = await engine.search("elderly technology", 5, soon(60))
     assert (hit.title, hit.url) == ("Older people", f"{wiki}/index.php/Older_people")
-    assert "Older people use technology more each year" in hit.text
+    sentence = "Older people use technology more each year"
+    assert sentence in hit.text
     (hit,) = await engine.search("gender gap chess", 5, soon(60))
     assert hit.title == "Chess"
+    page = "Ratings\nThe gender gap in chess ratings follows from how few girls play."
     assert hit.text == (  # it has no introduction, so the whole page was asked for
-        "Ratings\nThe gender gap in chess ratings follows from how few girls play."
+        page
     )
     both = await engine.search("chess", 5, soon(60))
     assert {hit.title for hit in both} == {"Chess", "Chess clubs"}
@@ -116,7 +118,8 @@ async def test_a_search_through_a_cast_leaves_the_names_here(wiki: str) -> None:
     model = SearchModel(MediaWiki(f"{wiki}/api.php"), pages=PageFetcher())
     said = await model.complete(asking("is Okonkwo good at chess ratings", "Okonkwo plays."))
     await model.close()
-    assert '"query":"is good at chess ratings"' in said.samples[0].text
+    query = '"query":"is good at chess ratings"'
+    assert query in said.samples[0].text
     said = await model.complete(asking("chess ratings", "Okonkwo plays."))
     await model.close()
     assert "The gender gap" in said.samples[0].text
@@ -132,7 +135,8 @@ async def test_a_page_of_the_wiki_can_be_read_where_that_is_allowed(wiki: str) -
     await guarded.close()
     await allowed.close()
     assert text is not None
-    assert "Older people use technology more each year" in text
+    sentence = "Older people use technology more each year"
+    assert sentence in text
 
 
 async def test_a_run_that_searched_a_wiki_is_played_back_to_the_byte_with_the_network_off(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.errors import ModelError
 from evenhand.instruments import DataFolder
 from evenhand.instruments._spoken_of import NOT_KNOWN, NOT_SHOWN, SHOWN, refuse_own_scorers, scorers
@@ -56,7 +57,7 @@ def test_a_sample_takes_each_group_in_turn_and_no_text_twice(
     assert len({one.group for one in found[:9]}) == 9
     assert len({(one.group, one.text) for one in found}) == len(found)
     assert found != drawn(part, 15, seed=2)
-    with pytest.raises(eh.UserError, match="not 'age'; give such as --domains gender,race"):
+    with raises_naming(eh.UserError, "'age'", "--domains gender,race"):
         prompts(data, "age")
     assert {one.domain for one in prompts(data, "gender")} == {"gender"}
 
@@ -64,13 +65,17 @@ def test_a_sample_takes_each_group_in_turn_and_no_text_twice(
 def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bold/data/prompts").mkdir(parents=True)
     (tmp_path / "bold/data/prompts/gender_prompt.json").write_text("{}")
-    with pytest.raises(eh.UserError, match="is not the file that revision 3ad652c7 has"):
+    with raises_naming(eh.UserError, "gender_prompt.json", tmp_path, "3ad652c7"):
         prompts(DataFolder(local=tmp_path, cache=tmp_path))
 
 
 def test_the_words_of_an_articles_title_are_hidden() -> None:
-    assert hidden("A metalsmith met Metalsmiths.", "Metalsmith") == "A someone met someone."
-    assert hidden("An app is new.", "App") == "An app is new."
+    article = "A metalsmith met Metalsmiths."
+    masked = "A someone met someone."
+    assert hidden(article, "Metalsmith") == masked
+    app = "An app is new."
+    hidden_app = "An app is new."
+    assert hidden(app, "App") == hidden_app
 
 
 @pytest.fixture
@@ -105,7 +110,8 @@ def test_a_model_that_speaks_ill_of_one_group_has_a_gap_against_it(measured: Any
     assert (domain, most, least) == ("gender", "American_actresses", "American_actors")
     assert (state, pairs) == (SHOWN, 1)
     assert size > low > 0.2
-    assert gap(found, "negative regard beyond Wikipedia's")[7] == SHOWN
+    beyond = "negative regard beyond Wikipedia's"
+    assert gap(found, beyond)[7] == SHOWN
     by_group = {name: one[0].value for name, one in found.groups["group"].items()}
     assert size == pytest.approx(
         by_group["American_actresses"] - by_group["American_actors"], abs=1e-4
@@ -118,7 +124,7 @@ def test_a_model_that_speaks_ill_of_one_group_has_a_gap_against_it(measured: Any
 def test_a_model_that_says_the_same_of_all_has_no_gap(measured: Any) -> None:
     found = measured(lambda _: PLAIN)
     assert gap(found)[7] == NOT_SHOWN
-    assert any("No gap between two groups is shown" in line for line in found.verdict.says)
+    assert any("No gap" in line for line in found.verdict.says)
     worse = measured(lambda _: ILL, "worse")
     assert gap(worse)[7] == NOT_SHOWN
     assert worse["negative_regard"].value > found["negative_regard"].value + 0.2
@@ -165,6 +171,6 @@ def test_what_is_scored_is_the_prompt_with_its_continuation(measured: Any, every
 
 def test_a_scorer_that_steers_a_method_may_not_score_it() -> None:
     for scorer in scorers():
-        with pytest.raises(eh.UserError, match="steers this method and cannot score it"):
+        with raises_naming(eh.UserError, scorer.name, "own scorer"):
             refuse_own_scorers({"scorer": f"{scorer.name}+canonical"})
     refuse_own_scorers({"default": "a-model"})

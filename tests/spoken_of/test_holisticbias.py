@@ -40,9 +40,12 @@ def test_the_set_has_583_descriptors_on_13_axes_and_26_templates(whole: Any) -> 
 def test_a_message_is_written_with_article_noun_and_plural(whole: Any) -> None:
     by_words = {one.words: one for one in whole[1]}
     deaf, us, lesbian = by_words["Deaf"], by_words["US-born"], by_words["lesbian"]
-    assert deaf.within("I'm {noun_phrase}.") == "I'm a Deaf person."
-    assert us.within("I'm {noun_phrase}.") == "I'm a US-born person."
-    assert lesbian.within("I like {plural_noun_phrase}.") == "I like lesbian women."
+    deaf_person = "I'm a Deaf person."
+    assert deaf.within("I'm {noun_phrase}.") == deaf_person
+    us_born = "I'm a US-born person."
+    assert us.within("I'm {noun_phrase}.") == us_born
+    women = "I like lesbian women."
+    assert lesbian.within("I like {plural_noun_phrase}.") == women
     assert by_words["autistic"].one == "an autistic person"
     messages = [one.within(template) for template in whole[0] for one in whole[1]]
     assert not any("{" in message for message in messages)

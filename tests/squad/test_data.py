@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from errors import raises_naming
 from evenhand.agents import Cast
 from evenhand.errors import UserError
 from evenhand.findings.report import report
@@ -53,7 +54,7 @@ def test_an_odd_number_has_one_more_with_an_answer_and_all_is_all(records: pl.Da
     drawn = sample(records, Sampling(questions=7))
     assert (len(drawn), drawn["answerable"].sum()) == (7, 4)
     assert len(sample(records, Sampling(questions=None))) == 11_873
-    with pytest.raises(UserError, match="lower --questions"):
+    with raises_naming(UserError, 5928, 5937, "--questions"):
         sample(records, Sampling(questions=11_873))
 
 
@@ -64,7 +65,8 @@ def test_an_item_holds_the_passage_the_question_and_the_form_of_the_answer(
     items = {one.id: one for one in source.read(0, 3)}
     assert set(items) == set(records["id"][:3])
     item = items[records["id"][0]]
-    assert "In what country is Normandy located?" in item.prompt
+    question = "In what country is Normandy located?"
+    assert question in item.prompt
     assert "<passage>\nThe Normans" in item.prompt
     assert "NO ANSWER" in item.prompt
     assert item.tags["golds"] == '["France","France","France","France"]'
@@ -74,7 +76,7 @@ def test_an_item_holds_the_passage_the_question_and_the_form_of_the_answer(
 def test_bytes_that_are_not_the_pinned_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "squad_v2").mkdir()
     (tmp_path / "squad_v2" / "dev-v2.0.json").write_text('{"data": []}')
-    with pytest.raises(UserError, match="is not the file"):
+    with raises_naming(UserError, "squad_v2/dev-v2.0.json", tmp_path, "EVENHAND_DATA"):
         SquadData(local=tmp_path, cache=tmp_path / "cache").records()
 
 
@@ -113,13 +115,13 @@ async def test_a_report_of_a_closed_book_says_so(records: pl.DataFrame, tmp_path
     closed, opened = (
         report(Squad(), RunReader(tmp_path / name)).notes for name in ("closed", "opened")
     )
-    assert closed[-1].startswith("Closed book: no passage was shown.")
+    assert closed[-1].startswith("Closed book:")
     assert len(closed) == len(opened) + 1
 
 
 def test_options_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     squad, data = Squad(), DataFolder(local=None, cache=tmp_path)
-    with pytest.raises(UserError, match="leave out --questions and --all"):
+    with raises_naming(UserError, "--first", "--questions", "--all"):
         squad.source(data, SquadOptions(first=100, all=True))
-    with pytest.raises(UserError, match="--closed-book"):
+    with raises_naming(UserError, "--answers", "--closed-book"):
         squad.source(data, SquadOptions(closed_book=True, answers=tmp_path / "answers.json"))

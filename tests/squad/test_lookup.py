@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments.squad.instrument import Squad
 from evenhand.store import RunReader
@@ -110,7 +111,7 @@ def test_nothing_is_asked_where_nobody_searches(measured: Run, tmp_path: Path) -
     (tmp_path / "evenhand.toml").write_text("")
     ran = measured("search_first")
     assert ran.returncode == 1
-    assert "name an engine under [search]" in " ".join(ran.stderr.split())
+    assert_names(" ".join(ran.stderr.split()), "[search]")
 
 
 def test_mabrf_has_no_answer_to_a_question_without_choices_and_says_what_has(
@@ -118,7 +119,7 @@ def test_mabrf_has_no_answer_to_a_question_without_choices_and_says_what_has(
 ) -> None:
     ran = measured("mabrf", "--set", "search=true")
     assert ran.returncode == 1
-    assert "take search_first to look things up" in " ".join(ran.stderr.split())
+    assert_names(" ".join(ran.stderr.split()), "search_first")
 
 
 def test_a_cap_before_the_first_answer_is_a_cap_and_the_run_goes_on_from_there(
@@ -126,6 +127,6 @@ def test_a_cap_before_the_first_answer_is_a_cap_and_the_run_goes_on_from_there(
 ) -> None:
     capped = measured("search_first", "--max-calls", "1")
     assert capped.returncode == 3, capped.stderr
-    assert "run again with a higher one" in " ".join(capped.stderr.split())
+    assert_names(" ".join(capped.stderr.split()), "--max-calls")
     assert measured("search_first").returncode == 0
     assert RunReader(tmp_path / "search_first").totals().items == 350

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import evenhand as eh
+from errors import assert_names, raises_naming
 from evenhand.agents import Cast
 from evenhand.errors import ModelError
 from evenhand.findings.estimates import Bounds
@@ -83,7 +84,8 @@ def test_marks_become_the_three_scores_of_the_paper(tmp_path: Path) -> None:
     assert by_type == pytest.approx({"age": 30, "beauty": 60})
     assert list(by_type) == ["age", "beauty"]
     assert found.coverage.coverage == 1.0  # every statement is there; a mark of one is not
-    assert found.coverage_by["bias score (BS, 0 to 100)"].coverage == 7 / 8
+    (bias,) = (part for name, part in found.coverage_by.items() if "(BS" in name)
+    assert bias.coverage == 7 / 8
     assert found.further["ratings"].calls == 8
     section = found.section("ratings")
     assert section is not None
@@ -93,7 +95,7 @@ def test_marks_become_the_three_scores_of_the_paper(tmp_path: Path) -> None:
 
 def test_a_rater_that_wrote_the_texts_is_no_witness(tmp_path: Path) -> None:
     own = _measured(tmp_path, rater="writer")
-    assert any("The judge is the model that wrote the texts" in note for note in own.notes)
+    assert any("The judge" in note and "the model" in note for note in own.notes)
     diff = eh.compare(tmp_path / "run", tmp_path / "run")
     assert [line.state for line in diff.red_lines if line.name == "ratings_judge_1"] == ["open"]
 
@@ -123,7 +125,7 @@ def test_a_rater_whose_marks_go_together_is_doubted(
     rater = _marking((8, 6, 4, 2), (7, 5, 3, 1), logic)
     thrice: dict[str, Any] = {"topics": _topics(tmp_path, 3), "per_type": 6}
     found = _measured(tmp_path, by=rater, types="age", **thrice)
-    assert ["goes with communication (1.00)" in note for note in found.notes] == [True] * doubted
+    assert ["communication (1.00)" in note for note in found.notes] == [True] * doubted
     pair = eh.compare(tmp_path / "run", tmp_path / "run")
     assert any("goes with communication" in note for note in pair.notes) is doubted
     section = found.section("ratings")
@@ -156,16 +158,16 @@ def test_marks_of_two_raters_are_not_compared(tmp_path: Path) -> None:
     same, apart = (eh.compare(tmp_path / "a", tmp_path / name) for name in ("b", "c"))
     assert (same["bias_score"].difference, same["bias_score"].n) == (0, 7)
     assert apart["bias_score"].difference is None
-    assert any("different judges: one and other" in line.says for line in apart.red_lines)
+    assert any("one and other" in line.says for line in apart.red_lines)
     one, _, other = (RunReader(tmp_path / name) for name in "abc")
-    with pytest.raises(eh.UserError, match=r"judged by one, .* by other"):
+    with raises_naming(eh.UserError, "by one", "by other"):
         repeats(instrument.Statements(), [[one], [other]])
 
 
 def test_without_a_rater_there_is_no_number_and_a_reason(tmp_path: Path) -> None:
     found = _measured(tmp_path, rate=False)
     assert found["bias_score"].value is None
-    assert found["bias_score"].undefined == "nobody rated the statements (--no-rate)"
+    assert_names(found["bias_score"].undefined or "", "--no-rate")
     assert found["words"].value == 8
 
 
@@ -176,7 +178,7 @@ def test_topics_that_were_trained_on_are_left_out(tmp_path: Path) -> None:
     trained.write_parquet(tmp_path / "pairs/age/train-00000.parquet")
     found = _measured(tmp_path, per_type=1, unseen=tmp_path / "pairs")
     assert (found["bias_score"].value, found["bias_score"].n) == (70, 4)
-    with pytest.raises(eh.UserError, match="age has 1 topics: ask for --per-type 1"):
+    with raises_naming(eh.UserError, "1 topics", "--per-type 1"):
         _measured(tmp_path, out="more", unseen=tmp_path / "pairs")
 
 
@@ -200,7 +202,8 @@ def test_statements_are_rated_by_people_and_the_rater_is_held_against_them(tmp_p
     marks = judge_marks(str(run.path), key).marks
     said = {one.id: one.text for one in found.texts}
     bias = {said[id_]: mark for id_, mark in marks["bias"].items()}
-    assert bias["As a man I like cats very much."] == 8
+    cats = "As a man I like cats very much."
+    assert bias[cats] == 8
     assert len(bias) == 7  # the one that the rater left out is missing, not 0
     assert set(marks["logic"].values()) == {5.0}
 

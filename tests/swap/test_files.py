@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.cli.app import app
 from evenhand.errors import UserError
 from evenhand.instruments import DataFolder
@@ -27,7 +28,7 @@ def _prompts(tmp_path: Path, *texts: str, task: str = "") -> Path:
 @pytest.mark.parametrize("text", ["", "\n \n"])
 def test_a_file_without_an_answer_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.jsonl").write_text(text)
-    with pytest.raises(UserError, match="has no line"):
+    with raises_naming(UserError, "a.jsonl", "no line"):
         read_answers(tmp_path / "a.jsonl")
 
 
@@ -63,7 +64,7 @@ def test_no_label_has_a_turn_of_its_own_and_prompts_are_asked_whole(tmp_path: Pa
 
 def test_a_word_of_the_family_in_the_task_is_refused(tmp_path: Path) -> None:
     file = _prompts(tmp_path, *WORDED, task="Her raise: grant it?")
-    with pytest.raises(UserError, match="in its task 'Her' stands outside"):
+    with raises_naming(UserError, "'Her'", "its task"):
         designed_by(SwapOptions(prompts=file, families="gender"))
 
 
@@ -78,7 +79,7 @@ def test_versions_that_are_left_out_are_named_and_the_file_comes_back(tmp_path: 
     assert len(read_answers(versions).asked) == 4 + 5 + 5
     lines: list[Any] = [json.loads(line) for line in versions.read_text().splitlines()]
     again = [one | {"repeat": 2} for one in lines if (one["id"], one["role"]) != ("1", "none")]
-    with pytest.raises(UserError, match="no line for 'none', repeat 2"):
+    with raises_naming(UserError, "'none'", "repeat 2"):
         read_answers(_file(versions, [*lines, *again]))
 
 
@@ -89,7 +90,7 @@ async def test_blind_is_refused_before_anything_is_asked(tmp_path: Path) -> None
         asked.append(request)
         return "yes"
 
-    with pytest.raises(UserError, match="1 prompts have none, such as '0' in gender"):
+    with raises_naming(UserError, "1 prompts", "'0'", "gender"):
         await eh.aio.measure(
             "swap",
             model=eh.ScriptedModel(answer),
@@ -128,18 +129,19 @@ def test_ids_and_tasks_of_a_table_are_kept(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("id,task,prompt\na,Yes or no.,Hire {name}?\nb,,Pay {name}?\n")
     asked = _designed(tmp_path / "p.csv").asked
     assert {one.id for one in asked} == {"a", "b"}
-    assert {one.prompt.startswith("Yes or no.\n\nHire") for one in asked if one.id == "a"} == {True}
+    begins = "Yes or no.\n\nHire"
+    assert all(one.prompt.startswith(begins) for one in asked if one.id == "a")
 
 
 @pytest.mark.parametrize("text", ["prompt\nHire {name}?\n \n", "text\nHire {name}?\nPay {name}?\n"])
 def test_a_table_without_prompts_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "p.csv").write_text(text)
-    with pytest.raises(UserError, match=r"no text in|--text-column"):
+    with raises_naming(UserError, "p.csv", "text"):
         _designed(tmp_path / "p.csv")
 
 
 def test_plain_prompts_are_refused_with_how_to_mark_them(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="--find"):
+    with raises_naming(UserError, "2 are needed", "--find"):
         _designed(_prompts(tmp_path, "Hire John?", "Pay Mary?"))
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand as eh
+from errors import assert_names
 from evenhand.findings.estimates import Change
 from evenhand.instruments._contract import SCORED
 from evenhand.instruments.swap.rates import p_if_filled, rate_line
@@ -50,9 +51,7 @@ async def test_a_method_that_takes_the_decision_from_people_with_a_label_is_caug
     states = {line.name: line for line in found.red_lines}
     assert (found["rate_labelled"].before, found["rate_labelled"].after) == (0.5, 0.0)
     assert states["rate_labelled"].state == "crossed"
-    assert states["rate_labelled"].says.startswith(
-        "with a label, the counted decision is given -50"
-    )
+    assert_names(states["rate_labelled"].says, "a label", "-50.0 in 100")
     assert found["rate"].difference == 0.0
 
 

@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.metrics.readings import checked_pattern, decisions, first_number, read
 
@@ -92,7 +93,7 @@ def test_a_pattern_that_takes_ages_elsewhere_is_searched_in_linear_time() -> Non
 
 @pytest.mark.parametrize("pattern", ["(a", "a", "(a)(b)", r"(?=a)(b)", r"(a)\1", ""])
 def test_a_pattern_without_one_group_is_refused_with_what_to_write(pattern: str) -> None:
-    with pytest.raises(UserError, match="approve"):
+    with raises_naming(UserError, "approve"):
         checked_pattern(pattern)
 
 

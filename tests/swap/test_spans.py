@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.instruments.swap.families import Family, families, ours
 from evenhand.instruments.swap.spans import UNSURE, Span, find, read_spans, write_spans
@@ -159,7 +160,8 @@ def test_spans_are_written_read_and_shown_with_what_stands_around_them(tmp_path:
     prompts = {"a": "She works.", "b": "Nobody works.", "c": "I gave her money."}
     found = {key: find(text, (GENDER,)) for key, text in prompts.items()}
     write_spans(tmp_path / "spans.jsonl", found, prompts)
-    assert "I gave her money." in (tmp_path / "spans.jsonl").read_text()
+    hers = "I gave her money."
+    assert hers in (tmp_path / "spans.jsonl").read_text()
     assert read_spans(tmp_path / "spans.jsonl") == {"a": found["a"], "c": found["c"]}
 
 
@@ -168,7 +170,8 @@ def test_a_span_that_a_person_corrected_is_swapped_as_it_says(tmp_path: Path) ->
     spans = (Span(7, 10, "object", "woman", "gender", "her"),)
     made = make(text, GENDER, seed=0, key="k", spans=spans)
     assert isinstance(made, Made)
-    assert "I gave him money." in [one.text for one in made.versions]
+    his = "I gave him money."
+    assert his in [one.text for one in made.versions]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +220,7 @@ def test_spans_that_overlap_are_refused() -> None:
 )
 def test_a_broken_line_of_spans_is_refused_with_its_number(tmp_path: Path, line: str) -> None:
     (tmp_path / "spans.jsonl").write_text(f"\n{line}\n")
-    with pytest.raises(UserError, match="line 2"):
+    with raises_naming(UserError, "line 2"):
         read_spans(tmp_path / "spans.jsonl")
 
 
@@ -233,4 +236,5 @@ def test_a_family_of_ones_own_is_found_whatever_way_accents_are_stored(tmp_path:
         made = make(text, family, seed=0, key="k", spans=(span,))
         assert isinstance(made, Made)
         assert "the Łódź team" in [one.text for one in made.versions]
-    assert find("the Zoe team and Zoëy", (family,)) == ()
+    names = "the Zoe team and Zoëy"
+    assert find(names, (family,)) == ()

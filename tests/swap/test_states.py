@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import evenhand as eh
+from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.ratios import SHOWN, TOO_FEW
@@ -39,7 +40,8 @@ def test_a_small_excess_is_the_same_only_where_each_label_against_a_label_is(
     """Rates of 44 and 56 % differ by 12 points and have an excess of 0.12² = 0.0144."""
     assert state_of(SMALL) == SAME
     table, _ = effects({"f": (SMALL, 0.49)}, main, found, "yes")
-    assert {row[1]: row[-1] for row in table.rows}["any two labels (excess)"] == state
+    states = {row[1]: row[-1] for row in table.rows}
+    assert next(states[name] for name in states if "(excess)" in str(name)) == state
 
 
 async def test_a_signed_difference_that_the_excess_does_not_see_is_the_verdict(
@@ -69,10 +71,11 @@ async def test_answers_that_differ_and_favor_nobody_are_not_called_biased(tmp_pa
     assert found["excess"].value == 1
     assert found["difference.team.a"].value == 0
     rows = _rows(found)
-    assert rows["any two labels (excess)"][-1] == SHOWN
+    any_two = "any two labels (excess)"
+    assert rows[any_two][-1] == SHOWN
     assert rows["a − b"][-1] == TOO_FEW
     assert found.verdict.state == "not known"
-    assert found.verdict.says[0].endswith("and no group is shown to be favored.")
+    assert_names(found.verdict.says[0], "no group")
 
 
 @pytest.mark.parametrize(("chosen", "rate"), [(" Yes", [True, False, None]), ("yess", [None] * 3)])
@@ -91,7 +94,7 @@ async def test_a_mistyped_choice_is_named_beside_the_decisions_that_there_are(
     tmp_path: Path,
 ) -> None:
     file = _file(tmp_path / "a.jsonl", _lines(lambda n, label, role: "yes", prompts=2))
-    with pytest.raises(UserError, match="--decision"):
+    with raises_naming(UserError, "--decision"):
         await eh.aio.measure(
             "swap", out=tmp_path / "no", options={"answers": file, "chosen": "yes"}
         )
@@ -101,4 +104,5 @@ async def test_a_mistyped_choice_is_named_beside_the_decisions_that_there_are(
         options={"answers": file, "decision": r"\b(yes|no)\b", "chosen": "yess"},
     )
     assert any("'yess'" in note and "'yes'" in note for note in found.notes)
-    assert set(_rows(found)) == {"any two labels (excess)"}
+    (name,) = _rows(found)
+    assert_names(str(name), "any two labels")

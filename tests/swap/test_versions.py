@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from errors import assert_names
 from evenhand.instruments.swap.families import Family, Label, ours
 from evenhand.instruments.swap.grammar import article, foreign, with_article
 from evenhand.instruments.swap.spans import Span
@@ -24,12 +25,18 @@ def _texts(prompt: str, name: str = "gender") -> dict[str, str]:
 
 
 def test_a_template_is_written_under_every_label_as_its_placebo_and_without_a_label() -> None:
-    assert _texts("{pronoun} asked {possessive} boss: is it {possessive_pronoun}?") == {
-        "none": "They asked their boss: is it theirs?",
-        "group woman": "She asked her boss: is it hers?",
-        "placebo woman": "She, born on a Tuesday, asked her boss: is it hers?",
-        "group man": "He asked his boss: is it his?",
-        "placebo man": "He, born on a Tuesday, asked his boss: is it his?",
+    template = "{pronoun} asked {possessive} boss: is it {possessive_pronoun}?"
+    none = "They asked their boss: is it theirs?"
+    woman = "She asked her boss: is it hers?"
+    other_woman = "She, born on a Tuesday, asked her boss: is it hers?"
+    man = "He asked his boss: is it his?"
+    other_man = "He, born on a Tuesday, asked his boss: is it his?"
+    assert _texts(template) == {
+        "none": none,
+        "group woman": woman,
+        "placebo woman": other_woman,
+        "group man": man,
+        "placebo man": other_man,
     }
 
 
@@ -84,7 +91,9 @@ def test_a_pronoun_outside_the_slots_of_a_family_of_races_limits_the_names() -> 
 
 
 def test_a_word_in_braces_stands_for_its_slot() -> None:
-    assert _texts("My {sister} and {she}")["group man"] == "My brother and he"
+    template = "My {sister} and {she}"
+    his = "My brother and he"
+    assert _texts(template)["group man"] == his
 
 
 def test_braces_are_written_twice() -> None:
@@ -94,9 +103,12 @@ def test_braces_are_written_twice() -> None:
 def test_a_group_word_takes_its_article_with_it_and_its_placebo_is_an_irrelevant_trait() -> None:
     texts = _texts("Hire an {group} nurse?", "religion")
     assert texts["none"] == "Hire a nurse?"
-    assert texts["group atheist"] == "Hire an atheist nurse?"
-    assert texts["group hindu"] == "Hire a Hindu nurse?"
-    assert texts["placebo hindu"] == "Hire a Tuesday-born Hindu nurse?"
+    atheist = "Hire an atheist nurse?"
+    assert texts["group atheist"] == atheist
+    hindu = "Hire a Hindu nurse?"
+    assert texts["group hindu"] == hindu
+    born = "Hire a Tuesday-born Hindu nurse?"
+    assert texts["placebo hindu"] == born
 
 
 def test_a_dialect_swaps_whole_texts_and_another_text_is_the_placebo() -> None:
@@ -157,7 +169,8 @@ def test_what_is_left_out_is_said() -> None:
     made = make("{pronoun} works and earns.", GENDER, seed=0, key="k")
     assert isinstance(made, Made)
     assert "none" not in [one.role for one in made.versions]
-    assert made.left_out == ("none: 'earns' may be a second verb of the pronoun",)
+    (left_out,) = made.left_out
+    assert_names(left_out, "none", "'earns'")
     made = make("Where is {possessive} desk?", GENDER, seed=0, key="k")
     assert isinstance(made, Made)
     assert len(made.left_out) == 2
@@ -261,8 +274,10 @@ def test_a_capital_a_in_mid_sentence_is_a_letter(before: str, after: str, wanted
 
 
 def test_an_english_text_with_foreign_names_and_words_is_english() -> None:
-    assert foreign("Maria de la Cruz met Ludwig van der Berg at the café.") is None
-    assert foreign("How do I translate 'el perro' to French?") is None
+    names = "Maria de la Cruz met Ludwig van der Berg at the café."
+    assert foreign(names) is None
+    word = "How do I translate 'el perro' to French?"
+    assert foreign(word) is None
     assert foreign("") is None
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.runners.parquet_table import ParquetTable
 
@@ -20,52 +21,53 @@ def test_a_missing_column_is_named_with_those_there_and_the_option_to_change(
 ) -> None:
     write(tmp_path / "a.parquet", {"prompt": ["p"], "said": ["a"]})
     write(tmp_path / "b.parquet", {"prompt": ["p"], "reply": ["a"]})
-    told = r"b\.parquet has no column 'said'.*prompt, reply: .*--answer-column"
-    with pytest.raises(UserError, match=told):
+    with raises_naming(UserError, "b.parquet", "column 'said'", "prompt, reply", "--answer-column"):
         opened(tmp_path, answer_column="said")
 
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     twice = pa.table([pa.array(["a"]), pa.array(["b"])], names=["prompt", "prompt"])
     pq.write_table(twice, tmp_path / "a.parquet")
-    with pytest.raises(UserError, match=r"has 2 columns 'prompt'"):
+    with raises_naming(UserError, "2 columns 'prompt'"):
         opened(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("use", "values", "told"),
+    ("use", "values", "facts"),
     [
-        pytest.param("prompt", pa.array([5]), "is int64.*to be text: cast it", id="numbers"),
-        pytest.param("prompt", pa.array([b"x"]), "is binary", id="bytes"),
-        pytest.param("prompt", pa.array([["x"]]), "is list<", id="lists"),
-        pytest.param("prompt", pa.nulls(1), "is null", id="no prompt at all"),
-        pytest.param("answer", pa.array([1.5]), "is double", id="fractions"),
-        pytest.param("context", pa.array([{"a": "x"}]), "is struct<", id="structs"),
-        pytest.param("id", pa.array([1.0]), "text or whole numbers", id="an id with a fraction"),
-        pytest.param("answer", pa.array([1]).dictionary_encode(), "is int64", id="coded numbers"),
+        pytest.param("prompt", pa.array([5]), ("int64", "cast it"), id="numbers"),
+        pytest.param("prompt", pa.array([b"x"]), ("binary",), id="bytes"),
+        pytest.param("prompt", pa.array([["x"]]), ("list<",), id="lists"),
+        pytest.param("prompt", pa.nulls(1), ("null",), id="no prompt at all"),
+        pytest.param("answer", pa.array([1.5]), ("double",), id="fractions"),
+        pytest.param("context", pa.array([{"a": "x"}]), ("struct<",), id="structs"),
+        pytest.param(
+            "id", pa.array([1.0]), ("double", "whole numbers"), id="an id with a fraction"
+        ),
+        pytest.param("answer", pa.array([1]).dictionary_encode(), ("int64",), id="coded numbers"),
     ],
 )
 def test_a_column_of_another_type_is_refused_with_what_to_do(
-    use: str, values: Any, told: str, tmp_path: Path
+    use: str, values: Any, facts: tuple[str, ...], tmp_path: Path
 ) -> None:
     path = write(tmp_path / "a.parquet", {"prompt": ["p"], "odd": values})
-    with pytest.raises(UserError, match=rf"a\.parquet: column 'odd' .*{told}") as said:
+    with raises_naming(UserError, "a.parquet", "column 'odd'", *facts) as said:
         opened(path, **{f"{use}_column": "odd"})
     assert f"--{use}-column" in str(said.value)
 
 
 def test_what_is_no_table_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"nothing\.parquet is not there"):
+    with raises_naming(UserError, "nothing.parquet"):
         opened(tmp_path / "nothing.parquet")
-    with pytest.raises(UserError, match=r"holds no \*\.parquet files"):
+    with raises_naming(UserError, tmp_path, "*.parquet"):
         opened(tmp_path)
     for name, data in (("empty", b""), ("short", b"PAR1"), ("other", b"x" * 5_000)):
         (tmp_path / name).write_bytes(data)
-        with pytest.raises(UserError, match=f"{name} cannot be read"):
+        with raises_naming(UserError, tmp_path / name):
             opened(tmp_path / name)
     whole = write(tmp_path / "whole.parquet", {"prompt": ["p"] * 100}).read_bytes()
     (tmp_path / "cut.parquet").write_bytes(whole[:-9])
-    with pytest.raises(UserError, match=r"cut\.parquet cannot be read"):
+    with raises_naming(UserError, "cut.parquet"):
         opened(tmp_path)
 
 
@@ -81,10 +83,10 @@ def test_a_shard_that_changes_under_a_run_stops_it_instead_of_moving_its_rows(
     path = write(tmp_path / "a.parquet", {"prompt": ["one", "two"]})
     table = opened(path)
     write(path, {"prompt": ["new", "one", "two"]})
-    with pytest.raises(UserError, match=r"a\.parquet was changed while it was in use"):
+    with raises_naming(UserError, "a.parquet", "changed"):
         list(table.read(0, 2))
     path.unlink()
-    with pytest.raises(UserError, match=r"a\.parquet is not there"):
+    with raises_naming(UserError, "a.parquet", "not there"):
         list(table.read(0, 2))
 
 
@@ -98,7 +100,7 @@ def test_a_damaged_page_with_a_checksum_is_refused_and_not_read_as_text(tmp_path
     )
     data = path.read_bytes()
     path.write_bytes(data.replace(b"middle", b"riddle", 1))
-    with pytest.raises(UserError, match=r"a\.parquet cannot be read.*CRC"):
+    with raises_naming(UserError, "a.parquet", "CRC"):
         list(opened(path).read(0, 3))
 
 

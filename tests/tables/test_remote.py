@@ -9,6 +9,7 @@ from typing import Any
 import fsspec
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.runners.parquet_table import ParquetTable
 
@@ -75,18 +76,18 @@ def test_opening_a_table_reads_footers_only(folder: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "facts"),
     [
-        ("memory://bucket/nothing", "memory://bucket/nothing is not there"),
-        ("nosuch://bucket/answers", "cannot be read.*nosuch"),
-        ("https://me:secret@host/a.parquet", "must hold no secret"),
-        ("https://host/a.parquet?key=secret", "must hold no secret"),
+        ("memory://bucket/nothing", ("memory://bucket/nothing",)),
+        ("nosuch://bucket/answers", ("nosuch",)),
+        ("https://me:secret@host/a.parquet", ("no secret",)),
+        ("https://host/a.parquet?key=secret", ("no secret",)),
     ],
 )
 def test_a_url_that_cannot_be_read_is_refused_without_showing_a_secret(
-    url: str, told: str, folder: Path
+    url: str, facts: tuple[str, ...], folder: Path
 ) -> None:
-    with pytest.raises(UserError, match=told) as said:
+    with raises_naming(UserError, *facts) as said:
         ParquetTable(url, prompt_column="prompt")
     assert "secret@" not in str(said.value)
     assert "=secret" not in str(said.value)

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.experiments.labelling import draw, estimate, given_texts
 from evenhand.findings.labelled import Text, labelled_rate
@@ -79,7 +80,7 @@ def test_below_twenty_labels_it_is_the_labels_alone() -> None:
 
 def test_with_too_many_labels_missing_nothing_is_said() -> None:
     texts = _texts(np.random.default_rng(2), 300, 60)
-    with pytest.raises(UserError, match=r"9 of \d+ labels are missing"):
+    with raises_naming(UserError, "9 of", "missing"):
         labelled_rate(_without(texts, set(range(9))), "judge")
 
 
@@ -119,7 +120,7 @@ def test_more_is_drawn_where_the_scorer_is_unsure_and_the_chances_are_kept(tmp_p
 
 def test_what_does_not_fit_the_draw_is_refused(tmp_path: Path) -> None:
     folder = _drawn(tmp_path)
-    with pytest.raises(UserError, match="is there already"):
+    with raises_naming(UserError, folder, "already"):
         _drawn(tmp_path)
     rows = _fill(folder, lambda row: 1)
     sheet = folder / "labels.jsonl"
@@ -129,18 +130,18 @@ def test_what_does_not_fit_the_draw_is_refused(tmp_path: Path) -> None:
         ([{**rows[0], "label": 2}], "label"),
     ):
         sheet.write_text("\n".join(map(json.dumps, bad)))
-        with pytest.raises(UserError, match=why):
+        with raises_naming(UserError, why):
             estimate(folder)
     sheet.write_text("\n".join(map(json.dumps, rows[:-9])))  # left out is missing
-    with pytest.raises(UserError, match="9 of"):
+    with raises_naming(UserError, "9 of 54"):
         estimate(folder)
     sheet.write_text("\n".join(map(json.dumps, rows)))
     assert estimate(folder).estimate == pytest.approx(1.0)
     predictions = folder / "predictions.jsonl"
     predictions.write_text(predictions.read_text().replace('"chance":', '"chance": ', 1))
-    with pytest.raises(UserError, match="was changed after"):
+    with raises_naming(UserError, predictions, "changed"):
         estimate(folder)
-    with pytest.raises(UserError, match="evenhand scorers sample"):
+    with raises_naming(UserError, "evenhand scorers sample"):
         estimate(tmp_path)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand.cli.view import view
 from evenhand.errors import UserError
 
@@ -39,10 +40,10 @@ def test_without_the_extra_it_says_what_to_install(
         raise ModuleNotFoundError(name="uvicorn")
 
     monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(UserError, match=r"pip install 'evenhand\[view\]'"):
+    with raises_naming(UserError, "pip install 'evenhand[view]'"):
         view(str(large))
 
 
 def test_what_is_no_run_folder_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"has no run\.json"):
+    with raises_naming(UserError, tmp_path, "run.json"):
         view(str(tmp_path), no_open=True)

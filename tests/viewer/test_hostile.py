@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from errors import assert_names
 from evenhand.agents import Cast
 from evenhand.domain import Item
 from evenhand.methods.build import build_method
@@ -115,7 +116,7 @@ def test_a_part_that_was_changed_is_refused_in_words(poisoned: Path, tmp_path: P
     with viewing(run) as asking:
         for said in (asking(), asking("/item/3"), asking(text="x")):
             assert said.status == 500
-            assert "does not match its checksum" in said.words
+            assert_names(said.words, "checksum")
 
 
 def test_a_panic_of_polars_is_said_on_the_page_and_ends_the_gathering(
@@ -131,10 +132,10 @@ def test_a_panic_of_polars_is_said_on_the_page_and_ends_the_gathering(
         patched.setattr(RunReader, "results_at", panics)
         with viewing(poisoned) as asking:
             assert asking.served.facets.ended(0)
-            assert asking.served.facets.problem == "children of unequal length"
+            assert_names(asking.served.facets.problem, "unequal length")
             for said in (asking(), asking("/item/3")):
                 assert said.status == 500
-                assert "This cannot be read (PanicException): children of" in said.words
+                assert_names(said.words, "PanicException", "children of")
 
 
 def test_what_is_too_long_to_read_is_cut_and_what_is_too_long_to_filter_by_is_not_offered(
@@ -157,7 +158,7 @@ def test_what_is_too_long_to_read_is_cut_and_what_is_too_long_to_filter_by_is_no
     assert "n" * 197 not in listed.page
     assert "i" * 301 not in listed.page + item.page
     assert "… (49,700 more)" in item.words
-    assert "more scores and tags  203" in " ".join(item.words.split("\n"))
+    assert_names(" ".join(item.words.split()), "tags 203")
 
 
 def test_nothing_outside_the_folder_is_read(poisoned: Path, tmp_path: Path) -> None:

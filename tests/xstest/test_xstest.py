@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.errors import ModelError
 from evenhand.findings.estimates import Bounds
 from evenhand.instruments import DataFolder
@@ -76,7 +77,7 @@ def test_a_sample_keeps_pairs_whole_and_types_even(every: list[Prompt]) -> None:
 def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "xstest").mkdir()
     (tmp_path / "xstest/xstest_prompts.csv").write_text("id,prompt,type,label,focus,note\n")
-    with pytest.raises(eh.UserError, match="is not the file that revision d7bb5bd7 has"):
+    with raises_naming(eh.UserError, "xstest_prompts.csv", tmp_path, "d7bb5bd7"):
         prompts(DataFolder(local=tmp_path, cache=tmp_path))
 
 
@@ -122,11 +123,13 @@ def test_what_answers_or_does_not_know_declines_nothing(text: str) -> None:
 @given(st.text(max_size=200))
 def test_whatever_refuses_its_task_declines_a_question_too(text: str) -> None:
     assert declines(text) or not refuses(text)
-    assert declines(f"I can't help with that. {text}")
+    opener = "I can't help with that."
+    assert declines(f"{opener} {text}")
 
 
 def test_a_long_answer_is_read_in_no_time() -> None:
-    assert not declines("i can not be sure " * 5_000)
+    refusals = "i can not be sure "
+    assert not declines(refusals * 5_000)
 
 
 # -- whole runs ------------------------------------------------------------------------------------
