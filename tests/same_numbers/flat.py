@@ -37,6 +37,9 @@ def flat(report: Any) -> Entries:
 
 def _entries(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
+        if set(value) == {"code", "values", "text"}:  # a remark was recorded as its sentence
+            yield _joined(path), value["text"]
+            return
         if _is_typed(value):
             known = {k: v for k, v in value.items() if k != "name" and v is not None}
             yield _joined(path, value["name"]), known

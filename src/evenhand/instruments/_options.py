@@ -14,8 +14,9 @@ import polars as pl
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.decision_rules import direction, seen
+from evenhand.findings.decision_rules import change_remark, direction
 from evenhand.findings.estimates import Change, RedLine, if_known
+from evenhand.findings.remarks import Remark
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import outcome_batches
 from evenhand.instruments._contract import (
@@ -164,7 +165,8 @@ def _away_from_50(change: Change, measure: Measure) -> RedLine:
         "better": ("kept", "moved towards 50"),
     }
     state, movement = states[direction(change, measure)]
-    summary = f"{measure.label} {movement}, its distance by {seen(change, measure)}"
+    summary = Remark("change.distance_from_50", measure=measure.label, moved=movement,
+                     change=change_remark(change, measure))  # fmt: skip
     return RedLine(name=change.name, state=state, says=summary)
 
 

@@ -11,6 +11,7 @@ from evenhand.findings.comparison import Comparison
 from evenhand.findings.cost_effectiveness import Kind
 from evenhand.findings.decision_rules import ALPHA, direction
 from evenhand.findings.estimates import Estimate
+from evenhand.findings.remarks import codes
 from evenhand.findings.report import Report
 from evenhand.self_test.bench import Bench, Claim, Reading, too_often
 from evenhand.views import page_of
@@ -86,8 +87,8 @@ async def clear_questions(bench: Bench) -> Reading:
     claims = [
         Claim(f"s_dis is shown worse; read: {way}", way == "worse"),
         Claim("s_dis is among the numbers that are judged", "s_dis" in judged),
-        Claim("the comparison says that something got worse", "worse" in pair.verdict.says[-1]
-              or any("worse" in line for line in pair.verdict.says)),
+        Claim("the comparison says that something got worse", 
+              "comparison.worse" in codes(pair.verdict.says)),
     ]  # fmt: skip
     read = f"s_dis {pair['s_dis'].effect:+.3f}, {way}"
     return Reading.of("clear questions", "is right, then overrules the text", read, claims)
