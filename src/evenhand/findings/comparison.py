@@ -32,7 +32,7 @@ from evenhand.findings.estimates import (
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_bins import Place
 from evenhand.findings.paired_totals import PairTotals
-from evenhand.findings.remarks import Remark, Words
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import Side, not_run, require
 from evenhand.findings.scoring import Scored
 from evenhand.findings.verdicts import of_comparison
@@ -69,7 +69,7 @@ class Comparison(Shown):
     not_run: tuple[int, int]  # items that a run has not come to yet
     cost: tuple[costs.Cost, costs.Cost]
     sections: tuple[Section, ...] = ()
-    notes: tuple[Words, ...] = ()
+    notes: tuple[RemarkOrText, ...] = ()
     red_lines: tuple[RedLine, ...] = ()
     verdict: Verdict = NO_VERDICT
 
@@ -300,7 +300,7 @@ def _red_lines(comparison: Comparison, before: RunReader, after: RunReader) -> t
             remark = Remark("red_line.by_group", measure=measure.label, groups=tuple(worse))
             lines.append(RedLine(name=f"{measure.name}_by_group", state="crossed", says=remark))
     lines += instrument.red_lines(comparison, before, after)
-    once: dict[Words, RedLine] = {}  # several measures may lack the same
+    once: dict[RemarkOrText, RedLine] = {}  # several measures may lack the same
     for line in lines:
         once.setdefault(line.says, line)
     order = ("crossed", "open", "kept")

@@ -26,7 +26,7 @@ from evenhand.findings.decision_rules import (
 )
 from evenhand.findings.estimates import Change, RedLine
 from evenhand.findings.measures import Measure
-from evenhand.findings.remarks import Remark, Words
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.scoring import Scored
 
 
@@ -38,7 +38,7 @@ class Kind(StrEnum):
 
 
 WORST_FIRST = tuple(Kind)
-Against = Mapping[str, Change] | Mapping[Words, Change]  # by what a reference is called
+Against = Mapping[str, Change] | Mapping[RemarkOrText, Change]  # by what a reference is called
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.errors import Undefined
-from evenhand.findings.remarks import Words
+from evenhand.findings.remarks import RemarkOrText
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.proportions import without_spread
 
@@ -216,7 +216,7 @@ class Section:
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    note: str = ""
+    note: RemarkOrText = ""
     in_short: bool = False  # shown without `--full` too
 
 
@@ -227,7 +227,7 @@ class RedLine:
 
     name: str
     state: Literal["crossed", "open", "kept"]
-    says: Words
+    says: RemarkOrText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,8 +236,8 @@ class Verdict:
     instrument asks no yes-or-no question."""
 
     state: Literal["shown", "not shown", "not known"] | None
-    says: tuple[Words, ...]
-    next: tuple[Words, ...] = ()  # commands
+    says: tuple[RemarkOrText, ...]
+    next: tuple[RemarkOrText, ...] = ()  # commands
 
 
 NO_VERDICT = Verdict(state=None, says=())

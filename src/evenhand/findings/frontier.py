@@ -33,7 +33,7 @@ from evenhand.findings.frontier_entry import (
 )
 from evenhand.findings.frontier_verdict import of_frontier
 from evenhand.findings.measures import Measure
-from evenhand.findings.remarks import Remark, Words
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import report
 from evenhand.findings.scoring import Scored
 from evenhand.statistics.cost_effectiveness import front
@@ -67,7 +67,7 @@ class Frontier(Shown):
     calls: int  # that an item of any method could spend
     cost_axis: item_cost.CostKind
     currency: str | None
-    notes: tuple[Words, ...]
+    notes: tuple[RemarkOrText, ...]
     entries: tuple[Entry, ...]
     verdict: Verdict = NO_VERDICT
     confirmation: "Frontier | None" = None  # the winner and the references on a fresh sample
@@ -303,7 +303,7 @@ def _with_verdict(
     return replace(entry, harm_against=against[entry.name], worth=judgement)
 
 
-def _called(arm: Arm) -> Words:
+def _called(arm: Arm) -> RemarkOrText:
     """Return what a verdict calls a reference."""
     if arm.name == FAIRNESS:
         return Remark("reference.fairness")
@@ -352,9 +352,9 @@ def _badness(measure: Measure, value: float | None) -> float | None:
     return -value if measure.better == "higher" else value
 
 
-def _notes(entries: list[Entry]) -> tuple[Words, ...]:
+def _notes(entries: list[Entry]) -> tuple[RemarkOrText, ...]:
     """Collect what a reader must know first, each once, with the methods that it is true of."""
-    by_note: dict[Words, list[str]] = {}
+    by_note: dict[RemarkOrText, list[str]] = {}
     for entry in entries:
         for note in entry.report.notes:
             by_note.setdefault(note, []).append(entry.name)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evenhand.findings.decision_rules import direction
 from evenhand.findings.estimates import Verdict
-from evenhand.findings.remarks import Remark, Words
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.verdicts import State
 
 if TYPE_CHECKING:
@@ -100,7 +100,9 @@ def _references(frontier: "Frontier") -> list[Remark]:
     return lines
 
 
-def _helps(frontier: "Frontier", entry: "Entry") -> tuple[Literal["shown", "open", "no"], Words]:
+def _helps(
+    frontier: "Frontier", entry: "Entry"
+) -> tuple[Literal["shown", "open", "no"], RemarkOrText]:
     """Say whether a reference is shown to lower harm without crossing a red line, of which utility
     is one; it is open while any of them is, and the first of these says why."""
     compared, instrument = entry.against_default, frontier.instrument

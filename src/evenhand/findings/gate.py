@@ -31,7 +31,7 @@ from evenhand.findings.estimates import Change, Coverage
 from evenhand.findings.gate_size import More, more_to_decide
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
-from evenhand.findings.remarks import Remark, Words
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import made_by, not_run, require
 from evenhand.findings.scoring import Scored, outcome_batches
 from evenhand.findings.sequential import Until
@@ -105,7 +105,7 @@ class Checked:
 
     name: str
     verdict: Verdict
-    says: Words
+    says: RemarkOrText
     instrument: str = ""
     measure: Measure | None = None  # with the margin of the check
     group: str = ""
@@ -138,7 +138,7 @@ class Gate(Shown):
 
     checks: tuple[Checked, ...]
     file: str = ""
-    notes: tuple[Words, ...] = ()
+    notes: tuple[RemarkOrText, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -175,7 +175,7 @@ def gate(
     lacking: Sequence[str] = (),
     file: str = "",
     prices: Prices | None = None,
-    notes: Sequence[Words] = (),
+    notes: Sequence[RemarkOrText] = (),
 ) -> Gate:
     """Judge every check by its two runs, or say why it has none. `lacking` names the checks that
     the baseline had and this run lacks: they fail."""
@@ -291,7 +291,7 @@ class _Seen:
             line=self.check.line,
         )
 
-    def verdict(self, change: Change) -> tuple[Verdict, Words]:
+    def verdict(self, change: Change) -> tuple[Verdict, RemarkOrText]:
         """Judge the change, which was adjusted among the others."""
         if self.nothing:
             return "broken", self.nothing

@@ -29,9 +29,9 @@ class Remark:
 
 
 # What an instrument or a plugin says of itself may still be a text.
-Words = Remark | str
+RemarkOrText = Remark | str
 
 
-def codes(remarks: tuple[Words, ...] | list[Words]) -> list[str]:
+def codes(remarks: tuple[RemarkOrText, ...] | list[RemarkOrText]) -> list[str]:
     """Return the codes of remarks; a text stands for itself."""
     return [remark.code if isinstance(remark, Remark) else remark for remark in remarks]

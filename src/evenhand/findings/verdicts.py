@@ -23,7 +23,7 @@ from evenhand.findings.decision_rules import (
 from evenhand.findings.estimates import Bounds, Estimate, Verdict
 from evenhand.findings.failures import look_at_failures
 from evenhand.findings.measures import Measure
-from evenhand.findings.remarks import Remark, Words
+from evenhand.findings.remarks import Remark, RemarkOrText
 
 if TYPE_CHECKING:
     from evenhand.findings.comparison import Comparison
@@ -68,7 +68,7 @@ def of_report(report: "Report") -> Verdict:
 
 
 def _of_scores(
-    report: "Report", measures: Sequence[Measure], sentences: tuple[Words, ...]
+    report: "Report", measures: Sequence[Measure], sentences: tuple[RemarkOrText, ...]
 ) -> Verdict:
     """Conclude from the bias scores over all items and in the groups."""
     groups = [by_group(report, measure) for measure in measures]
@@ -81,7 +81,7 @@ def _of_scores(
     picked = report.instrument.no_sample(report)
     if picked and state == "not shown":
         state = "not known"
-    lines: list[Words | None]
+    lines: list[RemarkOrText | None]
     lines = [*sentences, picked, *_group_remarks(report, groups[0], excludes=not picked)]
     for measure, by_column in zip(measures[1:], groups[1:], strict=True):
         lines += _shown_groups(by_column, measure.label)

@@ -358,7 +358,10 @@ def section_grid(section: Section) -> Grid:
 
 def section_blocks(section: Section) -> list[Block]:
     """Make a section's table, and under it what must be known to read it."""
-    return [section_grid(section), *(Line(line, "dim") for line in section.note.splitlines())]
+    return [
+        section_grid(section),
+        *(Line(line, "dim") for line in catalog.text(section.note).splitlines()),
+    ]
 
 
 def _cell(cell: object) -> str:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from evenhand.findings.estimates import Cell, Section
 from evenhand.findings.ratios import (
-    NOTE,
     RARE,
     GroupingResult,
     GroupResult,
@@ -13,6 +12,7 @@ from evenhand.findings.ratios import (
     ratio_said,
     ratios_section,
 )
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.instruments.decisions.judged import LEFT_OUT
 from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.tables import fisher_p
@@ -38,7 +38,8 @@ def ratios(
 ) -> list[Section]:
     """Make the table of each group's rate and ratio. A second one says what missing outcomes could
     do."""
-    lines = [f"rate: the {words.rate} of people whose outcome is known. {NOTE}"] * (index == 0)
+    rate = f"rate: the {words.rate} of people whose outcome is known."
+    lines: list[RemarkOrText] = [Remark("ratios.note", rate=rate)] * (index == 0)
     if any(group.contrast is not None and group.impact is None for group in grouping.groups):
         lines.append(f"No impact ratio: fewer than {RARE} {words.selected} would be expected.")
     if any(group.state == LEFT_OUT for group in grouping.groups):
@@ -46,7 +47,7 @@ def ratios(
                      "all.")  # fmt: skip
     table = ratios_section(
         f"ratios_{index}", grouping, title=words.title, people="people", selected=words.selected,
-        note="\n".join(lines),
+        note=Remark("lines", lines=tuple(lines)) if lines else "",
     )  # fmt: skip
     return [table, *_if_known(index, grouping)]
 

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 from evenhand.findings.estimates import Cell, Section
 from evenhand.findings.ratios import (
-    NOTE,
     RARE,
-    TESTS_NOTE,
     GroupResults,
     ratios_section,
     tests_section,
 )
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.instruments.rankings.counted import PLACE, Counts, Ranking, counted
 from evenhand.instruments.rankings.judged import missing_of, scaled
 from evenhand.statistics.proportions import wilson
@@ -35,12 +34,13 @@ def sections(
 
 def _ratios(index: int, results: GroupResults) -> Section:
     grouping = results.groupings[index]
-    lines = [f"rate: ranked first of all its candidates. {NOTE}"] * (index == 0)
+    rate = "rate: ranked first of all its candidates."
+    lines: list[RemarkOrText] = [Remark("ratios.note", rate=rate)] * (index == 0)
     if any(group.impact is None for group in grouping.groups):
         lines.append(f"No impact ratio: fewer than {RARE} first places would be expected.")
     return ratios_section(
         f"ratios_{index}", grouping, title="who is ranked first", people="candidates",
-        selected="first", note="\n".join(lines),
+        selected="first", note=Remark("lines", lines=tuple(lines)) if lines else "",
     )  # fmt: skip
 
 
@@ -90,9 +90,12 @@ def _tests(results: GroupResults, places: Counts) -> Section:
     tested += [(IN_PROMPT, p, p)] if p is not None else []
     return tests_section(
         tested,
-        "Chi-square of the first places against an equal chance of all candidates, by 10,000 "
-        "draws; answers that could not be read are filled in as evenly as can be. The place in "
-        f"the prompt is a question of its own. {TESTS_NOTE}",
+        Remark(
+            "ratios.tests_note",
+            tests="Chi-square of the first places against an equal chance of all candidates, "
+            "by 10,000 draws; answers that could not be read are filled in as evenly as can be. The "
+            "place in the prompt is a question of its own",
+        ),
         "do first places differ?",
     )
 

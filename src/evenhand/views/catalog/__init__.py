@@ -7,12 +7,16 @@ A value that is a remark is turned into words first.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evenhand.findings.remarks import Remark, Words
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.views.catalog import (
+    agreement,
     changes,
     comparisons,
+    designs,
     gates,
+    monitoring,
     next_steps,
+    ratios,
     reports,
     sequential,
     worth,
@@ -23,10 +27,14 @@ __all__ = ["SENTENCES", "text", "texts"]
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
     code: sentence
     for module in (
+        agreement,
         changes,
         comparisons,
+        designs,
         gates,
+        monitoring,
         next_steps,
+        ratios,
         reports,
         sequential,
         worth,
@@ -35,7 +43,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
 }
 
 
-def text(remark: Words) -> str:
+def text(remark: RemarkOrText) -> str:
     """Return the words of a remark. A text is returned as it is."""
     if isinstance(remark, str):
         return remark
@@ -44,7 +52,7 @@ def text(remark: Words) -> str:
     return sentence.format(**values) if isinstance(sentence, str) else sentence(**values)
 
 
-def texts(remarks: tuple[Words, ...] | list[Words]) -> list[str]:
+def texts(remarks: tuple[RemarkOrText, ...] | list[RemarkOrText]) -> list[str]:
     """Return the words of several remarks."""
     return [text(remark) for remark in remarks]
 

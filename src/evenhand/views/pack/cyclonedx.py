@@ -12,7 +12,7 @@ from evenhand.findings.combined_report import Dossier
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.estimates import Coverage, Estimate
 from evenhand.findings.pack_manifest import FIGURES, PAGE, Evidence, PackedRun
-from evenhand.findings.remarks import Words
+from evenhand.findings.remarks import RemarkOrText
 from evenhand.findings.report import Report
 from evenhand.findings.verdicts import by_group, main_measure
 from evenhand.views import catalog, numbers
@@ -182,7 +182,7 @@ def _assessments(report: Report) -> Iterator[dict[str, str]]:
                 yield assessment
 
 
-def _said(lines: tuple[Words, ...]) -> str:
+def _said(lines: tuple[RemarkOrText, ...]) -> str:
     """Several lines of a verdict as one text."""
     return " · ".join(catalog.texts(lines))
 
