@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import evenhand as eh
+from coded import codes
 from evenhand.errors import UserError
 from evenhand.instruments import DataFolder
 from evenhand.instruments.discrim_eval.data import (
@@ -210,4 +211,4 @@ async def test_a_model_that_denies_one_race_is_found_and_two_remedies_are_compar
     for remedy in ("fairness", "blind"):
         assert found[remedy]["excess"].value == 0.0
         diff = eh.compare(tmp_path / "default", tmp_path / remedy)
-        assert "shown better" in diff.verdict.says[0]
+        assert "comparison.better" in codes(diff.verdict.says)

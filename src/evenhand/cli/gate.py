@@ -149,7 +149,7 @@ def _prices(options: RunCommand) -> Prices | None:
 
 def run_checks(
     file: GateFile, options: RunCommand, baseline: Sequence[str] | None = None
-) -> Sequence[str]:
+) -> Sequence[Remark]:
     """Run every run of the file. A dry run, a pilot or a stop ends the command."""
 
     def prepare(run: GateRun, folder: str) -> tuple[Request, Measurement]:

@@ -31,10 +31,6 @@ class Shown:
         is printed by a Chromium on this machine."""
         importlib.import_module("evenhand.views").save(self, path)
 
-    def _in_words(self) -> str:
-        words: str = importlib.import_module("evenhand.views").words_of(self)
-        return words
-
     def _repr_html_(self) -> str:
         html: str = importlib.import_module("evenhand.views").html_of(self)
         return html

@@ -55,10 +55,10 @@ class GateCheck:
     by_default: bool = False  # the file names no measure
     line: int = 1  # where it stands in the file
 
-    def for_runs(self, runs: Pair | str) -> "list[GateCheck]":
+    def for_runs(self, runs: Pair | RemarkOrText) -> "list[GateCheck]":
         """Give a check for each number that the instrument judges these runs by, where the file
         names no measure: such as every difference between two groups."""
-        if not self.by_default or isinstance(runs, str):
+        if not self.by_default or isinstance(runs, RemarkOrText):
             return [self]
         try:
             instrument = self.instrument.for_pair(*runs)
@@ -157,7 +157,8 @@ class Gate(Shown):
     @property
     def says(self) -> str:
         """The verdict and its reasons in words, worst first."""
-        return self._in_words()
+        lines = [f"{check.verdict}: {check.name}: {check.says}" for check in self.ordered()]
+        return "\n".join([f"gate: {self.verdict}", *map(_plain, lines)])
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -170,7 +171,7 @@ class Gate(Shown):
 
 def gate(
     checks: Sequence[GateCheck],
-    runs: Mapping[str, Pair | str],
+    runs: Mapping[str, Pair | RemarkOrText],
     *,
     lacking: Sequence[str] = (),
     file: str = "",
@@ -201,6 +202,11 @@ def is_decided(check: GateCheck, runs: Pair, family: int) -> bool:
     return seen_of.verdict(change)[0] in ("pass", "fail")
 
 
+def _plain(text: str) -> str:
+    """The text in one line, of signs that can be printed: names come from files."""
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
 def broken(reason: str, file: str = "") -> Gate:
     """Give the gate of what could not even be begun."""
     return Gate(checks=(Checked(name="gate", verdict="broken", says=reason),), file=file)
@@ -214,14 +220,14 @@ class _Seen:
     change: Change
     runs: Pair | None = None
     items: int = 0
-    nothing: str = ""  # why there is nothing to judge by
+    nothing: RemarkOrText = ""  # why there is nothing to judge by
     incomplete: Remark | None = None  # why no good verdict may be given
     at_any_time: AtAnyTime | None = None  # of a run that may stop early
 
     @classmethod
-    def of(cls, check: GateCheck, runs: Pair | str, family: int) -> "_Seen":
+    def of(cls, check: GateCheck, runs: Pair | RemarkOrText, family: int) -> "_Seen":
         none = Change(name=check.measure.name, before=None, after=None, difference=None)
-        if isinstance(runs, str):
+        if isinstance(runs, RemarkOrText):
             return cls(check=check, change=none, nothing=runs)
         try:
             return cls._read(check, runs, family)

@@ -99,7 +99,7 @@ class Monitoring(Shown):
     numbers: tuple[MonitoredNumber, ...]
     looks: int
     false_alarm_every: int  # looks, on average, while nothing changes
-    notes: tuple[str, ...] = ()
+    notes: tuple[RemarkOrText, ...] = ()
 
     @property
     def threshold(self) -> float:
@@ -133,7 +133,7 @@ class Monitoring(Shown):
 
 def monitoring(
     checks: Sequence[GateCheck], looks: Sequence[Look], *, false_alarm_every: int = 1_000,
-    notes: Sequence[str] = (),
+    notes: Sequence[RemarkOrText] = (),
 ) -> Monitoring:  # fmt: skip
     """Judge all looks so far, in their order. The threshold of each detector is the number of looks
     times the number of detectors, so that the stated rate is that of the whole watch."""

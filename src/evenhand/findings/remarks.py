@@ -1,5 +1,6 @@
 """A remark is what a finding has to say, as a code with its numbers. The views have the words."""
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,12 @@ class Remark:
     def __init__(self, code: str, /, **values: Any) -> None:
         object.__setattr__(self, "code", code)
         object.__setattr__(self, "values", values)
+
+    def __str__(self) -> str:
+        """Return the words of the catalogue. Our choice: the views import the findings, so the one
+        call upwards goes by name, as in `Shown`; it lets Python print a verdict."""
+        words: str = importlib.import_module("evenhand.views.catalog").text(self)
+        return words
 
     def __hash__(self) -> int:
         return hash(self.code)

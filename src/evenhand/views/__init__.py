@@ -79,7 +79,7 @@ from evenhand.views import (
 )
 from evenhand.views.blocks import Block
 
-__all__ = ["html_of", "page_of", "save", "terminal_of", "words_of"]
+__all__ = ["html_of", "page_of", "save", "terminal_of"]
 
 _PAGES: dict[type, Any] = {
     Dossier: dossier_page.page,
@@ -127,11 +127,6 @@ def page_of(finding: object, *, full: bool = False) -> list[Block]:
 def terminal_of(finding: object, *, full: bool = False) -> RenderableType:
     """Give the page of a finding, for a terminal."""
     return terminal.render(page_of(finding, full=full))
-
-
-def words_of(finding: Gate) -> str:
-    """Give the verdict of a gate and its reasons in words."""
-    return gate_page.in_words(finding)
 
 
 def html_of(finding: object) -> str:

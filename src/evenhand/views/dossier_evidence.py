@@ -48,7 +48,10 @@ def judges(dossier: Dossier, pictures: Pictures) -> list[Block]:
     """Give the part that says what is known of the judges."""
     blocks: list[Block] = [Heading("Can the judge be trusted?")]
     if dossier.judges:
-        rows = tuple((judge.run, judge.role, judge.model, judge.says) for judge in dossier.judges)
+        rows = tuple(
+            (judge.run, judge.role, judge.model, catalog.text(judge.says))
+            for judge in dossier.judges
+        )
         tones: tuple[Tone, ...] = tuple(
             "good" if judge.passes else "open" for judge in dossier.judges
         )

@@ -46,8 +46,8 @@ def plain(value: Any) -> Any:
 
 
 def printed(value: Any) -> str:
-    """Write plain data as JSON in which every sign can be seen, as commands print it."""
-    return escaped_json(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()) + "\n"
+    """Write data as JSON in which every sign can be seen, as commands print it."""
+    return escaped_json(orjson.dumps(plain(value), option=orjson.OPT_INDENT_2).decode()) + "\n"
 
 
 def to_parquet(frame: pl.DataFrame) -> bytes:

@@ -69,16 +69,6 @@ def told(check: Checked) -> str:
     return says if check.more is None else f"{says}\n{decides(check.more)}"
 
 
-def in_words(gate: Gate) -> str:
-    """Write the verdict of a gate and its reasons, worst first, each in one line of signs that can
-    be printed: names come from files."""
-    lines = [
-        f"{check.verdict}: {check.name}: {catalog.text(check.says)}" for check in gate.ordered()
-    ]
-    plain = ("".join(sign if sign.isprintable() else " " for sign in line) for line in lines)
-    return "\n".join([f"gate: {gate.verdict}", *plain])
-
-
 def _row(check: Checked) -> tuple[str, ...]:
     mark, change = MARKS[check.verdict][0], check.change
     where = f"{mark}  {check.name} ({check.group})" if check.group else f"{mark}  {check.name}"

@@ -20,7 +20,7 @@ def page(monitoring: Monitoring, *, full: bool = False) -> list[Block]:
     blocks: list[Block] = [
         Line(f"Watch: {monitoring.verdict.upper()}. {_MEANS[monitoring.verdict]}", tone)
     ]
-    blocks += [Line(note, "open") for note in monitoring.notes]
+    blocks += [Line(note, "open") for note in catalog.texts(monitoring.notes)]
     blocks += [
         Line(f"Looks so far: {monitoring.looks:,}. While nothing changes, there is at most one "
              f"alarm in {monitoring.false_alarm_every:,} looks on average.", "dim")

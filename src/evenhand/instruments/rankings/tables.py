@@ -93,8 +93,8 @@ def _tests(results: GroupResults, places: Counts) -> Section:
         Remark(
             "ratios.tests_note",
             tests="Chi-square of the first places against an equal chance of all candidates, "
-            "by 10,000 draws; answers that could not be read are filled in as evenly as can be. The "
-            "place in the prompt is a question of its own",
+            "by 10,000 draws; answers that could not be read are filled in as evenly as can be. "
+            "The place in the prompt is a question of its own",
         ),
         "do first places differ?",
     )
