@@ -76,9 +76,9 @@ def test_systems_are_ranked_where_they_differ_more_than_their_runs(tmp_path: Pat
     assert found.of == "system"
     (pair,) = found.pairs
     assert (pair.better or "").endswith("seldom")
-    better = coded(found.verdict.says, "systems.better")
-    assert [name.endswith("seldom") for name in better["better"]] == [True]
-    assert better["measure"] == "names somebody"
+    said = coded(found.verdict.says, "systems.better")
+    assert [name.endswith("seldom") for name in said["better"]] == [True]
+    assert said["measure"] == "names somebody"
     assert page_of(found)
     alike = [run(tmp_path / f"g{n}{s}", guessing, seed=s, name=n) for n in "xy" for s in (1, 2)]
     refused = reliability(MARKS, alike)

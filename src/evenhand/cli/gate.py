@@ -28,6 +28,7 @@ from evenhand.experiments.request import Request
 from evenhand.findings.dry_run import DryRun
 from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.gate import Gate, Verdict, broken
+from evenhand.findings.remarks import Remark
 from evenhand.views import annotations, terminal_of
 from evenhand.views.files import plain
 
