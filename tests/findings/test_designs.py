@@ -94,7 +94,7 @@ def test_a_screen_costs_what_its_own_plan_says_and_answers_another_question(
     assert rows["screened"].at_worst == rows["judging all"].expected
     assert {rows[one].question for one in ("screened", "judging all")} == {"each text"}
     promises = coded(rows["screened"].promises, "design.screened")["promises"]
-    assert ("missed harm", "", 0.05, 0.95) in promises
+    assert ("missed harm", None, 0.05, 0.95) in promises
 
 
 def test_labels_by_people_have_their_price_and_labels_by_the_judge_its_calls() -> None:
