@@ -25,7 +25,7 @@ def _codes() -> Iterator[str]:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Remark":
                 yield from (
-                    value.value
+                    str(value.value)
                     for value in ast.walk(node.args[0])
                     if isinstance(value, ast.Constant) and "." in str(value.value)
                 )
