@@ -161,7 +161,11 @@ async def test_a_referee_who_gives_all_the_same_score_is_said_to_tell_nothing(
 ) -> None:
     run = await _run(tmp_path, _cast(lambda _: 3), _topics("buses", "rent"), referees=2)
     found = debates(run)
-    assert codes(found.problems) == ["debates.one_score", "debates.no_pairs"]
+    assert codes(found.problems) == [
+        "debates.one_score",
+        "debates.referee",
+        "debates.no_pairs",
+    ]
     assert found.agreement is not None
     assert found.agreement.ordinal_alpha is None
     assert "0/0" in (found.agreement.undefined or "")

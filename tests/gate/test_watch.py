@@ -54,7 +54,7 @@ def test_a_look_that_fails_is_no_all_clear_and_a_stopped_one_is_gone_on_with(
     assert capped.returncode == 3, capped.stderr
     left_out = evenhand(*WATCH, "--show", "--json")
     assert left_out.returncode == 4
-    assert "not finished" in json.loads(left_out.stdout)["notes"][0]
+    assert json.loads(left_out.stdout)["notes"][0]["code"] == "look.unfinished"
     before = sum(server.read().outcomes.values())
     assert evenhand(*WATCH).returncode == 0
     assert sum(server.read().outcomes.values()) - before == 12
