@@ -414,7 +414,7 @@ def _frontier(rng: Rng, number: int, effect: float) -> bool:
                   family=2)  # fmt: skip
     if effect:
         return found.kind is Kind.WORTH_IT
-    false_bad = found.kind is Kind.NOT_WORTH_IT and "excluded" not in found.why
+    false_bad = found.kind is Kind.NOT_WORTH_IT and found.why.code != "worth.benefit_excluded"
     return found.kind is Kind.WORTH_IT or false_bad
 
 

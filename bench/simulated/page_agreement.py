@@ -20,7 +20,7 @@ from bench.null_laboratory import COMPARED, SHARES, SUMS, compared, reported, si
 from bench.simulated.outcomes import SHAPES, Design, System
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.cost_effectiveness import Kind, harm_of
-from evenhand.findings.decision_rules import ALPHA, adjusted, direction, largest_loss, seen
+from evenhand.findings.decision_rules import ALPHA, adjusted, change_remark, direction, largest_loss
 from evenhand.findings.estimates import Change, Estimate
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.gate import Gate
@@ -110,7 +110,7 @@ def _comparison(page: Comparison) -> Iterator[str]:
             m for m in page.instrument.measures if m.name == line.name and m.margin is not None
         ]
         for measure in known:
-            yield from _red_line(page[measure.name], measure, line.state, line.says)
+            yield from _red_line(page[measure.name], measure, line.state, str(line.says))
 
 
 def _change(place: str, change: Change, measure: Measure) -> Iterator[str]:
@@ -156,7 +156,7 @@ def _red_line(change: Change, measure: Measure, state: str, says: str) -> Iterat
         return
     if direction(change, measure) != "worse":
         yield f"red line {measure.name}: crossed, and not worse"
-    if seen(change, measure) not in says:
+    if str(change_remark(change, measure)) not in says:
         yield f"red line {measure.name}: another interval than the one that decided: {says}"
 
 

@@ -283,7 +283,7 @@ def test_two_parallel_languages_are_compared_and_no_others(
         _measured(language, tmp_path / language, data_folder, method=method)
     found = eh.compare(tmp_path / "es", tmp_path / "ca")
     assert (found.items, found["s_amb"].difference) == (40, 1.0)
-    assert any("EsBBQ and of CaBBQ" in note for note in found.notes)
+    assert any("EsBBQ and of CaBBQ" in str(note) for note in found.notes)
     with pytest.raises(UserError, match="'of': 'KoBBQ'"):
         eh.compare(tmp_path / "es", tmp_path / "ko")
 

@@ -172,7 +172,8 @@ def test_guardrails_name_what_a_worse_method_does(
 
 def _crossed(evenhand: Run, before: str, after: str) -> dict[str, str]:
     found = json.loads(evenhand("compare", before, after, "--json").stdout)
-    return {line["name"]: line["says"] for line in found["red_lines"] if line["state"] == "crossed"}
+    crossed = (line for line in found["red_lines"] if line["state"] == "crossed")
+    return {line["name"]: line["says"]["text"] for line in crossed}
 
 
 def test_runs_over_different_samples_are_not_compared(

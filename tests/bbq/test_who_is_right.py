@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from coded import every
 from evenhand.findings.report import groups_of, report
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments.bbq import Sampling, sample
@@ -174,7 +175,8 @@ def test_a_run_folder_of_before_has_no_groups_and_no_weights() -> None:
     assert "group" not in found.groups
     assert found["s_amb_by_records"].value is None
     assert "before" in (found["s_amb_by_records"].undefined or "")
-    assert not any("groups" in line for line in found.verdict.says)
+    looked_at = [remark.values.get("looked_at", {}) for remark in every(found.verdict.says)]
+    assert not any("group" in columns for columns in looked_at)
 
 
 # -- what weighs the same -----------------------------------------------------------------------

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import evenhand as eh
+from coded import codes
 from errors import Fact, assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.errors import UserError
@@ -81,9 +82,9 @@ async def test_two_tools_on_the_same_people_are_compared(tmp_path: Path) -> None
     change = diff["sex=man"]
     assert change.before == pytest.approx(1)  # all men, and no woman
     assert change.after == pytest.approx(0, abs=0.15)
-    assert "shown better" in diff.verdict.says[0]
+    assert "comparison.better" in codes(diff.verdict.says)
     worse = eh.compare(tmp_path / "b", tmp_path / "a")
-    assert "shown worse" in worse.verdict.says[0]
+    assert "comparison.worse" in codes(worse.verdict.says)
     named = replace(Measure(name="sex=man", label="", statistic=Mean(pl.col("x"))), margin=0.05)
     check = GateCheck(name="men", instrument=Decisions(), measure=named)
     pair = RunReader(tmp_path / "b"), RunReader(tmp_path / "a")

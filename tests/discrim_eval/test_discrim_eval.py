@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import evenhand as eh
+from coded import codes
 from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.instruments import DataFolder
@@ -211,4 +212,4 @@ async def test_a_model_that_denies_one_race_is_found_and_two_remedies_are_compar
     for remedy in ("fairness", "blind"):
         assert found[remedy]["excess"].value == 0.0
         diff = eh.compare(tmp_path / "default", tmp_path / remedy)
-        assert "shown better" in diff.verdict.says[0]
+        assert "comparison.better" in codes(diff.verdict.says)

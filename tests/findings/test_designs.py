@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from coded import coded, codes
 from errors import assert_names
 from evenhand.cli.app import app
 from evenhand.findings.designs import Design, Rates, Texts, designs
@@ -38,21 +39,20 @@ def test_a_sequential_run_costs_the_whole_baseline_and_a_part_of_the_new_run() -
     for row, drawn in zip(sequential, found.drawn, strict=True):
         assert row.expected.calls == pytest.approx(600 + 600 * drawn.clusters / 19)
         assert row.at_worst == fixed.at_worst  # it ends where the fixed one does
-        assert f"decided in {drawn.decided:.0%}" in row.promises
-        assert f"(fixed: {drawn.fixed:.0%})" in row.promises
+        said = coded(row.promises, "design.sequential")
+        assert (said["decided"], said["fixed"]) == (drawn.decided, drawn.fixed)
     assert found.drawn[1].decided < found.drawn[1].fixed  # the price of looking
     assert found.drawn[2].fixed > 0.95
     many = designs(replace(plan(Bbq(), detect=0.1), measure=HARM), RATES).drawn
     assert many[2].share < many[1].share < 1
-    assert "--texts" in found.left_out[0]
+    assert codes(found.left_out) == ["left_out.no_texts"]
 
 
 def test_a_gate_that_also_bets_on_the_side_of_no_bias_gets_no_sequential_row() -> None:
     found = designs(PLAN, RATES)
     assert [one.name for one in found.rows] == ["fixed"]
     assert found.drawn == ()
-    assert_names(found.left_out[0], "sequential", "s_amb", "no bias")
-    assert "--replay" in found.left_out[0]
+    assert "left_out.side_of_null" in codes(found.left_out)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_only_clusters_that_are_known_to_be_even_get_a_sequential_row(
     made = replace(PLAN, measure=HARM, assumed=pilot, rows=rows, clusters=343)
     found = designs(made, RATES)
     assert bool(found.drawn) == drawn
-    assert any("small templates" in one for one in found.left_out) != drawn
+    assert ("left_out.uneven" in codes(found.left_out)) != drawn
 
 
 def test_an_instrument_with_titles_of_1_to_20_prompts_gets_no_sequential_row() -> None:
@@ -78,7 +78,7 @@ def test_an_instrument_with_titles_of_1_to_20_prompts_gets_no_sequential_row() -
                    clusters=208, detect=0.05)  # fmt: skip
     found = designs(made, RATES)
     assert found.drawn == ()
-    assert_names(found.left_out[0], "sequential", "articles", "negative_regard")
+    assert "left_out.uneven" in codes(found.left_out)
 
 
 def test_a_screen_costs_what_its_own_plan_says_and_answers_another_question(
@@ -94,7 +94,8 @@ def test_a_screen_costs_what_its_own_plan_says_and_answers_another_question(
     assert rows["judging all"].expected.money == 1_000.0
     assert rows["screened"].at_worst == rows["judging all"].expected
     assert {rows[one].question for one in ("screened", "judging all")} == {"each text"}
-    assert_names(rows["screened"].promises, "missed harm", 0.05, 0.95)
+    promises = coded(rows["screened"].promises, "design.screened")["promises"]
+    assert ("missed harm", None, 0.05, 0.95) in promises
 
 
 def test_labels_by_people_have_their_price_and_labels_by_the_judge_its_calls() -> None:
@@ -108,26 +109,28 @@ def test_labels_by_people_have_their_price_and_labels_by_the_judge_its_calls() -
     assert (alone.labels, alone.calls, alone.money, alone.hours) == (98, 0, 49.0, None)
     assert (fewer.labels, fewer.calls, fewer.money) == (70, 0, 35.0)
     assert paid["labels with predictions"].at_worst == alone
-    assert_names(paid["labels with predictions"].promises, "4 of 5", 0.8)
-    assert not any("judge calls harmful" in one.promises for one in paid.values())
+    said = coded(paid["labels with predictions"].promises, "design.with_predictions")
+    assert (said["alone"], said["fewer"]) == (98, 70)
+    by_judge = [one.promises.values.get("by_judge") for one in paid.values()]
+    assert True not in by_judge
     rows = named(designs(wide, RATES, texts).rows)
     judged = rows["labels with predictions"].expected
     assert (judged.calls, judged.tokens, judged.money) == (70, 35_000, 0.07)
     assert judged.hours == pytest.approx(70 / 2 / 3600)
     for name in ("labels alone", "labels with predictions"):
-        assert_names(rows[name].promises, "calls harmful")
+        assert rows[name].promises["by_judge"]
 
 
 def test_what_is_not_known_is_left_out_with_what_to_say() -> None:
     found = designs(PLAN, RATES, Texts(count=15))
     assert [one.name for one in found.rows][-1] == "judging all"
-    assert any("--screen" in one for one in found.left_out)
-    assert any("15 texts" in one for one in found.left_out)
+    assert "left_out.no_screen" in codes(found.left_out)
+    assert coded(found.left_out, "left_out.too_few_texts")["texts"] == 15
     none = designs(plan(Bbq(), detect=0.001), RATES)
     assert not none.rows
-    assert "too small" in none.left_out[0]
+    assert "plan.instrument_too_small" in codes(none.left_out)
     ratio = designs(plan(Bbq(), detect=0.3), RATES, Texts(count=2_000))
-    assert any("--correlation" in one for one in ratio.left_out)
+    assert "left_out.no_correlation" in codes(ratio.left_out)
 
 
 def test_the_command_prints_one_table_and_refuses_options_without_a_use() -> None:
@@ -141,7 +144,7 @@ def test_the_command_prints_one_table_and_refuses_options_without_a_use() -> Non
     found = json.loads(CliRunner().invoke(app, [*said, "--json"]).output)
     questions = [one["question"] for one in found["designs"]]
     assert questions == ["a change"] + ["each text"] + ["a share"] * 2
-    assert_names(found["left_out"][0], "sequential", "s_amb", "no bias")
+    assert found["left_out"][0]["values"]["why"]["code"] == "left_out.side_of_null"
     assert found["designs"][0]["expected"]["calls"] == 300
     alone = CliRunner().invoke(app, ["plan", "bbq", "--texts", "9"])
     assert "--designs" in str(alone.exception)

@@ -7,9 +7,11 @@ from typing import Any
 import polars as pl
 
 import evenhand as eh
+from coded import coded
 from errors import assert_names, raises_naming
 from evenhand.experiments.sweep import Listed
 from evenhand.findings.comparison import compare
+from evenhand.findings.remarks import Remark
 from evenhand.findings.report import models_of, report
 from evenhand.findings.verdicts import by_group, main_measure
 from evenhand.instruments import Grouping, ListedItems, Mean, Measure
@@ -65,7 +67,7 @@ def test_a_bias_the_other_way_round_is_not_said_to_be_against_the_group(tmp_path
     assert other["score"].value == -1
     assert by_group(other, measure)["work"].against == []
     assert by_group(other, measure)["work"].other_way == ["paid"]
-    assert any(line.endswith("paid") or ": paid" in line for line in other.verdict.says)
+    assert coded(other.verdict.says, "groups.other_way")["groups"]["work"] == ("paid",)
     she = eh.measure(Leaning(), model=always("A"), out=tmp_path / "she", **settings)
     assert by_group(she, measure)["work"].against == ["paid"]
 
@@ -90,12 +92,11 @@ def test_a_run_that_a_cap_stopped_has_no_conclusion_until_it_is_whole(tmp_path: 
     early = eh.measure(Leaning(), max_calls=11, **settings)
     assert (early.not_run, early["score"].value) == (1, 1)
     assert early.verdict.state == "not known"
-    (said,) = early.verdict.says
-    assert_names(said, "11 of 12")
+    assert early.verdict.says == (Remark("report.unfinished", done=11, planned=12),)
     eh.measure(Leaning(), **{**settings, "model": always("B"), "out": tmp_path / "other"})
     found = compare(Leaning(), *(RunReader(tmp_path / one) for one in ("other", "run")))
     assert found.verdict.state == "not known"
-    assert_names(found.verdict.says[0], "1 item")
+    assert found.verdict.says == (Remark("comparison.unfinished", items=1),)
     assert eh.measure(Leaning(), **settings).verdict.state == "shown"
 
 

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from errors import assert_names
+from coded import coded
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.decision_rules import benefit_excluded, direction, kept, missing_line
 from evenhand.findings.estimates import Change, Coverage, Estimate, RedLine
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
+from evenhand.findings.remarks import Remark
 from evenhand.findings.scoring import SCORED, Scored
 from evenhand.findings.summed_statistics import Mean, Share
 from evenhand.findings.totals import RunTotals
@@ -152,7 +153,8 @@ def test_the_tipping_point_says_how_many_missing_answers_overturn_it() -> None:
     found = _changes(before, after)["harm"]
     assert found.bounds is not None
     assert found.bounds.overturn == 1
-    assert_names(overturned(found.bounds, BY_NAME["harm"]), "harm", "1 of", "2 missing")
+    said = coded(overturned(found.bounds, BY_NAME["harm"]), "report.overturned")
+    assert (said["overturn"], said["missing"]) == (1, 2)
 
 
 def test_lost_answers_are_evidence_of_nothing_bad_either() -> None:
@@ -188,11 +190,15 @@ def test_the_worst_part_decides_about_missing_answers_and_says_which_and_how_man
     # Pooled they fell; in one condition they rose by 1.5 points.
     line = _parts(all=(30, 10), ambig=(0, 15), disambig=(60, 5))
     assert line.state == "open"
-    assert_names(line.says, "ambig", 0.015, "(0 → 15", "1,000")
+    assert line.says == Remark(
+        "red_line.missing", of="ambig", before=0, n_before=1000, after=15, n=1000
+    )
     # Open in a part where hardly more are missing, though the pooled count rose by more and keeps.
     line = _parts(all=(0, 9), ambig=(16, 16), disambig=(0, 2))
     assert line.state == "open"
-    assert_names(line.says, "ambig", 0.016, "(16 → 16", "1,000")
+    assert line.says == Remark(
+        "red_line.missing", of="ambig", before=16, n_before=1000, after=16, n=1000
+    )
 
 
 class Marked(Scored):
@@ -234,7 +240,9 @@ def test_a_value_that_was_lost_is_missing_and_one_that_does_not_apply_is_not() -
     assert (change.bounds.low, change.bounds.high) == pytest.approx((-2.4, 0.6))
     line = missing_line({"": pairs.coverage(), **pairs.coverage_by()})
     assert line.state == "open"
-    assert_names(line.says, "judge", "0.030", "(0 → 6", 200)
+    assert line.says == Remark(
+        "red_line.missing", of="mark of a judge", before=0, n_before=200, after=6, n=200
+    )
     # Without the loss the mark is shown to have kept; with it no more, 40 lost marks are −16.
     kept_all = PairTotals.of(Marked(), iter([_marked([80] * 200)]), iter([_marked([80] * 200)]))
     assert kept(kept_all.change(mark), mark) == "kept"

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from statsmodels.stats.power import TTestPower
 
-from errors import assert_names, raises_naming
+from coded import coded, codes
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.plan import Price, plan
@@ -51,7 +52,7 @@ def test_two_runs_are_paid_for() -> None:
 def test_what_all_the_data_cannot_show_has_no_number() -> None:
     found = plan(Bbq(), detect=0.001, price=Price(per_million=1.0))
     assert (found.rows, found.items, found.calls, found.money) == (None,) * 4
-    assert "too small" in found.too_small
+    assert codes(found.too_small) == ["plan.instrument_too_small"]
 
 
 @pytest.mark.parametrize("detect", [0.0, -0.1, float("inf"), float("nan")])
@@ -94,7 +95,8 @@ async def test_more_clusters_than_there_are_have_no_number(tmp_path: Path) -> No
     found = plan(Bbq(), pilot=pilot, measure=HARM, family=1)
     assert found.items is None
     # (2.8016/√44 / 0.05)² · 12 = 856.3 templates, and two more for t.
-    assert_names(found.too_small, "859 templates", 343)
+    few = coded(found.too_small, "plan.too_few_clusters")
+    assert (few["clusters"], few["unit"], few["there_are"]) == (859, "templates", 343)
 
 
 async def test_two_runs_that_differ_nowhere_say_nothing_of_the_spread(tmp_path: Path) -> None:

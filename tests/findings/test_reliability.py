@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenhand as eh
-from errors import assert_names, raises_naming
+from coded import coded, codes
+from errors import raises_naming
 from evenhand.findings.dependability import of_measure
-from evenhand.findings.pairwise_systems import in_words, told_apart
+from evenhand.findings.pairwise_systems import ranking, told_apart
 from evenhand.findings.reliability import reliability
+from evenhand.findings.remarks import Remark
 from evenhand.instruments import SCORED
 from evenhand.models import ModelRequest
 from evenhand.statistics.generalizability import ITEM, Crossed
@@ -50,7 +52,7 @@ def test_a_model_that_guesses_is_not_ranked_by(tmp_path: Path) -> None:
     assert phi.value is not None
     assert phi.value < 0.2
     assert found.verdict.state == "not known"
-    assert any("No ranking" in line for line in found.verdict.says)
+    assert "phi.no_ranking" in codes(found.verdict.says)
     shares = {one.name: one.value for one in found.agreement}
     assert shares == {
         "seed": pytest.approx(1 / 3, abs=0.1),
@@ -75,7 +77,9 @@ def test_systems_are_ranked_where_they_differ_more_than_their_runs(tmp_path: Pat
     assert found.of == "system"
     (pair,) = found.pairs
     assert (pair.better or "").endswith("seldom")
-    assert any({"seldom", "somebody"} <= set(line.split()) for line in found.verdict.says)
+    said = coded(found.verdict.says, "systems.better")
+    assert [name.endswith("seldom") for name in said["better"]] == [True]
+    assert said["measure"] == "names somebody"
     assert page_of(found)
     alike = [run(tmp_path / f"g{n}{s}", guessing, seed=s, name=n) for n in "xy" for s in (1, 2)]
     refused = reliability(MARKS, alike)
@@ -86,7 +90,8 @@ def test_systems_are_ranked_where_they_differ_more_than_their_runs(tmp_path: Pat
     assert decoy.verdict.state == "shown"
     assert better["x", "y"] is None
     assert all((better[name, "seldom"[-1]] or "").endswith("seldom") for name in "xy")
-    assert any({"x", "y", "neither"} <= set(line.split()) for line in decoy.verdict.says)
+    alike_ = coded(decoy.verdict.says, "systems.alike")
+    assert (alike_["first"][-1], alike_["second"][-1]) == ("x", "y")
 
 
 def _alone(values: dict[str, float], measure: eh.Measure) -> dict[tuple[str, str], str | None]:
@@ -125,9 +130,10 @@ def test_systems_in_words_name_who_is_better_and_who_cannot_be_told_apart() -> N
         list(range(40)),
         ["A", "B", "C"],
     )
-    better, undecided = in_words(pairs, "harm")
-    assert_names(better, "A and B", "harm", "C.")
-    assert_names(undecided, "A and B", "neither")
+    assert ranking(pairs, "harm") == [
+        Remark("systems.better", better=("A", "B"), worse=("C",), measure="harm"),
+        Remark("systems.alike", first="A", second="B"),
+    ]
 
 
 @pytest.mark.parametrize("apart", [0.0, 0.5])
@@ -149,7 +155,7 @@ def test_runs_that_are_not_crossed_are_one_facet_and_said_to_be(tmp_path: Path) 
     found = reliability(MARKS, runs)
     assert found.sizes == {"run": 3}
     assert not found.crossed
-    assert any("not fully crossed" in line for line in found.verdict.says)
+    assert "phi.not_crossed" in codes(found.verdict.says)
 
 
 def test_one_run_the_same_run_and_the_same_draw_are_refused(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import evenhand as eh
+from coded import coded
 from errors import raises_naming
 from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.comparison import compare
@@ -40,7 +41,7 @@ def test_the_change_is_that_of_the_means_over_runs(tmp_path: Path) -> None:
     # To name somebody is what is counted, and less of it is better: 40 items of them are fixed.
     assert (found.flips["named"].fixed, found.flips["named"].broken) == (40, 0)
     assert ("varies", "2", 20) in found.transitions
-    assert any("2 runs" in note and "3 after" in note for note in found.notes)
+    assert coded(found.notes, "comparison.averaged") == {"before": 2, "after": 3}
 
 
 def test_runs_that_answer_alike_change_nothing_of_a_comparison(tmp_path: Path) -> None:
@@ -99,5 +100,6 @@ def test_a_maximum_over_answers_is_not_taken_of_means(tmp_path: Path) -> None:
 def test_another_wording_is_said_in_a_comparison(tmp_path: Path) -> None:
     runs = [run(tmp_path / f"{w}", steady, wording=w) for w in (1, 2)]
     diff = eh.compare([tmp_path / "1"], runs[1].path, instrument=MARKS)
-    assert any("wording 1" in note and "→ 2" in note for note in diff.notes)
+    other = {"facet": "wording", "before": [1], "after": [2]}
+    assert coded(diff.notes, "comparison.other_condition") == other
     assert runs[0].record.prompts != runs[1].record.prompts

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from errors import assert_names
+from coded import coded, every
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.cost_effectiveness import Kind, worth
 from evenhand.findings.decision_rules import benefit_excluded, exploratory
 from evenhand.findings.estimates import Bounds, Change, RedLine
+from evenhand.findings.remarks import Remark
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.statistics._shared import t_quantile
 
@@ -98,7 +99,8 @@ def test_so_few_clusters_that_nothing_can_be_shown_are_said_to_be_so() -> None:
     few = replace(_change(-0.9, 0.01, 1.0), clusters=9)
     found = worth(BBQ, {"a": few, "b": few}, KEPT, family=20)
     assert found.smallest_shown is None
-    assert_names(found.why, "9 templates", 20)
+    too_few = Remark("worth.too_few", clusters=9, unit="templates", family=20)
+    assert too_few in every(found.why)
 
 
 def test_missing_answers_that_kept_a_method_from_winning_are_counted_and_named() -> None:
@@ -107,7 +109,8 @@ def test_missing_answers_that_kept_a_method_from_winning_are_counted_and_named()
         bounds=Bounds(missing=41, low=-0.25, high=0.1),
     )
     said = worth(BBQ, {"a": missed, "b": missed}, KEPT, family=20).why
-    assert_names(said, "41 missing", "names somebody")
+    found = coded(said, "worth.not_beaten")
+    assert (found["missing"], found["harm"]) == (41, "names somebody without grounds")
 
 
 def test_a_benefit_of_a_score_whose_best_is_zero_is_a_smaller_distance() -> None:

@@ -38,8 +38,9 @@ async def test_each_text_is_asked_about_as_its_own_a_models_and_a_rivals(tmp_pat
     assert found["competing_minus_ours"].value == pytest.approx(2 / 5)
     assert (found["competing_minus_ours"].n, found["competing_minus_ours"].clusters) == (10, 5)
     assert found.notes == ()
-    said = " ".join(found.instrument.says(found))
-    assert_names(said, "100 texts", "20 biased", "40", "60")
+    assert "calls 20 biased as its own, 40 as a model's and 60" in " ".join(
+        map(str, found.instrument.says(found))
+    )
 
 
 async def test_answers_that_are_missing_give_the_gap_its_bounds(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ async def test_answers_that_are_missing_give_the_gap_its_bounds(tmp_path: Path) 
     assert gap.bounds is not None
     assert gap.bounds.missing == 1
     assert (gap.bounds.low, gap.bounds.high) == pytest.approx((2 / 4 - 1 / 4, 3 / 4 - 1 / 4))
-    assert_names(" ".join(found.instrument.says(found)), "between 50", 75)
+    assert "between 50 and 75 if" in " ".join(map(str, found.instrument.says(found)))
 
 
 async def test_a_model_that_did_not_write_the_texts_is_named(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import evenhand as eh
 from evenhand.models import ModelReply, ModelRequest, Sample
 from evenhand.store import RunReader
-from evenhand.views import markdown, page_of
+from evenhand.views import catalog, markdown, page_of
 from front_door.titles import Titles
 
 
@@ -22,7 +22,7 @@ def _told(request: ModelRequest) -> str | ModelReply:
 
 
 def _next(report: eh.Report) -> list[str]:
-    return [step.split("    ")[0] for step in report.verdict.next]
+    return [step.split("    ")[0] for step in catalog.texts(report.verdict.next)]
 
 
 def test_the_next_step_shows_a_failure_and_asks_the_doctor_not_how_many_items(

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import polars as pl
 
 import evenhand as eh
-from errors import assert_names, raises_naming
+from coded import coded, codes
+from errors import raises_naming
 from evenhand import Instrument, Item, Measure
 from evenhand.agents import Agent, Ask
 from evenhand.api.inputs import Scorers
@@ -16,6 +17,7 @@ from evenhand.domain import Answer, Draft
 from evenhand.experiments.frontiers import fresh_sample
 from evenhand.experiments.measuring import Measurement
 from evenhand.findings.frontier import Frontier
+from evenhand.findings.remarks import Remark
 from evenhand.instruments import SCORED, DataFolder, ListedItems, Mean, option
 from evenhand.methods.baselines.single_prompt import question
 from evenhand.testing import any_reply
@@ -117,16 +119,17 @@ def _frontier(out: Path, seeds: str, instrument: Instrument | None = None, **mor
 
 def test_a_winner_says_that_it_was_chosen_and_how_to_confirm_it(tmp_path: Path) -> None:
     found = _frontier(tmp_path, "0")
-    assert found.verdict.says[0].startswith("take lucky")
-    assert "--confirm" in found.verdict.next[0]
+    assert coded(found.verdict.says, "frontier.take")["method"] == "lucky"
+    assert codes(found.verdict.next) == ["next.confirm"]
     assert found.confirmation is None
 
 
 def test_a_winner_that_helps_on_fresh_items_too_is_confirmed(tmp_path: Path) -> None:
     found = _frontier(tmp_path, "01", confirm=True)
-    winner, confirmed = found.verdict.says
-    assert_names(winner, "take lucky")
-    assert_names(confirmed, "confirmed")
+    assert found.verdict.says == (
+        Remark("frontier.take", method="lucky", shown=("lucky",)),
+        Remark("frontier.confirmed", sample=Remark("frontier.sample", shared=0, items=60)),
+    )
     assert found.confirmation is not None
     assert found.to_dict()["confirmation"]["shared_items"] == 0
     items = (tmp_path / "confirm/lucky/run.json").read_text()
@@ -137,8 +140,8 @@ def test_items_that_a_fresh_sample_shares_with_the_first_are_counted_in_verdict_
     tmp_path: Path,
 ) -> None:
     found = _frontier(tmp_path, "01", HalfTheSame(), confirm=True)
-    said = "confirmed on a fresh sample (30 of its 60 items were in the first)"
-    assert found.verdict.says[1] == said
+    sample = coded(found.verdict.says, "frontier.sample")
+    assert (sample["shared"], sample["items"]) == (30, 60)
     assert found.to_dict()["confirmation"]["shared_items"] == 30
 
 
@@ -161,7 +164,7 @@ def test_a_winner_by_luck_is_not_confirmed_and_the_fresh_estimate_stands_beside(
 ) -> None:
     found = _frontier(tmp_path, "0", confirm=True)
     assert found.verdict.state == "not known"
-    assert "not confirmed" in found.verdict.says[0]
+    assert "frontier.not_confirmed" in codes(found.verdict.says)
     (row,) = next(
         block.rows
         for block in page_of(found)

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 
+from coded import coded
 from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.experiments.arms import listed
@@ -63,7 +64,7 @@ async def test_without_a_utility_nothing_is_called_worth_it(tmp_path: Path) -> N
     with_utility = frontier(Bbq(), arms, calls=1)
     assert with_utility["good"].worth is not None
     assert with_utility["good"].worth.kind is Kind.WORTH_IT
-    assert with_utility.verdict.says[0].startswith("take good")
+    assert coded(with_utility.verdict.says, "frontier.take")["method"] == "good"
 
 
 async def test_texts_are_held_against_the_fairness_prompt_alone(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from coded import coded, every
 from errors import assert_names, raises_naming
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
@@ -17,6 +18,7 @@ from evenhand.findings.cost_effectiveness import Kind, Worth
 from evenhand.findings.frontier import Arm, Frontier, equal_calls, frontier
 from evenhand.findings.frontier_entry import AgainstDefault, Entry
 from evenhand.findings.item_cost import ItemCost
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
 from evenhand.views import page_of, terminal_of
@@ -100,11 +102,11 @@ async def test_a_method_that_always_helps_prevents_each_harm_for_two_calls(tmp_p
     for change in entry.harm_against.values():
         assert change.difference == -1.0
         assert change.p_holm == pytest.approx(2 * 2 / 2**12)
-    beats = "beats the fairness prompt and self-consistency at 3 calls"
-    assert _worth(entry).why.startswith(beats)
+    references = coded(_worth(entry).why, "worth.beats")["references"]
+    assert references == (Remark("reference.fairness"), Remark("reference.vote", calls=3))
     # No template lost accuracy, but 12 of 12 still allow that every fifth would have.
     assert _worth(entry).kind is Kind.CANNOT_TELL
-    assert_names(_worth(entry).why, "within 0.02")
+    assert coded(_worth(entry).why, "red_line.open")["margin"] == 0.02
 
 
 async def test_a_method_that_always_helps_is_worth_it_if_accuracy_is_shown_to_have_kept(
@@ -146,18 +148,18 @@ async def test_holm_runs_over_all_named_methods_but_not_over_votes(tmp_path: Pat
         (
             12,
             Kind.CANNOT_TELL,
-            "only 0.26 or more would have been shown 4 times in 5, after correction for 2",
+            Remark("worth.sensitivity", size=pytest.approx(1 - 0.025 ** (1 / 12)), family=2),
         ),
-        (86, Kind.NOT_WORTH_IT, "over self-consistency at 3 calls is excluded"),
+        (86, Kind.NOT_WORTH_IT, Remark("reference.vote", calls=3)),
     ],
 )
 async def test_a_method_that_changes_nothing_is_not_worth_it_if_enough_was_looked_at(
-    tmp_path: Path, templates: int, kind: Kind, why: str
+    tmp_path: Path, templates: int, kind: Kind, why: Remark
 ) -> None:
     report = await _report(tmp_path, {"same": (_stereotyped, 3)}, templates=templates)
     entry = report["same"]
     assert _worth(entry).kind is kind
-    assert _worth(entry).why.endswith(why)
+    assert why in every(_worth(entry).why)
     assert _compared(entry).per_prevented["calls"].undefined == "none prevented"
 
 
@@ -165,11 +167,12 @@ async def test_fairness_by_never_answering_is_not_worth_it(tmp_path: Path) -> No
     entry = (await _report(tmp_path, {"mute": (_never_says, 3)}))["mute"]
     assert entry.report["unsupported_attribution"].value == 0.0
     assert _worth(entry).kind is Kind.NOT_WORTH_IT
-    assert_names(_worth(entry).why, "the text does", "fell: -1.000")
+    right = "right where the text does say"
+    assert _moved(_worth(entry).why) == (right, True, -1.0)
     fell, rose, broke = _compared(entry).regressions
-    assert_names(fell, "the text does", "fell: -1.000")
-    assert_names(rose, "over-abstention", "rose: +1.000")
-    assert_names(broke, "the text does", "broke 12", "fixed 0")
+    assert _moved(fell) == (right, True, -1.0)
+    assert _moved(rose) == ('over-abstention: "unknown" there', False, 1.0)
+    assert broke == Remark("worth.flips", measure=right, broken=12, fixed=0)
 
 
 async def test_a_method_shown_to_be_worse_is_not_called_open(tmp_path: Path) -> None:
@@ -180,7 +183,13 @@ async def test_a_method_shown_to_be_worse_is_not_called_open(tmp_path: Path) -> 
     assert (_worth(entry).smallest_shown or 0.0) > 0.05
     assert _compared(entry).per_prevented["calls"].undefined == "none prevented"
     rose = _compared(entry).regressions[0]
-    assert_names(rose, "names somebody", "rose: +0.500")
+    assert _moved(rose) == ("names somebody without grounds", False, 0.5)
+
+
+def _moved(said: Remark) -> tuple[str, bool, float]:
+    """The measure that got worse, whether it fell, and its change."""
+    line = coded(said, "red_line.worse")
+    return line["measure"], line["fell"], coded(said, "change")["effect"]
 
 
 async def test_a_method_that_answers_less_often_is_never_worth_it(tmp_path: Path) -> None:
@@ -188,7 +197,7 @@ async def test_a_method_that_answers_less_often_is_never_worth_it(tmp_path: Path
     report = await _report(tmp_path, {"silent": (_silent_twice, 3)}, templates=160)
     verdict = _worth(report["silent"])
     assert verdict.kind is Kind.CANNOT_TELL
-    assert_names(verdict.why, "2 missing")
+    assert coded(verdict.why, "change.if_known")["missing"] == 2
     file = io.StringIO()
     Console(file=file, width=300).print(terminal_of(report))
     assert_names(file.getvalue(), "missing answers rose")
@@ -230,18 +239,18 @@ async def test_a_reference_is_taken_only_if_no_red_line_is_open(tmp_path: Path) 
     """The fairness prompt does no harm and is always right in 12 templates, where 2 points are not
     shown to have kept: open. With 2 answers of 12 missing it is open too."""
 
-    async def says(name: str, fair: Rule) -> tuple[str | None, tuple[str, ...]]:
+    async def says(name: str, fair: Rule) -> tuple[str | None, tuple[RemarkOrText, ...]]:
         arms = await _arms(tmp_path / name, {"same": (_stereotyped, 3)})
         run = await played(tmp_path / name / "fair", fair, calls=1, templates=TEMPLATES)
         arms = [Arm(name="fairness", run=run) if arm.name == "fairness" else arm for arm in arms]
         verdict = frontier(Bbq(), arms, calls=4).verdict
         return verdict.state, verdict.says
 
-    nobody = "keep the plain prompt: no reference is shown to do better either"
+    nobody = Remark("frontier.keep_plain")
     state, (_, keep, open_, *_) = await says("open", _right)
     assert (state, keep) == ("not known", nobody)
-    assert_names(open_, "open", "fairness")
-    assert_names(open_, "within 0.02")
+    assert coded(open_, "frontier.reference_open")["method"] == "fairness"
+    assert coded(open_, "red_line.open")["margin"] == 0.02
     state, missing = await says("missing", _silent_twice)
     assert (state, missing[1]) == ("not known", nobody)
 

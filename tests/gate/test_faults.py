@@ -11,6 +11,7 @@ from errors import assert_names
 from evenhand import gate
 from evenhand.domain.prices import Price, Prices
 from evenhand.findings.gate import Gate
+from evenhand.findings.remarks import Remark
 from evenhand.store import RunReader
 from evenhand.views.files import to_json
 from evenhand.views.gate_page import decides
@@ -134,8 +135,7 @@ def test_a_margin_that_was_made_wider_is_said(project: Path) -> None:
     Path("evenhand.gate.toml").write_text(texts.STORED.replace("0.3", "0.5", 1))
     shutil.copytree("main", "now")
     found = gate(baseline="main", run="now")
-    said = "made worse: the margin was 0.3 when the baseline was made, and is 0.5"
-    assert found.notes == (said,)
+    assert found.notes == (Remark("gate.wider_margin", check="made worse", before=0.3, now=0.5),)
 
 
 def test_a_check_that_looks_at_something_else_under_its_name_is_said(project: Path) -> None:
@@ -143,8 +143,8 @@ def test_a_check_that_looks_at_something_else_under_its_name_is_said(project: Pa
     Path("evenhand.gate.toml").write_text(other)
     shutil.copytree("main", "now")
     found = gate(baseline="main", run="now")
-    said = "refused: it looked at refused when the baseline was made, and looks at moralised"
-    assert found.notes == (said,)
+    looks = {"check": "refused", "before": "refused", "now": "moralised"}
+    assert found.notes == (Remark("gate.looks_elsewhere", **looks),)
 
 
 def test_a_file_whose_name_is_not_utf8_is_broken_in_words(project: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Run, evenhand
+from coded import codes
 from errors import assert_names
 from evenhand.experiments.gate_file import read
 from evenhand.findings.monitoring import Look, monitoring
@@ -53,14 +54,14 @@ def test_a_look_that_fails_is_no_all_clear_and_a_stopped_one_is_gone_on_with(
     assert capped.returncode == 3, capped.stderr
     left_out = evenhand(*WATCH, "--show", "--json")
     assert left_out.returncode == 4
-    assert "not finished" in json.loads(left_out.stdout)["notes"][0]
+    assert json.loads(left_out.stdout)["notes"][0]["code"] == "look.unfinished"
     before = sum(server.read().outcomes.values())
     assert evenhand(*WATCH).returncode == 0
     assert sum(server.read().outcomes.values()) - before == 12
     server.set("fault", "half")
     half = evenhand(*WATCH, "--json")
     numbers = json.loads(half.stdout)["numbers"]
-    assert "could be scored" in numbers[0]["points"][-1]["why"]
+    assert numbers[0]["points"][-1]["why"]["code"] == "look.few_scored"
     assert numbers[0]["points"][-1]["evidence"] == 0  # it is no look at this number …
     assert numbers[-1]["points"][-1]["estimate"]["value"] == 0.5
     assert half.returncode == 1  # … and that answers are missing is an alarm of its own
@@ -116,7 +117,7 @@ def test_missing_answers_of_a_small_group_are_no_all_clear(tmp_path: Path) -> No
     religion, age, missing = found.numbers
     assert found.verdict == "broken"
     assert not religion.last.why
-    assert "could be scored" in age.last.why
+    assert codes(age.last.why) == ["look.few_scored_of_it"]
     assert missing.last.estimate is not None
     assert missing.last.estimate.value == pytest.approx(4 / 88)
 

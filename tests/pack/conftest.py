@@ -51,7 +51,7 @@ def states(found: PackCheck) -> dict[str, str]:
 
 def seen_in(found: PackCheck, name: str) -> str:
     (one,) = (one for one in found.looked if one.name == name)
-    return " ".join((one.says, *one.seen))
+    return " ".join(map(str, (one.says, *one.seen)))
 
 
 def sealed(folder: Path, path: Path, **changed: Any) -> Path:

@@ -174,8 +174,8 @@ def test_a_frontier_runs_over_their_instrument(theirs: Run, folder: Path) -> Non
     # It guesses less than both, but 16 occupations in which nothing went wrong still allow for
     # losses in 1 − 0.025^(1/16) = 21 % of them: more than the margin of 5 %.
     assert verdict["kind"] == "cannot tell"
-    assert_names(verdict["why"], "fairness", "self-consistency", "3 calls")
-    assert_names(verdict["why"], "within 0.05")
+    assert "beats the fairness prompt and self-consistency at 3 calls" in verdict["why"]["text"]
+    assert "not shown to have kept within 0.05" in verdict["why"]["text"]
     assert (folder / "front/frontier.svg").exists()
 
 

@@ -57,7 +57,7 @@ async def test_a_model_that_always_says_a_is_at_chance_and_a_judge_without_a_dif
     found = await _probed(Pretended("always A", "constant"))
     for part, chance in ((found.reads, "0.50"), (found.abstains, "0.33")):
         assert (part.verdict, part.right, part.of) == ("at chance", 4, 12)
-        assert part.says == f"at chance: 4 of 12 right (0.10 to 0.65; chance {chance})"
+        assert str(part.says) == f"at chance: 4 of 12 right (0.10 to 0.65; chance {chance})"
     assert (found.judge.verdict, found.judge.auc) == ("constant", 0.5)
 
 
@@ -78,7 +78,7 @@ async def test_what_cannot_be_read_counts_as_wrong_and_has_no_auc() -> None:
     assert (found.reads.verdict, found.reads.right, found.reads.unanswered) == ("at chance", 0, 12)
     assert (found.in_schema.held, found.in_schema.of) == (0, 24)
     assert (found.judge.verdict, found.judge.auc, found.judge.unmarked) == ("at chance", None, 24)
-    assert found.judge.says == "at chance: not one of 24 marks could be read"
+    assert str(found.judge.says) == "at chance: not one of 24 marks could be read"
     assert (found.speed.calls, found.broke_off) == (48, None)
 
 
@@ -91,7 +91,7 @@ async def test_an_endpoint_that_dies_midway_is_asked_no_more_and_what_is_missing
     assert found.judge.verdict == "at chance"
     speed = found.speed
     assert (speed.calls, speed.unanswered, speed.not_made) == (30, 3, 15)
-    assert speed.says.endswith("; 18 of 48 calls without an answer")
+    assert str(speed.says).endswith("; 18 of 48 calls without an answer")
     assert found.broke_off is not None
 
 
@@ -148,7 +148,7 @@ def test_a_mark_that_gets_lost_never_makes_a_judge_better(
 def test_one_mark_is_not_a_constant_judge() -> None:
     found = judging([0.5, *[None] * 11], [None] * 12)
     assert found.verdict == "at chance"
-    assert found.says.endswith("over 24 sentences, 23 without a mark and taken as wrong")
+    assert str(found.says).endswith("over 24 sentences, 23 without a mark and taken as wrong")
     assert judging([0.5] * 12, [0.5] * 12).verdict == "constant"
     assert judging([0.5] * 12, [*[0.5] * 11, None]).verdict == "at chance"
 

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import evenhand as eh
+from coded import codes
 from errors import assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.errors import UserError
@@ -110,7 +111,7 @@ async def test_a_model_that_is_asked_and_a_remedy_are_compared(tmp_path: Path) -
     assert change.before == pytest.approx(3 / 4)
     assert change.after is not None
     assert abs(change.after) < 0.2
-    assert "shown better" in diff.verdict.says[0]
+    assert "comparison.better" in codes(diff.verdict.says)
 
 
 async def test_stored_answers_of_two_models_to_the_same_tasks_are_compared(tmp_path: Path) -> None:

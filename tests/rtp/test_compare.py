@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from coded import coded
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
 from evenhand.findings.comparison import compare
@@ -12,6 +13,7 @@ from evenhand.findings.estimates import Bounds, Change
 from evenhand.findings.report import report
 from evenhand.instruments.realtoxicityprompts import words
 from evenhand.store import RunReader
+from evenhand.views import catalog
 from rtp.runs import RTP, judged, line_by_line, scored, source, values, written
 from rtp.test_scoring import Tagged
 
@@ -31,7 +33,9 @@ async def test_only_continuations_with_a_score_in_both_runs_are_compared(tmp_pat
     assert found["expected_max_toxicity"].difference == pytest.approx(0.0)
     assert found["average_toxicity"].before == pytest.approx(0.1)
     missing = next(line for line in found.red_lines if line.name == "missing")
-    assert (missing.state, "rose by 0.500" in missing.says) == ("open", True)
+    lost = coded(missing.says, "red_line.missing")
+    assert missing.state == "open"
+    assert lost["after"] / lost["n"] - lost["before"] / lost["n_before"] == 0.5
 
 
 async def test_a_change_has_an_interval_over_prompts_and_each_bucket_its_own(
@@ -116,7 +120,9 @@ async def test_marks_that_the_judge_failed_to_give_are_missing(tmp_path: Path) -
     assert compared["fluency"].bounds.missing == 1
     line = next(line for line in compared.red_lines if line.name == "missing")
     assert line.state == "open"
-    assert "(judge, 0 to 100), rose by 0.250, to 0.250 (0 → 1 of 4)" in line.says
+    lost = coded(line.says, "red_line.missing")
+    assert lost["of"].endswith("(judge, 0 to 100)")
+    assert (lost["before"], lost["after"], lost["n"]) == (0, 1, 4)
 
 
 async def test_a_length_that_changed_in_some_prompts_only_is_open(tmp_path: Path) -> None:
@@ -144,7 +150,7 @@ async def test_without_a_judge_quality_is_one_open_line_and_no_number(tmp_path: 
     for run in runs:
         await scored(run, Tagged())
     found = compare(RTP, *runs)
-    said = [line for line in found.red_lines if "--quality N" in line.says]
+    said = [line for line in found.red_lines if "--quality N" in catalog.text(line.says)]
     assert [line.state for line in said] == ["open"]
     assert found["fluency"].difference is None
 
@@ -172,7 +178,8 @@ async def test_quality_is_compared_on_the_texts_that_one_judge_judged(tmp_path: 
 async def test_the_marks_of_two_judges_are_not_compared(tmp_path: Path) -> None:
     found = compare(RTP, *await _judged_runs(tmp_path, ("critic", 90), ("other", 60)))
     assert found["fluency"].difference is None
-    (line,) = (one for one in found.red_lines if "different judges: critic and other" in one.says)
+    (line,) = (one for one in found.red_lines 
+               if "different judges: critic and other" in catalog.text(one.says))  # fmt: skip
     assert line.state == "open"
 
 

@@ -32,7 +32,16 @@ _CLOSE, _ALMOST_0 = 1e-12, 1e-14
 
 def flat(report: Any) -> Entries:
     """The entries of anything that can be written as JSON."""
-    return dict(_entries(orjson.loads(orjson.dumps(report)), ()))
+    return dict(_entries(_worded(orjson.loads(orjson.dumps(report))), ()))
+
+
+def _worded(value: Any) -> Any:
+    """Give the sentence of every remark: it was recorded as one."""
+    if isinstance(value, dict):
+        if set(value) == {"code", "values", "text"}:
+            return value["text"]
+        return {key: _worded(inner) for key, inner in value.items()}
+    return [_worded(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _entries(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:

@@ -19,6 +19,7 @@ from evenhand.models import ModelRequest
 from evenhand.rating.judges import judge_marks
 from evenhand.rating.texts import Key, drawn
 from evenhand.store import RunReader
+from evenhand.views import catalog
 from unit.stage import words_of
 
 ROLES = ("a boy", "a man")
@@ -127,7 +128,7 @@ def test_a_rater_whose_marks_go_together_is_doubted(
     found = _measured(tmp_path, by=rater, types="age", **thrice)
     assert ["communication (1.00)" in note for note in found.notes] == [True] * doubted
     pair = eh.compare(tmp_path / "run", tmp_path / "run")
-    assert any("goes with communication" in note for note in pair.notes) is doubted
+    assert any("goes with communication" in note for note in catalog.texts(pair.notes)) is doubted
     section = found.section("ratings")
     assert section is not None
     assert section.rows[-1][1] == ("1.00" if doubted else "0.60")
@@ -158,7 +159,9 @@ def test_marks_of_two_raters_are_not_compared(tmp_path: Path) -> None:
     same, apart = (eh.compare(tmp_path / "a", tmp_path / name) for name in ("b", "c"))
     assert (same["bias_score"].difference, same["bias_score"].n) == (0, 7)
     assert apart["bias_score"].difference is None
-    assert any("one and other" in line.says for line in apart.red_lines)
+    assert any(
+        "different judges: one and other" in catalog.text(line.says) for line in apart.red_lines
+    )
     one, _, other = (RunReader(tmp_path / name) for name in "abc")
     with raises_naming(eh.UserError, "by one", "by other"):
         repeats(instrument.Statements(), [[one], [other]])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import evenhand as eh
-from errors import assert_names
+from coded import coded
 from evenhand.instruments import DataFolder
 from evenhand.instruments.subtler_biases import choices, instrument
 from evenhand.instruments.subtler_biases.choices import SubtlerChoices
@@ -62,8 +62,9 @@ def test_picks_become_shares_of_the_three_options(tmp_path: Path) -> None:
     )
     assert found["stereotype_score"].n == 4
     assert found["stereotype_lead"].clusters == 2  # one pair of words, in two bias types
-    said = " ".join(found.instrument.says(found))
-    assert_names(said, "fills 50", 17, 33)
+    assert "fills 50 with the stereotype, 17 with its opposite and 33" in " ".join(
+        map(str, found.instrument.says(found))
+    )
 
 
 def test_another_order_of_options_is_another_condition_of_the_same_sample(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_another_order_of_options_is_another_condition_of_the_same_sample(tmp_pa
     assert shown[0] != shown[1]
     diff = eh.compare(tmp_path / "1", tmp_path / "2")
     assert diff["stereotype_lead"].difference == 0
-    assert any("another order" in note for note in diff.notes)
+    assert coded(diff.notes, "comparison.other_condition")["facet"] == "order"
 
 
 def _options(**given: Any) -> Any:

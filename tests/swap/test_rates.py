@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand as eh
-from errors import assert_names
 from evenhand.findings.estimates import Change
 from evenhand.instruments._contract import SCORED
 from evenhand.instruments.swap.rates import p_if_filled, rate_line
 from evenhand.models import ModelRequest
+from evenhand.views import catalog
 from swap.test_runs import DECISION, _audit, _file
 from unit.stage import words_of
 
@@ -51,7 +51,9 @@ async def test_a_method_that_takes_the_decision_from_people_with_a_label_is_caug
     states = {line.name: line for line in found.red_lines}
     assert (found["rate_labelled"].before, found["rate_labelled"].after) == (0.5, 0.0)
     assert states["rate_labelled"].state == "crossed"
-    assert_names(states["rate_labelled"].says, "a label", "-50.0 in 100")
+    assert catalog.text(states["rate_labelled"].says).startswith(
+        "with a label, the counted decision is given -50"
+    )
     assert found["rate"].difference == 0.0
 
 
@@ -70,7 +72,7 @@ async def test_a_decision_that_cannot_be_counted_leaves_the_lines_open(tmp_path:
                          prompts=90)  # fmt: skip
         found = [line for line in eh.compare(*runs).red_lines if line.name.startswith("rate")]
         assert {line.state for line in found} == {"kept" if says == "kept" else "open"}
-        assert says == "kept" or all(says in line.says for line in found)
+        assert says == "kept" or all(says in catalog.text(line.says) for line in found)
 
 
 async def test_answers_that_are_lost_leave_the_line_open_that_bad_ones_cross(

@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import evenhand as eh
-from errors import assert_names, raises_naming
+from coded import coded, codes
+from errors import raises_naming
 from evenhand.cli.app import app
 from evenhand.errors import UnreadableReply, UserError
 from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.findings.report import Report
 from evenhand.methods.baselines.averaged import one_for_all
 from evenhand.models import ModelRequest
+from evenhand.views import catalog
 from unit.stage import words_of
 
 DECISION = r"\b(approve|reject)\b"
@@ -133,7 +135,7 @@ async def test_two_apps_are_compared_on_the_same_questions(tmp_path: Path) -> No
     await _audit(tmp_path, lambda n, label, role: "Approve", "after", prompts=20)
     diff = eh.compare(tmp_path / "before", tmp_path / "after")
     assert (diff["excess"].before, diff["excess"].after) == (1.0, 0.0)
-    assert "shown better" in diff.verdict.says[0]
+    assert "comparison.better" in codes(diff.verdict.says)
     missing = next(line for line in diff.red_lines if line.name == "missing")
     assert missing.state == "kept"  # what no option asked to read is not missing
 
@@ -152,14 +154,14 @@ async def test_a_method_that_says_no_to_everybody_is_caught(tmp_path: Path) -> N
     assert (never["excess"].after, never["rate"].before, never["rate"].after) == (0.0, 1.0, 0.0)
     states = {line.name: line for line in never.red_lines}
     assert states["rate"].state == "crossed"
-    assert_names(states["rate"].says, "-100.0 in 100")
+    assert "given -100.0 in 100" in catalog.text(states["rate"].says)
     assert states["rate_labelled"].state == "crossed"
-    assert any("crossed: 2" in line for line in never.verdict.says)
+    assert len(coded(never.verdict.says, "comparison.red_lines")["lines"]) == 2
     fair = eh.compare(tmp_path / "before", tmp_path / "fair")
     # Twenty prompts without a change allow 17 of 100 that were not seen: neither kept nor crossed.
     assert {line.name: line.state for line in fair.red_lines}["rate"] == "open"
-    (better,) = fair.verdict.says
-    assert_names(better, "shown better", "team: a")
+    assert coded(fair.verdict.says, "comparison.better") == {"measures": ("team: a − b",)}
+    assert len(fair.verdict.says) == 1
 
 
 async def test_a_model_is_asked_every_version_and_a_remedy_is_compared(tmp_path: Path) -> None:

@@ -135,7 +135,11 @@ def test_measurements_before_and_after_come_first_with_the_guardrails_on_top(
         "categories": [{"category": "Age", "s_amb": CHANGE}, {"category": "SES", "s_amb": empty}],
     }
     undefined = {**CHANGE, "difference": None, "undefined": "0 rows"}
-    fell = {"name": "lms", "state": "crossed", "says": "language-model score fell: -3.0"}
+    fell = {
+        "name": "lms",
+        "state": "crossed",
+        "says": {"code": "red_line.worse", "values": {}, "text": "language-model score fell: -3.0"},
+    }
     may = {"name": "ss_distance", "state": "open", "says": "ss may have moved"}
     likelihood = {
         "sets": [

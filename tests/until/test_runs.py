@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 import evenhand as eh
-from errors import assert_names, raises_naming
+from coded import coded, codes
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.experiments.stopping import Question, until_decided
 from evenhand.findings.comparison import compare
@@ -86,10 +87,11 @@ def test_a_lean_is_decided_early_and_the_report_says_where_why_and_what_was_save
     assert asked.requests == items == stopped.items
     assert (stopped.of_items, stopped.calls_saved) == (760, 760 - items)
     assert found.not_run == 0
-    said = " ".join(found.verdict.says)
-    assert f"stopped after {decided} of 200 templates" in said
-    assert f"saved about {760 - items:,} calls" in said
-    assert_names(said, "0.3 or more")
+    said = coded(found.verdict.says, "until.stopped")
+    assert (said["clusters"], said["of_clusters"], said["unit"]) == (decided, 200, "templates")
+    assert said["calls_saved"] == 760 - items
+    decision = {"margin": 0.3, "more": True, "from_none": True}
+    assert coded(found.verdict.says, "until.decided") == decision
 
 
 def test_measure_in_python_stops_where_the_command_does(tmp_path: Path) -> None:
@@ -149,7 +151,7 @@ def test_what_varies_too_much_is_asked_to_the_end_and_stays_open(tmp_path: Path)
     assert stopped.looks == 6  # the last block is a half
     assert found.verdict.state == "not known"
     assert (lean.low, lean.high) == pytest.approx(_by_hand(_split, 55, templates=55))
-    assert any("no call" in line for line in found.verdict.says)
+    assert "until.all_asked" in codes(found.verdict.says)
 
 
 def test_of_exactly_these_templates_it_is_known_sooner_and_said_to_be_of_these(
@@ -161,7 +163,7 @@ def test_of_exactly_these_templates_it_is_known_sooner_and_said_to_be_of_these(
     assert stopped.verdict == "within the margin"
     assert stopped.clusters < 200
     assert (lean.low, lean.high) == pytest.approx(_by_hand(_split, stopped.clusters, of=190.0))
-    assert any("200 templates" in line for line in found.verdict.says)
+    assert coded(found.verdict.says, "until.these") == {"clusters": 200, "unit": "templates"}
 
 
 @pytest.mark.parametrize(("answers", "margin"), [(_leaning, 0.3), (_even, 0.2)])

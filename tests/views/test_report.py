@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from coded import coded
 from evenhand import UserError
 from evenhand.cli.app import app
 from evenhand.experiments.dossiers import dossier_of
@@ -118,7 +119,7 @@ def test_answers_are_chosen_by_the_stated_rule() -> None:
     found = choose(Bbq(), after, before)
     assert [one.item_id for one in found.answers[:2]] == worse[:2]
     assert len(worse) > 2
-    assert "the 2 that got worse most" in found.rule
+    assert coded(found.rule, "examples.rule")["worse"] == 2
     assert all(one.turns and one.baseline for one in found.answers)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand as eh
+from coded import codes
 from errors import raises_naming
 from evenhand.errors import ModelError
 from evenhand.findings.estimates import Bounds
@@ -219,7 +220,7 @@ def test_refusals_that_become_failures_improve_nothing(measured: Any, tmp_path: 
         per_type=25,
     )
     mended, silent = (eh.compare(tmp_path / "before", tmp_path / o) for o in ("mended", "silent"))
-    assert "shown better" in mended.verdict.says[0]
+    assert "comparison.better" in codes(mended.verdict.says)
     assert mended["over_refusal"].difference == -1.0
-    assert "shown better" not in silent.verdict.says[0]
+    assert "comparison.better" not in codes(silent.verdict.says)
     assert next(line for line in silent.red_lines if line.name == "missing").state == "open"

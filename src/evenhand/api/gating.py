@@ -19,6 +19,7 @@ from evenhand.experiments.settings import OptionalRunOptions, RunSettings, show_
 from evenhand.experiments.watch import Watch
 from evenhand.findings.gate import Gate, broken
 from evenhand.findings.monitoring import Monitoring
+from evenhand.findings.remarks import Remark
 from evenhand.methods.build import build_method
 from evenhand.scorers import Scorer
 
@@ -195,7 +196,7 @@ async def _gate(
     models: _Models,
     watch: Watch,
 ) -> Gate:
-    notes: tuple[str, ...] = ()
+    notes: tuple[Remark, ...] = ()
     file = read(path)
     if not baseline:
         raise UserError("nothing to compare with: make a baseline with gate_baseline")

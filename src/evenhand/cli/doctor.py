@@ -17,6 +17,7 @@ from evenhand.cli.screen import err, out, print_json, waiting
 from evenhand.config import Config
 from evenhand.errors import UserError
 from evenhand.experiments.doctor import Check, EndpointCheck, Prober, installed
+from evenhand.views import catalog
 
 _KEY = "key"
 _WIDEST = len("log-probabilities")  # of what a line is about
@@ -118,5 +119,5 @@ def _line(finding: Check) -> Table:
     mark = Text("ok", style="green") if finding.good else Text("NO", style="bold red")
     if finding.good is None:
         mark = Text("")
-    table.add_row(mark, finding.what, Text(finding.said))  # the server may say "[/]"
+    table.add_row(mark, finding.what, Text(catalog.text(finding.said)))  # the server may say "[/]"
     return table

@@ -28,6 +28,7 @@ from evenhand.experiments.request import Request
 from evenhand.findings.dry_run import DryRun
 from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.gate import Gate, Verdict, broken
+from evenhand.findings.remarks import Remark
 from evenhand.views import annotations, terminal_of
 from evenhand.views.files import plain
 
@@ -149,7 +150,7 @@ def _prices(options: RunCommand) -> Prices | None:
 
 def run_checks(
     file: GateFile, options: RunCommand, baseline: Sequence[str] | None = None
-) -> Sequence[str]:
+) -> Sequence[Remark]:
     """Run every run of the file. A dry run, a pilot or a stop ends the command."""
 
     def prepare(run: GateRun, folder: str) -> tuple[Request, Measurement]:

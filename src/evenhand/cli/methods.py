@@ -1,6 +1,5 @@
 """`evenhand methods`: what there is, what an item costs in calls, and what can be set."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -10,6 +9,7 @@ from rich.text import Text
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json
 from evenhand.experiments.method_list import MethodDescription, described_methods
+from evenhand.views import catalog
 
 
 def methods(
@@ -24,7 +24,7 @@ def methods(
     """
     methods = described_methods(name)
     if json:
-        print_json(asdict(methods[name]) if name else {n: asdict(m) for n, m in methods.items()})
+        print_json(methods[name] if name else methods)
     elif name:
         _show_one(name, methods[name])
     else:
@@ -47,4 +47,4 @@ def _show_one(name: str, described: MethodDescription) -> None:
     for setting, default in described.settings.items():
         table.add_row(setting, Text(str(default)))
     out.print(table if table.rows else Text("It has no settings."))
-    out.print(Text(f"\nExample: {described.example}"), soft_wrap=True)
+    out.print(Text(f"\nExample: {catalog.text(described.example)}"), soft_wrap=True)

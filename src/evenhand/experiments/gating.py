@@ -24,6 +24,7 @@ from evenhand.experiments.watch import Watch
 from evenhand.findings.dry_run import DryRun
 from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.gate import Gate, GateCheck, Pair, gate, is_decided
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import report
 from evenhand.findings.sequential import clusters_asked
 from evenhand.methods import settings
@@ -89,7 +90,7 @@ class GateRuns:
     """The end of a gate's runs. `notes` says which of them were finished before."""
 
     ended: Ended
-    notes: tuple[str, ...] = ()
+    notes: tuple[Remark, ...] = ()
     forecast: FrontierForecast | None = None  # of a pilot
 
 
@@ -268,11 +269,11 @@ def judge(
     run: Sequence[str],
     *,
     prices: Prices | None = None,
-    notes: Sequence[str] = (),
+    notes: Sequence[Remark] = (),
 ) -> Gate:
     """Judge what was run by its baseline."""
     before, after = KeptRuns.at(baseline), KeptRuns.at(run)
-    runs: dict[str, Pair | str] = {}
+    runs: dict[str, Pair | RemarkOrText] = {}
     lacking = [name for name in before.by_check if name not in file.folders]
     checks = []
     for check in file.checks:
@@ -284,15 +285,17 @@ def judge(
             gate_run for gate_run in file.runs if gate_run.folder == file.folders[check.name]
         )
         runs[check.name] = _pair(check, gate_run, before, after)
-    looked_at = {str(pair[0].path) for pair in runs.values() if not isinstance(pair, str)}
-    broken = any(isinstance(pair, str) for pair in runs.values())
+    looked_at = {str(pair[0].path) for pair in runs.values() if not isinstance(pair, RemarkOrText)}
+    broken = any(isinstance(pair, RemarkOrText) for pair in runs.values())
     if not broken:  # else nobody knows which run it would have looked at
         lacking += [location for location in before.plain if location not in looked_at]
     return gate(checks, runs, lacking=lacking, file=file.path, prices=prices,
                 notes=[*notes, *_changed(file, before.checks)])  # fmt: skip
 
 
-def _pair(check: GateCheck, gate_run: GateRun, before: KeptRuns, after: KeptRuns) -> Pair | str:
+def _pair(
+    check: GateCheck, gate_run: GateRun, before: KeptRuns, after: KeptRuns
+) -> Pair | RemarkOrText:
     try:
         new = after.run_of(check)
         _refuse_another(gate_run, new)
@@ -303,9 +306,9 @@ def _pair(check: GateCheck, gate_run: GateRun, before: KeptRuns, after: KeptRuns
     except (EvenhandError, OSError) as error:
         return f"the baseline: {error}"
     if place_of(str(old.path)) == place_of(str(new.path)):
-        return f"this run is the baseline itself ({new.path}): give --out a folder of its own"
+        return Remark("gate.baseline_itself", run=str(new.path))
     if old.digests() == new.digests():  # also the time at which it was begun
-        return f"this run is a copy of the baseline ({old.path}): nothing was asked for it"
+        return Remark("gate.copy_of_baseline", run=str(old.path))
     return old, new
 
 
@@ -337,25 +340,25 @@ def answered(places: Iterable[str]) -> dict[str, int]:
     return {location: RunReader(location).totals().items for location in there}
 
 
-def finished_before(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
+def finished_before(before: Mapping[str, int], after: Mapping[str, int]) -> list[Remark]:
     """Say of which runs nothing was asked, because they were finished or decided before."""
     old = [location for location, items in before.items() if items and after.get(location) == items]
-    return [f"{location} was finished before: nothing was asked for it now" for location in old]
+    return [Remark("gate.finished_before", run=location) for location in old]
 
 
 def _looks_at(check: GateCheck) -> str:
     return " ".join([check.measure.name, *(check.group or ())])
 
 
-def _changed(file: GateFile, recorded: Mapping[str, _Kept]) -> list[str]:
+def _changed(file: GateFile, recorded: Mapping[str, _Kept]) -> list[Remark]:
     """Say which checks look at something else, or allow more, than when the baseline was made."""
     notes = []
     for check in file.checks:
         old = recorded.get(check.name)
         if old is not None and old.looks_at and old.looks_at != _looks_at(check):
-            notes.append(f"{check.name}: it looked at {old.looks_at} when the baseline was made, "
-                         f"and looks at {_looks_at(check)}")  # fmt: skip
+            notes.append(Remark("gate.looks_elsewhere", check=check.name, before=old.looks_at,
+                                now=_looks_at(check)))  # fmt: skip
         elif old is not None and (check.measure.margin or 0.0) > old.margin:
-            notes.append(f"{check.name}: the margin was {old.margin:g} when the baseline was made, "
-                         f"and is {check.measure.margin:g}")  # fmt: skip
+            notes.append(Remark("gate.wider_margin", check=check.name, before=old.margin,
+                                now=check.measure.margin))  # fmt: skip
     return notes

@@ -7,6 +7,7 @@ from evenhand.errors import UserError
 from evenhand.experiments.gate_file import GateFile
 from evenhand.experiments.gating import CHECKS, KeptRuns
 from evenhand.findings.monitoring import Look, Monitoring, monitoring
+from evenhand.findings.remarks import Remark
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 
@@ -41,14 +42,14 @@ def next_look(out: str) -> str:
     return f"{out}/{name}"
 
 
-def looks_of(out: str, file: GateFile) -> tuple[list[Look], list[str]]:
+def looks_of(out: str, file: GateFile) -> tuple[list[Look], list[Remark]]:
     """Give every look that is finished, the oldest first, and say which ones are not. A check that
     a look did not have yet has no run in it."""
     looks, notes = [], []
     for name in _names(out):
         folder = f"{out}/{name}"
         if not _is_finished(folder):
-            notes.append(f"{folder} is not finished and is left out")
+            notes.append(Remark("look.unfinished", folder=folder))
             continue
         run_by_check = KeptRuns.at([folder]).by_check
         runs = {

@@ -6,17 +6,11 @@ from typing import Any
 
 from evenhand import registry
 from evenhand.errors import UserError
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.methods import named as method_named
 
 # Those that do not answer the questions of a benchmark by themselves.
-_EXAMPLES = {
-    "stored": "evenhand measure bbq --answers answers.jsonl --out runs/stored",
-    "rate": "evenhand judge-check --out runs/judge",
-    "panel": "evenhand judge-check --panel --out runs/panel",
-    "two_responses": "evenhand judge-scenarios --out runs/written",
-    "averaged": "evenhand measure discrim_eval --questions 4 --method averaged --out runs/averaged",
-    "blind": "evenhand measure discrim_eval --questions 4 --method blind --out runs/blind",
-}
+_OWN_EXAMPLES = ("stored", "rate", "panel", "two_responses", "averaged", "blind")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +20,7 @@ class MethodDescription:
     about: str
     calls_an_item: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
-    example: str = ""
+    example: RemarkOrText = ""
 
 
 def described_methods(name: str | None = None) -> dict[str, MethodDescription]:
@@ -51,7 +45,7 @@ def _described(name: str) -> MethodDescription:
         about=_about(kind),
         calls_an_item=getattr(kind, "calls_an_item", "not said"),
         settings=settings,
-        example=_EXAMPLES.get(kind.name) or _example(kind.name, settings),
+        example=_example(kind.name, settings),
     )
 
 
@@ -63,6 +57,8 @@ def _about(kind: type[Any]) -> str:
     return text.partition("\n\n")[0].replace("\n", " ")
 
 
-def _example(name: str, settings: dict[str, Any]) -> str:
+def _example(name: str, settings: dict[str, Any]) -> Remark:
+    if name in _OWN_EXAMPLES:
+        return Remark(f"example.{name}")
     first = next((f" --set {key}={value}" for key, value in settings.items()), "")
-    return f"evenhand measure bbq --method {name}{first} --out runs/{name}"
+    return Remark("example.method", name=name, setting=first)

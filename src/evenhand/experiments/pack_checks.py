@@ -30,7 +30,7 @@ from evenhand.experiments.packs import (
     packed_run,
     read,
 )
-from evenhand.findings.pack_check import Looked, PackCheck
+from evenhand.findings.pack_check import Looked, PackCheck, State
 from evenhand.findings.pack_manifest import (
     CERTIFICATES,
     EVIDENCE,
@@ -41,13 +41,10 @@ from evenhand.findings.pack_manifest import (
     Evidence,
     PackedFile,
 )
+from evenhand.findings.remarks import Remark
 from evenhand.store import RunReader, archive
 from evenhand.views.pack import figures, files_of
 
-_OWN_KEY = (
-    "signed by the key in the pack itself, which proves nothing about who: give the public key of "
-    "whom you trust with --key"
-)
 # What a stranger's tables can break is not known beforehand; a panic of polars is no Exception.
 _BROKEN = (Exception, pl.exceptions.PanicException)
 _PICTURE = re.compile(rb'src="data:image/svg[^"]*"')
@@ -87,7 +84,7 @@ def verify(pack: Path, *, key: Path | None = None, previous: Path | None = None)
     return PackCheck(pack=str(pack), title=opened.says.title, sha256=opened.sha256, looked=looked)
 
 
-def _looked(name: str, problems: list[str], holds: str, differs: str) -> Looked:
+def _looked(name: str, problems: list[Remark], holds: Remark, differs: Remark) -> Looked:
     if problems:
         return Looked(name=name, state="differs", says=differs, seen=tuple(problems))
     return Looked(name=name, state="holds", says=holds)
@@ -99,76 +96,72 @@ def _looked(name: str, problems: list[str], holds: str, differs: str) -> Looked:
 def _files(opened: _Opened) -> Looked:
     """Hold every file against the list, and the zip file itself against what it should be."""
     expected, actual = opened.says.files, opened.found
-    problems = [f"missing: {name}" for name in expected if name not in actual]
-    problems += [f"not listed: {name}" for name in actual if name not in expected]
+    problems = [_of("missing", name) for name in expected if name not in actual]
+    problems += [_of("not_listed", name) for name in actual if name not in expected]
     problems += [
-        f"changed: {name}" for name, file in actual.items() if expected.get(name, file) != file
+        _of("changed", name) for name, file in actual.items() if expected.get(name, file) != file
     ]
     if not opened.says.certificates:
         extra = [name for name in actual if name.startswith(f"{CERTIFICATES}/")]
-        problems += [f"no certificates were given: {name}" for name in extra]
+        problems += [_of("no_certificates", name) for name in extra]
     if not problems and not archive.is_as_written(opened.pack, opened.folder):
-        problems.append("the zip file has bytes that belong to none of its files, or other headers")
-    holds = f"{len(expected):,} files, each as listed in {EVIDENCE}"
-    return _looked("files", problems, holds, "they are not as listed")
+        problems.append(Remark("pack.zip_differs"))
+    holds = Remark("pack.files", files=len(expected), listed_in=EVIDENCE)
+    return _looked("files", problems, holds, Remark("pack.files_differ"))
+
+
+def _of(what: str, name: str) -> Remark:
+    return Remark(f"pack.{what}", name=name)
 
 
 def _signature(opened: _Opened, trusted: bytes | None) -> Looked:
     files = [opened.folder / name for name in (SIGNATURE, PUBLIC_KEY)]
     there = [path.is_file() for path in files]
     if opened.says.signed != all(there) or any(there) != all(there):
-        statement = "it was taken away, or put there later"
-        return Looked(name="signature", state="differs", says=statement)
+        return _signed("differs", "pack.signature_moved")
     if not all(there):
         if trusted is not None:
-            return Looked(name="signature", state="differs", says="there is none")
-        statement = "there is none: the pack may have been made anew by anybody"
-        return Looked(name="signature", state="holds", says=statement)
+            return _signed("differs", "pack.unsigned")
+        return _signed("holds", "pack.unsigned_anybody")
     if not signing.installed():
-        return Looked(name="signature", state="open", says=f"not checked: {signing.INSTALL}")
+        return _signed("open", "pack.signing_not_installed", reason=signing.INSTALL)
     signature, packed_key = (path.read_bytes() for path in files)
     try:
         plain = signing.public_key(files[1]) == packed_key
     except UserError:
         plain = False
     if not plain or trusted not in (None, packed_key):
-        statement = f"{PUBLIC_KEY} is " + (
-            "another key than the one given" if plain else "no plain key"
-        )
-        return Looked(name="signature", state="differs", says=statement)
+        code = "pack.another_key" if plain else "pack.no_plain_key"
+        return _signed("differs", code, file=PUBLIC_KEY)
+    given = trusted is not None
     if not signing.holds(opened.data, signing.Signed(signature, trusted or packed_key)):
-        whose = "in the pack" if trusted is None else "given"
-        statement = f"it is not that of the key {whose} over this {EVIDENCE}"
-        return Looked(name="signature", state="differs", says=statement)
-    statement = _OWN_KEY if trusted is None else f"that of the key given, over {EVIDENCE}"
-    return Looked(name="signature", state="holds", says=statement)
+        return _signed("differs", "pack.not_of_key", given=given, over=EVIDENCE)
+    return _signed("holds", "pack.of_key" if given else "pack.own_key", over=EVIDENCE)
+
+
+def _signed(state: State, code: str, **values: Any) -> Looked:
+    return Looked(name="signature", state=state, says=Remark(code, **values))
 
 
 def _chain(opened: _Opened, previous: Path | None) -> Looked:
     before = opened.says.previous
     if before is None:
-        if previous is None:
-            return Looked(name="chain", state="holds", says="it names no pack before it")
-        return Looked(name="chain", state="differs", says="it names no pack before it")
-    predecessor = f"“{before.title}”, {before.sha256}"
+        state: State = "holds" if previous is None else "differs"
+        return Looked(name="chain", state=state, says=Remark("pack.first"))
+    named = {"title": before.title, "sha256": before.sha256}
     if previous is None:
-        statement = f"it names {predecessor}; --previous PACK checks it"
-        return Looked(name="chain", state="holds", says=statement)
+        return Looked(name="chain", state="holds", says=Remark("pack.names", **named))
     with tempfile.TemporaryDirectory(prefix="evenhand-pack-") as workdir:
         data = evidence_in(previous, Path(workdir))
         intact = listed(Path(workdir)) == Evidence.from_bytes(data).files
     sha256 = hashlib.sha256(data).hexdigest()
     if sha256 != before.sha256:
-        return Looked(
-            name="chain", state="differs", says=f"it names {predecessor}; given is {sha256}"
-        )
+        another = Remark("pack.names_another", **named, given=sha256)
+        return Looked(name="chain", state="differs", says=another)
     if not intact:
-        statement = (
-            f"it names {predecessor}; the pack given has that {EVIDENCE}, and not the files it "
-            "lists"
-        )
-        return Looked(name="chain", state="differs", says=statement)
-    return Looked(name="chain", state="holds", says=f"it follows {predecessor}")
+        damaged = Remark("pack.previous_damaged", **named, listed_in=EVIDENCE)
+        return Looked(name="chain", state="differs", says=damaged)
+    return Looked(name="chain", state="holds", says=Remark("pack.follows", **named))
 
 
 # -- runs and figures ------------------------------------------------------------------------------
@@ -178,16 +171,16 @@ def _runs_and_figures(opened: _Opened, *, intact: bool) -> Iterator[Looked]:
     """Look at runs and figures, where they are there and the files are those of the list."""
     evidence = opened.says
     if evidence.light:
-        why = "the run folders are not in the pack, only their hashes: replay.sh says what to do"
         hashes = {f"{run.run}.sha256" for run in evidence.runs}
         there = {name for name in opened.found if name.startswith("runs/")}
-        problems = [f"of no run: {name}" for name in sorted(there - hashes)]
-        problems += [f"missing: {name}" for name in sorted(hashes - there)]
+        problems = [_of("of_no_run", name) for name in sorted(there - hashes)]
+        problems += [_of("missing", name) for name in sorted(hashes - there)]
         if problems:
-            yield _looked("runs", problems, "", "a light pack has the hashes of its runs alone")
+            only_hashes = Remark("pack.only_hashes")
+            yield _looked("runs", problems, only_hashes, only_hashes)
         else:
-            yield Looked(name="runs", state="open", says=why)
-        yield Looked(name="figures", state="open", says="not repeated: there are no runs")
+            yield Looked(name="runs", state="open", says=Remark("pack.light"))
+        yield Looked(name="figures", state="open", says=Remark("pack.no_runs"))
         return
     with contextlib.chdir(opened.folder):
         runs = _runs(opened)
@@ -195,9 +188,7 @@ def _runs_and_figures(opened: _Opened, *, intact: bool) -> Iterator[Looked]:
         yield (
             _figures(opened)
             if intact and runs.state == "holds"
-            else Looked(
-                name="figures", state="open", says="not repeated: the files are not as they were"
-            )
+            else Looked(name="figures", state="open", says=Remark("pack.not_repeated"))
         )
 
 
@@ -205,7 +196,7 @@ def _runs(opened: _Opened) -> Looked:
     """Hold every run folder against its own checksums and against what the pack says of it; and
     nothing but the runs lies among them."""
     evidence = opened.says
-    problems: list[str] = []
+    problems: list[Remark] = []
     held: set[str] = set()
     for packed in evidence.runs:
         try:
@@ -213,50 +204,43 @@ def _runs(opened: _Opened) -> Looked:
             run.verify()
             held |= {f"{packed.run}/{name}" for name in held_of(run)}
             if packed_run(run, packed.left_out) != packed:
-                problems.append(f"{packed.run} is another run than {EVIDENCE} says")
+                problems.append(Remark("pack.another_run", run=packed.run, file=EVIDENCE))
         except _BROKEN as error:
-            problems.append(f"{packed.run}: {error}")
+            problems.append(Remark("pack.line", name=packed.run, line=str(error)))
     if evidence.unfinished != [packed.run for packed in evidence.runs if packed.not_run]:
-        problems.append(f"{EVIDENCE} names other runs as not finished than those that are not")
+        problems.append(Remark("pack.other_unfinished", file=EVIDENCE))
     if not problems:
         there = [name for name in opened.found if name.startswith("runs/")]
-        problems += [f"{name}: it belongs to no run" for name in there if name not in held]
-    unfinished = f"; not finished: {', '.join(evidence.unfinished)}" if evidence.unfinished else ""
-    return _looked(
-        "runs", problems, f"{len(evidence.runs)}, every answer intact{unfinished}", "damaged"
-    )
+        problems += [_of("belongs_to_no_run", name) for name in there if name not in held]
+    runs = Remark("pack.runs", runs=len(evidence.runs), unfinished=tuple(evidence.unfinished))
+    return _looked("runs", problems, runs, Remark("pack.damaged"))
 
 
 def _figures(opened: _Opened) -> Looked:
     """Make every file that follows from the runs again, and hold it against the packed one."""
     evidence, here = opened.says, version("evenhand")
     if evidence.evenhand != here:
-        why = f"not repeated: that needs evenhand {evidence.evenhand}, and here is {here}"
+        why = Remark("pack.other_version", needs=evidence.evenhand, here=here)
         return Looked(name="figures", state="open", says=why)
     try:
         about, again = _repeated(evidence)
     except _BROKEN as error:
-        why = f"they cannot be repeated: {type(error).__name__}: {error}"
+        why = Remark("pack.cannot_repeat", kind=type(error).__name__, error=str(error))
         return Looked(name="figures", state="differs", says=why)
     redrawn = drawn_by() == evidence.charts
     compared = {name: data for name, data in again.items() if redrawn or name != PAGE}
     stated = figures.differences(evidence.model_dump(), about.model_dump())
-    problems = [f"{EVIDENCE}: {line}" for line in stated]
+    problems = [Remark("pack.line", name=EVIDENCE, line=line) for line in stated]
     problems += [line for name, data in compared.items() for line in _differs(name, data)]
     derived = [name for name in opened.found if not name.startswith(("runs/", f"{CERTIFICATES}/"))]
-    problems += [f"{name}: it follows from no run" for name in derived if name not in again]
+    problems += [_of("follows_from_no_run", name) for name in derived if name not in again]
     if not redrawn and _reworded(_held(PAGE), again[PAGE]):
-        problems.append(f"{PAGE} is not what its runs give, also without its pictures")
+        problems.append(_of("page_differs", PAGE))
     if not problems and not redrawn:
-        library = evidence.charts or "nothing"
-        why = f"{PAGE} was drawn by {library}, and here is {drawn_by() or 'nothing'}: not compared"
+        why = Remark("pack.drawn_by", file=PAGE, drawn_by=evidence.charts, here=drawn_by())
         return Looked(name="figures", state="open", says=why)
-    repeated = (
-        f"{evidence.figures:,} figures in {FIGURES}, and {len(compared):,} files made of them"
-    )
-    return _looked(
-        "figures", problems, f"{repeated}, repeated from the runs", "not those of the runs"
-    )
+    repeated = Remark("pack.repeated", figures=evidence.figures, file=FIGURES, files=len(compared))
+    return _looked("figures", problems, repeated, Remark("pack.figures_differ"))
 
 
 def _repeated(evidence: Evidence) -> tuple[Evidence, dict[str, bytes]]:
@@ -287,19 +271,19 @@ def _reworded(held: bytes, again: bytes) -> bool:
     return pictures == redrawn and words != others
 
 
-def _differs(name: str, data: bytes) -> Iterator[str]:
+def _differs(name: str, data: bytes) -> Iterator[Remark]:
     """Say what of a file differs from what the runs give: in JSON each place, else that it does."""
     held = _held(name)
     if held == data:
         return
     if not name.endswith(".json"):
-        yield f"{name} is not what its runs give"
+        yield _of("not_what_runs_give", name)
         return
     packed: Any = _json(held)
     for line in figures.differences(packed, _json(data)):
-        yield f"{name}: {line}"
+        yield Remark("pack.line", name=name, line=line)
     if not figures.is_as_printed(held, packed):
-        yield f"{name}: it is not written as evenhand writes it"
+        yield _of("not_as_written", name)
 
 
 def _held(name: str) -> bytes:

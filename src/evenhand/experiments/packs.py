@@ -31,6 +31,7 @@ from evenhand.findings.pack_manifest import (
     PackedRun,
     Previous,
 )
+from evenhand.findings.remarks import Remark
 from evenhand.findings.report import models_of, not_run
 from evenhand.findings.sequential import refuse
 from evenhand.instruments import instrument_of
@@ -39,19 +40,14 @@ from evenhand.instruments.likelihood_sets import SETS
 from evenhand.runners.progress import STATUS_FILE
 from evenhand.store import RunReader, archive, ledger, plain_files
 from evenhand.store.folder import as_file_name, open_folder
-from evenhand.views import charts
+from evenhand.views import catalog, charts
 from evenhand.views.files import plain
 from evenhand.views.pack import figures, files_of, frameworks
 
 FRAMEWORKS = tuple(frameworks.known())
 _PASSING = ("lock", STATUS_FILE, "journal")  # of a process, and not of what it found
 _BESIDE = {"rtp": ("scores.parquet", "scoring.json")}  # what an instrument reads beside the run
-_SAYS = (
-    "Figures are of the test sets and samples that the runs name; no other groups, languages or "
-    "harms were looked at.",
-    "Hashes show that bytes are the same; they do not show who made them. A signature shows that "
-    "the holder of its key had them.",
-)
+_SAYS = ("pack.scope", "pack.hashes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,7 +244,7 @@ def about_of(
         runs=runs,
         unfinished=unfinished,
         figures=figures.count(plain(dossier.to_dict())),
-        says=[*notices, *_SAYS],
+        says=[*notices, *(catalog.text(Remark(code)) for code in _SAYS)],
         files={},
     )
 

@@ -8,13 +8,14 @@ from pydantic import ValidationError
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import certificates_of
+from evenhand.findings.remarks import Remark
 from evenhand.findings.remedy import Judged, Remedy, remedy
 from evenhand.findings.summary import Summary, summary
 from evenhand.methods import Method, of_record
 from evenhand.runners import replay_of
 from evenhand.store import RunReader
 
-PROGRAM = "not checked: a program, and no certificate of judges covers one"
+PROGRAM = Remark("judge.program")
 
 
 def method_of(run: RunReader) -> Method:

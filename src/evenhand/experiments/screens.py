@@ -21,6 +21,7 @@ from evenhand.experiments.request import Request
 from evenhand.experiments.running import Ended, execute
 from evenhand.experiments.watch import Watch
 from evenhand.findings.checksummed import Part
+from evenhand.findings.remarks import Remark
 from evenhand.findings.screen_file import LastLook, ScreenedBy, ScreenFile, read_screen
 from evenhand.findings.screened import Counted, Look, Screened, counted, look_at
 from evenhand.instruments.scorer.screening import (
@@ -200,9 +201,7 @@ async def apply_screen(use: ScreenUse, request: Request, watch: Watch) -> Applie
     alarm = alarm_at(use.path, use.file)
     refuse_unkept(use.path)
     if alarm:
-        watch.note(
-            f"{use.path} drifted at {alarm.place}: its promise no longer holds; calibrate anew"
-        )
+        watch.note(Remark("screen.drifted", screen=str(use.path), place=alarm.place))
     ended = await execute(request, watch)
     if ended.early:
         return Applied(ended=ended)

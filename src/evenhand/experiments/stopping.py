@@ -18,6 +18,7 @@ from evenhand.runners import Source
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.store.tables import RESULTS
+from evenhand.views import catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def in_blocks(
     for name in needed:
         if name not in rows:
             raise UserError(
-                f"a run cannot stop by {name}, as {reasons[name]}; it can by: "
+                f"a run cannot stop by {name}, as {catalog.text(reasons[name])}; it can by: "
                 f"{', '.join(rows) or 'none'}. Leave out --until to ask all items"
             )
     places: dict[str, list[int]] = {}

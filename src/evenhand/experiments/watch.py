@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import Certified
+from evenhand.findings.remarks import RemarkOrText
 from evenhand.runners import Progress, StopSignal
 
 
@@ -12,7 +13,7 @@ class Watch:
     """A watch that tells nobody anything. A command line tells a person; see
     `evenhand.cli.watching`."""
 
-    def note(self, text: str) -> None:
+    def note(self, text: RemarkOrText) -> None:
         """Tell something that a person should know, such as which of several methods is under
         way."""
         del text

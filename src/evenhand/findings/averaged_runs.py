@@ -6,6 +6,7 @@ import polars as pl
 
 from evenhand.errors import UserError
 from evenhand.findings.conditions import ORDER, WORDING, conditions, require_one_system
+from evenhand.findings.remarks import Remark
 from evenhand.findings.rows import keys_of, missing_of, row_values
 from evenhand.findings.scoring import SCORED, Scored, Scoring, outcome_batches
 from evenhand.store import RunReader
@@ -70,18 +71,17 @@ def _mean(column: pl.Series, complete: pl.Expr) -> pl.Expr:
     return pl.when(value.n_unique() == 1).then(value.first()).otherwise(pl.lit(VARIES))
 
 
-def notes_of(before: Runs, after: Runs) -> tuple[str, ...]:
-    """Say of how many runs each side is the mean, and what the two sides were shown otherwise."""
-    lines = []
+def notes_of(before: Runs, after: Runs) -> tuple[Remark, ...]:
+    """Return of how many runs each side is the mean, and what the two sides were shown
+    otherwise."""
+    remarks = []
     if len(before) > 1 or len(after) > 1:
-        lines.append(f"Means by item over {len(before)} runs before and {len(after)} after.")
-    labels = {ORDER: "options in another order", WORDING: "the question in other words"}
-    for facet, what in labels.items():
+        remarks.append(Remark("comparison.averaged", before=len(before), after=len(after)))
+    for facet in (ORDER, WORDING):
         old, new = (_levels(side, facet) for side in (before, after))
         if old and new and old != new:
-            levels = " → ".join(", ".join(map(str, side)) for side in (old, new))
-            lines.append(f"After was shown {what} ({facet} {levels}): a change may be due to that.")
-    return tuple(lines)
+            remarks.append(Remark("comparison.other_condition", facet=facet, before=old, after=new))
+    return tuple(remarks)
 
 
 def _levels(runs: Runs, facet: str) -> list[int]:

@@ -32,6 +32,7 @@ from evenhand.findings.estimates import (
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_bins import Place
 from evenhand.findings.paired_totals import PairTotals
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import Side, not_run, require
 from evenhand.findings.scoring import Scored
 from evenhand.findings.verdicts import of_comparison
@@ -68,7 +69,7 @@ class Comparison(Shown):
     not_run: tuple[int, int]  # items that a run has not come to yet
     cost: tuple[costs.Cost, costs.Cost]
     sections: tuple[Section, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[RemarkOrText, ...] = ()
     red_lines: tuple[RedLine, ...] = ()
     verdict: Verdict = NO_VERDICT
 
@@ -296,10 +297,10 @@ def _red_lines(comparison: Comparison, before: RunReader, after: RunReader) -> t
     for measure in instrument.primary():
         worse = [value for value, names in comparison.regressions.items() if measure.name in names]
         if worse:
-            text = f"{measure.label} got worse in: {', '.join(worse)}"
-            lines.append(RedLine(name=f"{measure.name}_by_group", state="crossed", says=text))
+            remark = Remark("red_line.by_group", measure=measure.label, groups=tuple(worse))
+            lines.append(RedLine(name=f"{measure.name}_by_group", state="crossed", says=remark))
     lines += instrument.red_lines(comparison, before, after)
-    once: dict[str, RedLine] = {}  # several measures may lack the same
+    once: dict[RemarkOrText, RedLine] = {}  # several measures may lack the same
     for line in lines:
         once.setdefault(line.says, line)
     order = ("crossed", "open", "kept")

@@ -18,14 +18,15 @@ from evenhand.findings.decision_rules import (
     ALPHA,
     benefit_excluded,
     direction,
+    got_worse,
     in_unit,
     red_line,
-    seen,
     smallest_shown,
     too_few,
 )
 from evenhand.findings.estimates import Change, RedLine
 from evenhand.findings.measures import Measure
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.scoring import Scored
 
 
@@ -37,6 +38,7 @@ class Kind(StrEnum):
 
 
 WORST_FIRST = tuple(Kind)
+Against = Mapping[str, Change] | Mapping[RemarkOrText, Change]  # by what a reference is called
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,19 +46,19 @@ class Worth:
     """The verdict on one method, and why."""
 
     kind: Kind
-    why: str
+    why: Remark
     smallest_shown: float | None  # the smallest change of harm that would have been seen
 
 
 def worth(
     instrument: Scored,
-    against: Mapping[str, Change],
+    against: Against,
     utility: Change | None,
     *,
     family: int,
     red_lines: Sequence[RedLine] = (),
 ) -> Worth:
-    """The verdict. `against` is the change of harm from each reference, by its name in words, with
+    """The verdict. `against` is the change of harm from each reference, by what it is called, with
     Holm over `family` changes; `utility` is the change of utility from the plain prompt, None where
     none is measured; `red_lines` are those of the comparison with the plain prompt."""
     harm = harm_of(instrument)
@@ -65,63 +67,53 @@ def worth(
         for change in against.values()
     ]
     widest = None if None in sizes else max((s for s in sizes if s is not None), default=None)
-    sensitivity = "there are too few items to compare"
+    sensitivity = Remark("worth.no_items")
     few = [change.clusters for change in against.values() if too_few(change, family)]
     if few:
-        sensitivity = (
-            f"{min(few)} {instrument.clusters} are too few to show any change after correction for "
-            f"{family}"
-        )
+        sensitivity = Remark("worth.too_few", clusters=min(few), unit=instrument.clusters,
+                             family=family)  # fmt: skip
     elif widest is not None:
-        sensitivity = (
-            f"only {widest:.2f} or more would have been shown 4 times in 5, after correction for "
-            f"{family}"
-        )
+        sensitivity = Remark("worth.sensitivity", size=widest, family=family)
     kind, why = _by_harm(instrument, against, sensitivity)
     if utility is not None:
         line = red_line(utility, _utility_of(instrument))
         if line.state == "crossed":
-            kind, why = Kind.NOT_WORTH_IT, line.says
+            kind, why = Kind.NOT_WORTH_IT, Remark("worth.utility_fell", line=line.says)
         elif line.state == "open" and kind is Kind.WORTH_IT:
-            kind, why = Kind.CANNOT_TELL, f"{why}, but {line.says}"
+            kind, why = Kind.CANNOT_TELL, Remark("worth.utility_open", why=why, line=line.says)
     crossed = [line.says for line in red_lines if line.state == "crossed"]
     if crossed and kind is Kind.WORTH_IT:
-        kind, why = Kind.CANNOT_TELL, f"{why}, but crosses a red line: {'; '.join(crossed)}"
+        kind, why = Kind.CANNOT_TELL, Remark("worth.crosses", why=why, lines=tuple(crossed))
     if utility is None:
         kind = Kind.UTILITY_NOT_MEASURED if kind is Kind.WORTH_IT else kind
-        why = f"{why}; utility is not measured"
+        why = Remark("worth.utility_not_measured", why=why)
     return Worth(kind=kind, why=why, smallest_shown=widest)
 
 
-def _by_harm(
-    instrument: Scored, against: Mapping[str, Change], sensitivity: str
-) -> tuple[Kind, str]:
+def _by_harm(instrument: Scored, against: Against, sensitivity: Remark) -> tuple[Kind, Remark]:
     harm = harm_of(instrument)
     unbeaten = {name: c for name, c in against.items() if direction(c, harm) != "better"}
     if not unbeaten:
-        return Kind.WORTH_IT, f"beats {' and '.join(against)}"
+        return Kind.WORTH_IT, Remark("worth.beats", references=tuple(against))
     worse = [name for name, change in unbeaten.items() if direction(change, harm) == "worse"]
     if worse:
-        return Kind.NOT_WORTH_IT, f"does more harm than {' and '.join(worse)}"
+        return Kind.NOT_WORTH_IT, Remark("worth.more_harm", references=tuple(worse))
     matters = in_unit(instrument.matters, harm)
     # One exclusion is enough for the verdict, so that all of them share the chance to err. It is
     # 2.5 %, one-sided, as that of a fall in utility: 5 % for the two ways to be not worth it.
     alpha = ALPHA / 2 / len(against)
     out = [name for name, c in unbeaten.items() if benefit_excluded(c, harm, matters, alpha)]
     if out:
-        text = f"a benefit of {matters:g} over {' and over '.join(out)} is excluded"
-        return Kind.NOT_WORTH_IT, text
-    text = f"does not beat {' or '.join(unbeaten)}, and a benefit of {matters:g} is not excluded"
-    return Kind.CANNOT_TELL, f"{text}{_lost(unbeaten, harm)}: {sensitivity}"
-
-
-def _lost(against: Mapping[str, Change], harm: Measure) -> str:
-    """Say how many missing answers were counted against it, and of which measure."""
-    many = max((c.bounds.missing for c in against.values() if c.bounds is not None), default=0)
-    if not many:
-        return ""
-    answers = "answers are" if many > 1 else "answer is"
-    return f" ({many:,} missing {answers} counted as the worst: {harm.label})"
+        remark = Remark("worth.benefit_excluded", references=tuple(out), matters=matters)
+        return Kind.NOT_WORTH_IT, remark
+    return Kind.CANNOT_TELL, Remark(
+        "worth.not_beaten",
+        references=tuple(unbeaten),
+        matters=matters,
+        missing=max((c.bounds.missing for c in unbeaten.values() if c.bounds), default=0),
+        harm=harm.label,
+        sensitivity=sensitivity,
+    )
 
 
 def harm_of(instrument: Scored) -> Measure:
@@ -140,18 +132,19 @@ def shown_measures(instrument: Scored) -> tuple[Measure, ...]:
     return tuple(m for m in instrument.measures if m.role != "secondary" or m.name in names)
 
 
-def regressions(compared: Comparison, harm: Change) -> tuple[str, ...]:
-    """List what is shown to be worse than with the plain prompt, in words. A measure whose best
+def regressions(compared: Comparison, harm: Change) -> tuple[Remark, ...]:
+    """List what is shown to be worse than with the plain prompt. A measure whose best
     value lies between its ends (a bias score) is left to `compare`. `harm` is the change of harm,
     adjusted as the frontier adjusts it."""
     lines = []
     for measure in shown_measures(compared.instrument):
         change = harm if measure.name == harm.name else compared[measure.name]
         if measure.null is None and direction(change, measure) == "worse":
-            wrong = "fell" if measure.better == "higher" else "rose"
-            lines.append(f"{measure.label} {wrong}: {seen(change, measure)}")
+            lines.append(got_worse(change, measure))
     for name, moved in compared.flips.items():
         if moved.broken > moved.fixed and moved.p is not None and moved.p <= ALPHA:
             label = compared.instrument.measure(name).label
-            lines.append(f"{label}: broke {moved.broken}, fixed {moved.fixed}")
+            lines.append(
+                Remark("worth.flips", measure=label, broken=moved.broken, fixed=moved.fixed)
+            )
     return tuple(lines)

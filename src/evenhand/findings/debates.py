@@ -13,6 +13,7 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import Undefined
 from evenhand.findings.display import Shown
 from evenhand.findings.estimates import COVERAGE_FLOOR, Estimate
+from evenhand.findings.remarks import Remark
 from evenhand.findings.summary import Summary, summary
 from evenhand.statistics.agreement import krippendorff_alpha
 from evenhand.statistics.clusters import clustered_mean
@@ -21,7 +22,6 @@ from evenhand.store import RunReader
 HIGH_ABOVE = 3  # paper 3.1: "scores exceeding 3 are categorized as high bias"; 3 itself is low
 _LOWEST_ALPHA = 0.6  # our choice: below it a second look tells another story
 _TOO_MANY = 0.5  # our choice: from half of the rounds on, a fault is the rule
-_NOTHING_SAID = "No debate came to its end: there is nothing to make pairs of."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class DebateReport(Shown):
     rounds: Rounds
     topics_with_both: int  # debates with a high and a low statement
     agreement: Agreement | None
-    problems: tuple[str, ...] = ()
+    problems: tuple[Remark, ...] = ()
 
     def frame(self) -> pl.DataFrame:
         """Give one row per estimate: group, name, value, low, high, n, clusters, undefined."""
@@ -184,50 +184,39 @@ def _agreement(statements: pl.DataFrame) -> Agreement | None:
     return Agreement(ordinal_alpha=alpha, statements=len(twice), undefined=None)
 
 
-def _problems(report: DebateReport) -> Iterator[str]:
-    """Why these debates are of little use, in plain sentences; none where they are of some."""
+def _problems(report: DebateReport) -> Iterator[Remark]:
+    """Yield why these debates are of little use; nothing where they are of some."""
     if not report.statements:
-        yield _NOTHING_SAID
+        yield Remark("debates.none")
         return
     yield from _unreadable(report.summary)
     yield from _of_rounds(report)
     yield from _of_agreement(report.agreement)
     if not report.topics_with_both:
-        yield (
-            f"No topic has a statement above {HIGH_ABOVE} and one at or below it: there are no "
-            "pairs within a topic."
-        )
+        yield Remark("debates.no_pairs", above=HIGH_ABOVE)
 
 
-def _unreadable(counts: Summary) -> Iterator[str]:
+def _unreadable(counts: Summary) -> Iterator[Remark]:
     failed = sum(n for why, n in counts.failed_by_reason.items() if "unreadable" in why)
     if failed > (1 - COVERAGE_FLOOR) * (counts.answered + counts.failed):
-        yield f"{failed} debates failed on a reply that could not be read."
+        yield Remark("debates.unreadable", debates=failed)
 
 
-def _of_rounds(report: DebateReport) -> Iterator[str]:
+def _of_rounds(report: DebateReport) -> Iterator[Remark]:
     rounds, most = report.rounds, _TOO_MANY * report.rounds.rounds
     if sum(count > 0 for count in report.distribution.values()) == 1:
-        yield "Every statement has the same score: the referee tells nothing apart."
+        yield Remark("debates.one_score")
     elif rounds.all_equal >= most:
-        yield (
-            f"In {rounds.all_equal} of {rounds.rounds} rounds all statements have the same score: "
-            "the referee hardly tells them apart."
-        )
+        yield Remark("debates.equal_scores", equal=rounds.all_equal, rounds=rounds.rounds)
     if rounds.same_words >= most:
-        yield (
-            f"In {rounds.same_words} of {rounds.rounds} rounds two roles said the same words: the "
-            "model does not play roles."
-        )
+        yield Remark("debates.same_words", same=rounds.same_words, rounds=rounds.rounds)
 
 
-def _of_agreement(agreed: Agreement | None) -> Iterator[str]:
+def _of_agreement(agreed: Agreement | None) -> Iterator[Remark]:
     if agreed is None:
         return
     alpha = agreed.ordinal_alpha
     if alpha is None or alpha < _LOWEST_ALPHA:
-        reason = agreed.undefined if alpha is None else f"ordinal alpha {alpha:.2f}"
-        yield (
-            "The referee scores the same statements otherwise when it sees them in the opposite "
-            f"order ({reason}; {_LOWEST_ALPHA} is the least to build on)."
+        yield Remark(
+            "debates.referee", alpha=alpha, undefined=agreed.undefined, least=_LOWEST_ALPHA
         )

@@ -7,6 +7,7 @@ from typing import Literal
 
 from evenhand.findings.estimates import NO_SPREAD, Change, Coverage, Estimate, RedLine
 from evenhand.findings.measures import Measure
+from evenhand.findings.remarks import Remark
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
 from evenhand.statistics.planning import detectable_change
@@ -164,30 +165,39 @@ def allowed_unseen(change: Change, measure: Measure, alpha: float = ALPHA / 2) -
 
 
 def red_line(change: Change, measure: Measure) -> RedLine:
-    """Write the red line of a measure with a margin, in words."""
+    """Return the red line of a measure with a margin."""
     if measure.absent and change.undefined == measure.absent:
-        return RedLine(name=measure.name, state="open", says=f"not compared: {measure.absent}")
+        why = Remark("red_line.not_compared", reason=measure.absent)
+        return RedLine(name=measure.name, state="open", says=why)
     state = kept(change, measure)
     if state == "crossed":
-        wrong = "fell" if measure.better == "higher" else "rose"
-        text = f"{measure.label} {wrong}: {seen(change, measure)}"
-        return RedLine(name=measure.name, state=state, says=text)
-    claim = {
-        "kept": f"{measure.label} kept within {measure.margin:g}",
-        "open": f"{measure.label} is not shown to have kept within {measure.margin:g}",
-    }[state]
-    return RedLine(name=measure.name, state=state, says=f"{claim}: {loss_seen(change, measure)}")
+        return RedLine(name=measure.name, state=state, says=got_worse(change, measure))
+    loss = loss_remark(change, measure)
+    values = {"measure": measure.label, "margin": measure.margin, "change": loss}
+    return RedLine(name=measure.name, state=state, says=Remark(f"red_line.{state}", **values))
 
 
-def loss_seen(change: Change, measure: Measure) -> str:
-    """Write the change with the largest loss that is compatible with it, or why there is none."""
+def got_worse(change: Change, measure: Measure) -> Remark:
+    """Return that a measure got worse, with its change."""
+    return Remark(
+        "red_line.worse",
+        measure=measure.label,
+        fell=measure.better == "higher",
+        change=change_remark(change, measure),
+    )
+
+
+def loss_remark(change: Change, measure: Measure) -> Remark:
+    """Return the change with the largest loss that is compatible with it, or why there is none."""
     loss = largest_loss(change, measure)
     if change.effect is None or loss is None:
-        return seen(change, measure)
-    digits = _digits(measure)
-    bounds_text = _if_known(change, digits)
-    return (
-        f"{change.effect:+.{digits}f}, a loss of at most {max(loss, 0.0):.{digits}f}{bounds_text}"
+        return change_remark(change, measure)
+    return Remark(
+        "change.loss",
+        effect=change.effect,
+        loss=loss,
+        unit=measure.unit,
+        if_known=_if_known(change, measure),
     )
 
 
@@ -200,7 +210,7 @@ def missing_line(parts: Mapping[str, Sides]) -> RedLine:
     a count of these very runs: kept where hardly any is missing, else open."""
     nonempty = {of: sides for of, sides in parts.items() if all(side.n for side in sides)}
     ranked = [_missing_in(of, *sides) for of, sides in nonempty.items()]
-    nothing = RedLine(name="missing", state="open", says="no item was asked in both runs")
+    nothing = RedLine(name="missing", state="open", says=Remark("red_line.nothing_shared"))
     return max(ranked, key=lambda pair: pair[0], default=((0, 0.0, 0.0), nothing))[1]
 
 
@@ -211,52 +221,47 @@ def _missing_in(
     old, new = ((side.n - side.scored) / side.n for side in (before, after))
     rise = new - old
     state: State = "kept" if new <= MISSING_MARGIN else "open"
-    moved = "rose" if rise > 0 else "fell" if rise < 0 else "stayed the same"
-    by = f" by {abs(rise):.3f}, to {new:.3f}" if rise else f" at {new:.3f}" if new else ""
-    counts = f"{before.n - before.scored:,} → {after.n - after.scored:,} of {after.n:,}"
-    text = f"unreadable or missing answers{of and f', {of},'} {moved}{by} ({counts})"
-    line = RedLine(name="missing", state=state, says=text)
+    remark = Remark(
+        "red_line.missing",
+        of=of,
+        before=before.n - before.scored,
+        n_before=before.n,
+        after=after.n - after.scored,
+        n=after.n,
+    )
+    line = RedLine(name="missing", state=state, says=remark)
     return (int(state == "open"), rise, new), line
 
 
-def seen(change: Change, measure: Measure) -> str:
-    """Write the change that is tested with its 95% CI, or why there is none."""
+def change_remark(change: Change, measure: Measure) -> Remark:
+    """Return the change that is tested with its 95% CI, or why there is none."""
     if change.difference is None or change.effect is None:
-        return f"it could not be compared ({change.undefined})"
-    digits = _digits(measure)
-    alike = f"the same in all {change.clusters} clusters"
-    why = alike if change.undefined == NO_SPREAD else change.undefined or ""
-    lost = _if_known(change, digits)
-    number = f"{change.effect:+.{digits}f}"
-    if change.interval is None:
-        return f"{number} ({why}){lost}" if why else f"{number}{lost}"
-    low, high = change.interval
-    ends = f"{_end(low, digits)} to {_end(high, digits)}"
-    return f"{number} ({ends}{f'; {why}' if why else ''}){lost}"
+        return Remark("change.undefined", reason=change.undefined)
+    low, high = change.interval or (None, None)
+    return Remark(
+        "change",
+        effect=change.effect,
+        low=low,
+        high=high,
+        undefined=change.undefined,
+        clusters=change.clusters,
+        unit=measure.unit,
+        if_known=_if_known(change, measure),
+    )
 
 
-def _end(number: float, digits: int) -> str:
-    """Write an end of an interval with so many digits that what is not 0 does not look like 0."""
-    while 1e-6 <= abs(number) < 0.5 * 10**-digits:
-        digits += 1
-    if 0 < abs(number) < 1e-6:
-        return "above 0" if number > 0 else "below 0"
-    return f"{number:+.{digits}f}"
-
-
-def _digits(measure: Measure) -> int:
-    return 3 if measure.unit in ("share", "nats") else 1
-
-
-def _if_known(change: Change, digits: int) -> str:
-    """Write what the change could be if the missing answers were known."""
+def _if_known(change: Change, measure: Measure) -> Remark | None:
+    """Return what the change could be if the missing answers were known."""
     bounds = change.bounds
     if bounds is None:
-        return ""
-    many = f"{bounds.missing:,} missing answer{'s' * (bounds.missing > 1)}"
-    if bounds.low is None or bounds.high is None:
-        return f"; {many} could make it anything"
-    return f"; if the {many} were known: {bounds.low:+.{digits}f} to {bounds.high:+.{digits}f}"
+        return None
+    return Remark(
+        "change.if_known",
+        missing=bounds.missing,
+        low=bounds.low,
+        high=bounds.high,
+        unit=measure.unit,
+    )
 
 
 def too_few(change: Change, family: int) -> bool:

@@ -6,13 +6,14 @@ decides about texts, labels estimate a share, and two runs show a change.
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.display import Shown
 from evenhand.findings.measures import PairedSpread
 from evenhand.findings.plan import Plan, Price
+from evenhand.findings.remarks import Remark
 from evenhand.findings.screen_file import ScreenFile
 from evenhand.findings.screen_plan import screen_plan
 from evenhand.findings.sequential import block_of, why_not
@@ -50,7 +51,8 @@ class Design:
     name: str
     expected: Work
     at_worst: Work
-    promises: str
+    promises: Remark
+    margins: int | None = None  # the true change of a sequential row, in margins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,18 +96,16 @@ class Designs(Shown):
     texts: Texts | None
     rows: tuple[Design, ...]
     drawn: tuple[StoppingTime, ...]  # of the sequential rows
-    left_out: tuple[str, ...]
+    left_out: tuple[Remark, ...]
 
-    def asks(self, question: Question) -> str:
-        """Write out what a question is."""
-        plan, texts = self.plan, self.texts
+    def asks(self, question: Question) -> Remark:
+        """Return what a question is."""
+        plan, count = self.plan, 0 if self.texts is None else self.texts.count
         if question == "a change":
-            return f"has {plan.measure} got worse from one run to the next, by {plan.detect:g}?"
-        count = 0 if texts is None else texts.count
+            return Remark("design.asks_change", measure=plan.measure, detect=plan.detect)
         if question == "each text":
-            return f"which of {count:,} texts are harmful? Every text gets a verdict"
-        return f"which share of {count:,} texts, and others like them, is harmful, to ± " \
-               f"{plan.detect:g}?"  # fmt: skip
+            return Remark("design.asks_each_text", count=count)
+        return Remark("design.asks_share", count=count, detect=plan.detect)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -113,29 +113,33 @@ class Designs(Shown):
             "measure": self.plan.measure,
             "margin": self.plan.detect,
             "designs": [
-                {**asdict(design), "asks": self.asks(design.question)} for design in self.rows
+                {**_plain(design), "asks": self.asks(design.question)} for design in self.rows
             ],
             "stopping_times": [asdict(stop) for stop in self.drawn],
             "left_out": self.left_out,
         }
 
 
+def _plain(design: Design) -> dict[str, Any]:
+    return {field.name: getattr(design, field.name) for field in fields(design)}
+
+
 def designs(plan: Plan, rates: Rates, texts: Texts | None = None) -> Designs:
     """Set the designs side by side: those of a change by a plan of two runs, and those of texts
     where it is known how many there are."""
-    rows, stops, left = list[Design](), list[StoppingTime](), list[str]()
+    rows, stops, left = list[Design](), list[StoppingTime](), list[Remark]()
     if plan.calls is None:
-        left.append(f"a change: {plan.too_small}")
+        left.append(Remark("left_out.change", why=plan.too_small))
     else:
         rows.append(_fixed(plan, rates, plan.calls))
         reason = _not_drawn(plan)
-        if reason:
-            left.append(f"sequential: {reason}")
+        if reason is not None:
+            left.append(Remark("left_out.sequential", why=reason))
         else:
             stops = _stopping_times(plan)
             rows += [_sequential(plan, rates, plan.calls, stop) for stop in stops]
     for row in _of_texts(plan.detect, rates, texts):
-        if isinstance(row, str):
+        if isinstance(row, Remark):
             left.append(row)
         else:
             rows.append(row)
@@ -153,44 +157,36 @@ def _fixed(plan: Plan, rates: Rates, calls: float) -> Design:
         name="fixed",
         expected=work,
         at_worst=work,
-        promises=f"a change of {plan.detect:g} is shown with a chance of {plan.power:.0%}, after "
-        f"correction for {plan.family}",
+        promises=Remark("design.fixed", detect=plan.detect, power=plan.power, family=plan.family),
     )
 
 
 def _sequential(plan: Plan, rates: Rates, calls: float, stop: StoppingTime) -> Design:
     """The baseline is whole, and the run after it is asked in blocks."""
     margins = round(stop.effect / plan.detect)
-    true = ("no true change", "worse by one margin", "worse by two margins")[margins]
     return Design(
         question="a change",
-        name=f"sequential, {true}",
+        name="sequential",
+        margins=margins,
         expected=rates.of_calls(calls / 2 * (1 + stop.share), plan.price),
         at_worst=rates.of_calls(calls, plan.price),
-        promises=f"decided in {stop.decided:.0%} of the drawn runs (fixed: {stop.fixed:.0%}), "
-        f"after {stop.share:.0%} of the new run on average",
+        promises=Remark(
+            "design.sequential", decided=stop.decided, fixed=stop.fixed, share=stop.share
+        ),
     )
 
 
-def _not_drawn(plan: Plan) -> str:
-    """Say why no sequential row can be defended; empty where one can."""
+def _not_drawn(plan: Plan) -> Remark | None:
+    """Return why no sequential row can be defended; None where one can."""
     instrument, measure = plan.instrument, plan.instrument.measure(plan.measure)
     why = why_not(instrument, measure)
-    if why:
-        return f"{measure.name} cannot stop a run, as {why}"
-    advice = f"replay a full run of yours to see what it takes: a gate of {measure.name} with " \
-           "sequential = true, and `evenhand gate FILE --baseline RUN --replay RUNS`"  # fmt: skip
+    if why is not None:
+        return Remark("left_out.cannot_stop", measure=measure.name, why=why)
     if measure.null is not None:
-        return (
-            f"a gate of {measure.name} also has to show on which side of “no bias” it is, which "
-            f"takes longer than can be drawn beforehand; {advice}"
-        )
+        return Remark("left_out.side_of_null", measure=measure.name)
     if not _even(plan):
-        return (
-            f"a gate bets less on small {instrument.clusters} than on large ones, and these are "
-            f"not known to have about as many answers each; {advice}"
-        )
-    return ""
+        return Remark("left_out.uneven", measure=measure.name, clusters=instrument.clusters)
+    return None
 
 
 def _even(plan: Plan) -> bool:
@@ -234,74 +230,72 @@ def _clusters(plan: Plan) -> tuple[int, float]:
 # -- texts of the user's own -----------------------------------------------------------------------
 
 
-def _of_texts(reach: float, rates: Rates, texts: Texts | None) -> Iterator[Design | str]:
+def _of_texts(reach: float, rates: Rates, texts: Texts | None) -> Iterator[Design | Remark]:
     if texts is None:
-        yield "screened, and labels with predictions: say how many texts there are with --texts"
+        yield Remark("left_out.no_texts")
         return
     yield from _screened(rates, texts)
     yield from _labelled(reach, rates, texts)
 
 
-def _screened(rates: Rates, texts: Texts) -> Iterator[Design | str]:
+def _screened(rates: Rates, texts: Texts) -> Iterator[Design | Remark]:
     every = rates.of_calls(texts.count * rates.judge.calls, rates.judge)
     yield Design(question="each text", name="judging all", expected=every, at_worst=every,
-                 promises="the judge's verdict on every text")  # fmt: skip
+                 promises=Remark("design.judging_all"))  # fmt: skip
     if texts.screen is None:
-        yield "screened: give --screen FILE, as `evenhand screen calibrate` writes it"
+        yield Remark("left_out.no_screen")
         return
     screening = screen_plan(texts.screen, texts.count, rates.judge, texts.harmful)
     sent = screening.sent
-    promised = [
-        promise for promise in texts.screen.promises if promise.asked_for and not promise.lacks
-    ]
-    summary = "; ".join(
-        f"{promise.kind}, {promise.group or 'all texts'}: at most {promise.at_most:g} with "
-        f"confidence {promise.confidence:g}"
-        for promise in promised
+    promised = tuple(
+        (promise.kind, promise.group, promise.at_most, promise.confidence)
+        for promise in texts.screen.promises
+        if promise.asked_for and not promise.lacks
     )
     yield Design(
         question="each text",
         name="screened",
         expected=rates.of_calls(screening.calls(sent.share), rates.judge),
         at_worst=every,
-        promises=f"{summary or 'nothing, as it has too few labels'}. {sent.share:.1%} go to the "
-        f"judge (95 %: {sent.low:.1%} to {sent.high:.1%}; all, where scores change); scoring every "
-        "text comes on top",
+        promises=Remark(
+            "design.screened",
+            promises=promised,
+            share=sent.share,
+            low=sent.low,
+            high=sent.high,
+        ),
     )
 
 
-def _labelled(reach: float, rates: Rates, texts: Texts) -> Iterator[Design | str]:
+def _labelled(reach: float, rates: Rates, texts: Texts) -> Iterator[Design | Remark]:
     share = 0.5 if texts.harmful is None else texts.harmful
     alone = labels_for(reach, texts=texts.count, share=share)
     if alone is None:
-        yield f"a share: {texts.count:,} texts are too few to know it to ± {reach:g}"
+        yield Remark("left_out.too_few_texts", texts=texts.count, reach=reach)
         return
     work = rates.of_labels(alone)
-    basis = "at any share"
-    if texts.harmful is not None:
-        basis = f"on average, if {share:.1%} are harmful; wider where more are"
-    whose = ""
-    if rates.label_price is None:
-        whose = ". The judge labels: it is the share that the judge calls harmful"
+    by_judge = rates.label_price is None
+    promise = Remark("design.labels_alone", reach=reach, harmful=texts.harmful, by_judge=by_judge)
     yield Design(question="a share", name="labels alone", expected=work, at_worst=work,
-                 promises=f"± {reach:g} with 95 %, {basis}{whose}")  # fmt: skip
+                 promises=promise)  # fmt: skip
     if texts.correlation is None:
-        yield "labels with predictions: say how the scorer goes with the labels: --correlation 0.8"
+        yield Remark("left_out.no_correlation")
         return
     planned = labels_for(reach / _KEPT, texts=texts.count, share=share,
                          correlation=texts.correlation)  # fmt: skip
     fewer = alone if planned is None else min(alone, planned)
-    promise = "as labels alone, since no fewer are enough"
-    if fewer < alone:
-        promise = (
-            f"± {reach:g} with 95 %, in about 4 of 5 draws, if the scorer's numbers have a "
-            f"correlation of {texts.correlation:g} with the labels; if less, it is wider, and at "
-            f"worst {alone:,} labels are needed"
-        )
+    promise = Remark(
+        "design.with_predictions",
+        reach=reach,
+        correlation=texts.correlation,
+        alone=alone,
+        fewer=fewer,
+        by_judge=by_judge,
+    )
     yield Design(
         question="a share",
         name="labels with predictions",
         expected=rates.of_labels(fewer),
         at_worst=work,
-        promises=f"{promise}{whose}. Scoring every text comes on top",
+        promises=promise,
     )

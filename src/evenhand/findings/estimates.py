@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.errors import Undefined
+from evenhand.findings.remarks import RemarkOrText
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.proportions import without_spread
 
@@ -215,7 +216,7 @@ class Section:
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    note: str = ""
+    note: RemarkOrText = ""
     in_short: bool = False  # shown without `--full` too
 
 
@@ -226,17 +227,17 @@ class RedLine:
 
     name: str
     state: Literal["crossed", "open", "kept"]
-    says: str
+    says: RemarkOrText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A verdict is the answer in words. `state` is None where the instrument asks no yes-or-no
-    question."""
+    """A verdict is the answer: its state, and what it rests on. `state` is None where the
+    instrument asks no yes-or-no question."""
 
     state: Literal["shown", "not shown", "not known"] | None
-    says: tuple[str, ...]
-    next: tuple[str, ...] = ()  # commands
+    says: tuple[RemarkOrText, ...]
+    next: tuple[RemarkOrText, ...] = ()  # commands
 
 
 NO_VERDICT = Verdict(state=None, says=())

@@ -10,6 +10,7 @@ import polars as pl
 
 from evenhand.domain import Draft, Turn
 from evenhand.findings.measures import Measure
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.scoring import Scored, Scoring, outcome_batches
 from evenhand.store import RunReader
 from evenhand.store.tables import turn_of
@@ -24,7 +25,7 @@ class Chosen:
     """A chosen answer, with why it was chosen and the whole conversation that led to it."""
 
     item_id: str
-    why: str
+    why: RemarkOrText
     asked: str  # as the model was asked for it
     answer: str | None
     ended: str  # why it stopped, or why there is no answer
@@ -38,35 +39,33 @@ class Choice:
     """The chosen answers of one run, and the rule that chose them."""
 
     run: str
-    rule: str
+    rule: RemarkOrText
     answers: tuple[Chosen, ...]
 
 
 def choose(instrument: Scored, run: RunReader, baseline: RunReader | None = None) -> Choice:
     """Choose the answers of a run that a reader should see."""
-    ties = "Equal ones go by the SHA-256 of the item's id."
     measure = _measure(instrument)
-    picked: dict[str, str] = {}
-    rules = []
+    picked: dict[str, Remark] = {}
+    label = "" if measure is None else measure.label
     if measure is not None:
         harm = _harm(instrument, measure, run, baseline)
-        if baseline is None:
-            rules.append(f"the {WORSE} worst by “{measure.label}”")
-            picked |= dict.fromkeys(_first(harm, WORSE), f"among the worst: {measure.label}")
-        else:
-            rules.append(f"the {WORSE} that got worse most by “{measure.label}”, the one that got "
-                        "better most")  # fmt: skip
-            picked |= dict.fromkeys(_first(harm, WORSE), f"got worse: {measure.label}")
+        worse = "examples.worst" if baseline is None else "examples.worse"
+        picked |= dict.fromkeys(_first(harm, WORSE), Remark(worse, measure=label))
+        if baseline is not None:
             gained = harm.with_columns(-pl.col("harm"))
-            picked |= dict.fromkeys(_first(gained, BETTER), f"got better: {measure.label}")
+            better = Remark("examples.better", measure=label)
+            picked |= dict.fromkeys(_first(gained, BETTER), better)
     others = [item for item in _changed(run) if item not in picked][:CHANGED]
-    picked |= dict.fromkeys(others, "changed by the method")
-    rules += ["of the others that the method changed, the first"] if others else []
-    return Choice(
-        run=str(run.path),
-        rule=f"Chosen by rule: {'; '.join(rules)}. {ties}" if rules else "",
-        answers=_read(run, picked, baseline),
+    picked |= dict.fromkeys(others, Remark("examples.changed"))
+    rule = Remark(
+        "examples.rule",
+        measure=label,
+        worse=WORSE,
+        compared=baseline is not None,
+        changed=bool(others),
     )
+    return Choice(run=str(run.path), rule=rule, answers=_read(run, picked, baseline))
 
 
 def choose_changed(run: RunReader) -> Choice:
@@ -77,14 +76,17 @@ def choose_changed(run: RunReader) -> Choice:
     if "outcome" in schema:
         rows = run.results().filter(pl.col("item_id").is_in(picked))
         outcomes = dict(rows.select("item_id", "outcome").collect().iter_rows())
-    labels = {item: outcomes.get(item) or "changed by the method" for item in picked}
-    why = {item: f"changed: {label.replace('_', ' ')}" for item, label in labels.items()}
+    why = {item: _changed_from(outcomes.get(item)) for item in picked}
     return Choice(
         run=str(run.path),
-        rule=f"Chosen by rule: the first {REWRITTEN} of the answers that the method changed, by "
-        "the SHA-256 of the item's id.",
+        rule=Remark("examples.rule_changed", first=REWRITTEN),
         answers=_read(run, why, None),
     )
+
+
+def _changed_from(outcome: str | None) -> Remark:
+    label = Remark("examples.changed") if outcome is None else outcome.replace("_", " ")
+    return Remark("examples.changed_from", outcome=label)
 
 
 def _measure(instrument: Scored) -> Measure | None:
@@ -149,7 +151,9 @@ def digest(item: str) -> str:
     return hashlib.sha256(item.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _read(run: RunReader, picked: dict[str, str], baseline: RunReader | None) -> tuple[Chosen, ...]:
+def _read(
+    run: RunReader, picked: dict[str, Remark], baseline: RunReader | None
+) -> tuple[Chosen, ...]:
     """Read the chosen items and their turns, in the order in which they were chosen."""
     is_picked = pl.col("item_id").is_in(list(picked))
     rows = {row["item_id"]: row for row in _rows(run.results().filter(is_picked))}
@@ -166,7 +170,11 @@ def _read(run: RunReader, picked: dict[str, str], baseline: RunReader | None) ->
 
 
 def chosen(
-    row: dict[str, Any], turns: Sequence[Turn], *, why: str = "", baseline: str | None = None
+    row: dict[str, Any],
+    turns: Sequence[Turn],
+    *,
+    why: RemarkOrText = "",
+    baseline: str | None = None,
 ) -> Chosen:
     """Give the answer in one row of the results, with its turns, as a reader sees it."""
     return Chosen(

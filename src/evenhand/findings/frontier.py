@@ -33,6 +33,7 @@ from evenhand.findings.frontier_entry import (
 )
 from evenhand.findings.frontier_verdict import of_frontier
 from evenhand.findings.measures import Measure
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import report
 from evenhand.findings.scoring import Scored
 from evenhand.statistics.cost_effectiveness import front
@@ -66,7 +67,7 @@ class Frontier(Shown):
     calls: int  # that an item of any method could spend
     cost_axis: item_cost.CostKind
     currency: str | None
-    notes: tuple[str, ...]
+    notes: tuple[RemarkOrText, ...]
     entries: tuple[Entry, ...]
     verdict: Verdict = NO_VERDICT
     confirmation: "Frontier | None" = None  # the winner and the references on a fresh sample
@@ -290,7 +291,7 @@ def _with_verdict(
     runs: Mapping[str, Arm],
 ) -> Entry:
     assert entry.against_default is not None
-    by_reference = {in_words(runs[other]): change for other, change in against[entry.name].items()}
+    by_reference = {_called(runs[other]): change for other, change in against[entry.name].items()}
     compared, name = entry.against_default.comparison, instrument.utility
     judgement = worth(
         instrument,
@@ -302,12 +303,12 @@ def _with_verdict(
     return replace(entry, harm_against=against[entry.name], worth=judgement)
 
 
-def in_words(arm: Arm) -> str:
-    """A reference as a verdict names it."""
+def _called(arm: Arm) -> RemarkOrText:
+    """Return what a verdict calls a reference."""
     if arm.name == FAIRNESS:
-        return "the fairness prompt"
+        return Remark("reference.fairness")
     calls = arm.run.record.method["settings"].get("calls")
-    return arm.name if calls is None else f"self-consistency at {calls} call{'s' * (calls > 1)}"
+    return arm.name if calls is None else Remark("reference.vote", calls=calls)
 
 
 def _cost_axis(costs: Mapping[str, pl.DataFrame]) -> item_cost.CostKind:
@@ -351,13 +352,15 @@ def _badness(measure: Measure, value: float | None) -> float | None:
     return -value if measure.better == "higher" else value
 
 
-def _notes(entries: list[Entry]) -> tuple[str, ...]:
-    """Write what a reader must know first, each once, with the methods that it is true of."""
-    by_note: dict[str, list[str]] = {}
+def _notes(entries: list[Entry]) -> tuple[RemarkOrText, ...]:
+    """Collect what a reader must know first, each once, with the methods that it is true of."""
+    by_note: dict[RemarkOrText, list[str]] = {}
     for entry in entries:
         for note in entry.report.notes:
             by_note.setdefault(note, []).append(entry.name)
     return tuple(
-        note if len(names) == len(entries) else f"{note} True of: {', '.join(names)}."
+        note
+        if len(names) == len(entries)
+        else Remark("frontier.note_of", note=note, methods=tuple(names))
         for note, names in by_note.items()
     )

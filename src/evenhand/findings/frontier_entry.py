@@ -12,6 +12,7 @@ from evenhand.findings.comparison import Comparison
 from evenhand.findings.cost_effectiveness import Worth, shown_measures
 from evenhand.findings.estimates import Change, Estimate
 from evenhand.findings.item_cost import ItemCost, PerPrevented
+from evenhand.findings.remarks import Remark
 from evenhand.findings.report import Report
 
 Role = Literal["method", "reference", "vote"]
@@ -36,7 +37,7 @@ class AgainstDefault:
 
     comparison: Comparison
     harm: Change  # with Holm over all methods that somebody named
-    regressions: tuple[str, ...]
+    regressions: tuple[Remark, ...]
     per_prevented: Mapping[item_cost.CostKind, PerPrevented]
 
     def changes(self) -> dict[str, Change]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evenhand.findings.decision_rules import direction
 from evenhand.findings.estimates import Verdict
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.verdicts import State
 
 if TYPE_CHECKING:
@@ -21,40 +22,39 @@ def of_frontier(frontier: "Frontier") -> Verdict:
     if taken is not None:
         return _of_winner(frontier, taken)
     if frontier.instrument.utility is None:
-        sentence = "none can be called worth its calls: utility is not measured here"
-        sentences = [sentence, *_less_harm(frontier)]
+        remarks = [Remark("frontier.no_utility"), _less_harm(frontier)]
     else:
-        sentences = ["none is shown to be worth its calls", *_references(frontier)]
+        remarks = [Remark("frontier.none"), *_references(frontier)]
     if open_:
-        sentences.append(f"cannot tell: {', '.join(entry.name for entry in open_)}")
+        names = tuple(entry.name for entry in open_)
+        remarks.append(Remark("frontier.cannot_tell", methods=names))
     helping = any(_helps(frontier, entry)[0] == "open" for entry in frontier.entries)
     state: State = "not known" if open_ or helping else "not shown"
-    return Verdict(state=state, says=tuple(sentences), next=_plan_of(frontier, open_))
+    return Verdict(state=state, says=tuple(remarks), next=_plan_of(frontier, open_))
 
 
 def _of_winner(frontier: "Frontier", taken: "Entry") -> Verdict:
     """Say which method won, and what a fresh sample says of it: who is chosen as the best of
     several looks better where it was chosen."""
     names = [entry.name for entry, judgement in frontier.judged() if judgement.kind == "worth it"]
-    alone = "it alone is shown to be worth its calls"
-    why = f"the cheapest of those shown to be worth it ({', '.join(names)})"
-    first = f"take {taken.name}: {why if names[1:] else alone}"
+    first = Remark("frontier.take", method=taken.name, shown=tuple(names))
     again = frontier.confirmation
     fresh = None if again is None else again[taken.name].worth
     if again is None or fresh is None:
-        sentence = "it was chosen here, so that its gain is likely overstated"
-        next_ = "the same command with --confirm    (measures it on a fresh sample)"
-        return Verdict(state="shown", says=(first, sentence), next=(next_,))
-    sample = "on a fresh sample"
-    if frontier.shared:
-        sample += f" ({frontier.shared:,} of its {again.source['items']:,} items were in the first)"
+        says = (first, Remark("frontier.chosen_here"))
+        return Verdict(state="shown", says=says, next=(Remark("next.confirm"),))
+    sample = Remark("frontier.sample", shared=frontier.shared, items=again.source["items"])
     if fresh.kind == "worth it":
-        return Verdict(state="shown", says=(first, f"confirmed {sample}"))
-    sentence = f"{taken.name} was worth its calls where it was chosen, and is not confirmed"
-    return Verdict(state="not known", says=(sentence, f"{sample}: {fresh.kind}: {fresh.why}"))
+        says = (first, Remark("frontier.confirmed", sample=sample))
+        return Verdict(state="shown", says=says)
+    says = (
+        Remark("frontier.not_confirmed", method=taken.name),
+        Remark("frontier.fresh", sample=sample, kind=str(fresh.kind), why=fresh.why),
+    )
+    return Verdict(state="not known", says=says)
 
 
-def _plan_of(frontier: "Frontier", open_: Sequence["Entry"]) -> tuple[str, ...]:
+def _plan_of(frontier: "Frontier", open_: Sequence["Entry"]) -> tuple[Remark, ...]:
     """Name the command that says how many items would tell, from the runs themselves: of the first
     method that is open and the reference that it could be told from least."""
     family = sum(len(entry.harm_against) for entry in frontier.entries)
@@ -62,14 +62,19 @@ def _plan_of(frontier: "Frontier", open_: Sequence["Entry"]) -> tuple[str, ...]:
         spread = {name: c for name, c in entry.harm_against.items() if c.se}
         if spread:
             widest = max(spread, key=lambda name: spread[name].se)
-            runs = f"{frontier[widest].report.side.run} {entry.report.side.run}"
-            options = f"--measure {frontier.instrument.harm} --family {family} --from {runs}"
-            command = f"evenhand plan {frontier.instrument.name} {options}"
-            return (f"{command}    (how many items would tell)",)
+            return (
+                Remark(
+                    "next.plan_frontier",
+                    instrument=frontier.instrument.name,
+                    measure=frontier.instrument.harm,
+                    family=family,
+                    runs=(frontier[widest].report.side.run, entry.report.side.run),
+                ),
+            )
     return ()
 
 
-def _less_harm(frontier: "Frontier") -> list[str]:
+def _less_harm(frontier: "Frontier") -> Remark:
     """Of an instrument without a utility: who is shown to do less harm than the plain prompt."""
     less = []
     for entry in frontier.entries:
@@ -79,25 +84,25 @@ def _less_harm(frontier: "Frontier") -> list[str]:
         measure = frontier.instrument.measure(compared.harm.name)
         if direction(compared.harm, measure) == "better":
             less.append(entry.name)
-    if not less:
-        return ["less harm than by the plain prompt is shown for none"]
-    return [f"less harm than by the plain prompt is shown for: {', '.join(less)}"]
+    return Remark("frontier.less_harm", methods=tuple(less))
 
 
-def _references(frontier: "Frontier") -> list[str]:
+def _references(frontier: "Frontier") -> list[Remark]:
     """Name the reference to take, or say that there is none, and of which it is open."""
     outcomes = {entry.name: _helps(frontier, entry) for entry in frontier.entries}
     helping = [name for name, (state, _) in outcomes.items() if state == "shown"]
     if helping:
-        return [f"take {helping[0]}: it is shown to do less harm than the plain prompt"]
-    lines = ["keep the plain prompt: no reference is shown to do better either"]
+        return [Remark("frontier.take_reference", method=helping[0])]
+    lines = [Remark("frontier.keep_plain")]
     for name, (state, why) in outcomes.items():
         if state == "open":
-            lines.append(f"open: {name} does less harm than the plain prompt, but {why}")
+            lines.append(Remark("frontier.reference_open", method=name, why=why))
     return lines
 
 
-def _helps(frontier: "Frontier", entry: "Entry") -> tuple[Literal["shown", "open", "no"], str]:
+def _helps(
+    frontier: "Frontier", entry: "Entry"
+) -> tuple[Literal["shown", "open", "no"], RemarkOrText]:
     """Say whether a reference is shown to lower harm without crossing a red line, of which utility
     is one; it is open while any of them is, and the first of these says why."""
     compared, instrument = entry.against_default, frontier.instrument

@@ -19,10 +19,10 @@ from evenhand.errors import EvenhandError, UserError
 from evenhand.findings.comparison import refuse_who_picked, same_sample
 from evenhand.findings.decision_rules import (
     adjusted,
+    change_remark,
     direction,
     kept,
-    loss_seen,
-    seen,
+    loss_remark,
     turned,
     unadjusted,
 )
@@ -31,6 +31,7 @@ from evenhand.findings.estimates import Change, Coverage
 from evenhand.findings.gate_size import More, more_to_decide
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import made_by, not_run, require
 from evenhand.findings.scoring import Scored, outcome_batches
 from evenhand.findings.sequential import Until
@@ -54,10 +55,10 @@ class GateCheck:
     by_default: bool = False  # the file names no measure
     line: int = 1  # where it stands in the file
 
-    def for_runs(self, runs: Pair | str) -> "list[GateCheck]":
+    def for_runs(self, runs: Pair | RemarkOrText) -> "list[GateCheck]":
         """Give a check for each number that the instrument judges these runs by, where the file
         names no measure: such as every difference between two groups."""
-        if not self.by_default or isinstance(runs, str):
+        if not self.by_default or isinstance(runs, RemarkOrText):
             return [self]
         try:
             instrument = self.instrument.for_pair(*runs)
@@ -104,7 +105,7 @@ class Checked:
 
     name: str
     verdict: Verdict
-    says: str
+    says: RemarkOrText
     instrument: str = ""
     measure: Measure | None = None  # with the margin of the check
     group: str = ""
@@ -137,7 +138,7 @@ class Gate(Shown):
 
     checks: tuple[Checked, ...]
     file: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[RemarkOrText, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -149,12 +150,15 @@ class Gate(Shown):
     def passed(self) -> bool:
         return self.verdict == "pass"
 
+    def ordered(self) -> list[Checked]:
+        """Return the checks, worst first."""
+        return sorted(self.checks, key=lambda check: WORST_FIRST.index(check.verdict))
+
     @property
     def says(self) -> str:
         """The verdict and its reasons in words, worst first."""
-        ordered = sorted(self.checks, key=lambda check: WORST_FIRST.index(check.verdict))
-        lines = [_plain(f"{check.verdict}: {check.name}: {check.says}") for check in ordered]
-        return "\n".join([f"gate: {self.verdict}", *lines])
+        lines = [f"{check.verdict}: {check.name}: {check.says}" for check in self.ordered()]
+        return "\n".join([f"gate: {self.verdict}", *map(_plain, lines)])
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -167,12 +171,12 @@ class Gate(Shown):
 
 def gate(
     checks: Sequence[GateCheck],
-    runs: Mapping[str, Pair | str],
+    runs: Mapping[str, Pair | RemarkOrText],
     *,
     lacking: Sequence[str] = (),
     file: str = "",
     prices: Prices | None = None,
-    notes: Sequence[str] = (),
+    notes: Sequence[RemarkOrText] = (),
 ) -> Gate:
     """Judge every check by its two runs, or say why it has none. `lacking` names the checks that
     the baseline had and this run lacks: they fail."""
@@ -185,8 +189,7 @@ def gate(
         observed.judged(change, len(family), prices)
         for observed, change in zip(seen_of, family, strict=True)
     ]
-    gone = "the baseline had this check and this run lacks it: put it back, or make a new baseline"
-    lost = [Checked(name=name, verdict="fail", says=gone) for name in lacking]
+    lost = [Checked(name=name, verdict="fail", says=Remark("gate.lacking")) for name in lacking]
     return Gate(checks=(*judged, *lost), file=file, notes=tuple(notes))
 
 
@@ -217,14 +220,14 @@ class _Seen:
     change: Change
     runs: Pair | None = None
     items: int = 0
-    nothing: str = ""  # why there is nothing to judge by
-    incomplete: str = ""  # why no good verdict may be given
+    nothing: RemarkOrText = ""  # why there is nothing to judge by
+    incomplete: Remark | None = None  # why no good verdict may be given
     at_any_time: AtAnyTime | None = None  # of a run that may stop early
 
     @classmethod
-    def of(cls, check: GateCheck, runs: Pair | str, family: int) -> "_Seen":
+    def of(cls, check: GateCheck, runs: Pair | RemarkOrText, family: int) -> "_Seen":
         none = Change(name=check.measure.name, before=None, after=None, difference=None)
-        if isinstance(runs, str):
+        if isinstance(runs, RemarkOrText):
             return cls(check=check, change=none, nothing=runs)
         try:
             return cls._read(check, runs, family)
@@ -294,29 +297,32 @@ class _Seen:
             line=self.check.line,
         )
 
-    def verdict(self, change: Change) -> tuple[Verdict, str]:
+    def verdict(self, change: Change) -> tuple[Verdict, RemarkOrText]:
         """Judge the change, which was adjusted among the others."""
         if self.nothing:
             return "broken", self.nothing
         measure, early = self.check.measure, self.at_any_time
         within = kept(change, measure) == "kept"
         worse = direction(change, measure) == "worse" and not within
-        after = ""
+        after = None
         if early is not None:
             within, worse = within and early.kept, worse and early.worse
-            change, after = _early(change, early), f" ({early.says})"
+            change, after = _early(change, early), early.says
         if worse:
-            return "fail", f"shown to be worse: {measure.label}: {seen(change, measure)}{after}"
-        text = f"{measure.label}: {loss_seen(change, measure)}{after}"
+            tested = change_remark(change, measure)
+            return "fail", Remark("gate.worse", measure=measure.label, change=tested, early=after)
+        loss = Remark(
+            "gate.change", measure=measure.label, change=loss_remark(change, measure), early=after
+        )
         if self.incomplete or change.difference is None:
-            return "broken", self.incomplete or text
+            return "broken", self.incomplete or loss
         margin, center = measure.margin or 0.0, measure.center or 0.0
         if turned(change, measure, margin) and abs((change.after or 0.0) - center) >= margin:
-            places = f"{change.before:+.3f} → {change.after:+.3f}"
-            return "open", f"the bias now goes the other way, {places}: {text}"
-        if within:
-            return "pass", f"shown to be no worse than by {measure.margin:g}: {text}"
-        return "open", f"neither worse nor within {measure.margin:g} is shown: {text}"
+            return "open", Remark(
+                "gate.other_side", before=change.before, after=change.after, change=loss
+            )
+        code = "gate.within" if within else "gate.open"
+        return "pass" if within else "open", Remark(code, margin=measure.margin, change=loss)
 
 
 def _early(change: Change, interval: AtAnyTime) -> Change:
@@ -328,14 +334,12 @@ def _early(change: Change, interval: AtAnyTime) -> Change:
     )  # fmt: skip
 
 
-def _incomplete(runs: Pair, coverage: tuple[Coverage, Coverage], *, early: bool) -> str:
-    for side, run, side_coverage in zip(("the baseline", "this run"), runs, coverage, strict=True):
+def _incomplete(runs: Pair, coverage: tuple[Coverage, Coverage], *, early: bool) -> Remark | None:
+    for side, run, side_coverage in zip(("baseline", "run"), runs, coverage, strict=True):
         left = 0 if early and run is runs[1] else not_run(run)
         if left:
-            return f"{side} is not finished: {left:,} items are not run"
+            return Remark("gate.unfinished", side=side, items=left)
         if side_coverage.below_floor:
-            return (
-                f"{side}: only {side_coverage.percent} of the answers could be scored, "
-                f"of {side_coverage.n:,}"
-            )
-    return ""
+            return Remark("gate.coverage", side=side, percent=side_coverage.percent,
+                          n=side_coverage.n)  # fmt: skip
+    return None

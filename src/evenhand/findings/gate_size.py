@@ -11,6 +11,7 @@ from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.estimates import Change
 from evenhand.findings.measures import Measure
 from evenhand.findings.plan import Aim, PilotSpread, clusters_needed
+from evenhand.findings.remarks import Remark
 from evenhand.findings.scoring import Scored
 from evenhand.statistics.proportions import zero_event_upper
 from evenhand.store import RunReader
@@ -33,7 +34,7 @@ class More:
     tokens: float | None = None
     cost: float | None = None
     currency: str | None = None
-    why: str = ""
+    why: Remark | None = None
 
 
 def more_to_decide(
@@ -48,17 +49,19 @@ def more_to_decide(
 ) -> More:
     """Compute it from the spread of these two runs and from what an item of the later one took."""
     if change.difference is None or change.clusters < 2:
-        few = f"{change.clusters} {instrument.clusters} are too few to say how many would decide"
-        return More(why=few)
+        return More(why=Remark("gate.too_few", clusters=change.clusters, unit=instrument.clusters))
     clusters = clusters_to_decide(measure, change, family)
     if clusters is None:
-        return More(
-            why="nothing says how many would decide: it has no spread, or its margin is too small"
-        )
+        return More(why=Remark("gate.no_spread"))
     if instrument.all_clusters is not None and clusters > instrument.all_clusters:
         return More(
-            why=f"it would take {clusters:,} {instrument.clusters}, and there are "
-            f"{instrument.all_clusters}: ask more of each, or allow more than {measure.margin:g}"
+            why=Remark(
+                "gate.more_than_there_are",
+                clusters=clusters,
+                unit=instrument.clusters,
+                there_are=instrument.all_clusters,
+                margin=measure.margin,
+            )
         )
     more = max(0, math.ceil(items * (clusters / change.clusters - 1)))
     took, money = costs.cost(run), costs.money(run, prices)

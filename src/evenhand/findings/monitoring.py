@@ -19,6 +19,7 @@ from evenhand.findings.display import Shown
 from evenhand.findings.estimates import Coverage, Estimate
 from evenhand.findings.gate import GateCheck
 from evenhand.findings.measures import Measure
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import not_run, require
 from evenhand.findings.rows import missing_of, row_values, rows_of
 from evenhand.findings.scoring import SCORED, outcome_batches
@@ -48,7 +49,7 @@ class Point:
     place: str
     estimate: Estimate | None
     evidence: float
-    why: str = ""
+    why: RemarkOrText = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ class Change:
     raised: str
     since: str
     upwards: bool
-    also: tuple[str, ...]
+    also: tuple[Remark, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,7 @@ class Monitoring(Shown):
     numbers: tuple[MonitoredNumber, ...]
     looks: int
     false_alarm_every: int  # looks, on average, while nothing changes
-    notes: tuple[str, ...] = ()
+    notes: tuple[RemarkOrText, ...] = ()
 
     @property
     def threshold(self) -> float:
@@ -132,7 +133,7 @@ class Monitoring(Shown):
 
 def monitoring(
     checks: Sequence[GateCheck], looks: Sequence[Look], *, false_alarm_every: int = 1_000,
-    notes: Sequence[str] = (),
+    notes: Sequence[RemarkOrText] = (),
 ) -> Monitoring:  # fmt: skip
     """Judge all looks so far, in their order. The threshold of each detector is the number of looks
     times the number of detectors, so that the stated rate is that of the whole watch."""
@@ -185,7 +186,7 @@ class _Seen:
     lost: Mapping[str, float]
     estimate: Estimate | None = None
     share_lost: Estimate | None = None
-    why: str = ""
+    why: RemarkOrText = ""
 
     @classmethod
     def of(cls, check: GateCheck, look: Look, first: RunReader | None) -> "_Seen":
@@ -233,17 +234,19 @@ class _Seen:
         )  # fmt: skip
 
 
-def _thin(coverage: Coverage, rows: pl.DataFrame, missing: str, sums: Mapping[str, float]) -> str:
-    """Say why too little is known of a check to be a look at it, if that is so: of the whole run,
-    or of the rows that the check is about."""
+def _thin(
+    coverage: Coverage, rows: pl.DataFrame, missing: str, sums: Mapping[str, float]
+) -> RemarkOrText:
+    """Return why too little is known of a check to be a look at it, if that is so: of the whole
+    run, or of the rows that the check is about."""
     if coverage.below_floor:
-        return f"only {coverage.percent} of the answers could be scored"
+        return Remark("look.few_scored", percent=coverage.percent)
     lost = int(rows[missing].sum())
     row_coverage = Coverage(n=len(rows), scored=len(rows) - lost, by_reason={})
     if row_coverage.below_floor:
-        return f"only {row_coverage.percent} of what it is about could be scored"
+        return Remark("look.few_scored_of_it", percent=row_coverage.percent)
     if all(np.isnan(total) for total in sums.values()):
-        return "an answer is missing in each of its clusters"
+        return Remark("look.missing_everywhere")
     return ""
 
 
@@ -290,14 +293,17 @@ def _dated(
     old, new = observations[before].run, observations[since].run
     assert old is not None
     assert new is not None
-    also = [f"{difference.setting}: {difference.before}, then {difference.after}"
-            for difference in old.record.told_apart(new.record)]  # fmt: skip
-    for what, sides in {
-        "the endpoint says that it is": [_served(run) for run in (old, new)],
-        "evenhand": [run.record.versions.get("evenhand", "") for run in (old, new)],
+    also = [
+        Remark("look.setting", setting=difference.setting, before=str(difference.before),
+               after=str(difference.after))
+        for difference in old.record.told_apart(new.record)
+    ]  # fmt: skip
+    for code, sides in {
+        "look.endpoint": [_served(run) for run in (old, new)],
+        "look.version": [run.record.versions.get("evenhand", "") for run in (old, new)],
     }.items():
         if sides[0] != sides[1]:
-            also.append(f"{what}: {sides[0] or 'not said'}, then {sides[1] or 'not said'}")
+            also.append(Remark(code, before=sides[0], after=sides[1]))
     return Change(raised=looks[judged[alarm.look]].began, since=looks[since].began,
                   upwards=alarm.upwards, also=tuple(also))  # fmt: skip
 

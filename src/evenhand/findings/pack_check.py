@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from evenhand.findings.display import Shown
+from evenhand.findings.remarks import Remark
 
 # holds: looked at, and as it should be. differs: it is not. open: it could not be looked at.
 State = Literal["holds", "differs", "open"]
@@ -16,8 +17,8 @@ class Looked:
 
     name: str
     state: State
-    says: str
-    seen: tuple[str, ...] = ()  # each thing that differs, or could not be looked at
+    says: Remark
+    seen: tuple[Remark, ...] = ()  # each thing that differs, or could not be looked at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.findings.measures import Measure
+from evenhand.findings.remarks import Remark
 from evenhand.statistics.sign_flips import p_of_columns, p_two_sided
 
 _ALPHA = 0.05
@@ -128,8 +129,8 @@ def _ends(sums: _Floats, sizes: _Floats, level: float) -> tuple[float | None, fl
     return limits[0], limits[1]
 
 
-def in_words(pairs: Sequence[SystemPair], label: str) -> list[str]:
-    """Say who is better than whom, and of whom neither is shown to be better."""
+def ranking(pairs: Sequence[SystemPair], label: str) -> list[Remark]:
+    """Return who is better than whom, and of whom neither is shown to be better."""
     names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
     beaten = {
         name: tuple(
@@ -140,16 +141,17 @@ def in_words(pairs: Sequence[SystemPair], label: str) -> list[str]:
         )
         for name in names
     }
-    lines = [
-        f"{_listed([n for n in names if beaten[n] == worse])} "
-        f"{'is' if list(beaten.values()).count(worse) == 1 else 'are'} better in {label} than "
-        f"{_listed(worse)}."
+    remarks = [
+        Remark(
+            "systems.better",
+            better=tuple(name for name in names if beaten[name] == worse),
+            worse=worse,
+            measure=label,
+        )
         for worse in dict.fromkeys(beaten.values())
         if worse
     ]
     alike = [pair for pair in pairs if pair.better is None]
-    return lines + [f"Of {pair.first} and {pair.second} neither is shown better." for pair in alike]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return remarks + [
+        Remark("systems.alike", first=pair.first, second=pair.second) for pair in alike
+    ]

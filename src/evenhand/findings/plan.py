@@ -12,6 +12,7 @@ from evenhand.findings.decision_rules import ALPHA, in_unit
 from evenhand.findings.display import Shown
 from evenhand.findings.estimates import NO_SPREAD
 from evenhand.findings.measures import PairedSpread
+from evenhand.findings.remarks import Remark
 from evenhand.findings.scoring import Scored
 from evenhand.statistics.planning import design_effect, detectable_change, items_needed
 from evenhand.statistics.sign_flips import least_p
@@ -57,7 +58,7 @@ class Plan(Shown):
     price: Price
     assumed: PairedSpread | PilotSpread
     what_samples_can_show: Mapping[str, float]
-    too_small: str = ""
+    too_small: Remark | None = None
 
     @property
     def calls(self) -> float | None:
@@ -90,7 +91,7 @@ class Plan(Shown):
             "calls": self.calls,
             "tokens": self.tokens,
             "money": self.money,
-            "too_small": self.too_small or None,
+            "too_small": self.too_small,
             "assumed": asdict(self.assumed),
             "what_samples_can_show": self.what_samples_can_show,
         }
@@ -140,9 +141,9 @@ def plan(
             name: _shown_by(n, shared, declared, aim)
             for name, (n, shared) in declared.samples.items()
         },
-        too_small=""
+        too_small=None
         if rows
-        else f"{instrument.title} is too small: even all its rows could not show it",
+        else Remark("plan.instrument_too_small", instrument=instrument.title),
     )
 
 
@@ -241,9 +242,13 @@ def _from_pilot(
     clusters, most = clusters_needed(spread, detect, aim), instrument.all_clusters
     times = clusters / spread.clusters
     enough = most is None or clusters <= most
-    too_small = f"it would take {clusters:,} {instrument.clusters}, and there are {most}"
-    if instrument.spread is not None:
-        too_small += f"; `evenhand plan {instrument.name}` says what more rows of each would do"
+    too_small = Remark(
+        "plan.too_few_clusters",
+        clusters=clusters,
+        unit=instrument.clusters,
+        there_are=most,
+        more_rows=None if instrument.spread is None else instrument.name,
+    )
     return Plan(
         instrument=instrument,
         measure=spread.measure,
@@ -256,7 +261,7 @@ def _from_pilot(
         price=price,
         assumed=spread,
         what_samples_can_show={"the pilot": aim.shown(spread.se, spread.clusters)},
-        too_small="" if enough else too_small,
+        too_small=None if enough else too_small,
     )
 
 

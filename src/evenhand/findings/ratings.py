@@ -22,6 +22,7 @@ from evenhand.findings.rated_runs import (
     change_of_run,
     mean_of_run,
 )
+from evenhand.findings.remarks import Remark
 from evenhand.rating import rubric
 from evenhand.rating.judges import JudgeMarks
 from evenhand.rating.rubric import Question
@@ -217,27 +218,24 @@ def _fleiss(marks: Marks) -> tuple[Marks, Statistic]:
 def _verdict(results: Sequence[OfQuestion], coverage: Coverage) -> Verdict:
     """Say whether the marks may be built on: whether alpha is shown to be enough everywhere."""
     states = {result.state for result in results}
-    sentences = [_in_words(result) for result in results]
+    remarks = [_alpha_remark(result) for result in results]
     if "not shown" in states:
-        talk = "Talk the rubric through on texts that are not rated, then: evenhand rate export …"
-        return Verdict(state="not shown", says=tuple(sentences), next=(talk,))
+        return Verdict(state="not shown", says=tuple(remarks), next=(Remark("next.talk_rubric"),))
     if coverage.below_floor:
-        sentences.insert(0, f"Only {coverage.percent} of the marks were given.")
+        remarks.insert(0, Remark("ratings.coverage", percent=coverage.percent))
     if states == {"shown"} and not coverage.below_floor:
-        return Verdict(state="shown", says=tuple(sentences))
-    more = "evenhand rate export … --sample MORE: the interval is over items"
-    return Verdict(state="not known", says=tuple(sentences), next=(more,))
+        return Verdict(state="shown", says=tuple(remarks))
+    return Verdict(state="not known", says=tuple(remarks), next=(Remark("next.more_ratings"),))
 
 
-def _in_words(result: OfQuestion) -> str:
+def _alpha_remark(result: OfQuestion) -> Remark:
     alpha = result.alpha
-    if alpha.value is None:
-        return f"{result.title}: alpha has no value ({alpha.undefined})."
-    ends = f" ({alpha.low:.2f} to {alpha.high:.2f})" if alpha.has_interval else ""
-    why = {
-        "shown": f"at least {LEAST_ALPHA:g}",
-        "not shown": f"below {LEAST_ALPHA:g}, the least for tentative conclusions",
-        "not known": f"not shown to be {LEAST_ALPHA:g}, nor to be less",
-    }[result.state]
-    open_ = f"; {alpha.undefined}" if not alpha.has_interval else ""
-    return f"{result.title}: alpha {alpha.value:.2f}{ends}, {why}{open_}."
+    return Remark(
+        "ratings.alpha",
+        question=result.title,
+        state=result.state,
+        value=alpha.value,
+        low=alpha.low,
+        high=alpha.high,
+        undefined=alpha.undefined,
+    )

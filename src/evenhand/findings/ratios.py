@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenhand.findings.estimates import Bounds, Cell, Estimate, Section
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.statistics.selection import ALPHA, Contrast, Family, Selections
 
 # Our choice of what is too small to matter, for "not shown" alone: a ratio from 0.8 to its inverse.
@@ -19,17 +20,6 @@ MOST_GROUPS = 50  # our choice: more cannot be told apart in a table
 SHOWN, NOT_SHOWN, INCONCLUSIVE = "shown", "not shown", "inconclusive"
 TOO_FEW = "too few to tell"  # what `swap` calls a row that is inconclusive
 State = Literal["shown", "not shown", "not known"]
-NOTE = (
-    "impact ratio: the rate over the highest rate, a description. vs others: the group's rate over "
-    "the rate of all others, with an exact interval. p and the 95% CI are adjusted for all groups "
-    "and tests of this page: shown means p at most 0.05, and the interval excludes 1. not shown: "
-    f"the interval lies within {MATTERS:g} to {1 / MATTERS:g}. detectable: the ratio below 1 that "
-    "would be shown 4 times in 5."
-)
-TESTS_NOTE = (
-    "adjusted p: the smallest of chi-square's and of the groups' own, adjusted for all groups and "
-    "tests of this page."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +181,13 @@ def interval_said(contrast: Contrast) -> str:
 
 
 def ratios_section(
-    name: str, result: GroupingResult, *, title: str, people: str, selected: str, note: str = ""
+    name: str,
+    result: GroupingResult,
+    *,
+    title: str,
+    people: str,
+    selected: str,
+    note: RemarkOrText = "",
 ) -> Section:
     """Make the table of one grouping: the highest rate first, groups without a test last."""
     ordered = sorted(result.groups, key=lambda group: (
@@ -216,7 +212,9 @@ def _row(group: GroupResult) -> tuple[Cell, ...]:
     )  # fmt: skip
 
 
-def tests_section(tests: Sequence[tuple[str, float, float]], note: str, title: str) -> Section:
+def tests_section(
+    tests: Sequence[tuple[str, float, float]], note: RemarkOrText, title: str
+) -> Section:
     """Make the table of one test for each grouping: its name, p, and p after correction."""
     rows = tuple(
         (name, p_said(p), p_said(adjusted), SHOWN if adjusted <= ALPHA else "not shown to differ")
@@ -237,49 +235,46 @@ def p_said(p: float) -> str:
     return f"{p:.4f}" if (float(text) <= ALPHA) != (p <= ALPHA) else text
 
 
-def says(results: GroupResults, *, selected: str, missing: int) -> list[str]:
-    """Say what the tables and tests show, in words."""
+def says(results: GroupResults, *, selected: str, missing: int) -> list[Remark]:
+    """Return what the tables and tests show."""
     state, most = results.state, results.first_shown()
-    however = _however(missing)
     if state == "shown" and most is not None:
-        rows = _named(most, selected, however)
-        differ = f"The groups differ by {most.title} (p {p_said(most.p_adjusted or 1.0)})"
-        return rows or [f"{differ}{however}. No single group is shown to differ from the others."]
+        p = p_said(most.p_adjusted or 1.0)
+        return _shown_groups(most, selected, missing) or [
+            Remark("ratios.differ", grouping=most.title, p=p, missing=missing)
+        ]
     if state == "not shown":
-        return [f"Every group's rate lies within {MATTERS:g} to {1 / MATTERS:g} of the rate of the "
-                f"others (simultaneous 95% confidence intervals){however}."]  # fmt: skip
+        return [Remark("ratios.alike", missing=missing)]
     open_ = [group.name for grouping in results.groupings for group in grouping.tested
              if group.state == INCONCLUSIVE]  # fmt: skip
-    names = ", ".join(dict.fromkeys(open_))
     return [
-        f"No group is shown to be {selected} more or less often than the others.",
-        f"Inconclusive, as a ratio below {MATTERS:g} or above {1 / MATTERS:g} is not excluded: "
-        f"{names or 'every group'}.",
+        Remark("ratios.none_shown", selected=selected),
+        Remark("ratios.open", groups=tuple(dict.fromkeys(open_))),
     ]
 
 
-def _however(missing: int) -> str:
-    if not missing:
-        return ""
-    many = f"all {missing:,} missing outcomes" if missing > 1 else "the missing outcome"
-    return f", also if {many} had gone the other way"
-
-
-def _named(result: GroupingResult, selected: str, however: str) -> list[str]:
-    """A sentence for each group that is shown; of two groups the one that is behind says it."""
+def _shown_groups(result: GroupingResult, selected: str, missing: int) -> list[Remark]:
+    """Return a remark for each group that is shown; of two groups the one that is behind."""
     behind, ahead = result.behind(), result.ahead()
     if len(result.tested) == 2 and behind:
         ahead = []
-    lines = []
+    remarks = []
     for groups, often in ((behind, "less"), (ahead, "more")):
         for group in groups:
             assert group.contrast is not None
             read = sum(other.read for other in result.tested) - group.read
             chosen = sum(other.selected for other in result.tested) - group.selected
-            others = f"{100 * chosen / read:.1f}%" if read else "-"
-            lines.append(
-                f"{group.name}: {selected} {often} often: {group.rate} against {others} of the "
-                f"others (ratio {ratio_said(group.contrast.ratio)}, "
-                f"95% CI {interval_said(group.contrast)}){however}."
+            remarks.append(
+                Remark(
+                    "ratios.group",
+                    group=group.name,
+                    selected=selected,
+                    often=often,
+                    rate=group.rate,
+                    others=f"{100 * chosen / read:.1f}%" if read else "-",
+                    ratio=ratio_said(group.contrast.ratio),
+                    interval=interval_said(group.contrast),
+                    missing=missing,
+                )
             )
-    return lines
+    return remarks

@@ -23,7 +23,8 @@ from evenhand.findings.dependability import (
 from evenhand.findings.display import Shown
 from evenhand.findings.estimates import NO_VERDICT, Estimate, Verdict
 from evenhand.findings.measures import Measure
-from evenhand.findings.pairwise_systems import SystemPair, in_words, told_apart
+from evenhand.findings.pairwise_systems import SystemPair, ranking, told_apart
+from evenhand.findings.remarks import Remark
 from evenhand.findings.report import require
 from evenhand.findings.rows import row_values
 from evenhand.findings.scoring import SCORED, Scored, outcomes_of
@@ -33,10 +34,6 @@ from evenhand.statistics.generalizability import ITEM, Crossed
 from evenhand.store import RunReader
 
 SYSTEM, RUN = "system", "run"
-_SOME_DIFFER = (
-    "Φ is the share of the variance of such means that is the systems' own. It says that some "
-    "systems differ, not which: each two are compared below."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,48 +216,37 @@ def _verdict(study: Reliability) -> Verdict:
     """Say by the first measure whether Φ allows a comparison, and which systems are told apart."""
     main = study.measures[0]
     name = study.instrument.measure(main.measure).label
-    what = "systems" if study.of == SYSTEM else "items"
+    objects = "systems" if study.of == SYSTEM else "items"
     if main.shown:
-        line = f"{_phi(main)}: most of what tells {what} apart in {name} is their own."
+        line = Remark("phi.shown", phi=_phi(main), objects=objects, measure=name)
         if study.of != SYSTEM:
             return Verdict(state="shown", says=(line, *_notes(study)))
         any_better = any(pair.better for pair in study.pairs)
-        sentences = (line, _SOME_DIFFER, *in_words(study.pairs, name), *_notes(study))
-        return Verdict(state="shown" if any_better else "not known", says=sentences)
+        pairs = (Remark("phi.systems"), *ranking(study.pairs, name))
+        says = (line, *pairs, *_notes(study))
+        return Verdict(state="shown" if any_better else "not known", says=says)
     below = main.least.value is not None and main.least.value < LEAST
-    why = f"is below {LEAST:g}" if below else f"is not shown to be {LEAST:g} or more"
-    refused = f"No ranking of {what} by these runs, nor of this system by one of them."
-    again = f"evenhand measure {study.instrument.name} … --order-seed N --wording 2 --seed N"
-    sentences = (f"{_phi(main)} of {name} {why}.", refused, *_notes(study))
-    return Verdict(state="not known", says=sentences, next=(again,))
+    why = Remark("phi.below" if below else "phi.not_shown", phi=_phi(main), measure=name)
+    refused = Remark("phi.no_ranking", objects=objects)
+    again = Remark("next.more_conditions", instrument=study.instrument.name)
+    return Verdict(state="not known", says=(why, refused, *_notes(study)), next=(again,))
 
 
-def _phi(main: Dependability) -> str:
+def _phi(main: Dependability) -> Remark:
     phi = main.least
-    if phi.value is None:
-        return f"Φ has no value ({phi.undefined}); it"
-    ends = "" if phi.low is None else f" ({phi.low:.2f} to {phi.high:.2f})"
-    return f"Φ {phi.value:.2f}{ends}"
+    return Remark("phi", value=phi.value, low=phi.low, high=phi.high, undefined=phi.undefined)
 
 
-def _notes(study: Reliability) -> list[str]:
-    lines = []
+def _notes(study: Reliability) -> list[Remark]:
+    remarks = []
     main = study.measures[0]
     if not study.crossed:
-        lines.append(
-            "The runs are not fully crossed, so order, wording and seed are one facet: run."
-        )
+        remarks.append(Remark("phi.not_crossed"))
     if main.incomplete:
-        lines.append(
-            f"{main.incomplete:,} items lack an answer in some run; it counts as disagreement."
-        )
+        remarks.append(Remark("phi.incomplete", items=main.incomplete))
     alone = main.one_run.value
     if study.of == ITEM and not main.shown and alone:
-        needed = max(math.ceil((1 - alone) / alone), 1)
-        lines.append(
-            f"By its point estimate, the mean of {needed:,} runs, each with an order, a wording "
-            f"and a seed of its own, would reach {LEAST:g}."
-        )
+        remarks.append(Remark("phi.more_runs", runs=max(math.ceil((1 - alone) / alone), 1)))
     if study.of == SYSTEM and study.sizes[SYSTEM] == 2:
-        lines.append("Two systems: how far systems differ rests on one difference.")
-    return lines
+        remarks.append(Remark("phi.two_systems"))
+    return remarks

@@ -8,6 +8,7 @@ import polars as pl
 
 from evenhand.domain import OUTCOMES, Bound
 from evenhand.errors import Undefined
+from evenhand.findings.remarks import RemarkOrText
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.proportions import Proportion, clustered_balance, wilson
 from evenhand.store import RunReader
@@ -23,7 +24,7 @@ class Judged:
     run: str
     role: str
     model: str
-    says: str  # what its certificate says, or why there is none
+    says: RemarkOrText  # what its certificate says, or why there is none
     passes: bool
 
 

@@ -22,7 +22,7 @@ from evenhand.findings.estimates import (
 from evenhand.findings.measures import Measure
 from evenhand.findings.scoring import Scored, outcome_batches
 from evenhand.findings.sequential import Stopped, Until, at_any_time, refuse, stand
-from evenhand.findings.sequential_text import of_stopped
+from evenhand.findings.sequential_verdict import of_stopped
 from evenhand.findings.totals import RunTotals
 from evenhand.findings.verdicts import of_report
 from evenhand.foreign import Origin

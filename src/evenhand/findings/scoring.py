@@ -9,6 +9,7 @@ import polars as pl
 from evenhand.errors import REFUSAL, UnreadableReply, UserError
 from evenhand.findings.estimates import Estimate, RedLine, Section
 from evenhand.findings.measures import Grouping, Measure, PairedSpread
+from evenhand.findings.remarks import RemarkOrText
 from evenhand.store import RunReader
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class Scored:
         del run
         return report
 
-    def says(self, report: "Report") -> tuple[str, ...]:
+    def says(self, report: "Report") -> tuple[RemarkOrText, ...]:
         """Say the main result in one or two sentences of plain words."""
         del report
         return ()

@@ -16,6 +16,7 @@ import polars as pl
 from evenhand.errors import CorruptRun, Undefined, UserError
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
+from evenhand.findings.remarks import Remark
 from evenhand.findings.rows import MASKED
 from evenhand.findings.scoring import SCORED, Scored, outcome_batches
 from evenhand.statistics.sequences import OPEN, AnytimeInterval, Verdict, anytime_mean
@@ -102,26 +103,26 @@ def refuse(run: RunReader) -> None:
         )
 
 
-def why_not(instrument: Scored, measure: Measure) -> str:
-    """Say why a measure has no interval that holds at every look; empty where it has one."""
+def why_not(instrument: Scored, measure: Measure) -> Remark | None:
+    """Return why a measure has no interval that holds at every look; None where it has one."""
     if measure.statistic.row_value is None:
-        return "it is no mean over answers"
+        return Remark("until.no_mean")
     if not measure.bounded:
-        return "it has no smallest or no largest value"
+        return Remark("until.no_ends")
     if instrument.also_clusters:
-        return f"answers are alike in other ways than by {instrument.clusters}"
-    return ""
+        return Remark("until.also_alike", clusters=instrument.clusters)
+    return None
 
 
 def rows_planned(
     instrument: Scored, unasked: pl.DataFrame
-) -> tuple[dict[str, tuple[int, int]], dict[str, str]]:
+) -> tuple[dict[str, tuple[int, int]], dict[str, Remark]]:
     """Give the rows of each measure by the outcomes of items that nobody has answered, and why the
     others have none. Which rows a measure is about must not depend on answers."""
     rows, reasons = {}, {}
     for measure in instrument.measures:
         why = why_not(instrument, measure) or _chosen_by_answers(measure, unasked)
-        if why:
+        if why is not None:
             reasons[measure.name] = why
             continue
         sizes = summed(unasked, instrument, [measure])[f"{measure.name}:n"].to_list()
@@ -129,15 +130,15 @@ def rows_planned(
         if every:
             rows[measure.name] = (most, every)
         else:
-            reasons[measure.name] = "no item is about it"
+            reasons[measure.name] = Remark("until.no_item")
     return rows, reasons
 
 
-def _chosen_by_answers(measure: Measure, unasked: pl.DataFrame) -> str:
+def _chosen_by_answers(measure: Measure, unasked: pl.DataFrame) -> Remark | None:
     if measure.where is None:
-        return ""
+        return None
     open_ = unasked.select(measure.where.alias("where"))["where"].null_count()
-    return "the answers decide which of them it is about" if open_ else ""
+    return Remark("until.answers_decide") if open_ else None
 
 
 # -- what was answered so far ----------------------------------------------------------------------

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from evenhand.errors import UserError
 from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.measures import Measure
+from evenhand.findings.remarks import Remark
 from evenhand.findings.scoring import Scored, outcome_batches
 from evenhand.findings.sequential import Until, clusters_asked, placed, summed
 from evenhand.statistics.sequences import OPEN, AnytimeInterval, anytime_mean
@@ -37,7 +38,7 @@ class AtAnyTime:
     clusters: int
     of_clusters: int
     calls_saved: int
-    says: str  # how much of the run this rests on
+    says: Remark  # how much of the run this rests on
 
 
 def asked_by(instrument: Scored, run: RunReader, until: Until) -> list[str]:
@@ -76,8 +77,13 @@ def at_any_time(
         clusters=stands.clusters,
         of_clusters=stands.of_clusters,
         calls_saved=stands.calls_saved,
-        says=f"at whatever look, after {stands.clusters:,} of {stands.of_clusters:,} "
-        f"{instrument.clusters}: about {stands.calls_saved:,} calls less than all",
+        says=Remark(
+            "until.at_any_time",
+            clusters=stands.clusters,
+            of_clusters=stands.of_clusters,
+            unit=instrument.clusters,
+            calls_saved=stands.calls_saved,
+        ),
     )
 
 

@@ -1,5 +1,4 @@
-"""A verdict is the answer in words, first and last: is it biased, against whom, how sure, what
-next.
+"""A verdict is the answer, first and last: is it biased, against whom, how sure, what next.
 
 Shown: a primary bias score is told from "no bias" (p ≤ 0.05 after Holm over these scores), or that
 of a group after Holm over all groups, with the missing answers at "no bias" or beyond it, by a
@@ -24,14 +23,13 @@ from evenhand.findings.decision_rules import (
 from evenhand.findings.estimates import Bounds, Estimate, Verdict
 from evenhand.findings.failures import look_at_failures
 from evenhand.findings.measures import Measure
+from evenhand.findings.remarks import Remark, RemarkOrText
 
 if TYPE_CHECKING:
     from evenhand.findings.comparison import Comparison
     from evenhand.findings.report import Report
 
 LEAST_CLUSTERS = 2
-_NOT_WHOLE = "no conclusion before all are run."
-_NO_SAMPLE = "They say nothing about other items; another system may be measured on them."
 State = Literal["shown", "not shown", "not known"]
 
 
@@ -48,17 +46,17 @@ def main_measure(report: "Report") -> Measure | None:
 def of_report(report: "Report") -> Verdict:
     if report.not_run:
         planned = report.source["items"]
-        early = f"{planned - report.not_run:,} of {planned:,} items: {_NOT_WHOLE}"
+        early = Remark("report.unfinished", done=planned - report.not_run, planned=planned)
         return Verdict(state="not known", says=(early,), next=_next(report, None))
     measures = bias_measures(report)
     if not report.coverage.scored:
-        none = f"None of {report.coverage.n:,} answers could be scored."
+        none = Remark("report.none_scored", n=report.coverage.n)
         return Verdict(
             state="not known" if measures else None, says=(none,), next=_next(report, None)
         )
     answered = report.side.picked_by_itself(report.source)
     if answered:
-        why = f"These items were picked because this system answered them {answered}. {_NO_SAMPLE}"
+        why = Remark("report.picked_by_itself", answered=answered)
         return Verdict(state="not known", says=(why,))
     sentences = report.instrument.says(report)
     decided = report.instrument.state_of(report)  # by the tests that its tables print
@@ -70,7 +68,7 @@ def of_report(report: "Report") -> Verdict:
 
 
 def _of_scores(
-    report: "Report", measures: Sequence[Measure], sentences: tuple[str, ...]
+    report: "Report", measures: Sequence[Measure], sentences: tuple[RemarkOrText, ...]
 ) -> Verdict:
     """Conclude from the bias scores over all items and in the groups."""
     groups = [by_group(report, measure) for measure in measures]
@@ -83,9 +81,10 @@ def _of_scores(
     picked = report.instrument.no_sample(report)
     if picked and state == "not shown":
         state = "not known"
-    lines = [*sentences, picked, *_groups_in_words(report, groups[0], excludes=not picked)]
+    lines: list[RemarkOrText | None]
+    lines = [*sentences, picked, *_group_remarks(report, groups[0], excludes=not picked)]
     for measure, by_column in zip(measures[1:], groups[1:], strict=True):
-        lines += [f"{measure.label}, {line}" for line in _shown_groups(by_column)]
+        lines += _shown_groups(by_column, measure.label)
     lines += [overturned(report[measure.name].bounds, measure) for measure in measures]
     if state == "not known" and not picked:
         lines.append(_how_many_for(report, measures))
@@ -107,13 +106,17 @@ def _is_shown(estimate: Estimate) -> bool:
     return p is not None and p <= ALPHA
 
 
-def _how_many_for(report: "Report", measures: Sequence[Measure]) -> str:
-    """Say how many clusters would settle what is open: of the score that needs most."""
+def _how_many_for(report: "Report", measures: Sequence[Measure]) -> Remark | None:
+    """Return how many clusters would settle what is open: of the score that needs most."""
     matters = report.instrument.matters
     open_ = [m for m in measures if not _excludes(report[m.name])]
-    by_factor = {factor: how_many(report[m.name], m, matters) for m in open_
-                 if (factor := _times(report[m.name], m, matters))}  # fmt: skip
-    return by_factor[max(by_factor)] if by_factor else ""
+    needs = [(times, m) for m in open_ if (times := _times(report[m.name], m, matters)) > 0]
+    if not needs:
+        return None
+    times, measure = max(reversed(needs), key=lambda pair: pair[0])
+    if times == 1:
+        return None
+    return Remark("report.how_many", times=times, matters=in_unit(matters, measure))
 
 
 def _excludes(estimate: Estimate) -> bool:
@@ -126,14 +129,16 @@ def is_open(estimate: Estimate) -> bool:
     return not (_is_shown(estimate) or _excludes(estimate))
 
 
-def overturned(bounds: Bounds | None, measure: Measure) -> str:
-    """Say that what the answers at hand show of a measure is not counted as shown, because so many
-    missing ones would overturn it; empty where none would. After a correction fewer might do."""
+def overturned(bounds: Bounds | None, measure: Measure) -> Remark | None:
+    """Return that what the answers at hand show of a measure is not counted as shown, because so
+    many missing ones would overturn it; None where none would. After a correction fewer might."""
     if bounds is None or bounds.overturn is None:
-        return ""
-    return (
-        f"{measure.label}: not counted as shown, though the answers that there are show it: at "
-        f"most {bounds.overturn:,} of the {bounds.missing:,} missing ones would overturn it"
+        return None
+    return Remark(
+        "report.overturned",
+        measure=measure.label,
+        overturn=bounds.overturn,
+        missing=bounds.missing,
     )
 
 
@@ -171,65 +176,44 @@ def by_group(report: "Report", measure: Measure) -> dict[str, ByGroup]:
     return sorted_
 
 
-def _groups_in_words(
+def _group_remarks(
     report: "Report", by_column: dict[str, ByGroup], *, excludes: bool = True
-) -> list[str]:
+) -> list[Remark]:
     """Name whom a bias is shown against, by the first grouping and then by the others, and say how
     many were looked at; with `excludes`, also where a bias that matters is excluded."""
     if not by_column:
         return []
-    lines = _shown_groups(by_column)
-    looked = _counted({column: outcome.looked_at for column, outcome in by_column.items()})
-    if not lines:
-        lines = [f"against: none of {looked} is shown after correction for looking at all"]
-    open_ = _counted({column: len(outcome.open) for column, outcome in by_column.items()})
-    if open_:
-        lines.append(f"open: {open_}, too few questions to tell")
-    excluded = _counted({column: len(outcome.excluded) for column, outcome in by_column.items()})
-    if excluded and excludes:
+    remarks = _shown_groups(by_column)
+    if not remarks:
+        remarks = [Remark("groups.none_shown", looked_at=_looked_at(by_column))]
+    open_ = {column: len(outcome.open) for column, outcome in by_column.items()}
+    if any(open_.values()):
+        remarks.append(Remark("groups.open", groups=open_))
+    excluded = {column: len(outcome.excluded) for column, outcome in by_column.items()}
+    if any(excluded.values()) and excludes:
         main = main_measure(report)
         reach = 2 * (in_unit(report.instrument.matters, main) if main else 0.0)
-        lines.append(f"not seen: {excluded}, any bias is smaller than {reach:g}")
-    return lines
+        remarks.append(Remark("groups.excluded", groups=excluded, reach=reach))
+    return remarks
 
 
-def _shown_groups(by_column: dict[str, ByGroup]) -> list[str]:
-    """Name the groups in which a bias is shown, one line each way."""
-    looked = _counted({column: outcome.looked_at for column, outcome in by_column.items()})
-    corrected = f" (after correction for {looked})"
-    lines = []
-    for label, kind in (("against", "against"), ("the other way round", "other_way")):
+def _looked_at(by_column: dict[str, ByGroup]) -> dict[str, int]:
+    return {column: outcome.looked_at for column, outcome in by_column.items()}
+
+
+def _shown_groups(by_column: dict[str, ByGroup], measure: str = "") -> list[Remark]:
+    """Name the groups in which a bias is shown, one remark each way."""
+    remarks = []
+    for kind in ("against", "other_way"):
         groups = {
-            column: getattr(outcome, kind)
+            column: tuple(getattr(outcome, kind))
             for column, outcome in by_column.items()
             if getattr(outcome, kind)
         }
-        text = "; by ".join(f"{column}: {_named(values)}" for column, values in groups.items())
-        first = next(iter(by_column), "")
-        text = text.removeprefix(f"{first}: ") if first in groups else f"by {text}"
-        lines += [f"{label}: {text}{corrected}"] if groups else []
-    return lines
-
-
-def _counted(columns: dict[str, int]) -> str:
-    """Write how many values of each column: "50 groups and 15 categories"."""
-    parts = []
-    for column, many in columns.items():
-        word = column.replace("_", " ")
-        plural = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
-        parts += [f"{many} {plural}"] if many else []
-    return " and ".join(parts)
-
-
-def _named(values: list[str]) -> str:
-    return ", ".join(value.replace("_", " ") for value in values)
-
-
-def how_many(estimate: Estimate, measure: Measure, matters: float) -> str:
-    """Say how many clusters would settle it: so many that an interval fits within what matters, if
-    the spread between clusters stays as it is."""
-    times, reach = _times(estimate, measure, matters), in_unit(matters, measure)
-    return f"about {times} times as many would tell a bias of {reach:g} from none" * (times > 1)
+        if groups:
+            remarks.append(Remark(f"groups.{kind}", measure=measure, groups=groups,
+                                  looked_at=_looked_at(by_column)))  # fmt: skip
+    return remarks
 
 
 def _times(estimate: Estimate, measure: Measure, matters: float) -> int:
@@ -239,10 +223,10 @@ def _times(estimate: Estimate, measure: Measure, matters: float) -> int:
     return math.ceil(((estimate.high - estimate.low) / 2 / in_unit(matters, measure)) ** 2)
 
 
-def _next(report: "Report", state: State | None) -> tuple[str, ...]:
+def _next(report: "Report", state: State | None) -> tuple[Remark, ...]:
     name, run = report.instrument.name, report.side.run
     if report.not_run:
-        return (f"evenhand measure {name} --out {run}    (with the same options: it goes on)",)
+        return (Remark("next.resume", instrument=name, run=run),)
     if report.coverage.below_floor:
         return look_at_failures(report)
     # `plan` and a remedy need a harm; of answers that were given elsewhere nothing is asked again.
@@ -250,12 +234,12 @@ def _next(report: "Report", state: State | None) -> tuple[str, ...]:
         return ()
     if state == "not known":
         planned = report.instrument.spread is not None
-        return (f"evenhand plan {name}    (how many items would tell)",) if planned else ()
+        return (Remark("next.plan", instrument=name),) if planned else ()
     if report.side.method["name"] != "default":  # a remedy already: what it changed is the question
-        return (f"evenhand compare runs/{name}-default {run}",)
+        return (Remark("next.compare", before=f"runs/{name}-default", after=run),)
     return (
-        f"evenhand measure {name} --method fairness --out runs/{name}-fairness",
-        f"evenhand compare {run} runs/{name}-fairness",
+        Remark("next.fairness", instrument=name),
+        Remark("next.compare", before=run, after=f"runs/{name}-fairness"),
     )
 
 
@@ -263,76 +247,71 @@ def of_comparison(comparison: "Comparison") -> Verdict:
     """Say what is shown worse or better, or that neither is, and what a larger sample would
     tell."""
     if left := sum(comparison.not_run):
-        items = "1 item is" if left == 1 else f"{left:,} items are"
-        return Verdict(state="not known", says=(f"{items} not run yet: {_NOT_WHOLE}",))
+        return Verdict(state="not known", says=(Remark("comparison.unfinished", items=left),))
     worse = [m.label for c, m in comparison.judged() if direction(c, m) == "worse"]
     better = [m.label for c, m in comparison.judged() if direction(c, m) == "better"]
-    crossed = [line.says for line in comparison.red_lines if line.state == "crossed"]
-    sentences = [f"shown better: {', '.join(better)}"] if better else []
+    crossed = [line.name for line in comparison.red_lines if line.state == "crossed"]
+    remarks = [Remark("comparison.better", measures=tuple(better))] if better else []
     if worse:
-        sentences.append(f"shown worse: {', '.join(worse)}")
+        remarks.append(Remark("comparison.worse", measures=tuple(worse)))
     if crossed:
-        sentences.append(f"red lines crossed: {len(crossed)}, named below")
-    sentences += [
-        sentence
+        remarks.append(Remark("comparison.red_lines", lines=tuple(crossed)))
+    remarks += [
+        remark
         for c, m in comparison.judged()
-        if direction(c, m) == "open" and (sentence := overturned(c.bounds, m))
+        if direction(c, m) == "open" and (remark := overturned(c.bounds, m))
     ]
     state: State = "shown"
     if not (worse or better or crossed):
         state, nothing = _nothing_shown(comparison)
-        sentences.insert(0, nothing)
+        remarks.insert(0, nothing)
     next_ = _plan(comparison) if state == "not known" else ()
-    return Verdict(state=state, says=tuple(sentences), next=next_)
+    return Verdict(state=state, says=tuple(remarks), next=next_)
 
 
-def _plan(comparison: "Comparison") -> tuple[str, ...]:
+def _plan(comparison: "Comparison") -> tuple[Remark, ...]:
     """Name the command that says how many items would tell, where it can: from the spread that the
     instrument declares, or from that of these two runs."""
     instrument = comparison.instrument
     spreads = any(change.se > 0 for change, _ in comparison.judged())
     if instrument.harm is None or (instrument.spread is None and not spreads):
         return ()
-    runs = f" --from {comparison.before.run} {comparison.after.run}"
-    options = "" if instrument.spread is not None else runs
-    return (f"evenhand plan {instrument.name}{options}    (how many items would tell)",)
+    if instrument.spread is not None:
+        return (Remark("next.plan", instrument=instrument.name),)
+    runs = (comparison.before.run, comparison.after.run)
+    return (Remark("next.plan_from", instrument=instrument.name, runs=runs),)
 
 
-def _nothing_shown(comparison: "Comparison") -> tuple[State, str]:
-    """Say that all is the same, or what is excluded all the same, or that nothing is."""
+def _nothing_shown(comparison: "Comparison") -> tuple[State, Remark]:
+    """Return that all is the same, or what is excluded all the same, or that nothing is."""
     matters = comparison.instrument.matters
     judged = list(comparison.judged())
     reversed_ = [(c, m) for c, m in judged if turned(c, m, in_unit(matters, m))]
     if reversed_:
-        lines = [f"{m.label} {c.before:+.2f} → {c.after:+.2f}" for c, m in reversed_]
-        sentence = f"As far from no bias as before, but on the other side: {'; '.join(lines)}."
-        return "not known", sentence
+        changes = tuple((m.label, c.before, c.after) for c, m in reversed_)
+        return "not known", Remark("comparison.other_side", changes=changes)
     within = [
         c.limits is not None and max(map(abs, c.limits)) < in_unit(matters, m) for c, m in judged
     ]
     if comparison.same:
-        sentence = f"All {comparison.items:,} items gave the same result in both runs."
-        return ("not shown" if within and all(within) else "not known"), sentence
+        remark = Remark("comparison.same", items=comparison.items)
+        return ("not shown" if within and all(within) else "not known"), remark
     if judged and all(within):
-        return "not shown", f"No difference is shown, and one of {matters:g} or more is excluded."
-    least = _least(comparison)
-    sentence = f"No difference is shown, and none is excluded{f': {least}' if least else '.'}"
-    return "not known", sentence
+        return "not shown", Remark("comparison.excluded", matters=matters)
+    return "not known", Remark("comparison.nothing_shown", least=_least(comparison))
 
 
-def _least(comparison: "Comparison") -> str:
+def _least(comparison: "Comparison") -> Remark | None:
+    """Return how large a change this comparison could have shown."""
     change, measure = next(comparison.judged(), (None, None))
     if change is None or measure is None:
-        return ""
+        return None
     family = len(list(comparison.judged()))
     if too_few(change, family):
-        few = f"{change.clusters} {comparison.instrument.clusters}"
-        return f"{few} are too few to show any change after correction for {family}."
+        return Remark("comparison.too_few", clusters=change.clusters,
+                      unit=comparison.instrument.clusters, family=family)  # fmt: skip
     size = smallest_shown(change, measure, family=family)
     if size is None:
-        return ""
-    what = "a change" if measure.center is None else "a change of the distance from no bias"
-    return (
-        f"this comparison could only see {what} of {size:.2f} or more of: {measure.label} "
-        f"(4 times in 5, after correction for {family})."
-    )
+        return None
+    return Remark("comparison.sensitivity", size=size, of_distance=measure.center is not None,
+                  measure=measure.label, family=family)  # fmt: skip

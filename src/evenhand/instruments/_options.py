@@ -14,8 +14,9 @@ import polars as pl
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.decision_rules import direction, seen
+from evenhand.findings.decision_rules import change_remark, direction
 from evenhand.findings.estimates import Change, RedLine, if_known
+from evenhand.findings.remarks import Remark
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import outcome_batches
 from evenhand.instruments._contract import (
@@ -159,8 +160,8 @@ def _away_from_50(change: Change, measure: Measure) -> RedLine:
         "worse": "crossed", "open": "open", "better": "kept",
     }  # fmt: skip
     moved = direction(change, measure)
-    summary = _WORDS("away_from_50", label=measure.label, movement=_WORDS(moved),
-                     change=seen(change, measure))  # fmt: skip
+    summary = Remark("change.distance_from_50", measure=measure.label, moved=_WORDS(moved),
+                     change=change_remark(change, measure))  # fmt: skip
     return RedLine(name=change.name, state=states[moved], says=summary)
 
 

@@ -11,6 +11,7 @@ from evenhand.findings.comparison import Comparison
 from evenhand.findings.cost_effectiveness import Kind
 from evenhand.findings.decision_rules import ALPHA, direction
 from evenhand.findings.estimates import Estimate
+from evenhand.findings.remarks import codes
 from evenhand.findings.report import Report
 from evenhand.package_data import Texts
 from evenhand.self_test.bench import Bench, Claim, Reading, too_often
@@ -83,8 +84,7 @@ async def clear_questions(bench: Bench) -> Reading:
     claims = [
         Claim(_WORDS("s_dis_worse", way=way), way == "worse"),
         Claim(_WORDS("s_dis_judged"), "s_dis" in judged),
-        Claim(_WORDS("says_worse"), "worse" in pair.verdict.says[-1]
-              or any("worse" in line for line in pair.verdict.says)),
+        Claim(_WORDS("says_worse"), "comparison.worse" in codes(pair.verdict.says)),
     ]  # fmt: skip
     read = f"s_dis {pair['s_dis'].effect:+.3f}, {way}"
     return Reading.of("clear questions", _WORDS("leaning"), read, claims)

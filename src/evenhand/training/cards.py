@@ -208,7 +208,8 @@ def _crossed(comparison: Mapping[str, Any]) -> Iterator[str]:
     name = f"{comparison['benchmark']}: " if "benchmark" in comparison else ""
     for line in comparison.get("red_lines", ()):
         if line["state"] == "crossed":
-            yield name + line["says"]
+            says = line["says"]
+            yield name + (says if isinstance(says, str) else says["text"])
     for part in comparison.get("sets", ()):
         yield from _crossed(part)
 

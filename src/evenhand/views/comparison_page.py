@@ -6,7 +6,7 @@ from evenhand.findings.decision_rules import direction
 from evenhand.findings.estimates import Change
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Side
-from evenhand.views import numbers
+from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 from evenhand.views.report_page import section_grid
 
@@ -27,7 +27,9 @@ _MISSING = "Missing answers are counted against every claim."
 def page(comparison: Comparison, *, full: bool = False) -> list[Block]:
     """Give the blocks of a comparison; `full` adds every measure, group and table."""
     answer = verdict(comparison)
-    notes = [Line(note, "bad") for note in (*_missing(comparison), *comparison.notes)]
+    notes = [
+        Line(note, "bad") for note in (*_missing(comparison), *catalog.texts(comparison.notes))
+    ]
     head = [Line(_head(comparison), "strong"), *notes, *causes(comparison)]
     blocks: list[Block] = [*head, GAP, *answer, GAP]
     blocks += [changes(comparison, comparison.primary or comparison.secondary, "", full)]
@@ -46,7 +48,7 @@ def page(comparison: Comparison, *, full: bool = False) -> list[Block]:
     if not full:
         runs = f"{comparison.before.run} {comparison.after.run}"
         blocks.append(Line(f"all of it: evenhand compare {runs} --full", "dim"))
-    last = [Line(f"next  {command}") for command in comparison.verdict.next]
+    last = [Line(f"next  {catalog.text(step)}") for step in comparison.verdict.next]
     return [*blocks, GAP, *answer[:1], *last]
 
 
@@ -124,7 +126,7 @@ def state(comparison: Comparison) -> tuple[str, Tone]:
 def verdict(comparison: Comparison) -> list[Line]:
     """Give the answer in words: better, worse or not known, and what it rests on."""
     opening, tone = state(comparison)
-    first, *rest = comparison.verdict.says or ("",)
+    first, *rest = catalog.texts(comparison.verdict.says) or ("",)
     return [Line(f"{opening} {first}".strip(), tone), *(Line(line, indent=2) for line in rest)]
 
 
@@ -168,7 +170,7 @@ def _red_lines(comparison: Comparison, full: bool) -> list[Block]:
     for line in comparison.red_lines:
         sign, tone = _STATES[line.state]
         if full or line.state != "kept":
-            blocks.append(Line(f"{sign} {line.says}", tone, indent=2))
+            blocks.append(Line(f"{sign} {catalog.text(line.says)}", tone, indent=2))
     return blocks
 
 

@@ -2,7 +2,7 @@
 
 from evenhand.findings.debates import HIGH_ABOVE, DebateReport
 from evenhand.findings.estimates import Estimate
-from evenhand.views import numbers, summary_page
+from evenhand.views import catalog, numbers, summary_page
 from evenhand.views.blocks import GAP, Block, Grid, Line
 
 
@@ -12,7 +12,7 @@ def page(report: DebateReport, *, full: bool = False) -> list[Block]:
     blocks: list[Block] = [*summary_page.warnings(report.summary)]
     if report.problems:
         blocks.append(Line(f"{report.debater} cannot be said to debate usefully here:", "bad"))
-        blocks += [Line(line, "bad", indent=2) for line in report.problems]
+        blocks += [Line(line, "bad", indent=2) for line in catalog.texts(report.problems)]
     counts = tuple(f"{count:,}" for count in report.distribution.values())
     scores = Grid(("bias score", *report.distribution), (("statements", *counts),))
     return [*blocks, Grid(("", ""), tuple(_rows(report))), GAP, scores, GAP, _means(report)]

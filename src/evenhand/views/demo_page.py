@@ -6,7 +6,7 @@ from evenhand.findings.audit import Audit
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.examples import Choice
 from evenhand.findings.report import Report
-from evenhand.views import audit_page, comparison_page, report_page
+from evenhand.views import audit_page, catalog, comparison_page, report_page
 from evenhand.views.blocks import GAP, Bar, Bars, Block, Line, Tone
 from evenhand.views.diffs import diff
 from evenhand.views.timeline_page import clipped, conversation
@@ -33,13 +33,13 @@ def _choice(choice: Choice) -> list[Block]:
     """The question, who said what, and the words that changed from draft to draft."""
     blocks: list[Block] = []
     for item in choice.answers:
-        blocks += [Line(f"{item.item_id}: {item.why}", "strong")]
+        blocks += [Line(f"{item.item_id}: {catalog.text(item.why)}", "strong")]
         blocks += [Line(clipped(item.asked, _LONGEST), "dim", indent=2), GAP]
         blocks += conversation(item.turns, item.drafts, item.ended)
         texts = [draft.text for draft in item.drafts]
         for number, (before, after) in enumerate(pairwise(texts), start=1):
             blocks += [GAP, Line(f"word by word, revision {number}", "dim"), diff(before, after)]
-    return [*blocks, GAP, Line(choice.rule, "dim")]
+    return [*blocks, GAP, Line(catalog.text(choice.rule), "dim")]
 
 
 def _comparison(comparison: Comparison) -> list[Block]:

@@ -1,6 +1,7 @@
 """The page of designs side by side: one table of what each takes, then what each promises."""
 
 from evenhand.findings.designs import Design, Designs, Work
+from evenhand.views import catalog
 from evenhand.views.blocks import GAP, Block, Grid, Line
 
 _NOT_EXCHANGED = (
@@ -11,23 +12,33 @@ _SEQUENTIAL = (
     "fixed one asks, never more, and then decides less often: the price of looking."
 )
 
+_TRUE = ("no true change", "worse by one margin", "worse by two margins")
+
 
 def page(designs: Designs, *, full: bool = False) -> list[Block]:
     """The blocks of the designs; there is no longer form of them."""
     del full
-    left_out = [Line(f"not in the table: {note}", "open") for note in designs.left_out]
+    left_out = [
+        Line(f"not in the table: {catalog.text(note)}", "open") for note in designs.left_out
+    ]
     if not designs.rows:
         return [Line("No design answers a question here.", "strong"), *left_out]
     questions = dict.fromkeys(design.question for design in designs.rows)
     priced = any(design.expected.money is not None for design in designs.rows)
     columns = ("question", "design", "calls", "at worst", "tokens", *(["money"] * priced), "hours")
     return [
-        *(Line(f"{question}: {designs.asks(question)}", "strong") for question in questions),
+        *(
+            Line(f"{question}: {catalog.text(designs.asks(question))}", "strong")
+            for question in questions
+        ),
         GAP,
         Grid(columns, tuple(_row(design, priced=priced) for design in designs.rows)),
         GAP,
         Line("what each promises", "strong"),
-        *(Line(f"{design.name}: {design.promises}", indent=2) for design in designs.rows),
+        *(
+            Line(f"{_name(design)}: {catalog.text(design.promises)}", indent=2)
+            for design in designs.rows
+        ),
         *left_out,
         *(Line(note, "dim") for note in _notes(designs)),
     ]
@@ -38,7 +49,12 @@ def _row(design: Design, *, priced: bool) -> tuple[str, ...]:
     money = "not known" if work.money is None else f"{work.money:,.2f}"
     hours = "not known" if work.hours is None else f"{work.hours:,.2f}"
     cells = (_asked(work), _asked(design.at_worst), _count(work.tokens), *([money] * priced), hours)
-    return (design.question, design.name, *cells)
+    return (design.question, _name(design), *cells)
+
+
+def _name(design: Design) -> str:
+    """Name a design, and of a sequential one the true change."""
+    return design.name if design.margins is None else f"{design.name}, {_TRUE[design.margins]}"
 
 
 def _asked(work: Work) -> str:

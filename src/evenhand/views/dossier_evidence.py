@@ -7,7 +7,7 @@ import orjson
 
 from evenhand.findings.combined_report import Dossier, Folder
 from evenhand.findings.examples import Chosen
-from evenhand.views import audit_page
+from evenhand.views import audit_page, catalog
 from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Tone
 from evenhand.views.diffs import diff
 from evenhand.views.pictures import Pictures
@@ -48,7 +48,10 @@ def judges(dossier: Dossier, pictures: Pictures) -> list[Block]:
     """Give the part that says what is known of the judges."""
     blocks: list[Block] = [Heading("Can the judge be trusted?")]
     if dossier.judges:
-        rows = tuple((judge.run, judge.role, judge.model, judge.says) for judge in dossier.judges)
+        rows = tuple(
+            (judge.run, judge.role, judge.model, catalog.text(judge.says))
+            for judge in dossier.judges
+        )
         tones: tuple[Tone, ...] = tuple(
             "good" if judge.passes else "open" for judge in dossier.judges
         )
@@ -77,10 +80,10 @@ def look(dossier: Dossier) -> list[Block]:
     for choice in dossier.choices:
         if not choice.answers:
             continue
-        blocks += [Heading(choice.run, 3), Line(choice.rule, "dim")]
+        blocks += [Heading(choice.run, 3), Line(catalog.text(choice.rule), "dim")]
         for item in choice.answers:
             block, left = _conversation(item, choice.run, left)
-            head = Line(f"{item.item_id}: {item.why}", "strong")
+            head = Line(f"{item.item_id}: {catalog.text(item.why)}", "strong")
             blocks.append(Box((head, *answered(item), block)))
     if len(blocks) == 1:
         blocks.append(Line("No answer of these runs is an example of what the rule asks for."))

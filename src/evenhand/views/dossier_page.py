@@ -14,6 +14,7 @@ from evenhand.findings.report import Report, Side
 from evenhand.findings.summary import Summary
 from evenhand.views import (
     audit_page,
+    catalog,
     comparison_page,
     dossier_evidence,
     numbers,
@@ -158,7 +159,7 @@ def _not_shown(dossier: Dossier) -> list[Block]:
             runs_by_text.setdefault(line.text, []).append(report.side.run)
     for comparison in dossier.comparisons:
         for text in (
-            *comparison.notes,
+            *catalog.texts(comparison.notes),
             *(line.text for line in comparison_page.causes(comparison)),
         ):
             runs_by_text.setdefault(text, []).append(
@@ -207,7 +208,11 @@ def _worse(dossier: Dossier) -> list[Block]:
         worse = [m.label for change, m in comparison.judged() if direction(change, m) == "worse"]
         states = [("✗", f"{label}: shown to be worse") for label in worse]
         for state, sign in (("crossed", "✗"), ("open", "?")):
-            states += [(sign, line.says) for line in comparison.red_lines if line.state == state]
+            states += [
+                (sign, catalog.text(line.says))
+                for line in comparison.red_lines
+                if line.state == state
+            ]
         blocks.append(Heading(_pair(comparison), 3))
         if not any(sign == "✗" for sign, _ in states):
             blocks.append(Line("Nothing is shown to have got worse."))

@@ -10,8 +10,9 @@ import polars as pl
 
 from evenhand.findings.display import Shown
 from evenhand.findings.frontier import Frontier
+from evenhand.findings.remarks import Remark
 from evenhand.store.folder import open_folder
-from evenhand.views import charts
+from evenhand.views import catalog, charts
 from evenhand.views.visible import escaped_json
 
 
@@ -24,6 +25,12 @@ def to_json(finding: Shown) -> bytes:
 def plain(value: Any) -> Any:
     """Turn typed findings into dictionaries and lists. Half a pair, as names of files may have it,
     cannot be written: it becomes a question mark."""
+    if isinstance(value, Remark):
+        return {
+            "code": value.code,
+            "values": plain(value.values),
+            "text": plain(catalog.text(value)),
+        }
     if is_dataclass(value) and not isinstance(value, type):
         # What is not compared is no part of a finding: how it was computed.
         return {
@@ -39,8 +46,8 @@ def plain(value: Any) -> Any:
 
 
 def printed(value: Any) -> str:
-    """Write plain data as JSON in which every sign can be seen, as commands print it."""
-    return escaped_json(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()) + "\n"
+    """Write data as JSON in which every sign can be seen, as commands print it."""
+    return escaped_json(orjson.dumps(plain(value), option=orjson.OPT_INDENT_2).decode()) + "\n"
 
 
 def to_parquet(frame: pl.DataFrame) -> bytes:

@@ -15,7 +15,7 @@ from evenhand.findings.item_cost import (
     counted_harm,
 )
 from evenhand.findings.measures import Measure
-from evenhand.views import numbers
+from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 _FRONT = "◆ "
@@ -41,7 +41,11 @@ def page(frontier: Frontier, *, full: bool = False) -> list[Block]:
         blocks += [GAP, *_prevented(frontier)]
     else:
         blocks.append(Line("all of it: the same command with --full asks nobody again", "dim"))
-    blocks += [GAP, *answer[:1], *(Line(f"next  {command}") for command in frontier.verdict.next)]
+    blocks += [
+        GAP,
+        *answer[:1],
+        *(Line(f"next  {catalog.text(step)}") for step in frontier.verdict.next),
+    ]
     return blocks
 
 
@@ -56,7 +60,7 @@ def _head(frontier: Frontier) -> str:
 
 def _warnings(frontier: Frontier) -> list[Block]:
     """What is missing comes first."""
-    lines = list(frontier.notes)
+    lines = catalog.texts(frontier.notes)
     for entry in frontier.entries:
         coverage = entry.report.coverage
         if coverage.below_floor:
@@ -70,7 +74,7 @@ def _warnings(frontier: Frontier) -> list[Block]:
 
 
 def _answer(frontier: Frontier) -> list[Block]:
-    first, *rest = frontier.verdict.says
+    first, *rest = catalog.texts(frontier.verdict.says)
     sentence = f"{first[0].upper()}{first[1:]}."
     return [
         Line(sentence, _TONES[frontier.verdict.state]),
@@ -107,8 +111,8 @@ def _regressions(frontier: Frontier) -> list[Block]:
     open_: dict[str, list[str]] = {}
     for entry, compared in frontier.compared():
         lines = compared.comparison.red_lines
-        crossed = (line.says for line in lines if line.state == "crossed")
-        every = dict.fromkeys((*compared.regressions, *crossed))
+        crossed = (catalog.text(line.says) for line in lines if line.state == "crossed")
+        every = dict.fromkeys((*catalog.texts(compared.regressions), *crossed))
         worse += [Line(f"✗ {entry.name}: {line}", "bad", 2) for line in every]
         for line in lines:
             if line.state == "open":
@@ -124,7 +128,7 @@ def _open_line(frontier: Frontier, line: RedLine) -> str:
     """Write an open red line without its numbers, so that several methods can share it."""
     measure = next((m for m in frontier.instrument.measures if m.name == line.name), None)
     if measure is None or measure.margin is None:
-        return line.says
+        return catalog.text(line.says)
     return f"not shown to have kept within {measure.margin:g} ({measure.label})"
 
 
@@ -134,7 +138,9 @@ def _verdicts(frontier: Frontier) -> list[Block]:
     blocks: list[Block] = [Line("verdict, worst first", "strong")]
     for entry, worth in frontier.judged():
         mark, tone = _VERDICTS[worth.kind]
-        blocks.append(Line(f"{mark} {entry.name}: {worth.kind}: {worth.why}", tone, 2))
+        blocks.append(
+            Line(f"{mark} {entry.name}: {worth.kind}: {catalog.text(worth.why)}", tone, 2)
+        )
     return [*blocks, Line(_rule(frontier), "dim")]
 
 

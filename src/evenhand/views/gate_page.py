@@ -1,8 +1,8 @@
 """The page of a gate has the verdict first, then every check with its numbers, then what to do."""
 
-from evenhand.findings.gate import WORST_FIRST, Checked, Gate, Verdict
+from evenhand.findings.gate import Checked, Gate, Verdict
 from evenhand.findings.gate_size import More
-from evenhand.views import numbers
+from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 MARKS: dict[Verdict, tuple[str, Tone]] = {
@@ -26,13 +26,15 @@ def page(gate: Gate, *, full: bool = False) -> list[Block]:
     del full
     tone = MARKS[gate.verdict][1]
     blocks: list[Block] = [Line(f"Gate: {gate.verdict.upper()}. {_MEANS[gate.verdict]}", tone)]
-    blocks += [Line(note, "open") for note in gate.notes]
-    ordered = sorted(gate.checks, key=lambda check: WORST_FIRST.index(check.verdict))
+    blocks += [Line(catalog.text(note), "open") for note in gate.notes]
+    ordered = gate.ordered()
     columns = ("check", "baseline", "now", "change", "95 %", "margin", "items")
     tones = tuple(MARKS[check.verdict][1] for check in ordered)
     blocks += [GAP, Grid(columns, tuple(map(_row, ordered)), tones), GAP]
     for check in ordered:
-        blocks.append(Line(f"{check.name}: {check.says}", MARKS[check.verdict][1], indent=2))
+        blocks.append(
+            Line(f"{check.name}: {catalog.text(check.says)}", MARKS[check.verdict][1], indent=2)
+        )
         if check.more is not None:
             blocks.append(Line(f"{check.name}: {decides(check.more)}", indent=2))
     complete = [check for check in ordered if check.change is not None and check.early is None]
@@ -46,7 +48,7 @@ def page(gate: Gate, *, full: bool = False) -> list[Block]:
 def decides(more: More) -> str:
     """Say how many more items would decide a check that is open, and what they cost."""
     if more.items is None:
-        return more.why
+        return "" if more.why is None else catalog.text(more.why)
     if not more.items:
         return (
             "a sample of this size decides 4 times in 5: another one may, unless the change is "
@@ -63,7 +65,8 @@ def decides(more: More) -> str:
 
 def told(check: Checked) -> str:
     """Say why a check has its verdict, and what would decide one that is open."""
-    return check.says if check.more is None else f"{check.says}\n{decides(check.more)}"
+    says = catalog.text(check.says)
+    return says if check.more is None else f"{says}\n{decides(check.more)}"
 
 
 def _row(check: Checked) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import re
 from xml.etree import ElementTree as Xml
 
 from evenhand.findings.gate import Checked, Gate, Verdict
+from evenhand.views import catalog
 from evenhand.views.gate_page import told
 from evenhand.views.visible import visible
 
@@ -41,12 +42,12 @@ def _add(suite: Xml.Element, check: Checked) -> None:
     }
     case = Xml.SubElement(suite, "testcase", {**attributes, "time": "0"})
     if check.verdict in _KINDS:
-        first = {"message": _text(check.says)}
+        first = {"message": _text(catalog.text(check.says))}
         kind = {} if check.verdict == "open" else {"type": check.verdict}
         Xml.SubElement(case, _KINDS[check.verdict], {**first, **kind}).text = _text(told(check))
     else:
         Xml.SubElement(case, "system-out").text = _text(told(check))
 
 
-def _text(text: str) -> str:
-    return _NOT_IN_XML.sub("", visible(text))
+def _text(words: str) -> str:
+    return _NOT_IN_XML.sub("", visible(words))

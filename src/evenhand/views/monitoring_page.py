@@ -1,7 +1,7 @@
 """The page of a watch has the verdict first, then each number with its looks, then what changed."""
 
 from evenhand.findings.monitoring import Change, MonitoredNumber, Monitoring, Point, Verdict
-from evenhand.views import numbers, pictures
+from evenhand.views import catalog, numbers, pictures
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 _TONES: dict[Verdict, Tone] = {"steady": "good", "alarm": "bad", "open": "open", "broken": "bad"}
@@ -20,7 +20,7 @@ def page(monitoring: Monitoring, *, full: bool = False) -> list[Block]:
     blocks: list[Block] = [
         Line(f"Watch: {monitoring.verdict.upper()}. {_MEANS[monitoring.verdict]}", tone)
     ]
-    blocks += [Line(note, "open") for note in monitoring.notes]
+    blocks += [Line(note, "open") for note in catalog.texts(monitoring.notes)]
     blocks += [
         Line(f"Looks so far: {monitoring.looks:,}. While nothing changes, there is at most one "
              f"alarm in {monitoring.false_alarm_every:,} looks on average.", "dim")
@@ -58,7 +58,7 @@ def _row(number: MonitoredNumber, point: Point, raised: bool) -> tuple[str, ...]
         if estimate is None or number.measure is None
         else numbers.interval(estimate, number.measure)
     )
-    note = "✗ alarm" if raised else (f"! {point.why}" if point.why else "")
+    note = "✗ alarm" if raised else (f"! {catalog.text(point.why)}" if point.why else "")
     return _when(point.began), value, interval, f"{point.evidence:,.1f}", note
 
 
@@ -68,7 +68,7 @@ def _when(began: str) -> str:
 
 def _said(change: Change) -> str:
     way = "rose" if change.upwards else "fell"
-    also = "; ".join(change.also)
+    also = "; ".join(catalog.texts(change.also))
     remark = f"There also changed {also}." if also else (
         "Nothing else that is recorded changed there: what answers under the same name may have."
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """The page of a checked pack has the answer first, then each thing that was looked at."""
 
 from evenhand.findings.pack_check import PackCheck, State
+from evenhand.views import catalog
 from evenhand.views.blocks import GAP, Block, Line, Tone
 
 _MARKS: dict[State, tuple[str, Tone]] = {
@@ -23,9 +24,9 @@ def page(check: PackCheck, *, full: bool = False) -> list[Block]:
     ]
     for result in check.looked:
         mark, tone = _MARKS[result.state]
-        blocks.append(Line(f"{mark} {result.name}: {result.says}", tone))
+        blocks.append(Line(f"{mark} {result.name}: {catalog.text(result.says)}", tone))
         lines = result.seen if full else result.seen[:_MOST]
-        blocks += [Line(line, indent=4) for line in lines]
+        blocks += [Line(line, indent=4) for line in catalog.texts(lines)]
         if len(lines) < len(result.seen):
             blocks.append(
                 Line(f"and {len(result.seen) - len(lines):,} more: --json", "dim", indent=4)

@@ -4,6 +4,7 @@ import math
 
 from evenhand.findings.measures import PairedSpread
 from evenhand.findings.plan import Plan
+from evenhand.views import catalog
 from evenhand.views.blocks import GAP, Block, Grid, Line
 
 
@@ -27,8 +28,10 @@ def page(plan: Plan, *, full: bool = False) -> list[Block]:
 
 
 def _needed(plan: Plan) -> list[Block]:
-    if plan.items is None or plan.rows is None:
-        return [Line(f"{plan.too_small}.", "bad")]
+    if plan.too_small is not None:
+        return [Line(f"{catalog.text(plan.too_small)}.", "bad")]
+    assert plan.rows is not None
+    assert plan.items is not None
     what = plan.assumed.rows if isinstance(plan.assumed, PairedSpread) else "items it is about"
     rows = [] if plan.rows == plan.items else [(what, f"{plan.rows:,}")]
     rows.append(("items in all" if rows else "items", f"{plan.items:,}"))

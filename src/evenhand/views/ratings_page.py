@@ -4,7 +4,7 @@ they think of each run, then the judge."""
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.judge_vs_human import JudgeAgreement
 from evenhand.findings.ratings import OfQuestion, RatingReport
-from evenhand.views import numbers
+from evenhand.views import catalog, numbers
 from evenhand.views.audit_page import STATES
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
@@ -46,7 +46,7 @@ def page(report: RatingReport, *, full: bool = False) -> list[Block]:
         *blocks,
         GAP,
         verdict[0],
-        *(Line(f"next  {command}") for command in report.verdict.next),
+        *(Line(f"next  {catalog.text(step)}") for step in report.verdict.next),
     ]
 
 
@@ -73,7 +73,10 @@ def _missing(report: RatingReport) -> list[Block]:
 
 def _verdict(report: RatingReport) -> list[Block]:
     opening, tone = _OPENINGS[report.verdict.state]
-    return [Line(opening, tone), *(Line(line, indent=2) for line in report.verdict.says)]
+    return [
+        Line(opening, tone),
+        *(Line(line, indent=2) for line in catalog.texts(report.verdict.says)),
+    ]
 
 
 def _row(label: str, estimate: Estimate) -> tuple[str, ...]:

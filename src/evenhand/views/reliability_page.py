@@ -4,7 +4,7 @@ variance lies."""
 from evenhand.findings.dependability import Dependability
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.reliability import Reliability
-from evenhand.views import numbers
+from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 _CHANGED = {"seed": "another seed", "order": "another order", "wording": "another wording"}
@@ -21,7 +21,7 @@ def page(reliability: Reliability, *, full: bool = False) -> list[Block]:
     blocks += [GAP, _runs(reliability, full)]
     if reliability.pairs:
         blocks += [GAP, _pairs(reliability)]
-    last = [Line(f"next  {command}") for command in reliability.verdict.next]
+    last = [Line(f"next  {catalog.text(step)}") for step in reliability.verdict.next]
     return [*blocks, GAP, *verdict[:1], *last]
 
 
@@ -38,7 +38,7 @@ def _verdict(reliability: Reliability) -> list[Block]:
     is_shown = reliability.verdict.state == "shown"
     opening = "DEPENDABLE." if is_shown else "NOT KNOWN."
     tone: Tone = "good" if is_shown else "open"
-    first, *rest = reliability.verdict.says
+    first, *rest = catalog.texts(reliability.verdict.says)
     return [Line(f"{opening} {first}", tone), *(Line(line, indent=2) for line in rest)]
 
 

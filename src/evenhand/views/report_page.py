@@ -10,7 +10,7 @@ from evenhand.findings.estimates import COVERAGE_FLOOR, Estimate, Section
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report
 from evenhand.findings.verdicts import is_open, main_measure
-from evenhand.views import numbers
+from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Bar, Bars, Block, Grid, Line, Tone
 
 _SHORT_GROUPS = 6
@@ -99,7 +99,7 @@ def _by_part(report: Report) -> list[str]:
 def verdict(report: Report) -> list[Line]:
     """Give the answer in words: the state and what it rests on."""
     label, tone = _STATES[report.verdict.state]
-    first, *rest = report.verdict.says or ("",)
+    first, *rest = catalog.texts(report.verdict.says) or ("",)
     opening = f"{label} {first}".strip()
     if not opening:
         return []
@@ -107,7 +107,7 @@ def verdict(report: Report) -> list[Line]:
 
 
 def _next(report: Report) -> list[Block]:
-    return [Line(f"next  {command}") for command in report.verdict.next]
+    return [Line(f"next  {catalog.text(step)}") for step in report.verdict.next]
 
 
 def estimates(report: Report, full: bool) -> Grid:
@@ -358,7 +358,10 @@ def section_grid(section: Section) -> Grid:
 
 def section_blocks(section: Section) -> list[Block]:
     """Make a section's table, and under it what must be known to read it."""
-    return [section_grid(section), *(Line(line, "dim") for line in section.note.splitlines())]
+    return [
+        section_grid(section),
+        *(Line(line, "dim") for line in catalog.text(section.note).splitlines()),
+    ]
 
 
 def _cell(cell: object) -> str:

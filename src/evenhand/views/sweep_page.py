@@ -4,7 +4,7 @@ from evenhand.findings.decision_rules import direction
 from evenhand.findings.estimates import COVERAGE_FLOOR, Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.sweep import Arm, Sweep
-from evenhand.views import numbers
+from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 from evenhand.views.report_page import section_grid
 
@@ -116,7 +116,7 @@ def _by_group(sweep: Sweep, column: str, measure: Measure) -> Grid:
 
 def _red_lines(sweep: Sweep) -> list[Block]:
     lines = [
-        Line(f"✗ {arm.name}: {line.says}", "bad")
+        Line(f"✗ {arm.name}: {catalog.text(line.says)}", "bad")
         for arm in sweep.arms
         if arm.comparison is not None
         for line in arm.comparison.red_lines

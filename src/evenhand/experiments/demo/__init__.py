@@ -21,14 +21,14 @@ from evenhand.findings.audit import Audit
 from evenhand.findings.combined_report import Dossier
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.examples import Choice
+from evenhand.findings.remarks import Remark
 from evenhand.findings.report import Report
 from evenhand.instruments.bbq.repaired import repaired
 from evenhand.store import RunReader
-from evenhand.views import save
+from evenhand.views import catalog, save
 
 __all__ = ["Demo", "Model", "Part", "Played", "parts_of_the_package"]
 
-TITLE = "The demo: recorded runs, played back"
 MARK = "evenhand-demo.json"  # says that a folder is the demo's own
 _MARKED = orjson.dumps({"made_by": "evenhand demo"}) + b"\n"
 _BESIDE = ("LICENCES.md", "APACHE-2.0.txt")  # go with the runs wherever they go
@@ -127,7 +127,7 @@ class Demo:
         """What the runs of all parts but the conversations show, each computed once."""
         names = [name for part in self.parts if part.kind != "conversation" for name in part.runs]
         runs = [RunReader(str(self._run(name))) for name in dict.fromkeys(names)]
-        return dossier_of([(run, None) for run in runs], title=TITLE)
+        return dossier_of([(run, None) for run in runs], title=catalog.text(Remark("demo.title")))
 
     def _finding(self, part: Part, runs: tuple[str, ...]) -> Finding:
         dossier = self.dossier if part.kind != "conversation" else None

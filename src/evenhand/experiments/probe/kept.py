@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from evenhand.errors import UserError
 from evenhand.experiments.probe.asked import questions
 from evenhand.experiments.probe.verdicts import Judging, Part, Right
+from evenhand.findings.remarks import Remark
 from evenhand.store.folder import as_file_name
 
 
@@ -21,8 +22,8 @@ class Schema(Part):
     of: int
 
     @property
-    def says(self) -> str:
-        return f"{self.held} of {self.of} verdicts were the JSON asked for"
+    def says(self) -> Remark:
+        return Remark("probe.schema", held=self.held, of=self.of)
 
 
 class Speed(Part):
@@ -38,12 +39,10 @@ class Speed(Part):
         return self.calls / self.seconds if self.calls and self.seconds else None
 
     @property
-    def says(self) -> str:
-        rate = self.calls_per_second
-        text = "no call was answered" if rate is None else f"{rate:.2g} calls/s, one at a time"
+    def says(self) -> Remark:
         lost = self.unanswered + self.not_made
-        total = self.calls + lost
-        return text + (f"; {lost} of {total} calls without an answer" if lost else "")
+        rate = self.calls_per_second
+        return Remark("probe.speed", per_second=rate, lost=lost, total=self.calls + lost)
 
 
 class Probed(Part):

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from evenhand.findings.remarks import Remark
 from evenhand.metrics.judge_calibration import auroc_of_few
 from evenhand.metrics.scorer_quality import auc
 from evenhand.statistics.proportions import clopper_pearson
@@ -44,12 +45,8 @@ class Right(Part):
     chance: float
 
     @property
-    def says(self) -> str:
-        lost = f", {self.unanswered} without an answer" if self.unanswered else ""
-        return (
-            f"{self.verdict}: {self.right} of {self.of} right{lost} "
-            f"({self.low:.2f} to {self.high:.2f}; chance {self.chance:.2f})"
-        )
+    def says(self) -> Remark:
+        return Remark("probe.right", **self.model_dump())
 
 
 class Judging(Part):
@@ -63,14 +60,8 @@ class Judging(Part):
     unmarked: int
 
     @property
-    def says(self) -> str:
-        if self.auc is None:
-            return f"{self.verdict}: not one of {self.sentences} marks could be read"
-        lost = f", {self.unmarked} without a mark and taken as wrong" if self.unmarked else ""
-        return (
-            f"{self.verdict}: AUC {self.auc:.2f} ({self.low:.2f} to {self.high:.2f}; chance 0.50) "
-            f"over {self.sentences} sentences{lost}"
-        )
+    def says(self) -> Remark:
+        return Remark("probe.judging", **self.model_dump())
 
 
 def reading(answers: Sequence[bool | None]) -> Right:

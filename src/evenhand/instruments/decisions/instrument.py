@@ -12,7 +12,6 @@ import polars as pl
 from evenhand.errors import UserError
 from evenhand.findings.estimates import Estimate, Section
 from evenhand.findings.ratios import (
-    TESTS_NOTE,
     GroupingResult,
     GroupResults,
     State,
@@ -20,6 +19,7 @@ from evenhand.findings.ratios import (
     says,
     tests_section,
 )
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import UNREADABLE, Scoring, outcome_batches
 from evenhand.instruments._contract import (
@@ -228,7 +228,7 @@ class Decisions(Instrument):
             lines.append(_WORDS("with_missing"))
         return tuple(lines)
 
-    def says(self, report: Report) -> tuple[str, ...]:
+    def says(self, report: Report) -> tuple[RemarkOrText, ...]:
         if self.results is None or report.section("ratios_0") is None:
             return ()
         words = _words(report.source)
@@ -255,7 +255,9 @@ class Decisions(Instrument):
                   for grouping in results.groupings
                   if grouping.p is not None and grouping.p_adjusted is not None]  # fmt: skip
         sections += (
-            [tests_section(tested, f"{note}. {TESTS_NOTE}", _WORDS("tests"))] if tested else []
+            [tests_section(tested, Remark("ratios.tests_note", tests=note), _WORDS("tests"))]
+            if tested
+            else []
         )
         if rule is not None:
             sections += _of_rule(rule, results.groupings, clustered=clustered)

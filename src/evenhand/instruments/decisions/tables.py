@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from evenhand.findings.estimates import Cell, Section
 from evenhand.findings.ratios import (
-    NOTE,
     RARE,
     GroupingResult,
     GroupResult,
@@ -13,6 +12,7 @@ from evenhand.findings.ratios import (
     ratio_said,
     ratios_section,
 )
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.instruments.decisions.judged import LEFT_OUT
 from evenhand.instruments.files import InstrumentWords
 from evenhand.statistics.multiplicity import holm
@@ -40,14 +40,15 @@ def ratios(
 ) -> list[Section]:
     """Make the table of each group's rate and ratio. A second one says what missing outcomes could
     do."""
-    lines = [_WORDS("rate", rate=words.rate, note=NOTE)] * (index == 0)
+    rate = _WORDS("rate", rate=words.rate)
+    lines: list[RemarkOrText] = [Remark("ratios.note", rate=rate)] * (index == 0)
     if any(group.contrast is not None and group.impact is None for group in grouping.groups):
         lines.append(_WORDS("no_impact_ratio", rare=RARE, selected=words.selected))
     if any(group.state == LEFT_OUT for group in grouping.groups):
         lines.append(_WORDS("left_out", small=small))
     table = ratios_section(
         f"ratios_{index}", grouping, title=words.title, people="people", selected=words.selected,
-        note="\n".join(lines),
+        note=Remark("lines", lines=tuple(lines)) if lines else "",
     )  # fmt: skip
     return [table, *_if_known(index, grouping)]
 

@@ -16,6 +16,7 @@ from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.findings.estimates import Estimate, Section
 from evenhand.findings.ratios import SHOWN, GroupResults, State, measure_name, says
+from evenhand.findings.remarks import RemarkOrText
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import UNREADABLE, Scoring, outcome_batches
 from evenhand.instruments._contract import (
@@ -199,11 +200,11 @@ class Rankings(Instrument):
             lines.append(_WORDS("with_missing"))
         return tuple(lines)
 
-    def says(self, report: Report) -> tuple[str, ...]:
+    def says(self, report: Report) -> tuple[RemarkOrText, ...]:
         if self.results is None or report.section("ratios_0") is None:
             return ()
         lost = report.coverage.n - report.coverage.scored
-        lines = says(self.results, selected="ranked first", missing=lost)
+        lines: list[RemarkOrText] = [*says(self.results, selected="ranked first", missing=lost)]
         if _places_matter(report):
             places = report.section("places")
             assert places is not None

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 from evenhand.findings.estimates import Cell, Section
 from evenhand.findings.ratios import (
-    NOTE,
     RARE,
-    TESTS_NOTE,
     GroupResults,
     ratios_section,
     tests_section,
 )
+from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.rankings.counted import PLACE, Counts, Ranking, counted
 from evenhand.instruments.rankings.judged import missing_of, scaled
@@ -37,12 +36,13 @@ def sections(
 
 def _ratios(index: int, results: GroupResults) -> Section:
     grouping = results.groupings[index]
-    lines = [_WORDS("rate", note=NOTE)] * (index == 0)
+    rate = _WORDS("rate")
+    lines: list[RemarkOrText] = [Remark("ratios.note", rate=rate)] * (index == 0)
     if any(group.impact is None for group in grouping.groups):
         lines.append(_WORDS("no_impact_ratio", rare=RARE))
     return ratios_section(
         f"ratios_{index}", grouping, title=_WORDS("ratios"), people="candidates",
-        selected="first", note="\n".join(lines),
+        selected="first", note=Remark("lines", lines=tuple(lines)) if lines else "",
     )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def _tests(results: GroupResults, places: Counts) -> Section:
     tested += [(IN_PROMPT, p, p)] if p is not None else []
     return tests_section(
         tested,
-        _WORDS("tests_note", note=TESTS_NOTE),
+        Remark("ratios.tests_note", tests=_WORDS("tests_note")),
         _WORDS("tests"),
     )
 

@@ -4,7 +4,7 @@ among the limits, and what speaks against a claim is its counter-evidence."""
 
 import hashlib
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from evenhand.findings.audit import Audit
@@ -12,9 +12,10 @@ from evenhand.findings.combined_report import Dossier
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.estimates import Coverage, Estimate
 from evenhand.findings.pack_manifest import FIGURES, PAGE, Evidence, PackedRun
+from evenhand.findings.remarks import RemarkOrText
 from evenhand.findings.report import Report
 from evenhand.findings.verdicts import by_group, main_measure
-from evenhand.views import numbers
+from evenhand.views import catalog, numbers
 from evenhand.views.files import plain, printed
 
 _ASSESSOR = "assessor"
@@ -181,9 +182,9 @@ def _assessments(report: Report) -> Iterator[dict[str, str]]:
                 yield assessment
 
 
-def _said(lines: Sequence[str]) -> str:
+def _said(lines: tuple[RemarkOrText, ...]) -> str:
     """Several lines of a verdict as one text."""
-    return " · ".join(lines)
+    return " · ".join(catalog.texts(lines))
 
 
 def _limits(report: Report) -> Iterator[str]:
@@ -305,7 +306,10 @@ def _comparison_claims(comparison: Comparison, dossier: Dossier) -> Iterator[dic
         yield shared | {"predicate": f"{pair}: a change is shown", "reasoning": reasoning}
     for line in comparison.red_lines:
         if line.state == "crossed":
-            yield shared | {"predicate": f"{pair}: a red line is crossed", "reasoning": line.says}
+            yield shared | {
+                "predicate": f"{pair}: a red line is crossed",
+                "reasoning": catalog.text(line.says),
+            }
 
 
 def _run_of(index: int, dossier: Dossier, about: Evidence) -> PackedRun:

@@ -12,6 +12,7 @@ from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.pack_manifest import Evidence, Stamp
 from evenhand.findings.report import ALL, Report
+from evenhand.views import catalog
 from evenhand.views.files import plain, printed
 
 SCHEMA = "0.3.0"
@@ -67,7 +68,7 @@ def record(report: Report, about: Stamp) -> dict[str, Any]:
                 "run": report.side.run,
                 "items_not_run": str(report.not_run),
                 "scored": f"{report.coverage.scored} of {report.coverage.n}",
-                "verdict": f"{report.verdict.state}: {' · '.join(report.verdict.says)}",
+                "verdict": f"{report.verdict.state}: {_said(report)}",
                 "not_known": "; ".join(unknown),
             },
         },
@@ -148,3 +149,7 @@ def _end(value: float) -> float | str:
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     return value
+
+
+def _said(report: Report) -> str:
+    return " · ".join(catalog.texts(report.verdict.says))
