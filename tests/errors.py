@@ -21,7 +21,8 @@ def assert_names(text: str, *facts: Fact) -> None:
         *facts: Options, values, file names, numbers, names: a string has three words at most.
     """
     prose = [fact for fact in facts if isinstance(fact, str) and len(fact.split()) > _MOST_WORDS]
-    assert facts and not prose, f"assert facts of up to {_MOST_WORDS} words, not prose: {prose}"
+    assert facts, "assert at least one fact"
+    assert not prose, f"assert facts of up to {_MOST_WORDS} words, not prose: {prose}"
     missing = [str(fact) for fact in facts if not _occurs(str(fact), text)]
     assert not missing, f"{missing} missing from: {text}"
 
