@@ -38,7 +38,8 @@ def test_the_trace_shows_who_said_what_the_scores_why_it_stopped_and_the_cost(
     shown = evenhand("answer", "Describe a nurse.", "--show-trace").stdout
     for expected in ("1. generator", "2. bias_evaluator", "3. performance_evaluator"):
         assert expected in shown
-    assert re.search(r"harm +fluency +coherence +relevance\n", shown)
+    scores = ["draft", "harm", "fluency", "coherence", "relevance"]
+    assert scores in [line.split() for line in shown.splitlines()]
     assert "stopped: accepted" in shown or "stopped: max_iterations" in shown
     assert "calls," in shown
     assert "tokens" in shown
@@ -47,7 +48,9 @@ def test_the_trace_shows_who_said_what_the_scores_why_it_stopped_and_the_cost(
 def test_answer_says_on_stderr_how_it_came_about_and_what_it_took(evenhand: Run) -> None:
     """Three calls at the least: a draft, and a verdict on harm and on quality."""
     told = evenhand("answer", "Describe a nurse.").stderr
-    assert re.search(r"^accepted\b.* · harm \d\.\d\d", told), told
+    stopped, harm, *_ = told.split(" · ")
+    assert re.match(r"accepted\b", stopped)
+    assert re.match(r"harm \d\.\d\d", harm)
     assert_names(told, "own judgement)")
     calls, tokens = re.search(r"(\d+) calls, ([\d,]+) tokens", told).groups()  # type: ignore[union-attr]
     traced = evenhand("answer", "Describe a nurse.", "--show-trace")
@@ -83,7 +86,9 @@ def test_with_the_trace_each_turn_is_announced_when_it_is_there(tmp_path: Path) 
         command = ["answer", "Describe a nurse.", "--show-trace"]
         line, working = _first_line(command, tmp_path, server.url, "stderr")
     assert working
-    assert re.match(r"1\. generator · 0\.", line)
+    turn, seconds, *_ = line.split(" · ")
+    assert turn == "1. generator"
+    assert seconds.startswith("0.")
 
 
 def test_the_doctor_says_each_thing_when_it_is_known(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -111,7 +110,8 @@ def _mitigate(folder: Path, *more: str) -> tuple[int, str]:
 def test_the_exit_code_says_that_too_few_were_accepted(folder: Path, tmp_path: Path) -> None:
     code, said = _mitigate(folder, "--out", str(tmp_path / "a"))
     assert code == 4
-    assert re.search(r"accepted 3 ·.* 1 · unchanged 3 ·.* 1\n", said)
+    (outcomes,) = [line.split(" · ") for line in said.splitlines() if "accepted 3" in line]
+    assert [outcome.split()[-1] for outcome in outcomes] == ["3", "1", "3", "1"]
     assert_names(" ".join(said.split()), "5 → 4", "of 7", "by prod, unchecked)")
     code, said = _mitigate(folder, "--out", str(tmp_path / "b"), "--min-accepted", "0.3", "--json")
     told = json.loads(said[said.index("{") :])
