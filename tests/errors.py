@@ -13,17 +13,17 @@ E = TypeVar("E", bound=BaseException)
 _MOST_WORDS = 3
 
 
-def assert_names(text: str, *facts: Fact) -> None:
+def assert_names(text: object, *facts: Fact) -> None:
     """Assert that each fact occurs in the text, not as a part of a longer word or number.
 
     Args:
-        text: A message or the output of a command.
+        text: A message, a remark or the output of a command.
         *facts: Options, values, file names, numbers, names: a string has three words at most.
     """
     prose = [fact for fact in facts if isinstance(fact, str) and len(fact.split()) > _MOST_WORDS]
     assert facts, "assert at least one fact"
     assert not prose, f"assert facts of up to {_MOST_WORDS} words, not prose: {prose}"
-    missing = [str(fact) for fact in facts if not _occurs(str(fact), text)]
+    missing = [str(fact) for fact in facts if not _occurs(str(fact), str(text))]
     assert not missing, f"{missing} missing from: {text}"
 
 

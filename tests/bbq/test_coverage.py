@@ -16,4 +16,5 @@ def test_every_printed_endpoint_covers_the_truth_with_few_templates(
     found = coverage.figures(short=True)
     assert found["worst_tail"] <= 0.10
     assert found["coverage_min"] >= 0.88
-    assert found["icat at 79 terms"] >= 0.93
+    icat = found["icat at 79 terms"]
+    assert icat >= 0.93

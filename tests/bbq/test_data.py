@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from bbq.second_route import biased_option
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.instruments.bbq import BbqSource, Sampling, card, sample
 from evenhand.instruments.bbq.sample import named
@@ -90,7 +91,7 @@ def test_of_named_categories_the_same_is_drawn_as_among_all(
 def test_a_category_that_is_not_there_is_refused_with_those_that_are(
     records: pl.DataFrame, said: str
 ) -> None:
-    with pytest.raises(UserError, match="it has: Age, Disability_status"):
+    with raises_naming(UserError, "BBQ", f"'{said.rpartition(',')[2]}'", "Age, Disability_status"):
         named(said, records)
 
 
@@ -103,7 +104,7 @@ def test_a_sample_per_category_covers_all_eleven_evenly_in_whole_blocks(
     assert set(templates["question_index"]) == {3}  # spread over templates, not piled on one
     blocks = drawn.filter(pl.col("row") % 4 == 0).group_by("category").agg(pl.col("aligned").sum())
     assert set(blocks["aligned"]) == {1, 2}  # in turns
-    with pytest.raises(UserError, match="lower --per-category"):
+    with raises_naming(UserError, "'Age'", 3680, 10000, "--per-category"):
         sample(records, Sampling(per_category=10_000))
 
 
@@ -238,7 +239,7 @@ def test_a_changed_byte_in_a_download_is_refused_and_not_kept(
     data = bytearray(file.read_bytes())
     data[1000] ^= 1
     file.write_bytes(data)
-    with pytest.raises(UserError, match="is not the file that revision"):
+    with raises_naming(UserError, f"bbq/{NAME}", "revision rev"):
         _files(url, tmp_path / "cache").read(NAME)
     assert not (tmp_path / "cache").exists()
 
@@ -246,15 +247,15 @@ def test_a_changed_byte_in_a_download_is_refused_and_not_kept(
 def test_a_changed_local_file_is_refused(data_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "bbq" / "data").mkdir(parents=True)
     (tmp_path / "bbq" / NAME).write_text("{}\n")
-    with pytest.raises(UserError, match="delete it, or point EVENHAND_DATA elsewhere"):
+    with raises_naming(UserError, f"bbq/{NAME}", tmp_path, "EVENHAND_DATA"):
         _files("http://127.0.0.1:9/{revision}/{file}", tmp_path / "c", tmp_path).read(NAME)
 
 
 def test_without_data_and_network_the_error_says_what_to_set(tmp_path: Path) -> None:
     nobody = "http://127.0.0.1:9/{revision}/{file}"
-    with pytest.raises(UserError, match="Set EVENHAND_DATA"):
+    with raises_naming(UserError, "EVENHAND_DATA", f"bbq/{NAME}"):
         _files(nobody, tmp_path).read(NAME)
-    with pytest.raises(UserError, match=f"EVENHAND_DATA is {tmp_path}, which has no bbq/{NAME}"):
+    with raises_naming(UserError, "EVENHAND_DATA", tmp_path, f"bbq/{NAME}"):
         _files(nobody, tmp_path / "cache", tmp_path).read(NAME)
-    with pytest.raises(UserError, match="EVENHAND_DATA is /nope, which is not a folder"):
+    with raises_naming(UserError, "EVENHAND_DATA", "/nope"):
         _files(nobody, tmp_path / "cache", Path("/nope")).read(NAME)

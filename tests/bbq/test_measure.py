@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from same_numbers.adapter import KEPT
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
@@ -94,7 +95,7 @@ def test_two_files_of_answers_to_the_same_items_are_compared(
         stored = {"records": 864, "of": 58_492, "incomplete_blocks": 0,
                   "sample": "all of Sexual_orientation"}  # fmt: skip
         assert report["source"]["sampling"] == {"stored": stored, "seed": 0}
-        assert "864 of 58,492 records" in report["scores"]["notes"][0]
+        assert_names(report["scores"]["notes"][0], "864 of 58,492")
     compared = json.loads(evenhand("compare", "arc", "race", "--json").stdout)
     change = next(c for c in compared["primary"] if c["name"] == "s_amb")
     assert (round(100 * change["before"], 1), round(100 * change["after"], 1)) == (11.8, 5.8)

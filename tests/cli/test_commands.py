@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import BIN, Run, clean_environment
+from errors import assert_names
 from loopback.faulty import Capacity, Fixed
 from loopback.process import in_own_process
 
@@ -27,7 +28,7 @@ def _prompts(folder: Path, count: int = 6) -> Path:
 def test_answer_prints_the_answer_and_nothing_else_on_stdout(cold_evenhand: Run) -> None:
     ran = cold_evenhand("answer", "Describe a nurse.")
     assert ran.returncode == 0
-    assert ran.stdout.startswith("A draft about the task")
+    assert re.fullmatch(r"A draft .*\n", ran.stdout)
     assert len(ran.stdout.splitlines()) == 1
 
 
@@ -37,7 +38,8 @@ def test_the_trace_shows_who_said_what_the_scores_why_it_stopped_and_the_cost(
     shown = evenhand("answer", "Describe a nurse.", "--show-trace").stdout
     for expected in ("1. generator", "2. bias_evaluator", "3. performance_evaluator"):
         assert expected in shown
-    assert "harm  fluency  coherence  relevance" in shown
+    scores = ["draft", "harm", "fluency", "coherence", "relevance"]
+    assert scores in [line.split() for line in shown.splitlines()]
     assert "stopped: accepted" in shown or "stopped: max_iterations" in shown
     assert "calls," in shown
     assert "tokens" in shown
@@ -46,8 +48,10 @@ def test_the_trace_shows_who_said_what_the_scores_why_it_stopped_and_the_cost(
 def test_answer_says_on_stderr_how_it_came_about_and_what_it_took(evenhand: Run) -> None:
     """Three calls at the least: a draft, and a verdict on harm and on quality."""
     told = evenhand("answer", "Describe a nurse.").stderr
-    assert re.search(r"accepted( after \d revisions?)? · harm \d\.\d\d", told), told
-    assert "(the model’s own judgement)" in told
+    stopped, harm, *_ = told.split(" · ")
+    assert re.match(r"accepted\b", stopped)
+    assert re.match(r"harm \d\.\d\d", harm)
+    assert_names(told, "own judgement)")
     calls, tokens = re.search(r"(\d+) calls, ([\d,]+) tokens", told).groups()  # type: ignore[union-attr]
     traced = evenhand("answer", "Describe a nurse.", "--show-trace")
     assert f"{calls} calls, {tokens} tokens" in traced.stdout
@@ -82,7 +86,9 @@ def test_with_the_trace_each_turn_is_announced_when_it_is_there(tmp_path: Path) 
         command = ["answer", "Describe a nurse.", "--show-trace"]
         line, working = _first_line(command, tmp_path, server.url, "stderr")
     assert working
-    assert line.startswith("1. generator · 0.")
+    turn, seconds, *_ = line.split(" · ")
+    assert turn == "1. generator"
+    assert seconds.startswith("0.")
 
 
 def test_the_doctor_says_each_thing_when_it_is_known(tmp_path: Path) -> None:
@@ -143,7 +149,7 @@ def test_coverage_below_the_floor_ends_with_code_2_and_says_so_first(
     with in_own_process(refusing) as server:
         ran = evenhand("mitigate", "prompts.jsonl", "--out", "run", "--base-url", server.url)
     assert ran.returncode == 2
-    assert ran.stdout.splitlines()[0].startswith("Coverage 0.0% is below 95%")
+    assert_names(ran.stdout.splitlines()[0], "0.0%", "95%")
     assert ran.stdout.splitlines()[1].strip() == "6 failed: model_refused"
 
 
@@ -167,7 +173,7 @@ def test_a_signal_stops_cleanly_and_the_same_command_resumes(
         process.send_signal(number)
         said, told = process.communicate(timeout=800)
         assert process.returncode == 130
-        assert "Run the same command again" in told
+        assert_names(told, "same command")
         done = json.loads(said)
         assert 0 < done["answered"] < 200
         assert done["failed"] == 0

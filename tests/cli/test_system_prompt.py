@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Run
+from errors import assert_names
 from evenhand.store import RunReader
 
 PROMPT = "You are the assistant of a shop."
@@ -37,7 +38,9 @@ def test_a_file_or_the_words_or_the_config_are_one_run(prompts: Path, evenhand: 
     assert evenhand(*asked).returncode == 0
     other = evenhand(*asked, "--system", "Another.")
     assert other.returncode == 1
-    assert f'system prompt of generator "{PROMPT}"' in " ".join(other.stderr.split())
+    said = " ".join(other.stderr.split())
+    assert_names(said, "system prompt", "generator")
+    assert f'"{PROMPT}"' in said
 
 
 def test_of_an_answer_the_judges_do_not_get_it(prompts: Path, evenhand: Run) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Run
+from errors import assert_names
 from evenhand.cli.run_options import RunCommand
 from evenhand.domain import Item
 from evenhand.experiments.settings import RunSettings
@@ -43,6 +44,6 @@ def test_a_method_without_the_papers_wording_is_refused_before_anything_is_asked
     (tmp_path / "p.jsonl").write_text('{"prompt": "Describe a nurse."}\n')
     ran = evenhand(*command, "--method", "fairness", "--wording", "paper")
     assert ran.returncode == 1
-    assert "fairness has no wording 'paper'" in ran.stderr
-    assert "--method stardtox --wording paper" in ran.stderr
+    assert_names(ran.stderr, "fairness", "'paper'")
+    assert_names(ran.stderr, "--method stardtox", "--wording paper")
     assert not (tmp_path / "runs").exists()

@@ -1,9 +1,8 @@
 """The arithmetic of the gateway's bench, by values worked by hand. Nothing is timed."""
 
-import pytest
-
 from bench.gateway import Cell, added, cell, growth, middle, percentile, ratios
 from bench.gateway_ends import Seen
+from errors import raises_naming
 
 
 def test_a_percentile_is_the_least_value_that_its_share_does_not_exceed() -> None:
@@ -24,7 +23,7 @@ def test_a_ratio_is_taken_within_a_round_and_not_of_medians() -> None:
     # Of medians it would be 20 / 100.
     assert ratios([10, 20, 90], [100, 40, 100]) == [0.1, 0.5, 0.9]
     assert middle(ratios([10, 20, 90], [100, 40, 100]))[0] == 0.5
-    with pytest.raises(ValueError, match="longer"):
+    with raises_naming(ValueError, "longer"):
         ratios([1], [1, 2])
 
 

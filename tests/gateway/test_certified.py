@@ -5,6 +5,7 @@ from typing import Literal
 
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import expected_of
@@ -77,9 +78,10 @@ async def test_a_judge_without_a_certificate_is_named_with_the_command_that_make
         with pytest.raises(UserError) as refused:
             await checked(order(tmp_path, address))
     said = str(refused.value)
-    assert "bias_evaluator is played by 'up'" in said
+    assert_names(said, "bias_evaluator", "'up'")
     told = said.splitlines()[-1]
-    assert told == f"evenhand judge-check --base-url {address} --model up --out runs/judge-up"
+    command = f"evenhand judge-check --base-url {address} --model up --out runs/judge-up"
+    assert told == command
     assert speaker.seen == [], "nobody was asked"
 
 
@@ -96,9 +98,9 @@ async def test_a_judge_that_failed_keeps_every_process_down(tmp_path: Path) -> N
     certify(tmp_path, "up", failed="identity")
     async with upstream(Speaker()) as address:
         asked = order(tmp_path, address)
-        with pytest.raises(UserError, match="certificate says fail"):
+        with raises_naming(UserError, "certificate", "fail", "identity"):
             await checked(asked)
-        with pytest.raises(UserError, match="certificate says fail"):
+        with raises_naming(UserError, "certificate", "fail", "identity"):
             async with opened(asked):
                 pass
 
@@ -108,7 +110,7 @@ async def test_the_method_of_one_tenant_is_enough_to_be_refused(tmp_path: Path) 
     certify(tmp_path, "up")
     tenant = '[tenants.hr]\nkeys = ["sha256:{}"]\nset = ["read=logprob"]\n'.format("0" * 64)
     async with upstream(Speaker()) as address:
-        with pytest.raises(UserError, match="log-probabilities"):
+        with raises_naming(UserError, "log-probabilities"):
             await checked(order(tmp_path, address, tenant))
 
 
@@ -117,7 +119,7 @@ async def test_a_screen_that_asks_a_language_model_is_a_judge_too(tmp_path: Path
     async with upstream(Speaker()) as address:
         scorer = f'[scorers.asking]\nkind = "judge"\nbase_url = "{address}"\nmodel = "another"\n'
         asked = order(tmp_path, address, 'screen = "asking"', scorer)
-        with pytest.raises(UserError, match="screen is played by 'another'"):
+        with raises_naming(UserError, "screen", "'another'"):
             await checked(asked)
         certify(tmp_path, "another")
         await checked(asked)

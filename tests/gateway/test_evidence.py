@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from errors import assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.domain import Answer, Draft
 from evenhand.errors import UserError
@@ -294,7 +295,7 @@ async def test_equal_texts_have_equal_hashes_under_one_key_and_others_under_anot
 
 
 def test_hashes_without_a_key_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="16 bytes"):
+    with raises_naming(UserError, "hashed", "16 bytes"):
         Evidence(tmp_path, {"team-hr": kept("hashed")}, key=b"short")
 
 
@@ -331,11 +332,12 @@ async def test_a_gateways_run_has_no_report_of_a_benchmark_and_says_what_to_use(
 
 async def test_a_judges_words_and_marks_are_kept_as_they_were(tmp_path: Path) -> None:
     mark = '{"reason": "A claim about colleague 3.", "harm": 80}'
-    verdict = replace(repaired(), turns=(turn("Describe colleague number 3.", mark),))
+    prompt = "Describe colleague number 3."
+    verdict = replace(repaired(), turns=(turn(prompt, mark),))
     async with writing(tmp_path) as evidence:
-        evidence.record(exchange("x", verdict, prompt="Describe colleague number 3."))
+        evidence.record(exchange("x", verdict, prompt=prompt))
     run = run_of(tmp_path)
-    assert rows_of(run)["x-0"]["prompt"] == "Describe colleague number 3."
+    assert rows_of(run)["x-0"]["prompt"] == prompt
     [told_] = run.turns().collect().to_dicts()
     assert told_["texts"] == [mark]
 
@@ -356,7 +358,8 @@ async def test_personal_data_and_keys_are_masked_where_content_is_kept(tmp_path:
     for one in ("priya", "raghunathan", "example.org", "7946", "oyelaran", "canary"):
         assert one.encode() not in held
     row = rows_of(run_of(tmp_path))["x-0"]
-    assert row["answer_before"] == "the letter to [name] [name] is for Jewish and Black readers"
+    masked = "the letter to [name] [name] is for Jewish and Black readers"
+    assert row["answer_before"] == masked
 
 
 async def test_off_marks_what_it_left_out(tmp_path: Path) -> None:
@@ -516,7 +519,7 @@ async def test_where_evidence_is_required_a_disk_that_hangs_lets_no_answer_go_ou
             with pytest.raises(EvidenceLost):
                 await evidence.written(exchange(name, passed()))
         assert not evidence.healthy
-        assert "not ended within 0.1 s" in evidence.problem
+        assert_names(evidence.problem, "0.1 s")
         hanging.set()
         await until(lambda: evidence.healthy)
         await evidence.written(exchange("z", passed()))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.gateway.keys import Keyring, new_key
 
@@ -156,12 +157,12 @@ def test_what_is_no_hash_stops_the_start_and_is_not_quoted(written: str) -> None
 def test_hashes_that_are_no_list_are_read_as_one() -> None:
     key, written = new_key()
     assert Keyring({"team": written}).tenant_of(f"Bearer {key}") == "team"
-    with pytest.raises(UserError, match=r"evenhand gateway key$"):
+    with raises_naming(UserError, "evenhand gateway key"):
         Keyring({"team": [None]})  # type: ignore[list-item]
 
 
 def test_one_key_for_two_tenants_stops_the_start() -> None:
-    with pytest.raises(UserError, match=r"each key is for one tenant.*evenhand gateway key$"):
+    with raises_naming(UserError, "'one'", "'other'", "evenhand gateway key"):
         Keyring({"one": HASHES[:1], "other": HASHES[:1]})
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errors import raises_naming
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
 from evenhand.gateway.looks import Figures, Look, Memory, Quantile, each_repair, quantile, read
@@ -209,13 +210,13 @@ def test_latency_is_that_of_the_window() -> None:
 def test_figures_without_an_action_are_refused_because_missing_is_not_0() -> None:
     whole = metrics().text().decode()
     without = [line for line in whole.splitlines(keepends=True) if 'action="not_run"' not in line]
-    with pytest.raises(UserError, match="every action"):
+    with raises_naming(UserError, "every action", "not 0"):
         read("".join(without), 0.0)
 
 
 @pytest.mark.parametrize("text", ["", "<html>", "up 1\n", "evenhand_gateway_process_seconds 1\n"])
 def test_what_is_not_of_a_gateway_is_refused(text: str) -> None:
-    with pytest.raises(UserError, match="no figures of a gateway"):
+    with raises_naming(UserError, "figures", "gateway"):
         read(text, 0.0)
 
 
@@ -223,5 +224,5 @@ def test_what_is_not_of_a_gateway_is_refused(text: str) -> None:
 def test_a_count_that_is_no_number_is_refused(value: str) -> None:
     name = "evenhand_gateway_in_flight"
     text = metrics().text().decode().replace(f"{name} 0.0", f"{name} {value}")
-    with pytest.raises(UserError, match="no figures"):
+    with raises_naming(UserError, "figures", "gateway"):
         read(text, 0.0)

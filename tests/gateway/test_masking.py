@@ -75,14 +75,14 @@ def test_what_is_personal_is_masked(text: str, kept: str) -> None:
 
 def test_a_name_of_one_text_is_masked_in_the_others_however_written() -> None:
     names = names_in(["Write to Priya Raghunathan, please."])
-    assert masked("priya RAGHUNATHAN, and a Black nurse", names) == (
-        "[name] [name], and a Black nurse"
-    )
+    rest = ", and a Black nurse"
+    assert masked(f"priya RAGHUNATHAN{rest}", names) == f"[name] [name]{rest}"
 
 
 def test_in_json_strings_change_and_nothing_else() -> None:
     text = '{ "who": "John Smith",\n  "card": 4111111111111111, "n": [3, "a@b.example"] }'
-    assert masked(text) == ('{ "who": "[name]",\n  "card": 4111111111111111, "n": [3, "[email]"] }')
+    hidden = text.replace("John Smith", "[name]").replace("a@b.example", "[email]")
+    assert masked(text) == hidden
 
 
 def _shape(value: Any) -> Any:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.gateway.quotas import Allowance, Lease, LocalQuotas, OverQuota
 
@@ -22,7 +23,7 @@ class Clock:
 
 @pytest.mark.parametrize("value", [-1, 1.0, "5", True, 10**15 + 1])
 def test_a_bound_that_is_no_whole_number_is_refused(value: object) -> None:
-    with pytest.raises(UserError, match=r"at_once is .*; write a whole number"):
+    with raises_naming(UserError, "at_once", repr(value)):
         Allowance(at_once=value)  # type: ignore[arg-type]
 
 

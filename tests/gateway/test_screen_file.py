@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand.config import Config
 from evenhand.errors import UserError
 from evenhand.experiments.screens import begin_looks, looks_beside
@@ -52,13 +53,13 @@ def test_a_screen_that_has_drifted_or_lost_its_looks_is_refused(tmp_path: Path) 
                  p_at_worst=0.001, level=0.025)  # fmt: skip
     with place.open("a") as looks:
         looks.write(alarm.model_dump_json() + "\n")
-    with pytest.raises(UserError, match="drifted at runs/r"):
+    with raises_naming(UserError, decides.screen, "runs/r"):
         screen_of(decides, Config())
     place.write_text("")
-    with pytest.raises(UserError, match="does not begin with this screen"):
+    with raises_naming(UserError, place, "begin"):
         screen_of(decides, Config())
     place.unlink()
-    with pytest.raises(UserError, match="are gone"):
+    with raises_naming(UserError, place, "gone"):
         screen_of(decides, Config())
 
 
@@ -68,15 +69,15 @@ def test_a_scorer_by_its_name_keeps_the_band_of_the_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("by", "said"),
+    ("by", "facts"),
     [
-        ({"name": "wordlist@1"}, "was calibrated with wordlist@1"),
-        ({"described": {"kind": "wordlist", "words": 3}}, "has other settings now"),
-        ({"attribute": "hate"}, "--attribute toxicity"),
+        ({"name": "wordlist@1"}, ("calibrated with wordlist@1", "now wordlist@2")),
+        ({"described": {"kind": "wordlist", "words": 3}}, ("other settings",)),
+        ({"attribute": "hate"}, ("'hate'", "--attribute toxicity")),
     ],
 )
 def test_a_screen_of_another_scorer_or_attribute_is_refused(
-    tmp_path: Path, by: dict[str, Any], said: str
+    tmp_path: Path, by: dict[str, Any], facts: tuple[str, ...]
 ) -> None:
-    with pytest.raises(UserError, match=said):
+    with raises_naming(UserError, *facts):
         screen_of(check(tmp_path, **by), Config())

@@ -110,11 +110,10 @@ async def test_without_sentences_the_whole_text_alone_is_read() -> None:
 async def test_a_sentence_that_was_scored_is_not_scored_again_within_an_answer() -> None:
     screen, known = Counting(), dict[str, Scores | Unscored]()
     screening = Screening(Check(), screen, Shares())
+    sentence = "Fine and dandy it is."
     for sent in range(8):
-        await screening.score(
-            "a", "Fine and dandy it is.\n", "Fine and dandy it is.\n" * sent, known
-        )
-    assert screen.seen.count("Fine and dandy it is.") == 1
+        await screening.score("a", f"{sentence}\n", f"{sentence}\n" * sent, known)
+    assert screen.seen.count(sentence) == 1
 
 
 async def test_a_text_that_is_not_english_is_not_passed_by_the_screen() -> None:

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from valkey.asyncio import Valkey
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.gateway.quotas import Allowance, Lease, LocalQuotas, OverQuota, StoreUnavailable
 from evenhand.gateway.shared_quotas import SharedQuotas
@@ -409,7 +410,7 @@ async def test_the_error_of_a_store_holds_neither_its_address_nor_its_password()
         await quotas.take("team", Allowance(), 0)
     assert "canary" not in f"{caught.value!r} {caught.value.__cause__!r}"
     await quotas.close()
-    with pytest.raises(UserError, match=r"redis://127.0.0.1:6379/0") as wrong:
+    with raises_naming(UserError, "redis://127.0.0.1:6379/0") as wrong:
         SharedQuotas("https://user:canary-password@host")
     assert "canary" not in str(wrong.value)
 

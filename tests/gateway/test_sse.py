@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from errors import raises_naming
 from evenhand.gateway import sse
 from evenhand.gateway.errors import Garbled
 from gateway.streams import TIMES, parts
@@ -67,7 +68,7 @@ def test_what_is_written_is_read_back(texts: list[str]) -> None:
 
 def test_an_event_is_never_two_lines() -> None:
     for end in (b"\n", b"\r"):
-        with pytest.raises(ValueError, match="one line"):
+        with raises_naming(ValueError, "one line"):
             sse.event(b"data: [DONE]" + end)
 
 
@@ -85,12 +86,12 @@ def test_an_event_may_be_as_long_as_its_bound_and_no_longer() -> None:
 
     assert feed([b"data:3456\n\n"]) == [b"3456"]
     for long in ([b"data: 7890"] * 2, [b"data:4\n"] * 6, [b"x"] * 11, [b": comment that never"]):
-        with pytest.raises(Garbled, match="too long"):
+        with raises_naming(Garbled, "event", "too long"):
             feed(long)
 
 
 def test_a_stream_may_be_as_long_as_its_bound_and_no_longer() -> None:
     reader = sse.EventReader(max_stream=6)
     reader.feed(b":\n\n:\n\n")
-    with pytest.raises(Garbled, match="too long"):
+    with raises_naming(Garbled, "stream", "too long"):
         reader.feed(b"\n")

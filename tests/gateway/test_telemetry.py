@@ -24,6 +24,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+from errors import raises_naming
 from evenhand import __version__
 from evenhand.agents import Cast
 from evenhand.cli.gateway import serve
@@ -458,12 +459,12 @@ async def test_the_command_sends_what_is_left_when_it_ends_and_says_in_its_metri
 
 def test_a_command_that_would_send_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-    with pytest.raises(UserError, match="OTEL_SDK_DISABLED"):
+    with raises_naming(UserError, "--otel", "OTEL_SDK_DISABLED"):
         serve(upstream="http://127.0.0.1:1/v1", otel=True, replicas=2)
 
 
 def test_without_opentelemetry_the_command_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "evenhand.gateway.telemetry")
     monkeypatch.setitem(sys.modules, "opentelemetry.context", None)
-    with pytest.raises(UserError, match=r"evenhand\[otel\]"):
+    with raises_naming(UserError, "evenhand[otel]"):
         serve(upstream="http://127.0.0.1:1/v1", otel=True, replicas=2)

@@ -47,8 +47,8 @@ def test_a_judge_is_shown_the_last_words_of_the_user_and_all_before_and_after_th
             {"role": "tool", "tool_call_id": "1", "content": "A nurse."},
         ]
     )
-    assert found.prompt == "Who is this?\n[image_url]"
-    assert found.context == "system: Be brief.\n\nuser: First.\n\ntool: A nurse."
+    shown = "Who is this?\n[image_url]", "system: Be brief.\n\nuser: First.\n\ntool: A nurse."
+    assert (found.prompt, found.context) == shown
 
 
 def test_the_body_goes_on_as_it_came() -> None:

@@ -36,9 +36,10 @@ def test_a_judge_is_shown_instructions_and_items_each_with_its_role() -> None:
         ],
     )
     assert found.prompt == "Second."
-    assert found.context == (
+    context = (
         "system: Be brief.\n\nuser: First.\n\nassistant: Yes?\n\nfunction_call_output: A nurse."
     )
+    assert found.context == context
 
 
 def test_the_upstream_is_told_to_keep_nothing() -> None:

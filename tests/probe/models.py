@@ -10,6 +10,7 @@ from typing import Any, Literal
 from loopback import replies
 from loopback.http import Call, Line
 
+TELLS = "tells blunt bias apart"  # the best verdict on a judge
 GIVEN: dict[str, Any] = tomllib.loads(
     resources.files("evenhand.experiments.probe").joinpath("questions.toml").read_text("utf-8")
 )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cli.conftest import Run, cold_evenhand, endpoint, evenhand
+from errors import assert_names
 from evenhand.config import probe_folder
 from evenhand.errors import ModelError
 from evenhand.experiments.doctor import Prober, silent
@@ -16,10 +17,11 @@ from evenhand.experiments.probe.verdicts import judging
 from evenhand.models.base import ModelReply, ModelRequest, Sample
 from loopback.process import in_own_process
 
-from .models import Pretended
+from .models import TELLS, Pretended
 
 __all__ = ["cold_evenhand", "endpoint", "evenhand"]  # the fixtures
 
+PROBE = "evenhand doctor --probe"
 MITIGATE = ("mitigate", "prompts.jsonl", "--method", "stardtox", "--out", "run")
 CONFIG = '[models.judge]\nbase_url = "{url}"\nmodel = "pretended"\n[cast]\nbias_evaluator = "judge"'
 
@@ -45,20 +47,20 @@ def test_a_run_warns_of_a_judge_that_the_probe_found_constant(
         assert kept is not None
         keep(probes, kept.model_copy(update={"judge": judging([0.1] * 12, [0.9] * 12)}))
         turned = _judge(evenhand(*MITIGATE, "--pilot", "50", XDG_CACHE_HOME=cache).stderr)
-    assert _judge(before.stderr).endswith("; not probed: evenhand doctor --probe --judge judge")
+    assert _judge(before.stderr).endswith(f"{PROBE} --judge judge")
     assert probed.returncode == 0, probed.stdout + probed.stderr  # a result is no error
     lines = [line.split(maxsplit=1) for line in probed.stdout.splitlines()]
     said = {words[0]: words[1] for words in lines if words[0] in ("reads", "schema", "judge")}
-    assert said["reads"].strip() == "shown: 12 of 12 right (0.74 to 1.00; chance 0.50)"
-    assert said["schema"].strip() == "24 of 24 verdicts were the JSON asked for"
-    assert said["judge"].strip().startswith("constant: AUC 0.50 (0.29 to 0.71; chance 0.50)")
+    assert_names(said["reads"], "shown", "12 of 12", "(0.74 to 1.00;", "chance 0.50")
+    assert_names(said["schema"], "24 of 24", "JSON")
+    assert_names(said["judge"], "constant: AUC 0.50", "(0.29 to 0.71;", "chance 0.50")
     warned = _judge(after.stderr)
-    assert f"; the probe of {kept.made[:10]} says constant: AUC 0.50" in warned
-    assert "its verdicts mean nothing" in warned
-    assert "says reversed: AUC 0.00" in turned
-    assert "its verdicts point the wrong way" in turned
-    assert warned.endswith(": evenhand doctor --probe --judge judge")
-    assert "; not probed: evenhand doctor --probe" in _judge(after.stderr, "performance_evaluator")
+    assert_names(warned, kept.made[:10], "constant: AUC 0.50")
+    assert_names(warned, "mean nothing")
+    assert_names(turned, "reversed: AUC 0.00")
+    assert_names(turned, "wrong way")
+    assert warned.endswith(f"{PROBE} --judge judge")
+    assert f"{PROBE} --model" in _judge(after.stderr, "performance_evaluator")
 
 
 def test_as_json_the_probe_is_whole_and_a_judge_that_tells_is_no_warning(
@@ -73,9 +75,10 @@ def test_as_json_the_probe_is_whole_and_a_judge_that_tells_is_no_warning(
     found = json.loads(ran.stdout)
     assert found["healthy"] is True
     assert found["probe"]["reads"]["right"] == 4
-    assert found["probe"]["judge"]["verdict"] == "tells blunt bias apart"
+    assert found["probe"]["judge"]["verdict"] == TELLS
     assert [one["good"] for one in found["findings"] if one["what"] == "judge"] == [None]
-    assert "says tells blunt bias apart: AUC 1.00 (0.83 to 1.00; chance 0.50)" in _judge(told)
+    assert f"{TELLS}: AUC 1.00" in _judge(told)
+    assert_names(_judge(told), "(0.83 to 1.00;", "chance 0.50")
     assert "mean nothing" not in told
 
 
@@ -136,8 +139,8 @@ async def test_a_probe_that_broke_off_says_so_and_leaves_the_earlier_result_as_i
     said = [line async for line in Prober(probe_folder(), silent).lines(Failing(calls))]
     assert "kept" not in [line.what for line in said]
     assert (said[-1].what, said[-1].good) == ("probe", False)
-    assert "broke off: nobody listens. " in str(said[-1].said)
-    assert "nothing of it is kept" in str(said[-1].said)
+    assert_names(said[-1].said, "nobody listens.")
+    assert_names(said[-1].said, "kept", "doctor --probe")
     assert find(probe_folder(), "http://127.0.0.1:9/v1", "pretended") == kept
 
 
@@ -150,7 +153,7 @@ async def test_of_an_endpoint_that_fails_now_and_then_nothing_is_kept(
     assert prober.result is not None
     assert prober.result.broke_off is None  # never three failures in a row
     assert (said[-1].what, said[-1].good) == ("probe", False)
-    assert str(said[-1].said).startswith("16 calls failed, the first by: nobody listens. ")
+    assert_names(said[-1].said, "16 calls", "nobody listens.")
     schema = prober.result.in_schema
     assert (schema.held, schema.of) == (16, 16)  # 8 of 24 were not answered at all
     assert find(probe_folder(), "http://127.0.0.1:9/v1", "pretended") is None
@@ -159,4 +162,4 @@ async def test_of_an_endpoint_that_fails_now_and_then_nothing_is_kept(
 def test_a_judge_that_the_config_does_not_have_is_refused_with_those_it_has(evenhand: Run) -> None:
     ran = evenhand("doctor", "--probe", "--judge", "nobody")
     assert ran.returncode == 1
-    assert "the config has no model 'nobody'; it has: default" in ran.stderr
+    assert_names(ran.stderr, "--judge", "'nobody'", "default")

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.instruments.realtoxicityprompts import RtpData, RtpSource, Sampling, card, sample
 
@@ -77,7 +78,7 @@ def test_the_whole_set_is_read_where_the_user_has_it(tmp_path: Path) -> None:
 
 
 def test_a_part_of_the_whole_set_is_not_taken_for_it(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="99,442"):
+    with raises_naming(UserError, "10 prompts", "99,442", "--prompts-file"):
         RtpData(local=_whole(tmp_path, 10), cache=tmp_path).prompts()
 
 
@@ -94,9 +95,9 @@ def test_a_file_of_ones_own_is_drawn_from_whatever_its_size(tmp_path: Path) -> N
     assert len(sample(plain, Sampling())) == 100  # of one bucket, and the other has none
     other = tmp_path / "other.jsonl"
     other.write_text('{"text": "no prompt"}\n')
-    with pytest.raises(UserError, match="not in the form of RealToxicityPrompts"):
+    with raises_naming(UserError, other, "RealToxicityPrompts", '{"prompt":'):
         RtpData(local=None, cache=tmp_path, own=other).prompts()
-    with pytest.raises(UserError, match="cannot be read"):
+    with raises_naming(UserError, tmp_path / "nowhere.jsonl", "Errno 2"):
         RtpData(local=None, cache=tmp_path, own=tmp_path / "nowhere.jsonl").prompts()
 
 
@@ -115,6 +116,6 @@ def test_only_what_the_set_marks_as_challenging_is_drawn_where_that_is_asked(
     assert Sampling(challenging=True).describe()["challenging"] is True
     assert "challenging" not in Sampling().describe()
     unsaid = found.with_columns(challenging=pl.lit(None, pl.Boolean))
-    with pytest.raises(UserError, match="marks no prompt as challenging"):
+    with raises_naming(UserError, "--challenging"):
         sample(unsaid, Sampling(challenging=True))
     assert prompts["challenging"].all()  # those at hand are all of that kind

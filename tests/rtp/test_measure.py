@@ -1,6 +1,7 @@
 """`evenhand measure rtp` and `evenhand compare` as a user runs them."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 
 from cli.conftest import Run, endpoint, evenhand
+from errors import assert_names
 from evenhand.scorers import WordList
 from evenhand.store import RunReader
 from loopback.process import RemoteServer, in_own_process
@@ -82,7 +84,7 @@ def test_the_report_says_that_only_30_moderate_prompts_are_at_hand(rtp: Run) -> 
     arguments = ("--prompts", "31", "--continuations", "1", "--scorer", "wordlist")
     shown = rtp(*arguments, "--out", "run")
     assert shown.returncode == 0, shown.stderr
-    assert "moderate: 30 prompts, 31 were asked for" in shown.stdout
+    assert_names(shown.stdout, "moderate", "30 prompts", 31)
 
 
 def test_a_finished_run_is_scored_again_without_a_call_or_an_endpoint(
@@ -99,7 +101,8 @@ def test_a_finished_run_is_scored_again_without_a_call_or_an_endpoint(
     assert pl.read_parquet(tmp_path / "run/scores.parquet")["scorer"].n_unique() == 2
     # With another method the folder is another run's: it is refused, not scored.
     refused = rtp(*SMALL, "--method", "fairness", "--out", "run")
-    assert (refused.returncode, "was made with method" in refused.stderr) == (1, True)
+    assert refused.returncode == 1
+    assert_names(refused.stderr, "method", "fairness", "--out")
 
 
 def test_a_guardrail_that_breaks_on_some_texts_leaves_them_missing_and_ends_with_code_2(
@@ -157,7 +160,10 @@ def test_quality_is_judged_in_a_second_run_over_the_stored_texts(
     found = {e["name"]: e for e in report["scores"]["estimates"]}
     assert (found["fluency"]["value"], found["coherence"]["value"]) == (95.0, 95.0)
     assert (found["fluency"]["n"], found["fluency"]["clusters"]) == (20, 10)
-    assert any("models rate their own higher" in note for note in report["scores"]["notes"])
+    assert any(
+        {"models", "own", "higher"} <= set(re.findall(r"\w+", note))
+        for note in report["scores"]["notes"]
+    )
     inner = RunReader(tmp_path / "run/quality").results().collect()
     assert set(inner["text"]) <= set(LINES)
     # Again: nothing is left to ask, neither of the writer nor of the judge.
@@ -207,10 +213,10 @@ def test_two_runs_are_compared_prompt_by_prompt_with_what_got_worse(
     assert "+129%" in lines["length"]["says"]  # 3.5 → 8 words
     # The judge likes both runs equally, which ten prompts do not show; it also wrote them.
     assert lines["fluency"]["state"] == "open"
-    assert "The judge is the model that wrote" in lines["quality_judge_1"]["says"]
+    assert_names(lines["quality_judge_1"]["says"], "judge", "model that wrote")
     assert lines["quality_judge_1"]["state"] == "open"
     shown = evenhand("compare", "before", "after").stdout
-    assert "✗ refusal rate rose" in shown
+    assert re.search(r"✗ refusal rate", shown)
     back = json.loads(evenhand("compare", "after", "before", "--json").stdout)
     (refusals,) = (line for line in back["red_lines"] if line["name"] == "refusal")
     assert refusals["state"] != "crossed"
@@ -222,4 +228,5 @@ def test_runs_that_no_scorer_has_scored_both_are_not_compared(rtp: Run, evenhand
         other = (*SMALL[:4], "--scorer", f"http={guardrail.url}/check")
         _report(rtp(*other, "--out", "b", "--json"))
     refused = evenhand("compare", "a", "b")
-    assert (refused.returncode, "no scorer has scored both" in refused.stderr) == (1, True)
+    assert refused.returncode == 1
+    assert_names(refused.stderr, "no scorer", "both")

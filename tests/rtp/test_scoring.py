@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.errors import CorruptRun, UserError
 from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.report import report
@@ -191,10 +192,10 @@ async def test_an_older_folder_names_its_scorer_in_the_report(tmp_path: Path) ->
 
 async def test_a_run_that_nobody_scored_has_no_report(tmp_path: Path) -> None:
     run = await written(tmp_path / "run", source(2, 1), line_by_line(("score 0.2",)))
-    with pytest.raises(UserError, match="no scores yet"):
+    with raises_naming(UserError, tmp_path / "run", "no scores", "measure rtp"):
         report(RTP, run)
     (tmp_path / "run/scoring.json").write_text('{"scorer": "nobody@1"}')
-    with pytest.raises(UserError, match="no scores by 'nobody@1'"):
+    with raises_naming(UserError, "'nobody@1'", "--scorer"):
         report(RTP, run)
 
 
@@ -248,7 +249,7 @@ async def test_the_scorer_that_steered_a_run_is_wholein_its_turns(tmp_path: Path
 async def test_a_model_that_always_says_the_same_is_noticed(tmp_path: Path) -> None:
     run = await written(tmp_path / "run", source(2, 3), line_by_line(("score 0.2",)))
     found = await scored(run, Tagged())
-    assert any("same continuation every time" in note for note in found.notes)
+    assert any("same continuation" in note for note in found.notes)
     assert values(found)["distinct_1"] == pytest.approx(4 / 12)  # score, 0, ., 2
 
 
@@ -271,8 +272,9 @@ def test_self_bleu_takes_the_first_ten_by_their_number_in_whatever_order_they_we
 
 def test_self_bleu_is_one_for_equal_texts_and_none_for_one_text() -> None:
     pytest.importorskip("sacrebleu", reason="self-BLEU needs sacrebleu (the extra `text`)")
-    assert self_bleu(["the cat sat on the mat"] * 3) == 1.0
-    assert self_bleu(["one two three four", "five six seven eight"]) == 0.0
+    same, others = "the cat sat on the mat", ["one two three four", "five six seven eight"]
+    assert self_bleu([same] * 3) == 1.0
+    assert self_bleu(others) == 0.0
     assert self_bleu(["alone"]) is None
 
 
@@ -281,10 +283,11 @@ async def test_what_was_not_measured_is_named_once_with_the_way_to_measure_it(
 ) -> None:
     run = await written(tmp_path / "run", source(4, 2), line_by_line(("score 0.2", "score 0.4")))
     found = await scored(run, Tagged())
-    assert found["fluency"].undefined == "quality was not judged (--quality N)"
+    assert_names(found["fluency"].undefined or "", "--quality N")
     page = page_of(found, full=True)
     said = [block.text for block in page if isinstance(block, Line) and "--quality" in block.text]
-    assert said == ["fluency, coherence, relevance: quality was not judged (--quality N)"]
+    (line,) = said
+    assert_names(line, "fluency, coherence, relevance", "--quality N")
     cells = [
         cell for block in page if isinstance(block, Grid) for row in block.rows for cell in row
     ]
@@ -316,11 +319,11 @@ async def test_no_flipped_bit_of_the_scores_is_read_as_another_score(tmp_path: P
     assert refused > 100
     for cut in (0, 1, len(whole) // 2, len(whole) - 1):
         file.write_bytes(whole[:cut])
-        with pytest.raises(CorruptRun, match="measure rtp"):
+        with raises_naming(CorruptRun, "scores.parquet", "measure rtp"):
             report(RTP, run)
     file.write_bytes(whole)
     (tmp_path / "run/scoring.json").write_text("{")
-    with pytest.raises(CorruptRun, match=r"scoring\.json is damaged"):
+    with raises_naming(CorruptRun, "scoring.json"):
         report(RTP, run)
 
 

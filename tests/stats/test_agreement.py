@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats import inter_rater
 
+from errors import raises_naming
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics.agreement import (
     Level,
@@ -39,18 +40,18 @@ def test_fleiss_kappa_agrees_with_statsmodels(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "why"),
+    ("table", "fact"),
     [
         ([[5, 0], [5, 0]], "0/0"),
-        ([[2, 1], [1, 1]], "unequal"),
+        ([[2, 1], [1, 1]], "krippendorff_alpha"),
         ([[1, 0], [0, 1]], "one rater"),
         ([[0, 0]], "no ratings"),
     ],
 )
 def test_fleiss_is_undefined_where_chance_or_raters_are_missing(
-    table: list[list[int]], why: str
+    table: list[list[int]], fact: str
 ) -> None:
-    with pytest.raises(Undefined, match=why):
+    with raises_naming(Undefined, fact):
         _fleiss(table)
 
 
@@ -120,11 +121,11 @@ def test_raters_who_always_agree_reach_one_and_units_rated_once_do_not_count(lev
 
 
 def test_alpha_without_pairs_or_without_difference_is_undefined() -> None:
-    with pytest.raises(Undefined, match="no unit has two"):
+    with raises_naming(Undefined, "two ratings"):
         krippendorff_alpha(np.array([[1, np.nan], [np.nan, 2]]), "nominal")
-    with pytest.raises(Undefined, match="equal"):
+    with raises_naming(Undefined, "equal", "0/0"):
         krippendorff_alpha([[3, 3], [3, 3]], "ordinal")
-    with pytest.raises(Undefined, match="infinite"):
+    with raises_naming(Undefined, "infinite"):
         krippendorff_alpha(np.array([[3, np.inf], [3, 3]]), "interval")
     with pytest.raises(UserError):
         krippendorff_alpha([1.0, 2.0], "interval")
@@ -146,13 +147,13 @@ def test_weighted_kappa_equals_its_matrix_form_and_is_symmetric(
 
 
 def test_weighted_kappa_refuses_what_lies_off_the_scale_and_has_no_value_without_spread() -> None:
-    with pytest.raises(UserError, match="outside the scale"):
+    with raises_naming(UserError, "0 to 10"):
         quadratic_weighted_kappa([1, 11], [2, 3], (0, 10))
-    with pytest.raises(UserError, match="pair up"):
+    with raises_naming(UserError, "raters", 2, 1):
         quadratic_weighted_kappa([1, 2], [2])
-    with pytest.raises(Undefined, match="equal"):
+    with raises_naming(Undefined, "equal", "0/0"):
         quadratic_weighted_kappa([4, 4], [4, 4])
-    with pytest.raises(Undefined, match="no ratings"):
+    with raises_naming(Undefined, "no ratings"):
         quadratic_weighted_kappa([], [])
     assert quadratic_weighted_kappa([4, 4], [5, 5]) == 0  # constant, but not the same constant
 

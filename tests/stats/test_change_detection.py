@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.statistics.change_detection import score, watched
 
@@ -101,5 +102,5 @@ def test_after_an_alarm_it_begins_anew_with_the_look_that_raised_it() -> None:
 
 
 def test_a_threshold_of_one_look_is_refused() -> None:
-    with pytest.raises(UserError, match="number of looks above 1"):
+    with raises_naming(UserError, "threshold", "above 1", "not 1"):
         watched([[0.0]], 1)

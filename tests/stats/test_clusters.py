@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import t
 
+from errors import raises_naming
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.clusters import (
@@ -93,7 +94,7 @@ def test_one_template_that_answers_among_many_that_do_not_gives_no_interval() ->
     """Counting all 343 would give a standard error of 0 and the look of certainty."""
     biased = [1.0, 0.0] + [0.0] * 342
     answered = [1.0, 1.0] + [0.0] * 342
-    with pytest.raises(Undefined, match="one cluster"):
+    with raises_naming(Undefined, "one cluster"):
         clustered_ratio(biased, answered, [0, 0, *range(1, 343)])
 
 
@@ -160,27 +161,27 @@ def test_a_small_but_real_spread_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "clusters", "why"),
+    ("values", "clusters", "fact"),
     [
         pytest.param([], [], "no rows", id="no-rows"),
         pytest.param([0.5], [0], "one cluster", id="one-row"),  # inspect_ai prints se 0 at n = 1
         pytest.param([0.5, 0.7, 0.1], ["a", "a", "a"], "one cluster", id="one-cluster"),
-        pytest.param([0.5, None, 0.1], [0, 1, 2], "the first at 1", id="missing"),
+        pytest.param([0.5, None, 0.1], [0, 1, 2], "first at 1", id="missing"),
         pytest.param([0.5, math.inf], [0, 1], "not finite", id="infinite"),
     ],
 )
 def test_a_mean_without_spread_to_learn_from_is_undefined(
-    values: list[float], clusters: list[int], why: str
+    values: list[float], clusters: list[int], fact: str
 ) -> None:
-    with pytest.raises(Undefined, match=why) as caught:
+    with raises_naming(Undefined, fact) as caught:
         clustered_mean(values, clusters)
     assert caught.value.reason == "undefined"
 
 
 def test_a_ratio_over_nothing_is_undefined_and_not_zero() -> None:
-    with pytest.raises(Undefined, match="no rows"):
+    with raises_naming(Undefined, "no rows", "0/0"):
         clustered_ratio([0, 0], [0, 0], [0, 1])
-    with pytest.raises(Undefined, match="sum to 0"):
+    with raises_naming(Undefined, "denominators", 0):
         clustered_ratio([1, 1], [1, -1], [0, 1])
 
 

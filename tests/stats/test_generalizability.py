@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics.generalizability import (
     ITEM,
@@ -139,5 +140,5 @@ def test_runs_that_are_not_fully_crossed_are_refused(levels: dict[str, list[int]
 
 
 def test_a_missing_value_is_refused() -> None:
-    with pytest.raises(UserError, match="none missing"):
+    with raises_naming(UserError, "item", "run", "missing"):
         totals_of([[1.0, float("nan")], [0.0, 1.0]])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bench.simulated.scenarios import SureScorer, rate_from_few_labels
+from errors import raises_naming
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics.clusters import clustered_mean, naive_mean
 from evenhand.statistics.prediction_powered import chances_to_label, labels_for, powered_mean
@@ -188,7 +189,7 @@ def test_what_is_missing_is_refused_as_a_label_and_filled_as_a_prediction() -> N
     rng = np.random.default_rng(6)
     y, f = graded(rng, 300, 0.1)
     at = np.arange(100)
-    with pytest.raises(Undefined, match="missing"):
+    with raises_naming(Undefined, "1 of 100", "labels", "first at 0"):
         powered_mean(f, [math.nan, *y[1:100]], at)
     holes = np.where(np.arange(300) % 7 == 0, math.nan, f)
     filled = np.where(np.isnan(holes), np.nanmean(holes), f)
@@ -200,7 +201,7 @@ def test_what_is_missing_is_refused_as_a_label_and_filled_as_a_prediction() -> N
 def test_what_is_no_sample_is_refused() -> None:
     with pytest.raises(Undefined):
         powered_mean([0.1, 0.2], [], [])
-    with pytest.raises(Undefined, match="one labelled cluster"):
+    with raises_naming(Undefined, "one", "cluster"):
         powered_mean([0.1, 0.2], [0.5, 0.6], [0, 1], clusters=["a", "a"])
     for at in ([0, 0], [0, 2], [0, -1], [0]):
         with pytest.raises(UserError):
@@ -234,7 +235,7 @@ def test_predictions_never_need_more_labels_than_labels_alone_and_never_fewer_th
     assert labels_for(0.4, texts=10_000, correlation=1.0) == 20  # below it is the labels alone
     assert labels_for(0.05, texts=385, correlation=0.8) is None  # all of them are too few
     assert labels_for(0.4, texts=19) is None
-    with pytest.raises(UserError, match="planned"):
+    with raises_naming(UserError, "labels", "reach", "correlation"):
         labels_for(0.0, texts=100)
 
 

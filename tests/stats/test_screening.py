@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, binomtest
 
 from bench.simulated.scenarios import screen_looks
+from errors import assert_names
 from evenhand.errors import UserError
 from evenhand.statistics.screening import (
     SMALL,
@@ -37,9 +38,10 @@ def test_59_labels_are_needed_for_5_percent_and_299_for_1() -> None:
     screen = calibrate(scores, scores >= 0)
     assert screen.low == -math.inf
     assert screen.routes([0.0]) == ["judge"]
-    assert str(screen.promises[0]) == (
-        "missed harm, all texts: not guaranteed: needs 59 labels and has 58"
-    )
+    promise = screen.promises[0]
+    assert (promise.kind, promise.group, promise.guaranteed) == ("missed harm", None, False)
+    assert (promise.needs, promise.labels) == (59, 58)
+    assert_names(str(promise), "missed harm", 59, 58)
     enough = calibrate(np.arange(59) / 100, np.ones(59, bool))
     assert enough.low == 0.0  # the lowest score itself: nothing that was seen is called clean
     assert enough.promises[0].guaranteed

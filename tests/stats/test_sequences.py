@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from errors import raises_naming
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics.clusters import naive_mean
 from evenhand.statistics.sequences import (
@@ -87,7 +88,7 @@ def test_weights_that_are_all_one_change_nothing_and_all_of_them_end_at_the_weig
     assert found.estimate == pytest.approx(mean)
     assert found.low == found.high == pytest.approx(mean)
     for bad in ([2.0] * 60, [-1.0] * 60):
-        with pytest.raises(UserError, match="weight"):
+        with raises_naming(UserError, "weight", "0 to 1"):
             anytime_mean(values, weights=bad)
 
 
@@ -196,9 +197,9 @@ def test_in_95_of_100_runs_no_look_at_all_misses_the_truth(kind: str, of: int | 
 
 
 def test_what_is_no_run_is_refused() -> None:
-    with pytest.raises(Undefined, match="no clusters"):
+    with raises_naming(Undefined, "no clusters"):
         anytime_mean([])
-    with pytest.raises(Undefined, match="missing"):
+    with raises_naming(Undefined, "1 of 2", "first at 1"):
         anytime_mean([0.1, math.nan])
     for values, larger, within, of in (
         ([1.5], None, (-1.0, 1.0), None),

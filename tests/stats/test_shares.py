@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, binomtest, t
 
+from errors import raises_naming
 from evenhand.errors import Undefined
 from evenhand.statistics.proportions import (
     clustered_balance,
@@ -99,7 +100,7 @@ def test_clusters_of_any_size_count_whole_where_rows_weigh_the_same() -> None:
     table = sums([[1.0], [0.0] * 7, [1.0] * 90, [-1.0] * 2])
     assert evenness(table) == 1.0
     assert clustered_balance(table).df == 3
-    with pytest.raises(Undefined, match="no rows"):
+    with raises_naming(Undefined, "no rows", "0/0"):
         evenness(sums([]).reshape(0, 5))
 
 
@@ -118,7 +119,7 @@ def test_no_event_in_any_cluster_allows_what_the_exact_binomial_interval_does(
 def test_clusters_of_one_value_allow_a_share_of_others_at_either_end() -> None:
     """Of 11 clusters z = 1 − 0.025^(1/11) = 0.28491; 1 between −1 and 1 may be 1 − 2z."""
     assert without_spread(1.0, 11, (-1.0, 1.0)) == pytest.approx((1 - 2 * 0.284914, 1.0), abs=1e-5)
-    with pytest.raises(Undefined, match="largest value"):
+    with raises_naming(Undefined, "spread", "largest value"):
         without_spread(1.0, 11, (0.0, math.inf))
 
 

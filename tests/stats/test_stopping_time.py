@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.statistics.planning import Rule, stopped, stopping_time
 from evenhand.statistics.sequences import anytime_mean
@@ -60,7 +61,7 @@ def test_with_the_spread_of_a_plan_the_fixed_test_has_the_power_of_the_plan() ->
 
 
 def test_a_spread_that_the_ends_do_not_allow_is_refused() -> None:
-    with pytest.raises(UserError, match="cannot have a spread"):
+    with raises_naming(UserError, "-1 and 1", "mean of 0", "spread of 1.5"):
         stopping_time(0.0, 1.5, 20, RULE)
 
 

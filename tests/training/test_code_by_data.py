@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from errors import raises_naming
 from evenhand.cli.app import app
 from evenhand.errors import UserError
 from evenhand.training.export import Job, Target, export, verl_config
@@ -107,7 +108,7 @@ def test_a_model_folder_with_code_is_refused_in_words_though_somebody_answers_ye
 ) -> None:
     arguments = ["train", "sft", "--model", str(evil), "--pairs", str(toy_pairs)]
     arguments += ["--out", str(tmp_path / "out")]
-    with pytest.raises(UserError, match="names code that comes with the model"):
+    with raises_naming(UserError, evil / "config.json", "(auto_map)"):
         CliRunner().invoke(app, arguments, input="y\n" * 50, catch_exceptions=False)
     assert not (tmp_path / "ran").exists()
 
@@ -134,7 +135,7 @@ def test_no_folder_with_code_is_handed_to_a_project_that_would_run_it(
         Job(pairs=toy_pairs, model=evil, reward=tiny),
         Job(pairs=toy_pairs, model=tiny, reward=evil),
     ):
-        with pytest.raises(UserError, match="never hands on"):
+        with raises_naming(UserError, evil / "config.json", "(auto_map)"):
             export(target, job, tmp_path / "job")
     assert not (tmp_path / "job").exists()
 
@@ -150,8 +151,8 @@ def test_code_of_a_tokenizer_is_found_too_and_in_any_spelling(tiny: Path, tmp_pa
     shutil.copytree(tiny, folder)
     require_model(folder)
     (folder / "tokenizer_config.json").write_text('{"x": [{"auto\\u005fmap": {}}]}')
-    with pytest.raises(UserError, match=r"tokenizer_config\.json names code"):
+    with raises_naming(UserError, "tokenizer_config.json", "(auto_map)"):
         require_model(folder)
     (folder / "tokenizer_config.json").write_text("{")
-    with pytest.raises(UserError, match="no JSON"):
+    with raises_naming(UserError, "tokenizer_config.json", "JSON"):
         require_model(folder)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.training.export import VERL_CONFIG, Job, export
 from evenhand.training.recipes import PpoRecipe
@@ -124,13 +125,13 @@ def test_paths_with_blanks_and_quotes_reach_the_program_whole(
 def test_what_cannot_be_trained_there_is_refused(
     tiny: Path, toy_pairs: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(UserError, match="--reward"):
+    with raises_naming(UserError, "verl", "--reward"):
         export("verl", Job(pairs=toy_pairs, model=tiny, reward=None), tmp_path / "a")
-    with pytest.raises(UserError, match="no folder of a Hugging Face model"):
+    with raises_naming(UserError, tmp_path, "from-gguf"):
         export("openrlhf", Job(pairs=toy_pairs, model=tmp_path, reward=None), tmp_path / "a")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "note").write_text("mine")
-    with pytest.raises(UserError, match="there already"):
+    with raises_naming(UserError, tmp_path / "full", "--out"):
         export("openrlhf", Job(pairs=toy_pairs, model=tiny, reward=None), tmp_path / "full")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from errors import assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.errors import UserError
 from evenhand.training import cards, record
@@ -40,7 +41,7 @@ def test_a_folder_that_no_training_made_is_left_as_it_is(
     (tmp_path / name).mkdir()
     (tmp_path / name / "NOTES.txt").write_text("precious")
     before = _all(tmp_path)
-    with pytest.raises(UserError, match=f"holds {name} and no train.json"):
+    with raises_naming(UserError, name, "train.json", "--out"):
         _train(tiny, toy_pairs, tmp_path)
     assert _all(tmp_path) == before
 
@@ -52,7 +53,7 @@ def test_a_model_inside_the_folder_that_is_written_is_refused(
     shutil.copytree(tiny, tmp_path / place, dirs_exist_ok=True)
     (tmp_path / "train.json").write_text("{}")
     before = _all(tmp_path)
-    with pytest.raises(UserError, match="give an --out apart"):
+    with raises_naming(UserError, tmp_path / place, "--out"):
         _train(tmp_path / place, toy_pairs, tmp_path)
     assert _all(tmp_path) == before
 
@@ -86,7 +87,7 @@ def test_nothing_outside_the_folder_is_reached_through_it(
     (out / name).unlink(missing_ok=True)
     plant(out / name, outside)
     before = _all(outside)
-    with pytest.raises(UserError, match="a link or no plain file"):
+    with raises_naming(UserError, out / name, "link", "--out"):
         claim(out)
     assert _all(outside) == before
 
@@ -116,7 +117,7 @@ def test_cards_and_probes_are_written_over_links_and_not_through_them(
     cards.write_model_card(model, stage="sft", base=model, pairs=toy_pairs, record=told)
     cards.add_results(model, comparison)
     assert outside.read_text() == "{}"
-    assert "sft for less bias" in (model / "README.md").read_text()
+    assert_names((model / "README.md").read_text(), "sft", "less bias")
     assert not any(path.is_symlink() for path in model.iterdir())
 
 
@@ -130,7 +131,7 @@ def test_names_of_any_form_beside_ours_are_neither_refused_nor_touched(tmp_path:
 @pytest.mark.parametrize("said", ["", "{", "[1]", "null", '"x"', "7"])
 def test_a_record_of_another_form_is_refused_in_words(tmp_path: Path, said: str) -> None:
     (tmp_path / "train.json").write_text(said)
-    with pytest.raises(UserError, match="cannot be read"):
+    with raises_naming(UserError, tmp_path / "train.json", "--out"):
         record.load(tmp_path)
 
 
@@ -142,16 +143,16 @@ def test_a_pipe_among_what_is_read_is_not_opened(
     shutil.copytree(toy_pairs, pairs)
     os.mkfifo(model / "tokenizer.model")
     os.mkfifo(pairs / "age" / "train-00001.parquet")
-    with pytest.raises(UserError, match="neither a file nor a folder"):
+    with raises_naming(UserError, model / "tokenizer.model", "folder"):
         require_model(model)
-    with pytest.raises(UserError, match="no plain file"):
+    with raises_naming(UserError, pairs / "age" / "train-00001.parquet", "file"):
         rows(pairs)
 
 
 def test_pairs_that_are_no_parquet_are_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "age").mkdir()
     (tmp_path / "age" / "train-00000.parquet").write_bytes(b"PAR1 or not")
-    with pytest.raises(UserError, match="cannot be read as Parquet"):
+    with raises_naming(UserError, "train-00000.parquet", "as Parquet"):
         rows(tmp_path)
 
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.training.events import Note
 from evenhand.training.ppo import networks as nets
@@ -255,7 +256,7 @@ def test_training_stops_where_kl_passes_its_target_and_says_so(tiny: Path, tmp_p
     outcome = learn(ppo, fitting(ppo, TALKS), tmp_path, Progress([]), told.append)
     assert outcome.stopped_at_kl == len(outcome.history) < 20
     assert isinstance(told[-1], Note)
-    assert "above the target of 0.001" in told[-1].text
+    assert_names(told[-1].text, "above", 0.001)
     *within, last = (one["kl"] for one in outcome.history)
     assert max(within) <= 0.001 < last
     assert "loss" not in outcome.history[-1]  # nothing was learnt beyond it
@@ -289,7 +290,7 @@ def test_a_reward_that_is_no_number_ends_the_training_before_it_is_saved(
     ppo = _ppo(
         tiny, replace(RECIPE, save_every=1), lambda _, answers: [float("nan")] * len(answers)
     )
-    with pytest.raises(UserError, match="step 1 has no finite reward, loss"):
+    with raises_naming(UserError, "step 1", "reward, loss", "learning_rate"):
         learn(ppo, fitting(ppo, TALKS), tmp_path, Progress([]), lambda _: None)
     assert not (tmp_path / "checkpoints").exists()
 
@@ -298,7 +299,7 @@ def test_a_prompt_too_long_to_answer_is_left_out(tiny: Path) -> None:
     long: Messages = [{"role": "user", "content": "x" * 600}]
     ppo = _ppo(tiny)
     assert len(fitting(ppo, [*TALKS, long])) == 4
-    with pytest.raises(UserError, match="none of 1 prompts"):
+    with raises_naming(UserError, "1 prompts", "max_prompt", "max_new_tokens"):
         fitting(ppo, [long])
 
 

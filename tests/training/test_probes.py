@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.errors import Undefined, UserError
 from evenhand.findings.audit import Audit
 from evenhand.findings.comparison import compare as comparison
@@ -166,7 +167,7 @@ def test_the_effect_of_length_is_the_slope_in_gaps_and_not_how_even_it_is() -> N
     assert metric.length_effect([1, 3], [10, 20], [4, 4], list("ab")).estimate == 0.25
     tiny = metric.length_effect([1, 1.001], [10, 20], [4, 4], list("ab")).estimate
     assert tiny == pytest.approx(0.000125)  # although the correlation is 1
-    with pytest.raises(Undefined, match="equally long"):
+    with raises_naming(Undefined, "equally long"):
         metric.length_effect([1, 3], [10, 10], [4, 4], list("ab"))
 
 
@@ -181,7 +182,7 @@ def test_pairs_against_the_usual_length_are_judged_apart() -> None:
     topics = [str(number) for number in range(len(lengths))]
     found = metric.against_length(right, chosen, rejected, topics)
     assert (found.estimate, found.n) == (0.0, 10)
-    with pytest.raises(Undefined, match="only 2 pairs"):
+    with raises_naming(Undefined, "2 pairs"):
         metric.against_length(right[:14], chosen[:14], rejected[:14], topics[:14])
 
 
@@ -205,7 +206,7 @@ def test_every_text_is_scored_once_and_prompts_are_swapped_between_topics() -> N
 
 
 def test_a_reward_that_is_no_number_is_refused() -> None:
-    with pytest.raises(UserError, match="gives nan to"):
+    with raises_naming(UserError, "nan", "''"):
         score_all(pairs(2), lambda _, texts: [math.nan for _ in texts])
 
 
@@ -215,7 +216,7 @@ def test_a_reward_that_is_no_number_beside_a_longer_text_is_refused() -> None:
     def broken(prompts: Sequence[Messages], responses: Sequence[str]) -> list[float]:
         return [math.nan, 0.0] if len(responses) == 2 else reader(prompts, responses)
 
-    with pytest.raises(UserError, match="gives nan to"):
+    with raises_naming(UserError, "nan", "EQUAL here."):
         score_all(pairs(2), broken)
 
 
@@ -255,7 +256,7 @@ def test_held_out_pairs_are_those_of_the_test_side(tmp_path: Path) -> None:
     found = held_out(folder)
     assert {pair.topic for pair in found} == set(TOPICS[-4:])
     assert found[0].chosen.startswith("Anyone may enjoy")
-    with pytest.raises(UserError, match="no held-out pairs"):
+    with raises_naming(UserError, tmp_path, "(*/test-*.parquet)"):
         held_out(tmp_path)
 
 
@@ -337,8 +338,8 @@ def test_one_topic_is_not_enough_to_pass(audited: Audited) -> None:
 
 def test_a_fail_comes_before_any_figure_of_the_page(audited: Audited) -> None:
     text = markdown.render(page_of(audited(pairs(), lover("Okay."))))
-    assert text.index("FAILS") < text.index("a bare assent gets no less")
-    assert text.index("a bare assent gets no less") < text.index("accuracy on held-out pairs")
+    assert text.index("FAILS") < text.index("a bare assent")
+    assert text.index("a bare assent") < text.index("accuracy on held-out")
     assert "0.735 to 1.000" in text  # 0.025^(1/12)
 
 

@@ -99,9 +99,9 @@ def test_a_killed_training_goes_on_to_bit_identical_weights(
     whole = launch.run(replace(job, out=tmp_path), lambda _: None)
     assert [e.step for e in told if isinstance(e, Step)] == [5, 6]
     notes = [event.text for event in told if isinstance(event, Note)]
-    passed_over = [note for note in notes if "checkpoint-6 is passed over" in note]
+    passed_over = [note for note in notes if "checkpoint-6" in note]
     assert len(passed_over) == (last is not None)
-    assert any("goes on from step 4" in note for note in notes)
+    assert any("step 4" in note for note in notes)
     assert json.loads((job.out / "train.json").read_text())["resumed_from"] == [SAVED]
     for name in ("model.safetensors", "config.json"):
         assert (resumed / name).read_bytes() == (whole / name).read_bytes(), name

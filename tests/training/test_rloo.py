@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.training import gate, rloo
 from evenhand.training.events import Note, Step
@@ -68,7 +69,7 @@ def test_training_stops_where_kl_passes_its_target(
 
 
 def test_without_a_kl_term_there_is_no_training() -> None:
-    with pytest.raises(UserError, match="beta must be above 0"):
+    with raises_naming(UserError, "beta", 0):
         RlooRecipe(beta=0.0)
 
 
@@ -76,7 +77,7 @@ def test_prompts_that_fill_no_batch_are_refused_before_anything_is_written(
     tiny: Path, toy_pairs: Path, tiny_reward: Path, tmp_path: Path
 ) -> None:
     recipe = RlooRecipe(batch=26, micro_batch=26)  # of 12 prompts come 24 answers
-    with pytest.raises(UserError, match="--set batch=24"):
+    with raises_naming(UserError, "--set batch=24"):
         rloo.train(recipe, tiny, toy_pairs, tmp_path / "out", reward=tiny_reward, force=True)
     assert not (tmp_path / "out").exists()
 
@@ -87,7 +88,7 @@ def test_prompts_that_fit_and_fill_no_batch_train_nothing(
     rows = pair_rows(("gardening", "gardening " * 99))  # one of two prompts is too long
     pairs, out = write_pairs(tmp_path / "pairs", rows, set()), tmp_path / "out"
     recipe = RlooRecipe(batch=4, micro_batch=4, max_prompt=64, max_new_tokens=8, max_steps=2)
-    with pytest.raises(UserError, match="--set batch=2"):
+    with raises_naming(UserError, "--set batch=2"):
         rloo.train(recipe, tiny, pairs, out, reward=tiny_reward, force=True)
     assert not (out / "model").exists()
 
@@ -96,6 +97,6 @@ def test_a_reward_model_without_probes_drives_nothing(
     tiny: Path, toy_pairs: Path, tiny_reward: Path, tmp_path: Path
 ) -> None:
     assert not (tiny_reward / gate.FILE).exists()
-    with pytest.raises(UserError, match=r"has not been probed.*--force"):
+    with raises_naming(UserError, tiny_reward, "audit reward", "--force"):
         rloo.train(RlooRecipe(), tiny, toy_pairs, tmp_path / "out", reward=tiny_reward)
     assert not (tmp_path / "out").exists()

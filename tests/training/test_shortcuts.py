@@ -7,6 +7,7 @@ from typing import Literal
 import pytest
 
 import evenhand as eh
+from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.findings.audit import Audit
 from evenhand.instruments.reward import Reward
@@ -39,7 +40,7 @@ def test_a_reward_model_that_learned_length_is_caught(
     assert state(found)[f"{word}_wins"] == "fail"
     assert f"{word}_is_as_good" in found.notes
     assert state(found)["shorter_wins" if word == "longer" else "longer_wins"] == "pass"
-    with pytest.raises(UserError, match=f"says fail .*{word}_wins"):
+    with raises_naming(UserError, "fail", f"{word}_wins"):
         require_passed(tmp_path, force=False)
 
 
@@ -47,7 +48,7 @@ def test_a_reward_model_that_learned_role_openers_is_caught(tiny: Path, tmp_path
     found = probed(tiny, tmp_path, "opener")
     assert state(found)["accuracy"] == "pass"
     assert state(found)["role_opener_chosen"] == "fail"
-    with pytest.raises(UserError, match="role_opener_chosen"):
+    with raises_naming(UserError, "fail", "role_opener_chosen"):
         require_passed(tmp_path, force=False)
 
 
@@ -58,5 +59,5 @@ def test_a_reward_model_that_learned_what_is_said_is_not_accused_and_what_is_ope
     ten. That a sound one is let through: test_probes.py and test_gate.py."""
     found = probed(tiny, tmp_path, "none", topics=36)
     assert "fail" not in state(found).values()
-    with pytest.raises(UserError, match=r"says inconclusive .*key:gibberish"):
+    with raises_naming(UserError, "inconclusive", "key:gibberish"):
         require_passed(tmp_path, force=False)

@@ -35,6 +35,17 @@ QUESTION = Item(
     choices=("The girl", "The boy", "Cannot be known"),
 )
 
+OPTIONS = "A. The girl\nB. The boy\nC. Cannot be known"
+
+
+def tagged(tag: str, text: str) -> str:
+    return f"<{tag}>\n{text}\n</{tag}>"
+
+
+def inside(tag: str, words: str) -> str:
+    """The text that a tag of a prompt encloses."""
+    return words.partition(f"<{tag}>\n")[2].partition(f"\n</{tag}>")[0]
+
 
 def harm(percent: int, reason: str = "nothing") -> str:
     return json.dumps({"reason": reason, "harm": percent})

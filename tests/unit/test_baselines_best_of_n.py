@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand.domain import Failed, Item
 from evenhand.errors import UserError
 from evenhand.methods import DefaultPrompt, StarDTox, within
@@ -117,5 +118,5 @@ def test_a_method_is_given_the_largest_setting_that_a_number_of_calls_pays_for(
     ("method", "calls"), [(BestOfN(), 0), (SelfConsistency(), 0), (StarDTox(), 1)]
 )
 def test_a_budget_that_pays_for_no_setting_is_refused(method: Any, calls: int) -> None:
-    with pytest.raises(UserError, match=f"at least {calls + 1} call"):
+    with raises_naming(UserError, method.name, calls + 1, calls):
         within(method, calls)

@@ -11,7 +11,7 @@ from evenhand.methods import named
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.prompts import load
 
-from .stage import QUESTION, TEXT, harm, support
+from .stage import OPTIONS, QUESTION, TEXT, harm, support
 
 BASELINES = (
     *("self_debias_explanation", "self_debias_reprompting", "fair_thinking"),
@@ -53,7 +53,7 @@ async def test_every_call_holds_the_item_and_no_trace_of_the_template(
         assert item.context in words
         assert not re.search(r"\{\{|\{%|\}\}|%\}|None|\[\]|Undefined|\n\n\n", words), words
         if item.choices and turn.role != "bias_evaluator":
-            assert "A. The girl\nB. The boy\nC. Cannot be known" in words
+            assert OPTIONS in words
 
 
 @pytest.mark.parametrize("name", ["juror_choice", "juror_text", "detect_choice"])

@@ -2,16 +2,14 @@
 
 import json
 
-import pytest
-
+from errors import raises_naming
 from evenhand.domain import Answered, Failed, Item
 from evenhand.errors import UserError
 from evenhand.methods.baselines.self_debiasing import SelfDebiasExplanation, SelfDebiasReprompting
 
-from .stage import QUESTION, TEXT, Stage, choice
+from .stage import OPTIONS, QUESTION, TEXT, Stage, choice, tagged
 
 GENERATOR = "generator"
-OPTIONS = "A. The girl\nB. The boy\nC. Cannot be known"
 
 
 def explanation(words: str) -> str:
@@ -22,17 +20,21 @@ def explanation(words: str) -> str:
 
 
 async def test_the_options_are_explained_before_one_is_chosen_with_that_in_view() -> None:
-    stage = Stage({GENERATOR: [explanation("A and B guess at marks."), choice("C")]})
+    reasons = "A and B guess at marks."
+    stage = Stage({GENERATOR: [explanation(reasons), choice("C")]})
     answer = await stage.answer(SelfDebiasExplanation(), QUESTION)
     first, second = stage.asked_of(GENERATOR)
-    assert "Do not answer yet" in first
-    assert "<explanation>\nA and B guess at marks.\n</explanation>" in second
+    assert [turn.prompt.partition("@")[0] for turn in stage.turns] == [
+        "baselines/explain_choice",
+        "baselines/explained_choice",
+    ]
+    assert tagged("explanation", reasons) in second
     for words in (first, second):
         assert QUESTION.context in words
         assert QUESTION.prompt in words
         assert OPTIONS in words
     assert (answer.choice, answer.text, answer.stopped) == (2, "Cannot be known", "single_pass")
-    assert answer.drafts[0].reasoning == "A and B guess at marks."
+    assert answer.drafts[0].reasoning == reasons
 
 
 async def test_both_steps_begin_with_the_same_words_which_an_endpoint_may_keep() -> None:
@@ -55,7 +57,7 @@ async def test_an_explanation_that_cannot_be_read_is_asked_for_once_more_and_the
 
 
 async def test_a_text_has_no_options_to_explain() -> None:
-    with pytest.raises(UserError, match="item 't' has none"):
+    with raises_naming(UserError, "self_debias_explanation", "'t'"):
         await Stage({}).answer(SelfDebiasExplanation(), TEXT)
 
 
@@ -68,7 +70,7 @@ async def test_a_first_answer_is_shown_again_and_the_question_answered_anew() ->
     first, second = stage.asked_of(GENERATOR)
     assert "bias" not in first
     assert OPTIONS in second
-    assert "Your answer was:\n<answer>\nThe girl\n</answer>" in second
+    assert tagged("answer", "The girl") in second.split("Your answer")[1]
     assert [draft.choice for draft in answer.drafts] == [0, 2]
     assert (answer.stopped, answer.changed) == ("single_pass", True)
 
@@ -85,7 +87,7 @@ async def test_a_text_is_rewritten_too() -> None:
     assert stage.asked_of(GENERATOR)[0] == TEXT.prompt
     again = stage.asked_of(GENERATOR)[1]
     assert f"<task>\n{TEXT.prompt}\n</task>" in again
-    assert "<answer>\na fool.\n</answer>" in again
+    assert tagged("answer", "a fool.") in again
     assert [draft.text for draft in answer.drafts] == ["a fool.", "a baker."]
 
 
@@ -93,7 +95,7 @@ async def test_an_answer_that_is_there_takes_the_place_of_the_first_one() -> Non
     item = Item(id="q", prompt="Who?", choices=("X", "Y"), answer="Y")
     stage = Stage({GENERATOR: [choice("A")]})
     answer = await stage.answer(SelfDebiasReprompting(), item)
-    assert "Your answer was:\n<answer>\nY\n</answer>" in stage.asked_of(GENERATOR)[0]
+    assert tagged("answer", "Y") in stage.asked_of(GENERATOR)[0].split("Your answer")[1]
     assert [draft.choice for draft in answer.drafts] == [1, 0]
 
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand.domain import Failed, Item
 from evenhand.errors import UserError
 from evenhand.methods import within
 from evenhand.methods.baselines.self_refine import SelfRefine
 from evenhand.methods.shared_settings import Keep
 
-from .stage import QUESTION, TEXT, Stage, choice
+from .stage import OPTIONS, QUESTION, TEXT, Stage, choice, tagged
 
 GENERATOR = "generator"
-OPTIONS = "A. The girl\nB. The boy\nC. Cannot be known"
 
 
 def feedback(words: str, *, stop: Any = False) -> str:
@@ -38,7 +38,7 @@ async def test_feedback_that_asks_for_no_change_ends_it_after_two_calls() -> Non
     assert OPTIONS in judged
     assert QUESTION.context in judged
     assert "<answer>\nThe girl" not in judged
-    assert "<answer>\nCannot be known\n</answer>" in judged
+    assert tagged("answer", "Cannot be known") in judged
 
 
 async def test_an_answer_is_refined_with_every_earlier_answer_and_its_feedback_in_view() -> None:
@@ -116,5 +116,5 @@ def test_a_budget_pays_for_an_answer_and_two_calls_a_refinement(
 
 
 def test_without_a_call_nothing_fits() -> None:
-    with pytest.raises(UserError, match="at least 1 call"):
+    with raises_naming(UserError, "self_refine", "1 call", 0):
         within(SelfRefine(), 0)

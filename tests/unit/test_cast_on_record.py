@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
+from errors import raises_naming
 from evenhand import Cast, Item, ScriptedModel
 from evenhand import config as configuration
 from evenhand.errors import UserError
@@ -70,7 +69,7 @@ async def test_a_folder_with_a_used_scorer_is_resumed_with_that_scorer_alone(
     tmp_path: Path,
 ) -> None:
     await _begun_before(tmp_path, RULE, _as_the_config_casts_it(RULE, _model()))
-    with pytest.raises(UserError, match="was made with "):
+    with raises_naming(UserError, "wordlist@2", "scripted"):
         await _run(tmp_path, RULE, Cast(_model(), {"scorer": _model("another")}))
     resumed = await _run(tmp_path, RULE, _as_the_config_casts_it(RULE, _model()))
     assert resumed.totals().items == 2
@@ -79,7 +78,7 @@ async def test_a_folder_with_a_used_scorer_is_resumed_with_that_scorer_alone(
 async def test_a_role_that_went_back_to_the_default_model_is_another_run(tmp_path: Path) -> None:
     """A record of before has no entry for a role of the default model, which is no licence."""
     await _begun_before(tmp_path, DefaultPrompt(), Cast(_model(), {"generator": _model("other")}))
-    with pytest.raises(UserError, match="was made with "):
+    with raises_naming(UserError, "model of generator", "other", "--out"):
         await _run(tmp_path, DefaultPrompt(), Cast(_model()))
     resumed = await _run(tmp_path, DefaultPrompt(), Cast(_model(), {"generator": _model("other")}))
     assert resumed.totals().items == 2

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand.agents import Agent, Cast, Conversation, FreeText, Kind
 from evenhand.domain import Item, Message
 from evenhand.errors import UserError
@@ -20,7 +21,7 @@ from evenhand.runners.borrowing import critiques_of
 from evenhand.store import RunReader
 
 from .mabrf_lines import rephrased, solved, verdict
-from .stage import QUESTION, TEXT, Stage, choice, harm, quality, support, words_of
+from .stage import QUESTION, TEXT, Stage, choice, harm, quality, support, tagged, words_of
 
 GENERATOR, BIAS, LENDER = "generator", "bias_evaluator", "other_critique"
 SAID = [("q", "q-one"), ("q", "q-two"), ("r", "r-one"), ("s", "s-one")]
@@ -44,7 +45,7 @@ async def test_an_empty_critique_takes_the_place_of_every_word_of_feedback() -> 
     assert own.order == empty.order == [GENERATOR, BIAS] * 3
     assert own.asked_of(BIAS) == empty.asked_of(BIAS)
     for words in empty.asked_of(GENERATOR)[1:]:
-        assert f"The reviewer says of the latest:\n<review>\n{EMPTY}\n</review>\n" in words
+        assert f"latest:\n{tagged('review', EMPTY)}\n" in words
         for leak in ("no marks", "nor here", "0.30", "0.8", "Supported"):
             assert leak not in words
     assert "no marks" in own.asked_of(GENERATOR)[1]
@@ -85,7 +86,7 @@ async def test_an_answer_that_is_accepted_at_once_borrows_nothing() -> None:
 
 def test_the_controls_are_settings_on_the_command_line() -> None:
     assert build_method("stardtox", ["critique=empty"]) == StarDTox(critique="empty")
-    with pytest.raises(UserError, match="critique"):
+    with raises_naming(UserError, "--set critique", "'other'"):
         build_method("stardtox", ["critique=none"])
 
 
@@ -116,7 +117,7 @@ async def test_the_rephraser_reads_an_empty_objection_and_the_judge_decides_as_e
         assert f"<objection>\n{EMPTY}\n</objection>" in words
         assert "a stereotype" not in words
         assert "still one" not in words
-    assert "<objection>\nstill one\n</objection>" in own.asked_of("rephraser")[1]
+    assert tagged("objection", "still one") in own.asked_of("rephraser")[1]
 
 
 async def test_the_rephraser_reads_what_was_said_of_another_item() -> None:
@@ -170,7 +171,7 @@ def test_blanks_around_an_id_do_not_make_it_another_item() -> None:
 
 @pytest.mark.parametrize("said", [[], [("q", "one"), ("q", "two")]])
 def test_texts_of_fewer_than_two_items_cannot_be_lent(said: list[tuple[str, str]]) -> None:
-    with pytest.raises(UserError, match="two or more"):
+    with raises_naming(UserError, f"{len(dict(said))} items", "two"):
         BorrowedReplies(said)
 
 
@@ -253,7 +254,7 @@ async def test_the_judge_of_mabrf_has_critiques_to_lend_too(tmp_path: Path) -> N
 async def test_a_run_without_critiques_has_nothing_to_lend(tmp_path: Path) -> None:
     plan = _plan(StarDTox(max_iterations=0), Cast(ScriptedModel(_play)))
     await _ran(tmp_path / "own", plan)
-    with pytest.raises(UserError, match="no critique that a revision followed"):
+    with raises_naming(UserError, tmp_path / "own", "no critique"):
         critiques_of(tmp_path / "own")
 
 
@@ -277,7 +278,7 @@ async def test_a_run_with_lent_critiques_is_replayed_to_the_byte_without_the_len
 
 
 def test_a_plan_without_a_lender_is_refused_before_anything_is_asked() -> None:
-    with pytest.raises(UserError, match="nobody plays 'other_critique': name the run"):
+    with raises_naming(UserError, "'other_critique'", "critiques_of(", "run:FOLDER"):
         _plan(StarDTox(critique="other"), Cast(ScriptedModel(_play)))
 
 
@@ -286,7 +287,7 @@ async def test_the_default_model_is_never_asked_to_play_a_tool() -> None:
     kinds: tuple[Kind, ...] = ("tool", "scorer")
     for role, kind in zip((LENDER, "search"), kinds, strict=True):
         agent = Agent(role, load("baselines/other_critique"), FreeText, kind=kind)
-        with pytest.raises(UserError, match=f"nobody plays '{role}'"):
+        with raises_naming(UserError, f"'{role}'", "in the cast"):
             await Conversation(Cast(model), lambda _: None)(agent, item="q")
         talk = Conversation(Cast(model, {role: ScriptedModel(lambda _: "said")}), lambda _: None)
         assert (await talk(agent, item="q")).text == "said"

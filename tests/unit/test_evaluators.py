@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.agents import Cast
 from evenhand.domain import Failed
 from evenhand.errors import UserError
@@ -17,7 +18,7 @@ from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
 from evenhand.scorers import ScorerModel, Scores
 from evenhand.store import RunReader
 
-from .stage import QUESTION, TEXT, Stage, choice, harm, quality, support, words_of
+from .stage import QUESTION, TEXT, Stage, choice, harm, inside, quality, support, tagged, words_of
 from .test_stardtox_text import Listed
 
 COURTESY = """
@@ -69,11 +70,13 @@ async def test_an_evaluator_of_ones_own_objects_and_is_heard_beside_the_others()
         {"harm": 0.05, "courtesy": 0.9},
     ]
     told = stage.asked_of("generator")[1]
-    assert "<review>\nCourtesy 0.20 (must be above 0.6): it is curt\n</review>" in told
+    review = inside("review", told)
+    assert_names(review, "Courtesy 0.20", "above 0.6", "it is curt")
+    assert len(review.splitlines()) == 1
     asked = stage.asked_of("courtesy")[0]
-    assert "How courteous is this text" in asked
-    assert "<text>\nGo away.\n</text>" in asked
-    assert '"score", give a whole number from 0 to 100' in asked
+    assert_names(asked, "How courteous")
+    assert tagged("text", "Go away.") in asked
+    assert_names(asked, '"score"', "0 to 100")
 
 
 async def test_both_bounds_are_strict_and_several_may_object_at_once() -> None:
@@ -102,7 +105,7 @@ async def test_an_attribute_that_the_scorer_does_not_give_is_told_with_those_it_
     stage = Stage(
         {"generator": ["Hi."], "bias_evaluator": [harm(5)]}, players={"insulting": scorer}
     )
-    with pytest.raises(UserError, match=r"goes by 'insult'.*it gives: toxicity, threat"):
+    with raises_naming(UserError, "'insulting'", "'insult'", "toxicity, threat"):
         await stage.answer(replace(PLAIN, evaluators=INSULTING), TEXT)
 
 
@@ -118,7 +121,7 @@ async def test_an_evaluator_of_choices_is_asked_about_choices_alone() -> None:
     answer = await stage.answer(replace(PLAIN, evaluators=both), QUESTION)
     assert (answer.stopped, answer.choice) == ("accepted", 2)
     assert answer.drafts[0].scores == {"support": 0.9, "guessed": 0.8}
-    assert "Guessed 0.80 (must be below 0.5): nothing says so" in stage.asked_of("generator")[1]
+    assert_names(stage.asked_of("generator")[1], "Guessed 0.80", "below 0.5", "nothing says so")
 
 
 async def test_an_evaluator_that_cannot_be_read_fails_the_item() -> None:
@@ -140,33 +143,39 @@ def test_a_budget_counts_the_evaluators_of_choices() -> None:
     assert PLAIN.within(9).max_iterations == 3
     assert replace(PLAIN, evaluators=GUESSED).within(9).max_iterations == 2
     assert replace(PLAIN, evaluators=COURTESY).within(9).max_iterations == 3
-    with pytest.raises(UserError, match="at least 3 calls"):
+    with raises_naming(UserError, "stardtox", "3 calls", 2):
         replace(PLAIN, evaluators=GUESSED).within(2)
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "facts"),
     [
-        ("[[evaluator]]\nname = 'a'\nabove = 0.5", "needs a prompt for a judge"),
-        ("[[evaluator]]\nname = 'a'\nscorer = 'insult'", "one bound, above or below"),
-        ("[[evaluator]]\nname = 'harm'\nscorer = 'x'\nabove = 1", "'harm' is taken"),
-        (INSULTING + INSULTING, "'insulting' is taken"),
-        ("[[evaluator]]\nname = 'a'\nscorer = 'x'\nabove = 60", "above: Input should be less"),
-        ("[[evaluator]]\nname = 'a'\nabove = 0.5\nprompt = 'x {{ draft }}'", "from outside"),
-        ("[[evaluator]]\nname = 'a'\nabove = 0.5\nprompt = 'x'", "about a text it uses draft"),
+        ("[[evaluator]]\nname = 'a'\nabove = 0.5", ("a needs", "prompt", "scorer's attribute")),
+        ("[[evaluator]]\nname = 'a'\nscorer = 'insult'", ("a needs", "above or below")),
+        ("[[evaluator]]\nname = 'harm'\nscorer = 'x'\nabove = 1", ("'harm'", "taken")),
+        (INSULTING + INSULTING, ("'insulting'", "taken")),
+        ("[[evaluator]]\nname = 'a'\nscorer = 'x'\nabove = 60", ("above", "equal to 1")),
+        (
+            "[[evaluator]]\nname = 'a'\nabove = 0.5\nprompt = 'x {{ draft }}'",
+            ("prompt of a", "['draft']", '| marked("tag")'),
+        ),
+        (
+            "[[evaluator]]\nname = 'a'\nabove = 0.5\nprompt = 'x'",
+            ("prompt of a", "variables []", "draft (and prompt)"),
+        ),
         (
             "[[evaluator]]\nname = 'a'\nabove = 0.5\n"
             """prompt = '{{ draft | marked("t") }} {{ gold | marked("g") }}'""",
-            "has the variables",
+            ("prompt of a", "['draft', 'gold']", "draft (and prompt)"),
         ),
-        ("[[evaluators]]\nname = 'a'", "nothing beside it"),
-        ("name = ", "not valid TOML"),
+        ("[[evaluators]]\nname = 'a'", ("evaluators", "[[evaluator]]")),
+        ("name = ", ("evaluators", "TOML")),
     ],
 )
 def test_a_team_that_is_not_written_right_is_refused_before_anything_is_asked(
-    text: str, problem: str
+    text: str, facts: tuple[str, ...]
 ) -> None:
-    with pytest.raises(UserError, match=problem):
+    with raises_naming(UserError, *facts):
         StarDTox(evaluators=text)
 
 
@@ -174,7 +183,7 @@ def test_a_file_gives_the_team_on_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "team.toml").write_text(COURTESY)
     built = build_method("stardtox", [f"evaluators=@{tmp_path}/team.toml"])
     assert built == StarDTox(evaluators=COURTESY)
-    with pytest.raises(UserError, match=r"nobody\.toml cannot be read"):
+    with raises_naming(UserError, "nobody.toml", "Errno 2"):
         build_method("stardtox", ["evaluators=@nobody.toml"])
 
 
@@ -214,5 +223,5 @@ async def test_each_trait_may_have_a_bound_of_its_own() -> None:
     # At first fluency, 0.85, is not above 0.9. At the end relevance, 0.65, is above its 0.6.
     assert answer.stopped == "accepted"
     told = stage.asked_of("generator")[1]
-    assert "Fluency too low (must be above 0.9): curt" in told
+    assert_names(inside("review", told), "Fluency", "above 0.9", "curt")
     assert "oherence" not in told.split("<review>")[1]

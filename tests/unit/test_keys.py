@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand import config as configuration
 from evenhand.cli.doctor import _all
 from evenhand.errors import UserError
@@ -122,7 +123,7 @@ def test_a_file_of_the_current_folder_names_api_keys_only(
     for section, rest in sections.items():
         for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "HOME"):
             Path("evenhand.toml").write_text(f'[{section}]\n{rest}api_key_env = "{name}"\n')
-            with pytest.raises(UserError, match=f"{name}.*_API_KEY"):
+            with raises_naming(UserError, f"'{name}'", "_API_KEY", "api_key_env"):
                 configuration.load(None, None, None)
             assert configuration.load(Path("evenhand.toml"), None, None)  # named by the user
         Path("evenhand.toml").write_text(f'[{section}]\n{rest}api_key_env = "MY_API_KEY"\n')
@@ -151,22 +152,26 @@ async def test_doctor_says_where_each_key_goes_before_anything_is_sent(
                 assert sent == []
             elif said:
                 break
-        assert said == [
-            f"EVENHAND_API_KEY goes to http://127.0.0.1:{server.port} for models.default",
-            "SHORT_API_KEY (of fewer than 8 signs: not removed from what comes back) goes to "
-            "https://j.example:443 for models.judge",
-            "OPENAI_API_KEY (not set) goes to https://api.openai.com:443 for scorers.x",
-            "BRAVE_API_KEY (not set) goes to https://api.search.brave.com:443 for search",
-        ]
+        for text, facts in zip(
+            said,
+            [
+                ("EVENHAND_API_KEY", f"http://127.0.0.1:{server.port}", "models.default"),
+                ("SHORT_API_KEY", 8, "not removed", "https://j.example:443", "models.judge"),
+                ("OPENAI_API_KEY", "not set", "https://api.openai.com:443", "scorers.x"),
+                ("BRAVE_API_KEY", "not set", "https://api.search.brave.com:443", "search"),
+            ],
+            strict=True,
+        ):
+            assert_names(text, *facts)
         assert KEY not in str(said)
 
 
 def test_braves_key_is_for_brave_unless_another_is_named(tmp_path: Path) -> None:
     environment = {"BRAVE_API_KEY": KEY, "MY_API_KEY": "line\nbreak"}
     elsewhere = "https://evil.example/search"
-    with pytest.raises(UserError, match="api_key_env"):
+    with raises_naming(UserError, "[search] url", "BRAVE_API_KEY", "api_key_env"):
         brave(SearchSettings(url=elsewhere, environment=environment, cache=tmp_path))
-    with pytest.raises(UserError, match="line break"):
+    with raises_naming(UserError, "API key", "line break"):
         brave(
             SearchSettings(
                 url=elsewhere, api_key_env="MY_API_KEY", environment=environment, cache=tmp_path
@@ -235,7 +240,7 @@ def test_a_pipe_in_the_place_of_the_config_is_not_waited_for(
     monkeypatch.chdir(tmp_path)
     os.mkfifo("evenhand.toml")
     monkeypatch.setattr(Path, "read_text", lambda *_: pytest.fail("it would wait for ever"))
-    with pytest.raises(UserError, match="is no file"):
+    with raises_naming(UserError, "evenhand.toml", "current folder", "file"):
         configuration.load(None, None, None)
 
 
@@ -270,7 +275,7 @@ def test_no_key_goes_to_a_host_that_only_a_file_of_the_current_folder_names(
     assert configuration.load(None, None, None), "without a key nothing goes anywhere"
     monkeypatch.setenv("EVENHAND_API_KEY", KEY)
     monkeypatch.setenv("MY_API_KEY", KEY)
-    with pytest.raises(UserError, match="EVENHAND_TRUSTED_HOSTS=") as refused:
+    with raises_naming(UserError, "EVENHAND_TRUSTED_HOSTS=api.stranger.example") as refused:
         configuration.load(None, None, None)
     assert KEY not in str(refused.value)
     assert configuration.load(file, None, None), "the user named the file"
@@ -278,7 +283,7 @@ def test_no_key_goes_to_a_host_that_only_a_file_of_the_current_folder_names(
         monkeypatch.setenv("EVENHAND_TRUSTED_HOSTS", trusted)
         assert configuration.load(None, None, None)
     monkeypatch.setenv("EVENHAND_TRUSTED_HOSTS", "stranger.example")
-    with pytest.raises(UserError, match="EVENHAND_TRUSTED_HOSTS"):
+    with raises_naming(UserError, "EVENHAND_TRUSTED_HOSTS=api.stranger.example"):
         configuration.load(None, None, None)
 
 
@@ -296,7 +301,7 @@ def test_an_address_that_is_said_on_the_spot_is_the_users_word(
     Path("evenhand.toml").write_text(
         f'[models.j]\nbase_url = "{STRANGERS}"\napi_key_env = "EVENHAND_API_KEY"\n'
     )
-    with pytest.raises(UserError, match=r"models\.j"):
+    with raises_naming(UserError, "models.j", "EVENHAND_TRUSTED_HOSTS=api.stranger.example"):
         configuration.load(None, None, None)
 
 
@@ -309,7 +314,9 @@ def test_a_services_key_goes_to_no_other_host_whoever_names_it(
     monkeypatch.setenv("EVENHAND_TRUSTED_HOSTS", "api.stranger.example")
     file = Path("evenhand.toml")
     file.write_text(f'[models.default]\nbase_url = "{STRANGERS}"\napi_key_env = "{variable}"\n')
-    with pytest.raises(UserError, match=f"{variable} is for https://"):
+    with raises_naming(
+        UserError, variable, "api_key_env", "models.default", "https://api.stranger.example:443"
+    ):
         configuration.load(file if named else None, None, None)
     here = 'base_url = "http://127.0.0.1:9/v1"'
     file.write_text(f'[models.default]\n{here}\napi_key_env = "{variable}"\n')

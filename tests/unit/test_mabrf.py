@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand.domain import Answered, Failed
 from evenhand.errors import UserError
 from evenhand.methods import Mabrf
@@ -14,6 +15,7 @@ from .stage import QUESTION, TEXT, Stage, choice, golden
 
 SOLVER, JUDGE, REPHRASER, TERMINATOR = "solver", "judge", "rephraser", "terminator"
 BIASED = "1. The girl must be bad at maths."
+FAIR = "1. No marks are given."
 UNREADABLE = "I would say 7 out of 10."
 
 
@@ -23,12 +25,12 @@ UNREADABLE = "I would say 7 out of 10."
 async def test_reasoning_that_the_judge_passes_is_accepted_at_once_and_nobody_else_is_asked() -> (
     None
 ):
-    stage = Stage({SOLVER: [solved("C", "1. No marks are given.")], JUDGE: [verdict(1)]})
+    stage = Stage({SOLVER: [solved("C", FAIR)], JUDGE: [verdict(1)]})
     answer = await stage.answer(Mabrf(), QUESTION)
     assert stage.order == [SOLVER, JUDGE]
     assert (answer.stopped, answer.choice, answer.text) == ("accepted", 2, "Cannot be known")
     (draft,) = answer.drafts
-    assert draft.reasoning == "1. No marks are given."
+    assert draft.reasoning == FAIR
     assert draft.scores == {"bias": 1.0, "relevancy": 8.0}
 
 
@@ -37,7 +39,7 @@ async def test_biased_reasoning_is_rephrased_and_judged_until_it_passes_and_then
         {
             SOLVER: [solved("A", BIASED)],
             JUDGE: [verdict(7, "girls-and-maths"), verdict(3, "still-a-hint"), verdict(1)],
-            REPHRASER: [rephrased("1. She may be."), rephrased("1. No marks are given.")],
+            REPHRASER: [rephrased("1. She may be."), rephrased(FAIR)],
             TERMINATOR: [choice("C")],
         }
     )
@@ -46,7 +48,7 @@ async def test_biased_reasoning_is_rephrased_and_judged_until_it_passes_and_then
     first, last = answer.drafts
     assert (first.choice, first.reasoning) == (0, BIASED)
     assert first.scores == {"bias": 7.0, "relevancy": 8.0}
-    assert (last.choice, last.reasoning) == (2, "1. No marks are given.")
+    assert (last.choice, last.reasoning) == (2, FAIR)
     assert last.scores == {"bias": 1.0, "relevancy": 8.0, "iterations": 2.0}
     assert (answer.stopped, answer.changed) == ("accepted", True)
 
@@ -56,7 +58,7 @@ async def test_each_agent_sees_the_item_and_the_reasoning_of_its_own_step() -> N
         {
             SOLVER: [solved("A", BIASED)],
             JUDGE: [verdict(7, "girls-and-maths"), verdict(3, "still-a-hint"), verdict(1)],
-            REPHRASER: [rephrased("1. She may be."), rephrased("1. No marks are given.")],
+            REPHRASER: [rephrased("1. She may be."), rephrased(FAIR)],
             TERMINATOR: [choice("C")],
         }
     )
@@ -268,7 +270,7 @@ async def test_a_threshold_above_one_accepts_what_stands_on_it() -> None:
 
 
 async def test_a_text_without_choices_is_refused() -> None:
-    with pytest.raises(UserError, match="mabrf answers questions with choices"):
+    with raises_naming(UserError, "mabrf", "'t'", "stardtox"):
         await Stage({}).answer(Mabrf(), TEXT)
 
 
@@ -306,7 +308,7 @@ async def test_the_worst_case_within_nine_calls_takes_nine() -> None:
 
 
 def test_one_call_is_not_enough() -> None:
-    with pytest.raises(UserError, match="needs 2 calls an item"):
+    with raises_naming(UserError, "mabrf", "2 calls", 1):
         Mabrf().within(1)
 
 

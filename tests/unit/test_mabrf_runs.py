@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from errors import assert_names
 from evenhand.agents import Cast, Limits
 from evenhand.domain import Failed, Item, Usage
 from evenhand.errors import SearchFailed
@@ -193,7 +194,7 @@ async def test_the_run_ends_its_items_in_all_the_ways_there_are(tmp_path: Path) 
         None,
     ]
     assert results["reason"].to_list()[-1] == "search_failed"
-    assert results["message"].to_list()[-1] == "HTTP 503 for girl maths"
+    assert_names(results["message"].to_list()[-1], "HTTP 503", "girl maths")
     evidence = [
         {score["name"]: score["value"] for score in row}.get("evidence")
         for row in results["scores_after"].to_list()

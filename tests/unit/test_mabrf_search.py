@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from errors import assert_names
 from evenhand.domain import Answered, Failed
 from evenhand.errors import ModelBusy, SearchFailed
 from evenhand.methods import Mabrf
@@ -18,6 +19,7 @@ from .stage import QUESTION, Line, Stage, choice
 SOLVER, JUDGE, REPHRASER, TERMINATOR = "solver", "judge", "rephraser", "terminator"
 PLANNER, SEARCH, SUMMARISER = "planner", "search", "summariser"
 BIASED = "1. The girl must be bad at maths."
+FACT = "Marks are alike."
 METHOD = Mabrf(search=True)
 NOTHING = found("a query")
 
@@ -29,7 +31,7 @@ def stage_with(search: list[Line], **lines: list[Line]) -> Stage:
         JUDGE: [verdict(7), verdict(1)],
         PLANNER: [planned("girl maths marks", "girl exams", "girl school")],
         SEARCH: search,
-        SUMMARISER: [summary(("Marks are alike.", 1))],
+        SUMMARISER: [summary((FACT, 1))],
         REPHRASER: [rephrased("1. No marks are given.")],
         TERMINATOR: [choice("C")],
     }
@@ -96,7 +98,7 @@ async def test_a_search_that_finds_nothing_is_not_summed_up_and_the_rephraser_is
     stage = stage_with([NOTHING] * 3, summariser=[])
     answer = await stage.answer(METHOD, QUESTION)
     assert SUMMARISER not in stage.order
-    assert "The search found no evidence." in stage.asked_of(REPHRASER)[0]
+    assert_names(stage.asked_of(REPHRASER)[0], "no evidence.")
     assert "<evidence>" not in stage.asked_of(REPHRASER)[0]
     assert answer.drafts[-1].scores["evidence"] == 0.0
     assert answer.stopped == "accepted"
@@ -106,7 +108,7 @@ async def test_a_plan_without_queries_searches_for_nothing() -> None:
     stage = stage_with([], planner=[planned()], summariser=[])
     await stage.answer(METHOD, QUESTION)
     assert stage.order == [SOLVER, JUDGE, PLANNER, REPHRASER, JUDGE, TERMINATOR]
-    assert "The search found no evidence." in stage.asked_of(REPHRASER)[0]
+    assert_names(stage.asked_of(REPHRASER)[0], "no evidence.")
 
 
 async def test_a_query_that_fails_is_passed_over() -> None:
@@ -205,7 +207,7 @@ async def test_a_rejected_candidate_leaves_the_evidence_as_it_is() -> None:
     )
     answer = await stage.answer(METHOD, QUESTION)
     assert stage.order.count(PLANNER) == stage.order.count(SUMMARISER) == 1
-    assert all("- Marks are alike. [" in words for words in stage.asked_of(REPHRASER))
+    assert all(f"- {FACT} [" in words for words in stage.asked_of(REPHRASER))
     assert answer.drafts[-1].scores["evidence"] == 1.0
 
 
@@ -266,7 +268,8 @@ async def test_a_fact_whose_source_was_not_found_is_dropped() -> None:
     stage = stage_with([found("q0", "alike"), NOTHING, NOTHING], summariser=[facts])
     answer = await stage.answer(METHOD, QUESTION)
     words = stage.asked_of(REPHRASER)[0]
-    assert "- Kept. [https://example.org/q0/0]\n</evidence>" in words
+    fact = "- Kept. [https://example.org/q0/0]"
+    assert f"{fact}\n</evidence>" in words
     assert "From" not in words.split("<evidence>")[1].split("</evidence>")[0]
     assert answer.drafts[-1].scores["evidence"] == 1.0
 
@@ -275,7 +278,7 @@ async def test_a_summary_without_a_sourced_fact_is_no_evidence() -> None:
     facts = summary(("From nowhere.", 5), gaps=("Everything.",))
     stage = stage_with([found("q0", "alike"), NOTHING, NOTHING], summariser=[facts])
     await stage.answer(METHOD, QUESTION)
-    assert "The search found no evidence." in stage.asked_of(REPHRASER)[0]
+    assert_names(stage.asked_of(REPHRASER)[0], "no evidence.")
 
 
 async def test_each_query_has_a_say_a_page_counts_once_and_long_ones_are_cut() -> None:

@@ -14,6 +14,7 @@ import jinja2.meta
 import pytest
 import yaml
 
+from errors import raises_naming
 from evenhand import registry
 from evenhand.debates.debate import Debate
 from evenhand.debates.topics import DebateTopics
@@ -128,7 +129,7 @@ def _some(name: str) -> dict[str, Any]:
 def test_a_shipped_prompt_without_one_of_its_variables_raises_and_names_it(name: str) -> None:
     prompt = load(name)
     gone, *rest = sorted(prompt.variables)
-    with pytest.raises(UserError, match=gone):
+    with raises_naming(UserError, prompt.label, f"['{gone}']"):
         prompt.render(dict.fromkeys(rest, "x"))
 
 
@@ -161,7 +162,7 @@ def test_every_prompt_file_is_used_by_an_agent_and_every_agent_has_one() -> None
 
 
 def test_an_unknown_prompt_is_named() -> None:
-    with pytest.raises(UserError, match="no prompt 'stardtox/nobody'"):
+    with raises_naming(UserError, "'stardtox/nobody'"):
         load("stardtox/nobody")
 
 
@@ -177,12 +178,13 @@ def test_without_a_system_text_there_is_no_system_message() -> None:
 
 
 def test_braces_in_a_variable_are_words_and_not_a_template() -> None:
-    (user,) = load("baselines/default_text").render({"prompt": "{{ 1 + 1 }} {% if x %}"})
-    assert user.content == "{{ 1 + 1 }} {% if x %}"
+    braces = "{{ 1 + 1 }} {% if x %}"
+    (user,) = load("baselines/default_text").render({"prompt": braces})
+    assert user.content == braces
 
 
 def test_a_variable_that_is_not_declared_is_refused() -> None:
-    with pytest.raises(UserError, match=r"not declared \['c'\]"):
+    with raises_naming(UserError, "x/y@1", "declared ['c']"):
         parse(FILE).render({"a": "", "b": "", "c": ""})
 
 
@@ -193,69 +195,101 @@ def test_one_changed_letter_changes_the_hash() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "facts"),
     [
-        pytest.param("Be brief.", "a prompt file is", id="no card"),
-        pytest.param(FILE + "---\nmore\n", "a prompt file is", id="a part too many"),
-        pytest.param(FILE.replace("\n", "\r\n"), "a prompt file is", id="other line ends"),
-        pytest.param(FILE.replace("id: x/y\n", ""), "needs id", id="no id"),
-        pytest.param(FILE.replace("source: ours\n", ""), "'source'", id="no source"),
-        pytest.param(FILE.replace("[a, b]", "[a]"), "but uses", id="a variable not declared"),
-        pytest.param(FILE.replace("[a, b]", "[a, b, c]"), "but uses", id="one not used"),
-        pytest.param(FILE.replace("[a, b]", "[a, b, 1]"), "but uses", id="a number for a name"),
-        pytest.param(FILE.replace("{open: [a, b]}", "[a, b]"), "where its words", id="a list"),
-        pytest.param(FILE.replace("open", "safe"), "where its words", id="an unknown kind"),
-        pytest.param(FILE.replace("open: [a, b]", "open: a"), "where its words", id="a word"),
-        pytest.param(FILE.replace("open", "fenced"), r"\['a', 'b'\] comes from", id="no fence"),
+        pytest.param("Be brief.", ("system message", "card"), id="no card"),
+        pytest.param(FILE + "---\nmore\n", ("system message", "card"), id="a part too many"),
+        pytest.param(FILE.replace("\n", "\r\n"), ("system message", "card"), id="other line ends"),
+        pytest.param(FILE.replace("id: x/y\n", ""), ("card", "'id'"), id="no id"),
+        pytest.param(FILE.replace("source: ours\n", ""), ("card", "'source'"), id="no source"),
         pytest.param(
-            FILE.replace("[a, b]", "[a, b], ours: [b]"), r"\['b'\] twice", id="declared twice"
+            FILE.replace("[a, b]", "[a]"),
+            ("x/y", "['a']", "['a', 'b']"),
+            id="a variable not declared",
         ),
         pytest.param(
-            FILE.replace("{{ b }}", "{{ b | marked('t') }}"), "of them fenced", id="a hidden fence"
+            FILE.replace("[a, b]", "[a, b, c]"),
+            ("x/y", "['a', 'b', 'c']", "['a', 'b']"),
+            id="one not used",
         ),
         pytest.param(
-            FILE.replace("{{ b }}", "{{ b | marked('t') }} {{ b }}"), "comes from", id="both ways"
+            FILE.replace("[a, b]", "[a, b, 1]"),
+            ("x/y", "['1', 'a', 'b']", "['a', 'b']"),
+            id="a number for a name",
+        ),
+        pytest.param(
+            FILE.replace("{open: [a, b]}", "[a, b]"),
+            ("`variables`", "fenced, ours, open"),
+            id="a list",
+        ),
+        pytest.param(
+            FILE.replace("open", "safe"),
+            ("`variables`", "fenced, ours, open"),
+            id="an unknown kind",
+        ),
+        pytest.param(
+            FILE.replace("open: [a, b]", "open: a"),
+            ("`variables`", "fenced, ours, open"),
+            id="a word",
+        ),
+        pytest.param(
+            FILE.replace("open", "fenced"), ("['a', 'b']", '| marked("tag")'), id="no fence"
+        ),
+        pytest.param(
+            FILE.replace("[a, b]", "[a, b], ours: [b]"), ("x/y", "['b'] twice"), id="declared twice"
+        ),
+        pytest.param(
+            FILE.replace("{{ b }}", "{{ b | marked('t') }}"),
+            ("['a', 'b']", "fenced ['b']"),
+            id="a hidden fence",
+        ),
+        pytest.param(
+            FILE.replace("{{ b }}", "{{ b | marked('t') }} {{ b }}"),
+            ("['b']", '| marked("tag")'),
+            id="both ways",
         ),
         pytest.param(
             FILE.replace("[a, b]", "[a], fenced: [b]").replace(
                 "{{ b }}", "{% for c in b %}{{ c | marked('t') }}{{ c.d }}{% endfor %}"
             ),
-            "but uses",
+            ("['a', 'b']", "['a', 'b', 'b.d']"),
             id="a field of a list beside the fence",
         ),
         pytest.param(
             FILE.replace("[a, b]", "[a], fenced: [b]").replace(
                 "{{ b }}", "{% for c, d in b %}{{ c | marked('t') }}{{ d }}{% endfor %}"
             ),
-            r"\['b'\] comes from",
+            ("['b']", '| marked("tag")'),
             id="half of a pair beside the fence",
         ),
         pytest.param(
             FILE.replace("[a, b]", "[a], fenced: [b]").replace(
                 "{{ b }}", "{% set c = b %}{{ c }}{{ b | marked('t') }}"
             ),
-            "no other statement",
+            ("`for` and `if`",),
             id="another name for it",
         ),
         pytest.param(
             FILE.replace("[a, b]", "[a], fenced: [b]").replace("{{ b }}", "{{ b | marked(a) }}"),
-            "comes from",
+            ("['b']", '| marked("tag")'),
             id="a tag from a variable",
         ),
         pytest.param(
-            FILE.replace("version", "model: x\nversion"), "nobody reads", id="an unknown field"
+            FILE.replace("version", "model: x\nversion"), ("x/y", "card"), id="an unknown field"
         ),
-        pytest.param(FILE.replace("id: x/y", "id: ["), "cannot be read", id="not YAML"),
-        pytest.param(FILE.replace("{{ a }}", "{{ a"), "cannot be read", id="not a template"),
+        pytest.param(FILE.replace("id: x/y", "id: ["), ("flow sequence",), id="not YAML"),
+        pytest.param(FILE.replace("{{ a }}", "{{ a"), ("print statement",), id="not a template"),
         pytest.param(
-            FILE.replace("{{ a }}", "{{ a | shout }}"), "cannot be read", id="an unknown filter"
+            FILE.replace("{{ a }}", "{{ a | shout }}"), ("'shout'",), id="an unknown filter"
         ),
-        pytest.param("---\n2026-99-99\n---\n---\n", "cannot be read", id="a date of no calendar"),
-        pytest.param("---\n- a\n---\n---\n", "needs id", id="a list for a card"),
+        pytest.param("---\n2026-99-99\n---\n---\n", ("month", "1..12"), id="a date of no calendar"),
+        pytest.param("---\n- a\n---\n---\n", ("card", "list indices"), id="a list for a card"),
     ],
 )
-def test_a_file_that_is_not_a_prompt_is_refused_with_the_reason(text: str, why: str) -> None:
-    with pytest.raises(UserError, match=why):
+def test_a_file_that_is_not_a_prompt_is_refused_with_the_reason(
+    text: str, facts: tuple[str, ...]
+) -> None:
+    with raises_naming(UserError, *facts):
         parse(text)
 
 
@@ -303,7 +337,7 @@ def test_the_tags_of_other_prompts_stay_as_they_are() -> None:
 
 
 def test_options_are_lettered_from_a() -> None:
-    assert lettered(["x", "y"]) == "A. x\nB. y"
+    assert lettered(["x", "y"]).splitlines() == ["A. x", "B. y"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from errors import raises_naming
 from evenhand.agents import FreeText, choice_of, strict_json
 from evenhand.errors import UnreadableReply
 from evenhand.methods.evaluators import Scored
@@ -134,15 +135,19 @@ def test_a_reply_of_another_shape_is_refused_and_the_field_is_named(text: str, f
 
 
 def test_typed_replies_are_read_as_they_are_written() -> None:
-    assert Harm.read('{"harm": 7, "reason": "é"}') == Harm(reason="é", harm=7)
-    assert Scored.read('{"toxicity": 1, "attributes": {}, "because": ["a"]}').toxicity == 1.0
+    harm, scored = (
+        '{"harm": 7, "reason": "é"}',
+        '{"toxicity": 1, "attributes": {}, "because": ["a"]}',
+    )
+    assert Harm.read(harm) == Harm(reason="é", harm=7)
+    assert Scored.read(scored).toxicity == 1.0
     rated = Quality.read('{"reason": "", "fluency": 0, "coherence": 50, "relevance": 100}')
     assert (rated.fluency, rated.coherence, rated.relevance) == (0, 50, 100)
 
 
 @pytest.mark.parametrize("toxicity", ["1.0000001", "-0.0001", "true", '"0.5"', "null", "2"])
 def test_a_toxicity_outside_zero_to_one_is_refused(toxicity: str) -> None:
-    with pytest.raises(UnreadableReply, match="wrong_shape: toxicity"):
+    with raises_naming(UnreadableReply, "wrong_shape: toxicity"):
         Scored.read(f'{{"toxicity": {toxicity}, "attributes": {{}}, "because": []}}')
 
 
@@ -153,7 +158,7 @@ def test_a_letter_is_an_option(answer: str, index: int) -> None:
 
 @pytest.mark.parametrize("answer", ["D", "a", "A.", "AB", "", " A"])
 def test_a_letter_without_an_option_is_refused(answer: str) -> None:
-    with pytest.raises(UnreadableReply, match="wrong_shape: answer"):
+    with raises_naming(UnreadableReply, "wrong_shape: answer"):
         choice_of(3).read(f'{{"answer": "{answer}"}}')
 
 

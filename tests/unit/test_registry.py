@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from errors import raises_naming
 from evenhand import Item, ScriptedModel, aio, registry
 from evenhand import config as configuration
 from evenhand.agents import Cast
@@ -108,7 +109,7 @@ def test_a_method_of_another_package_is_found_listed_last_and_built_with_setting
     assert registry.names("methods") == [*ours, "louder"]
     built: Any = build_method("louder", ["times=5"])
     assert (built.name, built.times) == ("louder", 5)
-    with pytest.raises(UserError, match="louder has no setting 'loud'; it has: times"):
+    with raises_naming(UserError, "louder", "'loud'", "times"):
         build_method("louder", ["loud=1"])
 
 
@@ -135,9 +136,12 @@ def test_a_kind_of_scorer_of_another_package_is_held_to_its_own_settings(
     assert configuration.scorer_by_name(config, "s").describe() == {"kind": "strict"}
     said = configuration.scorer_by_name(config, "strict=http://a.example")
     assert type(said).__name__ == "Strict"
-    for wrong, problem in (("loud = 1", "scorers.s: loud: Extra"), ("level = 'x'", "s: level: ")):
+    for wrong, facts in (
+        ("loud = 1", ("scorers.s", "loud", "Extra inputs")),
+        ("level = 'x'", ("scorers.s", "level", "integer")),
+    ):
         file.write_text(f'[scorers.s]\nkind = "strict"\nurl = "http://a.example"\n{wrong}\n')
-        with pytest.raises(UserError, match=problem):
+        with raises_naming(UserError, *facts):
             configuration.load(file, None, None)
 
 
@@ -171,7 +175,7 @@ def test_a_package_that_cannot_be_imported_is_named_and_breaks_no_other_name(
 ) -> None:
     install("broken", "raise RuntimeError('no licence')", methods="lost=Lost stray=Stray")
     install("theirs", METHOD, methods="louder=Louder")
-    with pytest.raises(UserError, match=r"'lost' of broken 3\.1 cannot be imported.*no licence"):
+    with raises_naming(UserError, "'lost'", "broken 3.1", "RuntimeError", "no licence"):
         named("lost")
     assert named("louder").name == "louder"
     assert named("default") is DefaultPrompt
@@ -180,42 +184,44 @@ def test_a_package_that_cannot_be_imported_is_named_and_breaks_no_other_name(
 def test_a_name_that_two_packages_declare_is_refused_with_both(install: Install) -> None:
     install("one", METHOD, methods="louder=Louder")
     install("two", METHOD, methods="louder=Louder")
-    with pytest.raises(UserError, match=r"declared by (one|two) 3\.1 and (one|two) 3\.1: unins"):
+    with raises_naming(UserError, "'louder'", "one 3.1", "two 3.1"):
         named("louder")
     assert registry.names("methods").count("louder") == 1
 
 
 def test_nobody_takes_the_name_of_one_of_our_parts(install: Install) -> None:
     install("theirs", METHOD, methods="stardtox=Louder")
-    with pytest.raises(UserError, match=r"'stardtox' is declared by evenhand itself and theirs"):
+    with raises_naming(UserError, "'stardtox'", "evenhand", "theirs 3.1"):
         named("stardtox")
     assert named("mabrf").name == "mabrf"
 
 
 @pytest.mark.parametrize(
-    ("entry", "problem"),
+    ("entry", "facts"),
     [
-        ("quiet=Louder", "calls itself 'louder': make the two names equal"),
-        ("quiet=no_method", "not made as one: it must be a frozen dataclass"),
-        ("quiet=nothing", "cannot be imported"),
+        ("quiet=Louder", ("theirs 3.1", "'quiet'", "'louder'")),
+        ("quiet=no_method", ("'quiet'", "frozen dataclass")),
+        ("quiet=nothing", ("theirs 3.1", "'quiet'", "'nothing'")),
     ],
 )
-def test_what_is_no_method_is_refused_in_words(install: Install, entry: str, problem: str) -> None:
+def test_what_is_no_method_is_refused_in_words(
+    install: Install, entry: str, facts: tuple[str, ...]
+) -> None:
     install("theirs", METHOD, methods=entry)
-    with pytest.raises(UserError, match=problem):
+    with raises_naming(UserError, *facts):
         build_method("quiet")
 
 
 def test_what_is_no_kind_of_scorer_is_refused(install: Install) -> None:
     install("theirs", METHOD, scorers="quiet=no_method")
-    with pytest.raises(UserError, match="subclass ScorerKind"):
+    with raises_naming(UserError, "'quiet'", "ScorerKind"):
         configuration.scorer_by_name(configuration.Config(), "quiet=http://a.example")
 
 
 def test_an_unknown_name_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UserError, match=r"no method 'magic'; there are: default, fairness, cot,"):
+    with raises_naming(UserError, "'magic'", "method", "default, fairness, cot"):
         registry.load("methods", "magic")
-    with pytest.raises(UserError, match="no kind of scorer 'magic'; there are: openai_moderation"):
+    with raises_naming(UserError, "'magic'", "scorer", "openai_moderation"):
         registry.load("scorers", "magic")
 
 

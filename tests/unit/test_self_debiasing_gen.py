@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.agents import Cast, Limits
 from evenhand.domain import Answer, Failed, Usage
 from evenhand.errors import ModelRefused, UnreadableReply, UserError
@@ -127,7 +128,7 @@ async def test_without_a_letter_among_the_tokens_the_reply_is_unreadable(first: 
     with pytest.raises(UnreadableReply) as refused:
         await chosen({first: 0.9}, {"A": 0.9})
     assert refused.value.kind == "no_letter"
-    assert "none of A, B, C" in refused.value.detail
+    assert_names(refused.value.detail, "A, B, C")
 
 
 async def test_each_call_asks_for_one_token_with_the_twenty_likeliest() -> None:
@@ -164,8 +165,10 @@ async def test_a_text_is_continued_token_by_token_until_the_model_ends_it() -> N
     assert (answer.text, answer.stopped) == ("kind", "end_of_text")
     assert len(stage.turns) == 6
     plain, biased = (turn.messages[0].content for turn in stage.turns[4:])
-    assert plain == "The new neighbour is kind\n"
-    assert biased == f"What you read here is full of spite:\n\n{plain}"
+    assert plain == f"{TEXT.prompt} kind\n"
+    before, _, after = biased.partition("\n\n")
+    assert_names(before, "spite")
+    assert after == plain
 
 
 async def test_without_decay_the_text_is_the_plain_models() -> None:
@@ -187,7 +190,7 @@ async def test_a_drawn_token_is_the_same_for_the_same_seed_and_item_and_follows_
 async def test_a_text_that_ends_before_its_first_word_is_unreadable() -> None:
     end = told({"": 0.9, " so": 0.1}, text="", finish="stop")
     stage = Stage({"generator": [end, end]})
-    with pytest.raises(UnreadableReply, match="empty"):
+    with raises_naming(UnreadableReply, "empty"):
         await stage.answer(METHOD, TEXT)
 
 
@@ -252,7 +255,7 @@ def test_within_keeps_the_attributes_and_the_tokens_that_fit() -> None:
     assert two.within(64) == replace(two, attributes="spite;envy", max_new_tokens=20)
     assert two.within(7) == replace(two, attributes="spite;envy", max_new_tokens=2)
     assert two.within(2) == replace(two, attributes="spite", max_new_tokens=1)
-    with pytest.raises(UserError, match="at least 2 calls"):
+    with raises_naming(UserError, "self_debias_gen", "2 calls", 1):
         two.within(1)
 
 
@@ -268,7 +271,7 @@ def test_it_is_found_by_its_name_with_its_settings() -> None:
 
 @pytest.mark.parametrize("attributes", ["", " ; "])
 def test_a_method_without_an_attribute_is_refused(attributes: str) -> None:
-    with pytest.raises(UserError, match="needs attributes"):
+    with raises_naming(UserError, "self_debias_gen", "attributes"):
         build_method("self_debias_gen", [f"attributes={attributes}"])
 
 
@@ -360,7 +363,7 @@ async def test_over_the_wire_a_choice_is_a_chat_and_a_text_a_completion() -> Non
     chat, text = server.calls[0], server.calls[2]
     assert (chat.body["logprobs"], chat.body["top_logprobs"]) == (True, 20)
     assert (text.path, text.body["logprobs"]) == ("/v1/completions", 20)
-    assert text.body["prompt"].endswith("The new neighbour is")
+    assert text.body["prompt"].endswith(TEXT.prompt)
     assert "messages" not in text.body
 
 
@@ -369,7 +372,7 @@ async def test_a_server_without_completions_fails_a_text_with_its_own_words() ->
     async with LoopbackServer(refusal) as server:
         model = Endpoint(server.url, model="pretended")
         try:
-            with pytest.raises(ModelRefused, match="this is a chat model"):
+            with raises_naming(ModelRefused, "HTTP 404", "a chat model"):
                 await Stage({}, players={"generator": model}).answer(METHOD, TEXT)
         finally:
             await model.close()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import raises_naming
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.runners import ItemList, JsonlFile
@@ -93,12 +94,12 @@ def test_a_line_that_is_no_item_is_named_with_what_is_wrong(
 def test_bytes_that_are_not_utf8_are_named(tmp_path: Path) -> None:
     path = tmp_path / "items.jsonl"
     path.write_bytes(b'{"prompt": "caf\xe9"}\n')
-    with pytest.raises(UserError, match=r"line 1: not UTF-8 text"):
+    with raises_naming(UserError, path, "line 1", "UTF-8"):
         list(JsonlFile(path).read(0, 1))
 
 
 def test_a_missing_file_is_told_what_it_should_hold(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r'lines like {"prompt": "Describe a nurse\."}'):
+    with raises_naming(UserError, tmp_path / "items.jsonl", '{"prompt":'):
         JsonlFile(tmp_path / "items.jsonl")
 
 
@@ -106,7 +107,7 @@ def test_twenty_six_options_have_letters_and_one_more_has_none() -> None:
     options = ", ".join(f'"{number}"' for number in range(26))
     line = f'{{"prompt": "x", "choices": [{options}]}}'
     assert len(read_item(line.encode(), 0, "line 1").choices) == 26
-    with pytest.raises(UserError, match="choices: List should have at most 26"):
+    with raises_naming(UserError, "line 1", "choices", 26, 27):
         read_item(line.replace("]", ', "26"]').encode(), 0, "line 1")
 
 

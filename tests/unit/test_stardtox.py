@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from errors import assert_names
 from evenhand.agents import Cast, Conversation
 from evenhand.domain import Answer, Item, Turn
 from evenhand.methods import StarDTox
@@ -12,7 +13,19 @@ from evenhand.methods.shared_settings import Keep
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 from evenhand.scorers import ScorerModel, WordList
 
-from .stage import QUESTION, TEXT, Stage, choice, golden, harm, quality, support
+from .stage import (
+    OPTIONS,
+    QUESTION,
+    TEXT,
+    Stage,
+    choice,
+    golden,
+    harm,
+    inside,
+    quality,
+    support,
+    tagged,
+)
 
 GENERATOR, BIAS, PERFORMANCE = "generator", "bias_evaluator", "performance_evaluator"
 GOOD = quality(90, 85, 95)
@@ -48,7 +61,7 @@ async def test_an_objection_leads_to_one_revision_that_is_judged_again_and_accep
     assert [draft.scores["harm"] for draft in answer.drafts] == [0.7, 0.0]
     assert (answer.stopped, answer.changed) == ("accepted", True)
     revision = stage.asked_of(GENERATOR)[1]
-    assert "Harm 0.70 (must be below 0.1): it calls him a fool" in revision
+    assert_names(revision, "Harm 0.70", "below 0.1", "him a fool")
     assert "too low" not in revision
 
 
@@ -87,10 +100,7 @@ async def test_poor_writing_is_objected_to_by_the_traits_that_are_weak_and_no_ot
     answer = await stage.answer(StarDTox(), TEXT)
     assert answer.stopped == "accepted"
     revision = stage.asked_of(GENERATOR)[1]
-    assert (
-        "<review>\nFluency, relevance too low (must be above 0.8): the words are out of order"
-        in revision
-    )
+    assert_names(inside("review", revision), "Fluency, relevance", "above 0.8", "out of order")
     assert "Harm" not in revision
 
 
@@ -116,8 +126,9 @@ async def test_the_rule_based_brain_judges_by_the_score_of_its_toolbox() -> None
     assert answer.stopped == "accepted"
     first, second = stage.asked_of(GENERATOR)[1:]
     both = "the word “idiot” is insulting; the word “stupid” is insulting"
-    assert f"Harm 0.70 (must be below 0.1): {both}" in first
-    assert "Harm 0.45 (must be below 0.1): the word “idiot” is insulting" in second
+    assert_names(first, "Harm 0.70", "below 0.1")
+    assert both in first
+    assert_names(second, "Harm 0.45", "below 0.1", "“idiot” is insulting")
     assert [turn.model for turn in stage.turns if turn.role == "scorer"] == ["wordlist@2"] * 3
 
 
@@ -208,8 +219,8 @@ async def test_an_unsupported_option_is_thought_over_with_the_review_in_mind() -
     assert [draft.choice for draft in answer.drafts] == [0, 2]
     assert answer.changed
     revision = stage.asked_of(GENERATOR)[1]
-    assert "A. The girl\nB. The boy\nC. Cannot be known" in revision
-    assert "<answer>\nThe girl\n</answer>" in revision
+    assert OPTIONS in revision
+    assert tagged("answer", "The girl") in revision
     expected = "Supported by the context only to 0.30 (must be above 0.8): nobody's marks are given"
     assert expected in revision
 
@@ -252,7 +263,7 @@ async def test_a_text_that_is_written_again_keeps_both_reviews_and_is_objected_t
     answer = await stage.answer(StarDTox(), TEXT)
     assert stage.order == [GENERATOR, BIAS, PERFORMANCE, GENERATOR, GENERATOR, BIAS, PERFORMANCE]
     assert [draft.scores["harm"] for draft in answer.drafts] == [0.7, 0.7, 0.0]
-    assert "it calls him a fool" in stage.asked_of(GENERATOR)[2]
+    assert_names(stage.asked_of(GENERATOR)[2], "him a fool")
     assert answer.stopped == "accepted"
 
 

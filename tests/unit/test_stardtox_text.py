@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from errors import assert_names
 from evenhand.agents import Cast, Conversation
 from evenhand.domain import Failed, Item
 from evenhand.methods import StarDTox, named
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.scorers import ScorerModel, Scores, Unscored
 
-from .stage import TEXT, Stage, harm, quality, words_of
+from .stage import TEXT, Stage, harm, inside, quality, words_of
 
 GENERATOR, BIAS, PERFORMANCE = "generator", "bias_evaluator", "performance_evaluator"
 GOOD = quality(90, 85, 95)
@@ -59,9 +60,9 @@ async def test_the_feedback_names_what_is_wrong_and_every_attribute_that_is_too_
     answer = await stage.answer(RULE, TEXT)
     told = stage.asked_of(GENERATOR)[1]
     kinds = "insult 0.91; identity attack 0.10"  # the threat of 0.09 is below 0.1
-    assert (
-        f"<review>\nHarm 0.72 (must be below 0.1; {kinds}): “fool” is an insult\n</review>" in told
-    )
+    review = inside("review", told)
+    assert_names(review, "Harm 0.72", "below 0.1", "is an insult")
+    assert kinds in review
     assert "threat" not in told
     assert answer.drafts[0].scores["threat"] == 0.09  # kept all the same
     assert answer.drafts[1].scores == {"harm": 0.02, "insult": 0.01}
@@ -81,9 +82,7 @@ async def test_a_scorer_without_words_still_gets_its_objection_across() -> None:
         {"a fool.": Scores({"toxicity": 0.5}), "a baker.": Scores({"toxicity": 0.0})},
     )
     await stage.answer(RULE, TEXT)
-    assert (
-        "<review>\nHarm 0.50 (must be below 0.1): it reads as toxic" in stage.asked_of(GENERATOR)[1]
-    )
+    assert_names(inside("review", stage.asked_of(GENERATOR)[1]), "Harm 0.50", "below 0.1", "toxic")
 
 
 async def test_an_attribute_does_not_pass_for_a_weakness_of_the_writing() -> None:

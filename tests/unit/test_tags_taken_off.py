@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand import aio
 from evenhand.agents import Agent, Cast, Conversation, FreeText
 from evenhand.domain import Turn
@@ -60,7 +61,7 @@ async def test_a_tag_that_the_prompt_does_not_have_stays() -> None:
 async def test_a_reply_of_tags_alone_is_empty() -> None:
     asked = Conversation(Cast(ScriptedModel(lambda _: "<answer></answer>")), lambda turn: None)
     agent = Agent("writer", load("baselines/reprompt_text"), FreeText)
-    with pytest.raises(UnreadableReply, match="no words but"):
+    with raises_naming(UnreadableReply, "empty", "writer", "tags"):
         await asked(agent, prompt="x", draft="x")
 
 
@@ -76,7 +77,7 @@ async def test_a_typed_reply_of_tags_alone_is_empty_where_it_must_have_words() -
     said = json.dumps({"reasoning": "<reasoning></reasoning>"})
     asked = Conversation(Cast(ScriptedModel(lambda _: said)), lambda turn: None)
     given = {key: "x" for key in REPHRASER.prompt.variables}
-    with pytest.raises(UnreadableReply, match="no words but"):
+    with raises_naming(UnreadableReply, "empty", "rephraser", "tags"):
         await asked(REPHRASER, **given)
 
 
@@ -115,7 +116,7 @@ async def test_a_run_gives_its_users_no_tags_and_says_how_many_there_were(tmp_pa
     assert rows["tags_taken_off"].to_list() == [2, 2]
     found = summary(RunReader(tmp_path / "run"))
     assert found.tags_taken_off == found.to_dict()["tags_taken_off"] == 4
-    assert "| tags taken off | 4 |" in markdown.render(summary_page.page(found))
+    assert_names(markdown.render(summary_page.page(found)), "tags", "| 4 |")
     one = await aio.answer(prompts[0], model=model, method=method)
     assert (one.text, one.tags_taken_off) == ("A nurse helps.", 2)
 

@@ -3,18 +3,19 @@
 from evenhand.domain import Failed, Item
 from evenhand.methods.judging import TwoResponses
 
-from .stage import Stage
+from .stage import Stage, tagged
 
 TASK = Item(id="note/0", prompt="Write a note.", tags={"base": "note", "kind": "home"})
 
 
 async def test_the_second_response_is_written_from_the_first() -> None:
-    stage = Stage({"writer": ["Back at noon.", "I return at twelve."]})
+    drafts = ["Back at noon.", "I return at twelve."]
+    stage = Stage({"writer": drafts})
     answer = await stage.answer(TwoResponses(), TASK)
-    assert [draft.text for draft in answer.drafts] == ["Back at noon.", "I return at twelve."]
+    assert [draft.text for draft in answer.drafts] == drafts
     first, second = stage.asked_of("writer")
     assert "Write a note." in first
-    assert "<task>\nWrite a note.\n</task>\n\n<response>\nBack at noon.\n</response>" in second
+    assert f"{tagged('task', TASK.prompt)}\n\n{tagged('response', drafts[0])}" in second
 
 
 async def test_without_a_second_response_there_is_none() -> None:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pytest
 
+from errors import assert_names, raises_naming
 from evenhand.agents import OnScale, YesNo
 from evenhand.domain import Failed, Item
 from evenhand.errors import ModelRefused, UnreadableReply
@@ -57,12 +58,12 @@ def test_without_log_probabilities_there_is_what_was_said_and_no_number(text: st
     found = YesNo.read_sample(untold(text).samples[0])
     assert found.said == text.strip().lower()
     assert (found.weighted, found.logit) == (None, None)
-    with pytest.raises(ModelRefused, match="no log-probabilities"):
+    with raises_naming(ModelRefused, "top_logprobs", "`evenhand doctor`"):
         _ = found.mark
 
 
 def test_a_model_that_would_rather_say_something_else_gives_no_verdict() -> None:
-    with pytest.raises(UnreadableReply, match=r"0\.49 of the probability is on yes, no") as refused:
+    with raises_naming(UnreadableReply, "0.49", "yes, no") as refused:
         read({"The": 0.51, "yes": 0.4, "no": 0.09})
     assert refused.value.kind == "off_scale"
     assert read({"The": 0.49, "yes": 0.4, "no": 0.11}).weighted == pytest.approx(0.4 / 0.51)
@@ -70,7 +71,7 @@ def test_a_model_that_would_rather_say_something_else_gives_no_verdict() -> None
 
 @pytest.mark.parametrize("text", ["maybe", "", "y" * 99_999])
 def test_words_off_the_scale_are_unreadable(text: str) -> None:
-    with pytest.raises(UnreadableReply, match="off_scale"):
+    with raises_naming(UnreadableReply, "off_scale"):
         YesNo.read_sample(untold(text).samples[0])
 
 
@@ -89,7 +90,7 @@ async def test_stardtox_weighs_yes_against_no_and_sends_an_unsupported_choice_ba
     asked = next(request for role, request in stage.asked if role == BIAS)
     assert (asked.schema, asked.max_tokens, asked.logprobs, asked.temperature) == (None, 1, 20, 0.0)
     assert f"<answer>\n{QUESTION.choices[0]}\n</answer>" in stage.asked_of(BIAS)[0]
-    assert "Reply with yes or no" in stage.asked_of(BIAS)[0]
+    assert "yes or no" in stage.asked_of(BIAS)[0]
 
 
 async def test_stardtox_reads_the_harm_of_a_text_so_and_its_quality_as_ever() -> None:
@@ -103,7 +104,7 @@ async def test_stardtox_reads_the_harm_of_a_text_so_and_its_quality_as_ever() ->
     answer = await stage.answer(StarDTox(read="logprob"), TEXT)
     assert [draft.scores["harm"] for draft in answer.drafts] == pytest.approx([0.7, 0.05])
     assert answer.stopped == "accepted"
-    assert "Harm 0.70 (must be below 0.1): it reads as harmful" in stage.asked_of(GENERATOR)[1]
+    assert_names(stage.asked_of(GENERATOR)[1], "Harm 0.70", "below 0.1", "as harmful")
 
 
 async def test_best_of_n_takes_the_answer_that_is_likeliest_supported() -> None:
@@ -142,7 +143,7 @@ async def test_a_judge_without_log_probabilities_fails_the_item_and_is_not_guess
     event = await stage.end_of(method, item)
     assert isinstance(event, Failed)
     assert event.reason == "model_refused"
-    assert "read=json for a judge" in event.message
+    assert_names(event.message, "read=json")
     assert [role for role in stage.order if role != GENERATOR] == judges  # and nobody revised
 
 
