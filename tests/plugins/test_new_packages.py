@@ -11,7 +11,7 @@ import pytest
 from cli.conftest import BIN, Run
 from errors import assert_names, raises_naming
 from evenhand import config as configuration
-from evenhand import registry, templates
+from evenhand import registry
 from evenhand.api.scaffold import KEPT, LONGEST, write
 from evenhand.errors import UserError
 
@@ -115,7 +115,7 @@ def test_what_is_no_name_is_refused_and_nothing_is_written(name: str, tmp_path: 
 
 
 def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
-    groups: dict[templates.Kind, registry.Group] = {
+    groups: dict[scaffold.Kind, registry.Group] = {
         "instrument": "instruments",
         "method": "methods",
         "scorer": "scorers",
