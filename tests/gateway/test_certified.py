@@ -79,7 +79,7 @@ async def test_a_judge_without_a_certificate_is_named_with_the_command_that_make
     said = str(refused.value)
     assert "bias_evaluator is played by 'up'" in said
     told = said.splitlines()[-1]
-    assert told == f"evenhand judge-check --base-url {address} --model up --out runs/judge-up"
+    assert told == f"evenhand audit judge --base-url {address} --model up --out runs/judge-up"
     assert speaker.seen == [], "nobody was asked"
 
 

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import altair as alt
 import pytest
+from evenhand.instruments.judge.audit import audit
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
@@ -18,7 +19,6 @@ from evenhand.findings.paired_bins import Place
 from evenhand.findings.report import Report, report
 from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.instruments.judge.audit import audit
 from evenhand.store import RunReader
 from evenhand.views.charts import Chart, chart, charts_of, heat
 from evenhand.views.charts.dots import dots

@@ -66,11 +66,6 @@ COMMANDS = {
         "overcorrection:overcorrection",
         "Count the benign texts that methods make worse.",
     ),
-    "judge-check": ("judge_check:judge_check", "Audit a judge and write its certificate."),
-    "judge-compare": (
-        "judge_compare:judge_compare",
-        "Put the audits of several judges side by side.",
-    ),
     "judge-scenarios": (
         "judge_scenarios:judge_scenarios",
         "Let a model write the responses that judges are audited on.",

@@ -13,7 +13,7 @@ evenhand {version}: is a model biased, against whom, how sure, and what helps?
   Does a remedy help?  evenhand compare runs/now runs/after
   Which remedy?        evenhand frontier --out runs/front
   A page to hand over  evenhand report runs/now runs/after --out report.html
-  Trust this judge?    evenhand judge-check --out runs/judge
+  Trust this judge?    evenhand audit judge --out runs/judge
   Trust the numbers?   evenhand self-test
   What will it cost?   any of these with --dry-run (asks nothing)
   Repair my answers    evenhand mitigate prompts.jsonl --out runs/first

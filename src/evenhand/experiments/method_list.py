@@ -11,8 +11,8 @@ from evenhand.methods import named as method_named
 # Those that do not answer the questions of a benchmark by themselves.
 _EXAMPLES = {
     "stored": "evenhand measure bbq --answers answers.jsonl --out runs/stored",
-    "rate": "evenhand judge-check --out runs/judge",
-    "panel": "evenhand judge-check --panel --out runs/panel",
+    "rate": "evenhand audit judge --out runs/judge",
+    "panel": "evenhand audit judge --method panel --out runs/panel",
     "two_responses": "evenhand judge-scenarios --out runs/written",
     "averaged": "evenhand measure discrim_eval --questions 4 --method averaged --out runs/averaged",
     "blind": "evenhand measure discrim_eval --questions 4 --method blind --out runs/blind",
