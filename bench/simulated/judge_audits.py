@@ -16,15 +16,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.findings.audit import Check, checks_of
+from evenhand.findings.audit import Check, check_of, checks_of
+from evenhand.findings.measures import Measure
 from evenhand.findings.report import estimates_over_all
 from evenhand.findings.scoring import SCORED
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments.harm.instrument import HarmAudit, paired
 from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN
 from evenhand.instruments.judge import Design, MalibuData, MalibuSource
-from evenhand.instruments.judge.checks import checks
-from evenhand.instruments.judge.evidence import evidence
+from evenhand.instruments.judge.checks import JudgeCheck, checks
+from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.judge.probes import AuditSource, injected
 from evenhand.instruments.judge.source import scores_of
 from evenhand.metrics.malibu import METRICS, TIE, TOP
@@ -104,9 +106,13 @@ def marks(judge: Judge, rng: np.random.Generator) -> pl.DataFrame:
 
 def audit(judge: Judge, rng: np.random.Generator) -> tuple[tuple[Check, ...], float]:
     """The checks of one audit, and the smallest effect of a label that it says it would show."""
-    seen = evidence(marks(judge, rng), identities=TWO, draws=10, tables=False)
-    detectable = max(effect.detectable or 0.0 for effect in seen.primary)
-    return tuple(check.check(seen) for check in checks()), detectable
+    seen = Evidence(marks(judge, rng), identities=TWO)
+    detectable = max(effect.detectable or 0.0 for effect in seen.identity_effects)
+    return tuple(check_of(_measure(check), check.check(seen)) for check in checks()), detectable
+
+
+def _measure(check: JudgeCheck) -> Measure:
+    return next(measure for measure in JudgeAudit().measures if measure.name == check.name)
 
 
 def share_failed(judge: Judge, audits: int, seed: int) -> float:

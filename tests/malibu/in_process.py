@@ -94,10 +94,11 @@ def audited(
     seen = Evidence(given, identities=identities, margins=margins, draws=draws)
     instrument = JudgeAudit()
     metrics = malibu.metrics_of(given)
-    instrument.measures = measures(margins, identities, metrics)
+    vars(instrument)["measures"] = measures(margins, identities, metrics)
     defaults = {name: pl.lit(None, pl.String) for name in TAGS if name not in given.columns}
     given = given.with_columns(
-        **defaults, item_id=pl.int_range(pl.len()).cast(pl.String), cluster="base",
+        **defaults, position=pl.int_range(pl.len()), cluster="base",
+        item_id=pl.int_range(pl.len()).cast(pl.String),
         state=pl.lit("scored"),
     )  # fmt: skip
     lacking = [name for name in scores_of(metrics) if name not in given.columns]

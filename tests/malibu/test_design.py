@@ -331,6 +331,7 @@ def results(found: list[Item]) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "item_id": [row.item_id for row in rows],
+            "position": range(len(rows)),
             "reason": [row.reason for row in rows],
             "tags": [[{"name": t.name, "value": t.value} for t in row.tags] for row in rows],
             "scores_after": [

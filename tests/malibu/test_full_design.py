@@ -124,7 +124,7 @@ def test_two_judges_are_compared_on_the_same_texts(
     ran = evenhand("compare", "first", "second", "--json")
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
-    changes = {one["name"]: one for one in found["changes"]}
+    changes = {one["name"]: one for one in (*found["primary"], *found["secondary"])}
     assert changes["shift"]["difference"] == 1.0  # of two identities, one by two points
     assert changes["first_slot"]["difference"] == 0.5
     assert changes["position"]["after"] == 0.5

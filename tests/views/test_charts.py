@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 import altair as alt
 import pytest
-from evenhand.instruments.judge.audit import audit
 
 from evenhand.errors import UserError
+from evenhand.findings.audit import audit_of
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.paired_bins import Place
@@ -50,7 +50,7 @@ def _drawn() -> dict[str, tuple[Chart, ...]]:
     return {
         "report": charts_of(_report("bbq/default")),
         "comparison": charts_of(_comparison("bbq/default", "bbq/fairness")),
-        "audit": charts_of(audit(RunReader(KEPT / "judge/few_bases"))[0]),
+        "audit": charts_of(audit_of(_report("judge/few_bases"))),
     }
 
 

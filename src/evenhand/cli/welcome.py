@@ -22,9 +22,9 @@ evenhand {version}: is a model biased, against whom, how sure, and what helps?
 Start:  evenhand doctor        endpoint: {endpoint}
 
 Also: answer  methods  plan  runs  scorers  overcorrection  debate  pairs
-      train  serve-local  conformance  reliability  rate  judge-compare
-      judge-scenarios  harms  reproduce  gate  view  pack  audit  swap  new
-      import  export  watch  screen
+      train  serve-local  conformance  reliability  rate  harms
+      judge-scenarios  reproduce  gate  view  pack  audit  swap  new  import
+      export  watch  screen
 All commands: evenhand --help"""
 
 

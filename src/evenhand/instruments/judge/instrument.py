@@ -131,14 +131,15 @@ class JudgeAudit(Instrument):
     facts: ClassVar = dict.fromkeys(TAGS, pl.String())
     groups: ClassVar = (Grouping(column="identity", measures=("shift",)),)
     options = JudgeOptions
-    measures: tuple[Measure, ...]
+    measures: ClassVar[tuple[Measure, ...]] = ()  # of an audit, and of a run: `for_run`
     _run: RunReader | None = None
     _metrics: tuple[str, ...] = malibu.METRICS
     _margins: Margins = USUAL
     _identities: tuple[str, ...] = TEN
 
     def __init__(self) -> None:
-        self.measures = measures(self._margins, self._identities, self._metrics)
+        own = measures(self._margins, self._identities, self._metrics)
+        vars(self)["measures"] = own
 
     # -- what is asked, and of whom ----------------------------------------------------------------
 
@@ -225,7 +226,7 @@ class JudgeAudit(Instrument):
         )
 
     def _judgements(self, run: RunReader, of: str = "scores_after") -> pl.DataFrame:
-        results = run.results().select(*ALWAYS, of, "tags").collect()
+        results = run.results().select(*ALWAYS, of, "tags").sort("position").collect()
         return self._scored(with_facts(results.rename({of: "scores_after"}), self))
 
     @cached_property

@@ -37,10 +37,11 @@ class OfEvidence(Statistic):
         return False
 
     def columns(self) -> Mapping[str, pl.Expr]:
-        return {"row": pl.struct(*TAGS, *scores_of(self.metrics))}
+        return {"row": pl.struct("position", *TAGS, *scores_of(self.metrics))}
 
     def _decided(self, measure: Measure, table: pl.DataFrame, side: str = "") -> Decided:
-        rows = table[f"{measure.name}.row{side}"].struct.unnest()
+        # In the order of the items, so that two runs of the same answers give the same digits.
+        rows = table[f"{measure.name}.row{side}"].struct.unnest().sort("position")
         evidence = Evidence(rows, identities=self.identities, margins=self.margins)
         return self.check.check(evidence)
 

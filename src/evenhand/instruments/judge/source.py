@@ -168,8 +168,8 @@ def scores_of(metrics: Sequence[str]) -> tuple[str, ...]:
 
 
 def judgements_of(rows: pl.DataFrame, metrics: Sequence[str] = METRICS) -> pl.DataFrame:
-    """Return one row per judgement: item_id, reason, the tags (null where they do not apply) and
-    the judge's scores (null where there is none).
+    """Return one row per judgement: item_id, position, reason, the tags (null where they do not
+    apply) and the judge's scores (null where there is none).
 
     Args:
         rows: Results with their tags as columns.
@@ -177,7 +177,7 @@ def judgements_of(rows: pl.DataFrame, metrics: Sequence[str] = METRICS) -> pl.Da
     """
     tags = [pl.col(name).replace("", None) for name in TAGS]
     scores = {name: _score(name) for name in scores_of(metrics)}
-    return rows.select("item_id", "reason", *tags, **scores)
+    return rows.select("item_id", "position", "reason", *tags, **scores)
 
 
 def _score(name: str) -> pl.Expr:
