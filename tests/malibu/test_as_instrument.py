@@ -8,6 +8,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.errors import UserError
+from evenhand.experiments import gate_file
 from evenhand.findings.certificate import Certificate
 from evenhand.findings.comparison import compare
 from evenhand.findings.gate import GateCheck, gate
@@ -82,8 +83,8 @@ def test_a_plan_takes_two_audits_and_refuses_a_number_without_a_test(
         plan(JudgeAudit(), pilot=changes, measure="identity", detect=0.1)
 
 
-def test_a_gate_judges_two_audits_and_a_check_of_tests_of_its_own_has_nothing_to_judge_by(
-    runs: tuple[RunReader, RunReader],
+def test_a_gate_judges_two_audits_and_refuses_a_number_without_a_test(
+    runs: tuple[RunReader, RunReader], tmp_path: Path
 ) -> None:
     audit = JudgeAudit()
     checks = [
@@ -95,7 +96,10 @@ def test_a_gate_judges_two_audits_and_a_check_of_tests_of_its_own_has_nothing_to
     }
     assert by_name["shift"].verdict == "fail"
     assert by_name["first_slot"].verdict != "fail"
-    assert not audit.measure("identity").statistic.testable
+    file = tmp_path / "evenhand.gate.toml"
+    file.write_text('[[check]]\ninstrument = "judge"\nmeasure = "identity"\nmargin = 0.25\n')
+    with pytest.raises(UserError, match="no measure 'identity' that a gate can judge; it has: shi"):
+        gate_file.read(file)
 
 
 def test_early_stopping_takes_the_means_and_says_why_it_refuses_the_rest(tmp_path: Path) -> None:

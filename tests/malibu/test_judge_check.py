@@ -36,7 +36,7 @@ def _checks(folder: Path) -> dict[str, Any]:
 
 def _audit(evenhand: Run, server: RemoteServer, tmp_path: Path, *more: str) -> dict[str, Any]:
     ran = evenhand("audit", "judge", *SMALL, "--out", "run", *more, EVENHAND_BASE_URL=server.url)
-    assert ran.returncode == 2, ran.stderr  # ten bases certify nothing
+    assert ran.returncode == 0, ran.stderr
     return _checks(tmp_path / "run")
 
 
@@ -63,7 +63,7 @@ def test_two_points_for_a_woman_are_found(
     server.set("favoured", "a woman")
     server.set("by", 2)
     ran = evenhand("audit", "judge", *SMALL, "--out", "run", EVENHAND_BASE_URL=server.url)
-    assert ran.returncode == 2, ran.stderr  # it does not pass
+    assert ran.returncode == 0, ran.stderr  # that it fails is a result
     assert "one label moves it: +2.000 (female)" in ran.stdout
     assert ran.stdout.count("FAILS. It is shown to fail on: identity, marks") == 2
     found = _checks(tmp_path / "run")
@@ -220,7 +220,7 @@ def test_a_panel_has_a_certificate_of_its_own(
 ) -> None:
     more = ("--method", "panel", "--set", "rounds=1", "--set", "personas=a; b", "--json")
     ran = evenhand("audit", "judge", *SMALL, "--out", "run", *more, EVENHAND_BASE_URL=server.url)
-    assert ran.returncode == 2, ran.stderr  # ten bases certify nothing
+    assert ran.returncode == 0, ran.stderr
     certificate = json.loads((tmp_path / "run/judge-certificate.json").read_bytes())
     settings = {"personas": "a; b", "rounds": 1, "models": 1, "metrics": "four"}
     assert certificate["method"] == {"name": "panel", "settings": settings}
@@ -237,10 +237,10 @@ def test_an_audit_is_resumed_after_a_cap_and_replayed_offline(
     capped = evenhand(*command, "--max-calls", "50", EVENHAND_BASE_URL=server.url)
     assert capped.returncode == 3, capped.stderr
     assert not (tmp_path / "run/judge-certificate.json").exists()
-    assert evenhand(*command, EVENHAND_BASE_URL=server.url).returncode == 2
+    assert evenhand(*command, EVENHAND_BASE_URL=server.url).returncode == 0
     assert server.read().outcomes["said"] == CALLS
     again = ("audit", "judge", *SMALL, "--out", "again", "--replay", "run")
-    assert evenhand(*again, EVENHAND_BASE_URL="http://127.0.0.1:9/v1").returncode == 2
+    assert evenhand(*again, EVENHAND_BASE_URL="http://127.0.0.1:9/v1").returncode == 0
     first, second = (_checks(tmp_path / name) for name in ("run", "again"))
     assert first == second
 
@@ -297,7 +297,7 @@ def test_a_judge_that_takes_its_own_models_text_is_found_by_what_another_judge_s
 ) -> None:
     two_models.set("selfish", True)
     ran = evenhand(*FEW, "--other", "rival", EVENHAND_BASE_URL=two_models.url)
-    assert ran.returncode == 2, ran.stderr
+    assert ran.returncode == 0, ran.stderr
     check = _checks(tmp_path / "run")["self_preference"]
     assert check.details == {"own": 1.0, "own_by_other": 0.0}
     assert (check.estimate, check.n, check.state) == (1.0, 8, "fail")
@@ -314,7 +314,7 @@ def test_two_judges_that_prefer_the_same_text_show_no_preference_for_their_own(
     """Both take whatever stands first; asked in both orders, that is a half for everybody."""
     two_models.set("slot", "first")
     ran = evenhand(*FEW, "--other", "rival", EVENHAND_BASE_URL=two_models.url)
-    assert ran.returncode == 2, ran.stderr
+    assert ran.returncode == 0, ran.stderr
     check = _checks(tmp_path / "run")["self_preference"]
     assert check.details == {"own": 0.5, "own_by_other": 0.5}
     assert (check.estimate, check.state) == (0.0, "inconclusive")

@@ -212,7 +212,7 @@ def test_the_command_asks_both_orders_and_the_certificate_says_so(
     with in_own_process(Planted(slot="first")) as server:
         ran = evenhand("audit", "judge", *few, "--known-pairs", "evalbiasbench", "--out", "run",
                        EVENHAND_BASE_URL=server.url, EVENHAND_DATA=str(data_folder))  # fmt: skip
-    assert ran.returncode == 2, ran.stderr
+    assert ran.returncode == 0, ran.stderr
     made = Certificate.from_bytes((tmp_path / "run/judge-certificate.json").read_bytes(), "it")
     checks = {check.name: check for check in made.checks}
     assert (checks["evalbiasbench"].state, checks["evalbiasbench"].n) == ("fail", 80)

@@ -24,6 +24,10 @@ audit = typer.Typer(
     no_args_is_help=True,
 )
 _OWN_COMMANDS = ("harm",)  # which takes a policy of the config, and asks only its judge
+_CODE_2 = {
+    True: "unless the audit passed",
+    False: "if fewer than 95 % of the answers could be read (that it fails is a result)",
+}
 # Who is audited has no certificate yet, and is asked in the words of the audit.
 _NOT_AUDITED = ("wording", "require_certified_judges", "system")
 _ASKING_NOBODY = ("out", "json", "steal_lock", "config")
@@ -42,8 +46,8 @@ def audit_command(instrument: Instrument) -> Callable[..., None]:
     command.__name__ = instrument.name
     command.__doc__ = (
         f"{getdoc(instrument) or instrument.title}\n\n"
-        "Writes report.json into the run folder. Run it again to resume. Ends with code 2 unless "
-        "the audit passed, with 3 at a cap.\n\n"
+        "Writes report.json into the run folder, and a certificate. Run it again to resume. Ends "
+        f"with code 2 {_CODE_2[instrument.must_pass]}, with 3 at a cap.\n\n"
         f"Example: evenhand audit {instrument.name} --out runs/audit-{instrument.name}"
     )
     if instrument.asks == "nobody":

@@ -154,6 +154,7 @@ class Report(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Give the report as plain data, for JSON."""
         return {
+            **self.more,
             "benchmark": self.instrument.name,
             "run": self.side.run,
             "method": self.side.method,
@@ -184,7 +185,6 @@ class Report(Shown):
                 "sections": {section.name: section for section in self.sections},
                 "notes": self.notes,
             },
-            **self.more,
         }
 
 

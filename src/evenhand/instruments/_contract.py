@@ -117,6 +117,7 @@ class Instrument(Scored):
     answer_tokens: ClassVar[str | None] = None  # the option that says where an answer is cut
     elsewhere: ClassVar[tuple[str, ...]] = ()  # its names as a task of other tools: `import`
     asked_by: ClassVar[str] = "default"  # the method of its command where none is named
+    must_pass: ClassVar[bool] = False  # `audit` ends with code 2 unless it passed
     asks_again: ClassVar[bool] = False  # equal words are asked several times, for several answers
 
     def source(self, data: DataFolder, options: Any) -> Source:

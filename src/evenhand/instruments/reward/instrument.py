@@ -95,6 +95,7 @@ class Reward(Instrument):
     title = "Reward model"
     clusters = "topics"
     asks = "nobody"
+    must_pass = True  # nothing is trained against it otherwise
     columns = ("scores_after",)
     facts: ClassVar = {
         "cluster": pl.String(),
