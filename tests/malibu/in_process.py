@@ -65,7 +65,7 @@ def _chance(of: str, tags: Tags) -> float:
 
 
 def rows(judge: Judge, design: Design | None = None, injections: int = 60) -> pl.DataFrame:
-    """One row per judgement, as `probes.audited` gives them."""
+    """One row per judgement, as the instrument makes them of a run."""
     asked = _asked(design or Design(), injections)
     found = [
         {**{k: v or None for k, v in tags.items()}, **dict.fromkeys(SCORES), **judge.said(tags)}
