@@ -103,8 +103,8 @@ def prepared(
         options=instrument.options_from(values),
         services=ConfigServices(config),
     )
-    named = build_method(options.method, options.set_ or (), options.wording)
-    method = measurement.method(named)
+    requested = build_method(options.method, options.set_ or (), options.wording)
+    method = measurement.method(requested)
     players = instrument.players(measurement.options, method)
     source = measurement.items(configuration.data_folder())
     request = options.request(

@@ -138,8 +138,7 @@ class JudgeAudit(Instrument):
     _identities: tuple[str, ...] = TEN
 
     def __init__(self) -> None:
-        own = measures(self._margins, self._identities, self._metrics)
-        vars(self)["measures"] = own
+        vars(self)["measures"] = measures(self._margins, self._identities, self._metrics)
 
     # -- what is asked, and of whom ----------------------------------------------------------------
 
