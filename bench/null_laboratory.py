@@ -655,7 +655,7 @@ CASES: tuple[Case, ...] = (
             ("watch", _watch, _watch_states),
             ("measure --until", _until, _until_states),
             ("reliability", _reliability, _reliability_states),
-            ("judge-check", _judge, _judge_states),
+            ("audit judge", _judge, _judge_states),
             ("harms check", _harm, _harm_states),
             ("scorers estimate", _labels, _labels_state),
             ("screen apply", _screen, _screen_states),

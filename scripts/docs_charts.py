@@ -4,11 +4,12 @@
 import sys
 from pathlib import Path
 
+from evenhand.findings.audit import audit_of
 from evenhand.findings.comparison import compare
 from evenhand.findings.frontier import Arm, frontier
 from evenhand.findings.report import report
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.instruments.judge.audit import audit
+from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.store import RunReader
 from evenhand.views.charts import charts_of
 
@@ -38,7 +39,7 @@ def main(folder: Path) -> None:
         "slope_category": compared,
         "pairs": compared,
         "frontier": frontier(Bbq(), arms, calls=3),
-        "labels": audit(RunReader(KEPT / "judge/leaning"))[0],
+        "labels": audit_of(report(JudgeAudit(), RunReader(KEPT / "judge/leaning"))),
     }
     for name, finding in wanted.items():
         chart = next(one for one in charts_of(finding) if one.name == name)

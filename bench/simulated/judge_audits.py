@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.findings.audit import Check, checks_of
+from evenhand.findings.audit import Check, check_of, checks_of
 from evenhand.findings.report import estimates_over_all
 from evenhand.findings.scoring import SCORED
 from evenhand.findings.totals import RunTotals
@@ -24,7 +24,8 @@ from evenhand.instruments.harm.instrument import HarmAudit, paired
 from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN
 from evenhand.instruments.judge import Design, MalibuData, MalibuSource
 from evenhand.instruments.judge.checks import checks
-from evenhand.instruments.judge.evidence import evidence
+from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.judge.probes import AuditSource, injected
 from evenhand.instruments.judge.source import scores_of
 from evenhand.metrics.malibu import METRICS, TIE, TOP
@@ -32,6 +33,7 @@ from evenhand.metrics.malibu import METRICS, TIE, TOP
 TWO = ("female", "male")
 SMALL = Design(bases=24, pairs=24, identities=TWO)
 HARMS = HarmAudit()  # with the default bars
+_JUDGE = JudgeAudit()  # with the default margins
 _Floats = NDArray[np.float64]
 
 
@@ -75,7 +77,7 @@ def _texts() -> tuple[NDArray[np.intp], ...]:
 
 
 def marks(judge: Judge, rng: np.random.Generator) -> pl.DataFrame:
-    """One audit: a row per judgement, as `probes.audited` gives them."""
+    """One audit: a row per judgement, as the instrument makes them of a run."""
     rows = _items()
     single, first, second = _texts()
     n = len(rows)
@@ -104,9 +106,9 @@ def marks(judge: Judge, rng: np.random.Generator) -> pl.DataFrame:
 
 def audit(judge: Judge, rng: np.random.Generator) -> tuple[tuple[Check, ...], float]:
     """The checks of one audit, and the smallest effect of a label that it says it would show."""
-    seen = evidence(marks(judge, rng), identities=TWO, draws=10, tables=False)
-    detectable = max(effect.detectable or 0.0 for effect in seen.primary)
-    return tuple(check.check(seen) for check in checks()), detectable
+    seen = Evidence(marks(judge, rng), identities=TWO)
+    detectable = max(effect.detectable or 0.0 for effect in seen.identity_effects)
+    return tuple(check_of(_JUDGE.measure(c.name), c.check(seen)) for c in checks()), detectable
 
 
 def share_failed(judge: Judge, audits: int, seed: int) -> float:

@@ -135,7 +135,7 @@ class PriceFile(BaseModel):
 
 class JudgesConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-    certificates: Path  # a folder of what `evenhand judge-check` wrote
+    certificates: Path  # a folder of what `evenhand audit judge` wrote
 
 
 class Config(BaseModel):

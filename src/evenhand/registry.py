@@ -93,6 +93,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "evalbiasbench": f"{_INSTRUMENTS}.evalbiasbench.instrument:EvalBiasBench",
     },
     "audits": {  # instruments too, of what evenhand relies on
+        "judge": f"{_INSTRUMENTS}.judge.instrument:JudgeAudit",
         "reward": f"{_INSTRUMENTS}.reward.instrument:Reward",
         "harm": f"{_INSTRUMENTS}.harm.instrument:HarmAudit",
     },

@@ -65,7 +65,7 @@ def test_every_command_that_asks_for_answers_takes_it(
     assert "--system" in evenhand(*command, "--help").stdout
 
 
-@pytest.mark.parametrize("command", [("judge-check",), ("debate", "run"), ("audit", "harm")])
+@pytest.mark.parametrize("command", [("audit", "judge"), ("debate", "run"), ("audit", "harm")])
 def test_a_command_that_measures_no_answers_does_not(
     command: tuple[str, ...], evenhand: Run
 ) -> None:

@@ -191,7 +191,7 @@ def test_a_finished_run_is_not_given_back_where_its_judges_must_be_certified(
     settings: dict[str, Any] = {"method": "self_refine", "out": tmp_path / "run"}
     model = eh.ScriptedModel(any_reply)
     assert eh.measure(Titles(), model=model, **settings).not_run == 0
-    with raises_naming(eh.UserError, "generator", "'scripted'", "evenhand judge-check"):
+    with raises_naming(eh.UserError, "generator", "'scripted'", "evenhand audit"):
         eh.measure(Titles(), model=model, require_certified_judges=True, **settings)
 
 

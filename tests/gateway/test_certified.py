@@ -80,7 +80,7 @@ async def test_a_judge_without_a_certificate_is_named_with_the_command_that_make
     said = str(refused.value)
     assert_names(said, "bias_evaluator", "'up'")
     told = said.splitlines()[-1]
-    command = f"evenhand judge-check --base-url {address} --model up --out runs/judge-up"
+    command = f"evenhand audit judge --base-url {address} --model up --out runs/judge-up"
     assert told == command
     assert speaker.seen == [], "nobody was asked"
 

@@ -8,13 +8,17 @@ from functools import cache
 import numpy as np
 import polars as pl
 
-from evenhand.findings.audit import Audit
+from evenhand.findings.audit import Audit, checks_of, overall
+from evenhand.findings.report import estimates_over_all
+from evenhand.findings.totals import RunTotals
 from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource
-from evenhand.instruments.judge.audit import audit_of
-from evenhand.instruments.judge.checks import checks
-from evenhand.instruments.judge.evidence import USUAL, Margins, evidence
+from evenhand.instruments.judge.evidence import USUAL, Evidence, Margins
+from evenhand.instruments.judge.instrument import JudgeAudit
+from evenhand.instruments.judge.measures import judged, measures
 from evenhand.instruments.judge.probes import AuditSource, injected
-from evenhand.instruments.judge.source import scores_of
+from evenhand.instruments.judge.source import TAGS, scores_of
+from evenhand.instruments.judge.tables import notes, sections
+from evenhand.metrics import malibu
 from evenhand.metrics.malibu import METRICS
 
 Tags = dict[str, str]
@@ -61,7 +65,7 @@ def _chance(of: str, tags: Tags) -> float:
 
 
 def rows(judge: Judge, design: Design | None = None, injections: int = 60) -> pl.DataFrame:
-    """One row per judgement, as `probes.audited` gives them."""
+    """One row per judgement, as the instrument makes them of a run."""
     asked = _asked(design or Design(), injections)
     found = [
         {**{k: v or None for k, v in tags.items()}, **dict.fromkeys(SCORES), **judge.said(tags)}
@@ -81,7 +85,30 @@ def _asked(design: Design, injections: int) -> list[Tags]:
 
 
 def audited(
-    given: pl.DataFrame, identities: Sequence[str] = TEN, margins: Margins = USUAL
+    given: pl.DataFrame,
+    identities: Sequence[str] = TEN,
+    margins: Margins = USUAL,
+    draws: int = 10,
 ) -> Audit:
-    seen = evidence(given, identities=identities, margins=margins, draws=10)
-    return audit_of("planted · rate", seen, tuple(check.check(seen) for check in checks()))
+    """The audit of judgements, by the measures of a run."""
+    seen = Evidence(given, identities=identities, margins=margins, draws=draws)
+    instrument = JudgeAudit()
+    metrics = malibu.metrics_of(given)
+    vars(instrument)["measures"] = measures(margins, identities, metrics)
+    defaults = {name: pl.lit(None, pl.String) for name in TAGS if name not in given.columns}
+    given = given.with_columns(
+        **defaults, position=pl.int_range(pl.len()), cluster="base",
+        item_id=pl.int_range(pl.len()).cast(pl.String),
+        state=pl.lit("scored"),
+    )  # fmt: skip
+    lacking = [name for name in scores_of(metrics) if name not in given.columns]
+    given = given.with_columns(pl.lit(None, pl.Float64).alias(name) for name in lacking)
+    totals = RunTotals.of(instrument, [judged(given, metrics)])
+    estimates = estimates_over_all(instrument, totals)
+    found = checks_of(instrument.measures, estimates)
+    failed = {check.name for check in found if check.state == "fail"}
+    return Audit(
+        kind="judge", title="planted · rate", facts=(), checks=found, state=overall(found),
+        coverage=seen.coverage.all, notes=tuple(notes(seen, failed)), sections=sections(seen),
+        more=seen.to_dict(),
+    )  # fmt: skip

@@ -48,8 +48,16 @@ class Planted:
         if form.startswith("compared"):
             own = body["model"] if self.selfish and "Written by" in words else ""
             return self._compared(words, own, by_three=by_three, more=discussed)
-        author, text = _parts(words, "response")
-        marks = self._marks(author, text, by_three=by_three, more=discussed)
+        return self._marked(words, by_three=by_three, more=discussed)
+
+    def verdict(self, words: str) -> str:
+        """What it says of one text or of two, without a server."""
+        if "<response_1>" in words:
+            return self._compared(words, "", by_three=False, more=0)
+        return self._marked(words, by_three=False, more=0)
+
+    def _marked(self, words: str, *, by_three: bool, more: int) -> str:
+        marks = self._marks(*_parts(words, "response"), by_three=by_three, more=more)
         return json.dumps({"reason": "so it is", **marks})
 
     def _compared(self, words: str, own: str, *, by_three: bool, more: int) -> str:

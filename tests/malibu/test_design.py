@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import combinations
 
 import polars as pl
@@ -11,14 +12,16 @@ import pytest
 from evenhand.domain import Answer, Answered, Draft, Failed, Item
 from evenhand.domain.results import Result
 from evenhand.errors import UserError
+from evenhand.findings.scoring import with_facts
 from evenhand.instruments.judge import (
     TEN,
     Design,
     MalibuData,
     MalibuSource,
     Scenario,
-    outcomes,
 )
+from evenhand.instruments.judge.instrument import JudgeAudit
+from evenhand.instruments.judge.source import judgements_of
 from evenhand.metrics.malibu import METRICS
 
 DATA = MalibuData()
@@ -328,6 +331,7 @@ def results(found: list[Item]) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "item_id": [row.item_id for row in rows],
+            "position": range(len(rows)),
             "reason": [row.reason for row in rows],
             "tags": [[{"name": t.name, "value": t.value} for t in row.tags] for row in rows],
             "scores_after": [
@@ -338,7 +342,9 @@ def results(found: list[Item]) -> pl.DataFrame:
 
 
 def test_a_run_gives_a_row_per_judgement_and_a_missing_score_is_null() -> None:
-    rows = outcomes(results(own()))
+    probes = dict.fromkeys(("check", "probe", "human"), "")
+    asked = [replace(item, tags={**item.tags, **probes}) for item in own()]
+    rows = judgements_of(with_facts(results(asked), JudgeAudit()))
     failed, single, pair = (
         rows.row(0, named=True),
         rows.row(1, named=True),
@@ -354,7 +360,6 @@ def test_a_run_gives_a_row_per_judgement_and_a_missing_score_is_null() -> None:
 
 
 def test_results_of_another_benchmark_are_refused() -> None:
-    with pytest.raises(UserError, match="not over the judge benchmark: its items lack base"):
-        outcomes(results([Item(id="x", prompt="x", tags={"phase": "single"})]))
-    with pytest.raises(UserError, match="no finished item"):
-        outcomes(pl.DataFrame())
+    others = results([Item(id="x", prompt="x", tags={"phase": "single"})])
+    with pytest.raises(UserError, match="not over Judge: its items lack base"):
+        with_facts(others, JudgeAudit())

@@ -11,8 +11,6 @@ import pytest
 from cli.conftest import Run, endpoint, evenhand
 from evenhand.findings.certificate import Certificate
 from evenhand.instruments.judge.certificate import FILE
-from evenhand.instruments.judge.several import side_by_side
-from evenhand.store import RunReader
 from loopback.process import RemoteServer, in_own_process
 from same_numbers.adapter import KEPT
 
@@ -55,7 +53,7 @@ def server(tmp_path: Path, planted: RemoteServer) -> RemoteServer:
 
 
 def _report(evenhand: Run, server: RemoteServer, *options: str) -> dict[str, Any]:
-    ran = evenhand("judge-check", *SMALL, *options, "--json", EVENHAND_BASE_URL=server.url)
+    ran = evenhand("audit", "judge", *SMALL, *options, "--json", EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 0, ran.stderr
     found: dict[str, Any] = json.loads(ran.stdout)
     return found
@@ -67,7 +65,7 @@ def test_derived_scenarios_and_response_1_alone_can_be_asked_for(
     found = _report(evenhand, server, "--derived", "2", "--out", "run")
     assert found["coverage"]["single"]["n"] == 6 * 2 * 1 * 5
     assert found["coverage"]["pair"]["n"] == 6 * 2 * 4
-    sampling = found["certificate"]["benchmark"]["sampling"]
+    sampling = found["source"]["sampling"]
     assert (sampling["derived"], sampling["texts"], found["coverage"]["bases"]) == (2, 1, 6)
     means = {(one["label"], one["metric"]): one for one in found["figures"]["means"]}
     female, none = means["female", "combined"], means["none", "combined"]
@@ -80,7 +78,7 @@ def test_a_panel_of_two_models_shows_what_its_discussion_does_and_is_certified_a
     evenhand: Run, server: RemoteServer, tmp_path: Path
 ) -> None:
     """Alone a woman gets 2 points more, after the discussion 3; others stay as they are."""
-    options = ("--panel", "--judge", "one,two", "--set", "personas=a; b", "--out", "run")
+    options = ("--method", "panel", "--judge", "one,two", "--set", "personas=a; b", "--out", "run")
     found = _report(evenhand, server, *options)
     changed = {e["label"]: e["estimate"] for e in found["discussion"]["labels"]}
     assert changed == {"female": 1.0, "male": 0.0}
@@ -95,9 +93,9 @@ def test_a_panel_of_two_models_shows_what_its_discussion_does_and_is_certified_a
 
 
 def test_several_judges_without_a_panel_are_refused(evenhand: Run, server: RemoteServer) -> None:
-    ran = evenhand("judge-check", *SMALL, "--judge", "one,two", "--out", "run")
+    ran = evenhand("audit", "judge", *SMALL, "--judge", "one,two", "--out", "run")
     assert ran.returncode == 1
-    assert "add --panel" in ran.stderr
+    assert "add --method panel" in ran.stderr
 
 
 def test_a_model_writes_the_responses_and_judges_are_audited_on_them(
@@ -111,31 +109,29 @@ def test_a_model_writes_the_responses_and_judges_are_audited_on_them(
     lines = (tmp_path / "texts/scenarios.jsonl").read_bytes().splitlines()
     assert len({orjson.loads(line)["base"] for line in lines}) == 6
     found = _report(evenhand, server, "--scenarios", "texts/scenarios.jsonl", "--out", "run")
-    assert found["certificate"]["benchmark"]["own"]["scenarios"]  # it opens no gate
+    assert found["source"]["own"]["scenarios"]  # it opens no gate
     assert found["primary"][0]["estimate"] == 2.0
 
 
-def test_two_judges_stand_in_one_table_and_what_differs_is_paired(
+def test_two_judges_are_compared_on_the_same_texts(
     evenhand: Run, server: RemoteServer, tmp_path: Path
 ) -> None:
+    """The second gives women four points instead of two, and always takes the first of two."""
     _report(evenhand, server, "--judge", "one", "--out", "first")
     server.set("by", 4)
     server.set("slot", "first")
     _report(evenhand, server, "--judge", "two", "--out", "second")
-    found = side_by_side([RunReader(tmp_path / name) for name in ("first", "second")]).to_dict()
-    assert [one["model"] for one in found["judges"]] == ["pretended", "rival"]
-    (change,) = found["changes"]
-    assert {e["label"]: e["estimate"] for e in change["labels"]} == {"female": 2.0, "male": 0.0}
-    # Six bases that all change by two points: 2/2⁶, twice as there are two labels.
-    assert change["labels"][0]["p_adjusted"] == pytest.approx(2 * 2 / 2**6)
-    assert change["marks"]["value"] == pytest.approx(2 / 5)
-    assert change["first_slot"]["value"] == 0.5
-    shown = evenhand("judge-compare", "first", "second", "--full").stdout
-    for line in ("A: pretended · rate · first", "B: rival · rate · second", "mean marks by label"):
-        assert line in shown
-    sent_there = evenhand("compare", "first", "second")
-    assert sent_there.returncode == 1
-    assert "evenhand judge-compare first second" in sent_there.stderr
+    ran = evenhand("compare", "first", "second", "--json")
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    changes = {one["name"]: one for one in (*found["primary"], *found["secondary"])}
+    assert changes["shift"]["difference"] == 1.0  # of two identities, one by two points
+    assert changes["first_slot"]["difference"] == 0.5
+    assert changes["position"]["after"] == 0.5
+    groups = found["groups"]["identity"]
+    of_label = {label: {one["name"]: one for one in each} for label, each in groups.items()}
+    assert of_label["female"]["shift"]["difference"] == 2.0
+    assert of_label["male"]["shift"]["difference"] == 0.0
 
 
 def test_the_earlier_set_up_is_three_marks_and_not_compared_with_another_audit(
@@ -153,17 +149,27 @@ def test_the_earlier_set_up_is_three_marks_and_not_compared_with_another_audit(
         "efficiency",
         "quality",
     }
-    ran = evenhand("judge-compare", "three", str(KEPT / "judge/even"))
+    ran = evenhand("compare", "three", str(KEPT / "judge/even"))
     assert ran.returncode == 1
-    assert "differ in what was asked" in ran.stderr
-    assert "two audits or more" in evenhand("judge-compare", "three").stderr
+    assert "differ" in ran.stderr
 
 
 def test_a_pilot_prices_the_full_design_before_it_is_asked(
     evenhand: Run, server: RemoteServer
 ) -> None:
     """Two bases with all their scenarios: 20 × 5 and 20 × 4, of a panel of two in two rounds."""
-    options = ("--bases", "2", "--pairs", "2", "--derived", "10", "--panel", "--pilot", "50")
+    options = (
+        "--bases",
+        "2",
+        "--pairs",
+        "2",
+        "--derived",
+        "10",
+        "--method",
+        "panel",
+        "--pilot",
+        "50",
+    )
     found = _report(evenhand, server, *options, "--set", "personas=a; b", "--out", "run")
     assert found["items"] == 180
     assert found["totals"]["calls"]["expected"] == 180 * 4

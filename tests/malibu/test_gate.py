@@ -57,7 +57,7 @@ def test_a_cast_with_an_uncertified_judge_is_refused_before_any_call(
     assert ran.returncode == 1
     assert "certificates has no certificate of the model 'pretended'" in ran.stderr
     told = ran.stderr.splitlines()[-1].strip()
-    assert told == "evenhand judge-check --judge judge --out runs/judge-pretended"
+    assert told == "evenhand audit judge --judge judge --out runs/judge-pretended"
     assert server.read().outcomes == {}
     assert not (project / "run").exists()
 
@@ -66,7 +66,7 @@ def test_what_the_refusal_says_to_run_is_enough(
     evenhand: Run, project: Path, server: RemoteServer
 ) -> None:
     """The audit that it names is too long for a test; a certificate of its size stands for it."""
-    audit = evenhand("judge-check", "--judge", "judge", *SMALL, "--out", "runs/small")
+    audit = evenhand("audit", "judge", "--judge", "judge", *SMALL, "--out", "runs/small")
     assert audit.returncode == 0, audit.stderr
     [small] = (project / "certificates").glob("*.json")
     assert small.read_bytes() == (project / "runs/small/judge-certificate.json").read_bytes()
@@ -74,7 +74,7 @@ def test_what_the_refusal_says_to_run_is_enough(
     assert narrow.returncode == 1
     said = " ".join(narrow.stderr.split())
     assert "too little to rely on: bases 10 of 60; injections 8 of 60; no Asian" in said
-    assert said.endswith("evenhand judge-check --judge judge --out runs/judge-pretended-again")
+    assert said.endswith("evenhand audit judge --judge judge --out runs/judge-pretended-again")
     keep(_as_large_as_needed(small), project / "certificates")
     ran = evenhand(*MITIGATE, "--require-certified-judges")
     assert "judge bias_evaluator = pretended: certificate says pass" in ran.stderr
@@ -99,7 +99,7 @@ def test_a_judge_that_failed_is_named_with_what_it_failed_and_refused(
     evenhand: Run, project: Path, server: RemoteServer
 ) -> None:
     server.set("slot", "first")
-    audit = evenhand("judge-check", "--judge", "judge", *SMALL, "--out", "audit")
+    audit = evenhand("audit", "judge", "--judge", "judge", *SMALL, "--out", "audit")
     assert audit.returncode == 0, audit.stderr
     ran = evenhand(*MITIGATE, "--require-certified-judges")
     assert ran.returncode == 1
@@ -112,7 +112,7 @@ def test_the_certificate_of_a_remedy_is_none_of_the_plain_judge(
     evenhand: Run, project: Path, server: RemoteServer
 ) -> None:
     more = ("--set", "counterfactual=swap", "--out", "audit")
-    assert evenhand("judge-check", "--judge", "judge", *SMALL, *more).returncode == 0
+    assert evenhand("audit", "judge", "--judge", "judge", *SMALL, *more).returncode == 0
     ran = evenhand(*MITIGATE, "--require-certified-judges")
     assert ran.returncode == 1
     said = " ".join(ran.stderr.split())
@@ -125,7 +125,7 @@ def test_the_certificate_of_a_remedy_is_none_of_the_plain_judge(
 def test_a_certificate_that_was_edited_is_refused_by_the_gate(
     evenhand: Run, project: Path, server: RemoteServer
 ) -> None:
-    assert evenhand("judge-check", "--judge", "judge", *SMALL, "--out", "audit").returncode == 0
+    assert evenhand("audit", "judge", "--judge", "judge", *SMALL, "--out", "audit").returncode == 0
     [kept] = (project / "certificates").glob("*.json")
     edited = json.loads(kept.read_bytes())
     edited["judge"]["model"] = "another"
@@ -156,7 +156,7 @@ def test_without_a_folder_the_refusal_says_how_to_name_one(evenhand: Run, tmp_pa
     told = json.loads(ran.stdout)["error"]
     assert told["reason"] == "user_error"
     assert 'Write certificates = "certificates" under [judges]' in told["message"]
-    command = "evenhand judge-check --model pretended --out runs/judge-pretended"
+    command = "evenhand audit judge --model pretended --out runs/judge-pretended"
     assert told["message"].endswith(command)
 
 

@@ -1,4 +1,4 @@
-"""`evenhand judge-check` as a user runs it, on judges whose faults are planted."""
+"""`evenhand audit judge` as a user runs it, on judges whose faults are planted."""
 
 import json
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def _checks(folder: Path) -> dict[str, Any]:
 
 
 def _audit(evenhand: Run, server: RemoteServer, tmp_path: Path, *more: str) -> dict[str, Any]:
-    ran = evenhand("judge-check", *SMALL, "--out", "run", *more, EVENHAND_BASE_URL=server.url)
+    ran = evenhand("audit", "judge", *SMALL, "--out", "run", *more, EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 0, ran.stderr
     return _checks(tmp_path / "run")
 
@@ -62,10 +62,10 @@ def test_two_points_for_a_woman_are_found(
 ) -> None:
     server.set("favoured", "a woman")
     server.set("by", 2)
-    ran = evenhand("judge-check", *SMALL, "--out", "run", EVENHAND_BASE_URL=server.url)
+    ran = evenhand("audit", "judge", *SMALL, "--out", "run", EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 0, ran.stderr  # that it fails is a result
-    assert "female shifts the score by +2.00" in ran.stdout
-    assert ran.stdout.count("FAILS. This judge is shown to fail on: identity, marks") == 2
+    assert "one label moves it: +2.000 (female)" in ran.stdout
+    assert ran.stdout.count("FAILS. It is shown to fail on: identity, marks") == 2
     found = _checks(tmp_path / "run")
     assert found["state"] == found["identity"].state == "fail"
     assert found["identity"].details == {"female": 2.0, "male": 0.0}
@@ -124,7 +124,7 @@ def test_a_judge_that_cannot_be_read_on_women_fails_and_no_number_is_made_up(
     evenhand: Run, server: RemoteServer, tmp_path: Path
 ) -> None:
     server.set("unreadable", "a woman")
-    ran = evenhand("judge-check", *SMALL, "--out", "run", EVENHAND_BASE_URL=server.url)
+    ran = evenhand("audit", "judge", *SMALL, "--out", "run", EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 2, ran.stderr
     found = _checks(tmp_path / "run")
     assert found["coverage"].state == "inconclusive"
@@ -201,7 +201,7 @@ def test_a_line_of_labels_that_cannot_be_read_is_refused_by_its_number(
     evenhand: Run, tmp_path: Path, line: str
 ) -> None:
     (tmp_path / "labels.jsonl").write_text(f"{line}\n{line}\n")
-    ran = evenhand("judge-check", *SMALL, "--labels", "labels.jsonl", "--out", "run")
+    ran = evenhand("audit", "judge", *SMALL, "--labels", "labels.jsonl", "--out", "run")
     assert ran.returncode == 1
     assert "labels.jsonl line 1" in ran.stderr
     assert not (tmp_path / "run").exists()
@@ -218,27 +218,28 @@ def test_repeats_are_counted(evenhand: Run, server: RemoteServer, tmp_path: Path
 def test_a_panel_has_a_certificate_of_its_own(
     evenhand: Run, server: RemoteServer, tmp_path: Path
 ) -> None:
-    more = ("--panel", "--set", "rounds=1", "--set", "personas=a; b", "--json")
-    ran = evenhand("judge-check", *SMALL, "--out", "run", *more, EVENHAND_BASE_URL=server.url)
+    more = ("--method", "panel", "--set", "rounds=1", "--set", "personas=a; b", "--json")
+    ran = evenhand("audit", "judge", *SMALL, "--out", "run", *more, EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 0, ran.stderr
-    certificate = json.loads(ran.stdout)["certificate"]
+    certificate = json.loads((tmp_path / "run/judge-certificate.json").read_bytes())
     settings = {"personas": "a; b", "rounds": 1, "models": 1, "metrics": "four"}
     assert certificate["method"] == {"name": "panel", "settings": settings}
     assert certificate["calls"] == 2 * CALLS
     assert "malibu/discuss_single@1" in certificate["prompts"]
-    assert json.loads((tmp_path / "run/report.json").read_bytes()) == json.loads(ran.stdout)
+    written = json.loads((tmp_path / "run/report.json").read_bytes())
+    assert written["primary"] == json.loads(ran.stdout)["primary"]
 
 
 def test_an_audit_is_resumed_after_a_cap_and_replayed_offline(
     evenhand: Run, server: RemoteServer, tmp_path: Path
 ) -> None:
-    command = ("judge-check", *SMALL, "--out", "run")
+    command = ("audit", "judge", *SMALL, "--out", "run")
     capped = evenhand(*command, "--max-calls", "50", EVENHAND_BASE_URL=server.url)
     assert capped.returncode == 3, capped.stderr
     assert not (tmp_path / "run/judge-certificate.json").exists()
     assert evenhand(*command, EVENHAND_BASE_URL=server.url).returncode == 0
     assert server.read().outcomes["said"] == CALLS
-    again = ("judge-check", *SMALL, "--out", "again", "--replay", "run")
+    again = ("audit", "judge", *SMALL, "--out", "again", "--replay", "run")
     assert evenhand(*again, EVENHAND_BASE_URL="http://127.0.0.1:9/v1").returncode == 0
     first, second = (_checks(tmp_path / name) for name in ("run", "again"))
     assert first == second
@@ -248,7 +249,7 @@ def test_a_margin_cannot_be_changed_after_the_first_answer(
     evenhand: Run, server: RemoteServer, tmp_path: Path
 ) -> None:
     _audit(evenhand, server, tmp_path)
-    wider = ("judge-check", *SMALL, "--out", "run", "--margin", "3")
+    wider = ("audit", "judge", *SMALL, "--out", "run", "--margin", "3")
     ran = evenhand(*wider, EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 1
     assert "run was made with margins score 0.25; this command has 3.0" in " ".join(
@@ -257,14 +258,14 @@ def test_a_margin_cannot_be_changed_after_the_first_answer(
 
 
 def test_a_pilot_forecasts(evenhand: Run, server: RemoteServer) -> None:
-    command = ("judge-check", *SMALL, "--pilot", "50", "--json", "--out", "run")
+    command = ("audit", "judge", *SMALL, "--pilot", "50", "--json", "--out", "run")
     ran = evenhand(*command, EVENHAND_BASE_URL=server.url)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["totals"]["calls"]["expected"] == CALLS
 
 
 def test_a_judge_that_the_config_does_not_have_is_refused(evenhand: Run) -> None:
-    ran = evenhand("judge-check", *SMALL, "--judge", "nobody", "--out", "run")
+    ran = evenhand("audit", "judge", *SMALL, "--judge", "nobody", "--out", "run")
     assert ran.returncode == 1
     assert "the config has no model 'nobody'; it has: default" in ran.stderr
 
@@ -278,7 +279,7 @@ base_url = "{url}"
 model = "rival"
 """
 FEW = (
-    *("judge-check", "--bases", "8", "--pairs", "0", "--identities", "female"),
+    *("audit", "judge", "--bases", "8", "--pairs", "0", "--identities", "female"),
     *("--injections", "0", "--out", "run"),
 )
 

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from cli.conftest import Run, endpoint, evenhand
 from evenhand.domain import Item
-from evenhand.findings.audit import Check
+from evenhand.domain.conclusions import Outcome
+from evenhand.findings.audit import Decided
 from evenhand.findings.certificate import Certificate
 from evenhand.instruments._judge_pairs import pair_of
 from evenhand.instruments.judge import Design
 from evenhand.instruments.judge.checks.coverage import Coverage
 from evenhand.instruments.judge.checks.known_pairs import LlmBar
-from evenhand.instruments.judge.evidence import Evidence, evidence
+from evenhand.instruments.judge.evidence import Evidence
 from evenhand.instruments.judge.probes import checksums, known, labelled
 from loopback.process import in_own_process
 
@@ -48,11 +49,24 @@ def _asked(said: Sequence[Verdicts]) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def seen() -> Evidence:
-    return evidence(rows(Judge(), SMALL, injections=6), identities=TWO, draws=10)
+    return Evidence(rows(Judge(), SMALL, injections=6), identities=TWO, draws=10)
 
 
-def _check(seen: Evidence, said: Sequence[Verdicts]) -> Check:
+_STATES = {
+    Outcome.DETECTED: "fail",
+    Outcome.RULED_OUT: "pass",
+    Outcome.INCONCLUSIVE: "inconclusive",
+    Outcome.NOT_MEASURED: "not_measured",
+}
+
+
+def _check(seen: Evidence, said: Sequence[Verdicts]) -> Decided:
     return LlmBar().check(replace(seen, rows=_asked(said)))
+
+
+def _state(found: Decided) -> str:
+    assert found.outcome is not None
+    return _STATES[found.outcome]
 
 
 def _at_least(k: int, n: int, share: float) -> float:
@@ -71,9 +85,9 @@ def test_a_judge_passes_or_fails_where_the_exact_binomial_test_shows_it(
     found = _check(seen, [RIGHT] * right + [FOOLED] * (100 - right))
     passes = _at_least(right, 100, 0.6) < 0.025
     fails = 1 - _at_least(right + 1, 100, 0.6) < 0.025
-    assert found.state == state == ("pass" if passes else "fail" if fails else "inconclusive")
+    assert _state(found) == state == ("pass" if passes else "fail" if fails else "inconclusive")
     assert (found.value, found.n) == (right / 100, 100)
-    assert not found.required
+    assert not LlmBar().allowed(seen.margins).required
 
 
 @pytest.mark.parametrize(("said", "name"), [(FIRST, "first"), (TIES, "ties"), (FOOLED, "fooled")])
@@ -82,7 +96,7 @@ def test_a_favourite_place_and_a_tie_are_right_about_no_pair(
 ) -> None:
     """Eighty pairs, none right: the upper end is 1 − 0.025^(1/80)."""
     found = _check(seen, [said] * 80)
-    assert (found.state, found.value, found.details["missing"]) == ("fail", 0.0, 0), name
+    assert (_state(found), found.value, found.details["missing"]) == ("fail", 0.0, 0), name
     assert found.high == pytest.approx(1 - 0.025 ** (1 / 80))
 
 
@@ -98,7 +112,7 @@ def test_shares_are_given_by_kind_and_a_missing_verdict_is_a_wrong_one(seen: Evi
 
 def test_pairs_that_were_not_asked_are_not_checked_and_pass_nothing(seen: Evidence) -> None:
     found = LlmBar().check(seen)
-    assert (found.state, found.value) == ("not_measured", None)
+    assert (_state(found), found.value) == ("not_measured", None)
     assert found.says == "not checked (--known-pairs llmbar)"
 
 
@@ -113,7 +127,8 @@ def test_silence_makes_no_pass_and_no_fail(seen: Evidence, said: list[Verdicts],
         for n, (first, second) in enumerate(said)
     ]
     before, now = _check(seen, said), _check(seen, after)
-    assert now.is_open or now.state == before.state
+    unsure = (Outcome.INCONCLUSIVE, Outcome.NOT_MEASURED)
+    assert now.outcome in unsure or now.outcome == before.outcome
     assert (now.value or 0) <= (before.value or 0)
 
 
@@ -144,11 +159,11 @@ def test_readable_pairs_do_not_make_up_for_unread_marks_of_the_design(seen: Evid
     lost = _lost(whole, "design", 118)
     for asked in (lost, pl.concat([lost, pairs], how="diagonal")):
         found = Coverage().check(replace(seen, rows=asked))
-        assert (found.state, found.value, found.n) == ("inconclusive", 2038 / 2156, 2156)
+        assert (_state(found), found.value, found.n) == ("inconclusive", 2038 / 2156, 2156)
     found = Coverage().check(replace(seen, rows=_lost(whole, "design", 100)))
-    assert (found.state, found.value) == ("inconclusive", 2056 / 2156)
+    assert (_state(found), found.value) == ("inconclusive", 2056 / 2156)
     assert "fewest of design: 1876 of 1976" in found.says
-    assert Coverage().check(replace(seen, rows=_lost(whole, "design", 98))).state == "pass"
+    assert _state(Coverage().check(replace(seen, rows=_lost(whole, "design", 98)))) == "pass"
 
 
 @pytest.mark.parametrize(("unread", "state"), [(10, "pass"), (11, "inconclusive")])
@@ -158,7 +173,7 @@ def test_what_is_read_of_the_design_does_not_make_up_for_unread_pairs(
     """Of 200 verdicts ten are 5 %. The number stays that of the design and the requests."""
     given = _lost(_asked([RIGHT] * 100), "llmbar", unread)
     found = Coverage().check(replace(seen, rows=given))
-    assert (found.state, found.value) == (state, 1.0)
+    assert (_state(found), found.value) == (state, 1.0)
     assert ("fewest of llmbar: 189 of 200" in found.says) is (state != "pass")
 
 
@@ -195,7 +210,7 @@ def test_the_command_asks_both_orders_and_the_certificate_says_so(
         pytest.skip(f"no evalbiasbench at {data_folder}; name its folder in EVENHAND_DATA")
     few = ("--bases", "2", "--pairs", "0", "--identities", "female,male", "--injections", "0")
     with in_own_process(Planted(slot="first")) as server:
-        ran = evenhand("judge-check", *few, "--known-pairs", "evalbiasbench", "--out", "run",
+        ran = evenhand("audit", "judge", *few, "--known-pairs", "evalbiasbench", "--out", "run",
                        EVENHAND_BASE_URL=server.url, EVENHAND_DATA=str(data_folder))  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     made = Certificate.from_bytes((tmp_path / "run/judge-certificate.json").read_bytes(), "it")
@@ -211,6 +226,6 @@ def test_the_command_asks_both_orders_and_the_certificate_says_so(
 def test_a_set_that_there_is_not_is_refused_with_those_that_there_are(
     evenhand: Run, listed: str
 ) -> None:
-    ran = evenhand("judge-check", "--known-pairs", listed, "--out", "run")
+    ran = evenhand("audit", "judge", "--known-pairs", listed, "--out", "run")
     assert ran.returncode == 1
     assert "llmbar, evalbiasbench" in " ".join(ran.stderr.split())

@@ -10,16 +10,19 @@ from rich.console import Console
 from statsmodels.regression.mixed_linear_model import MixedLM
 
 from bench.malibu_power import ARMS, USUAL, Shape, judged, scores
-from evenhand.findings.audit import Audit, Check
+from evenhand.findings.audit import Decided
 from evenhand.findings.estimates import NO_SPREAD
-from evenhand.instruments.judge.audit import audit_of
+from evenhand.findings.measures import Bound
+from evenhand.instruments.judge import measures
 from evenhand.instruments.judge.checks import JudgeCheck, checks
 from evenhand.instruments.judge.effects import primary
-from evenhand.instruments.judge.evidence import Evidence, evidence
+from evenhand.instruments.judge.evidence import Evidence, Margins
 from evenhand.metrics.malibu import METRICS, single
 from evenhand.statistics.margins import SHIFTED, UNDERPOWERED
 from evenhand.views import terminal_of
 from evenhand.views.files import to_json
+
+from .in_process import audited
 
 SHAPE = Shape(bases=24, pairs=3)
 
@@ -35,19 +38,14 @@ def rows(effect: float = 0.0, *, preferred: float | None = 1.0, seed: int = 1) -
     return both.with_columns(check=pl.lit("design"), **unused)
 
 
-def audited(given: pl.DataFrame) -> Audit:
-    seen = evidence(given, draws=200)
-    return audit_of("planted · rate", seen, tuple(check.check(seen) for check in checks()))
-
-
 def screen(given: pl.DataFrame, *, full: bool = False, width: int = 140) -> str:
     out = io.StringIO()
-    Console(file=out, width=width).print(terminal_of(audited(given), full=full))
+    Console(file=out, width=width).print(terminal_of(audited(given, draws=200), full=full))
     return out.getvalue()
 
 
 def test_a_judge_that_lifts_one_label_is_shifted_and_that_label_stands_first() -> None:
-    seen = evidence(rows(2.0), draws=500)
+    seen = Evidence(rows(2.0), draws=500)
     first = seen.to_dict()["primary"][0]
     assert seen.verdict == SHIFTED
     assert (first["label"], first["verdict"]) == ("female", SHIFTED)
@@ -63,12 +61,12 @@ def test_a_judge_that_lifts_one_label_is_shifted_and_that_label_stands_first() -
 
 def test_too_few_bases_are_underpowered_and_say_how_many_would_do() -> None:
     few = rows().filter(pl.col("base").is_in(["base-0", "base-1", "base-2"]))
-    seen = evidence(few, draws=200)
+    seen = Evidence(few, draws=200)
     assert seen.verdict == UNDERPOWERED
     assert all((e.detectable or 0) > 0.25 for e in seen.primary)
     text = screen(few)
     assert text.count("NOT KNOWN.") == 2  # first and last
-    assert "base scenarios would do" in text
+    assert "base scenarios would decide" in text
 
 
 def test_a_judge_that_gives_everything_the_same_is_even_handed_and_said_to_be_no_judge() -> None:
@@ -78,13 +76,13 @@ def test_a_judge_that_gives_everything_the_same_is_even_handed_and_said_to_be_no
     assert found.more["verdict"] == UNDERPOWERED  # 24 bases without an effect allow one
     assert found.more["omnibus"].keys() == {"labels", "undefined"}
     assert (found["identity"].value, found["scale"].state, found.state) == (0.0, "fail", "fail")
-    assert any("no judge" in note for note in found.notes)
+    assert "one_mark" in found.notes
     assert "no spread" in screen(given)
 
 
 def test_a_number_that_is_the_same_in_every_base_has_no_interval() -> None:
     given = rows().with_columns(pl.lit(8.0).alias(m) for m in METRICS)
-    seen = evidence(given, draws=200)
+    seen = Evidence(given, draws=200)
     for effect in seen.primary:
         assert (effect.estimate, effect.low, effect.high) == (0.0, None, None)
         assert effect.undefined == NO_SPREAD
@@ -96,7 +94,7 @@ def test_a_number_that_is_the_same_in_every_base_has_no_interval() -> None:
 
 def test_a_first_slot_judge_has_no_label_effect_and_a_note() -> None:
     given = rows(preferred=1.0)
-    seen = evidence(given, draws=200)
+    seen = Evidence(given, draws=200)
     wins = [e for e in seen.exploratory if e.value == "win"]
     assert len(wins) == 13 + 10  # pairs of labels, and labels
     assert {e.estimate for e in wins} == {0.0}
@@ -104,7 +102,7 @@ def test_a_first_slot_judge_has_no_label_effect_and_a_note() -> None:
     assert (seen.pairs.all.both.first_slot_rate, seen.pairs.all.both.flip_rate) == (1.0, 1.0)
     found = audited(given)
     assert found["position"].state == "fail"
-    assert any("first slot is favoured" in note for note in found.notes)
+    assert "first_slot_favored:100% of decided verdicts (no spread)" in found.notes
     assert "✗ position in a pair: first slot wins 100%" in screen(given)
 
 
@@ -112,7 +110,7 @@ def test_a_slot_that_won_all_of_too_few_pairs_is_open_and_nowhere_said_to_be_fav
     few = rows(preferred=1.0).filter(pl.col("base").is_in(["base-0", "base-1", "base-2"]))
     assert audited(few)["position"].state == "inconclusive"
     text = screen(few)
-    assert "favoured" not in text
+    assert "favored" not in text
     assert "✗" not in text
     assert "100% to 100%" not in text
     assert "? position in a pair: first slot wins 100%" in text
@@ -125,19 +123,19 @@ def test_missing_judgements_are_counted_first_and_score_nothing() -> None:
         reason=pl.when(lost).then(pl.lit("unreadable_reply")),
         **{m: pl.when(~lost).then(pl.col(m)) for m in METRICS},
     )
-    seen = evidence(given, draws=200)
+    seen = Evidence(given, draws=200)
     male = next(e for e in seen.primary if e.label == "male")
     assert (male.bases, male.cells) == (24, 24)
     assert (seen.coverage.single.n, seen.coverage.single.scored) == (24 * 26, 24 * 25)
     text = screen(given)
     assert text.index("24 unreadable_reply") < text.index("identities against no label")
-    assert "fewest for male: 24 of 48" in text
+    assert "Fewest scored for male: 24 of 48." in text
 
 
 def test_an_identity_that_was_never_scored_keeps_its_place_in_the_family() -> None:
     gone = pl.col("label") == "male"
     given = rows().with_columns(pl.when(~gone).then(pl.col(m)).alias(m) for m in METRICS)
-    seen = evidence(given, draws=200)
+    seen = Evidence(given, draws=200)
     male = next(e for e in seen.primary if e.label == "male")
     assert len(seen.primary) == 10
     assert (male.verdict, male.estimate) == (UNDERPOWERED, None)  # nothing shows a shift
@@ -147,14 +145,14 @@ def test_an_identity_that_was_never_scored_keeps_its_place_in_the_family() -> No
 
 def test_repeats_are_reported_only_where_there_are_any() -> None:
     once = rows()
-    assert evidence(once, draws=200).repeats == {"score": None, "preferred": None}
+    assert Evidence(once, draws=200).repeats == {"score": None, "preferred": None}
     twice = pl.concat([once, once.with_columns(repeat=pl.lit("1"))])
-    found = evidence(twice, draws=200).to_dict()["repeats"]
+    found = Evidence(twice, draws=200).to_dict()["repeats"]
     assert (found["score"]["identical"], found["preferred"]["identical"]) == (1.0, 1.0)
 
 
 def test_the_papers_own_figures_stand_under_their_own_names() -> None:
-    found = evidence(rows(), draws=200).to_dict()["as_the_paper_prints_it"]
+    found = Evidence(rows(), draws=200).to_dict()["as_the_paper_prints_it"]
     assert set(found) == {"paper_chi_square", "paper_difference_matrix", "paper_win_rates"}
     assert len(found["paper_chi_square"]) == 12  # three families, four metrics
     assert all("cramers_v" in test for test in found["paper_chi_square"])
@@ -178,7 +176,7 @@ def test_for_two_arms_the_t_test_is_the_mixed_models() -> None:
 
 
 def test_all_arms_of_the_design_are_compared() -> None:
-    found = evidence(rows(), draws=200).exploratory
+    found = Evidence(rows(), draws=200).exploratory
     combined = {e.label for e in found if e.value == "combined" and e.against == "none"}
     assert combined == {"neutral", "placebo"}
     for metric in METRICS:
@@ -218,17 +216,22 @@ def test_an_audit_has_one_row_per_check_and_is_plain_data() -> None:
 class _Brevity(JudgeCheck):
     """The check of somebody else: it finds every judge too brief."""
 
-    name, label, required = "brevity", "how brief it is", True
+    name, label = "brevity", "how brief it is"
 
-    def check(self, evidence: Evidence) -> Check:
+    def allowed(self, margins: Margins) -> Bound:
+        return Bound(at_most=0)
+
+    def check(self, evidence: Evidence) -> Decided:
         return self.found("fail", "too brief", value=1.0, n=len(evidence.rows))
 
 
-def test_a_check_of_somebody_else_stands_beside_ours_and_decides_with_them() -> None:
-    seen = evidence(rows(preferred=0.5), draws=200)
-    own = tuple(check.check(seen) for check in checks())
-    assert "fail" not in {check.state for check in own}
-    found = audit_of("planted", seen, (*own, _Brevity().check(seen)))
+def test_a_check_of_somebody_else_stands_beside_ours_and_decides_with_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = rows(preferred=0.5)
+    assert "fail" not in {check.state for check in audited(given).checks}
+    monkeypatch.setattr(measures, "checks", lambda: (*checks(), _Brevity()))
+    found = audited(given)
     assert found.state == "fail"
-    assert "how brief it is" in found.says[0]
-    assert found["brevity"].n == len(seen.rows)
+    assert [check.title for check in found.checks if check.state == "fail"] == ["how brief it is"]
+    assert (found["brevity"].n, found["brevity"].required) == (len(given), True)

@@ -137,7 +137,7 @@ def test_their_check_is_in_every_audit_and_a_small_audit_does_not_open_the_gate(
 ) -> None:
     (folder / "judges.toml").write_text(CONFIG)
     config = ("--config", "judges.toml", "--json")
-    audit = theirs("judge-check", *SMALL, "--out", "audit", *config)
+    audit = theirs("audit", "judge", *SMALL, "--out", "audit", *config)
     assert audit.returncode == 0, audit.stderr
     checks = {check["name"]: check for check in json.loads(audit.stdout)["checks"]}
     assert checks["same_mark"]["state"] == "pass"

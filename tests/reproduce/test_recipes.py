@@ -13,7 +13,6 @@ from evenhand.errors import UserError
 from evenhand.findings.reproduction import catalogue
 from evenhand.instruments import Instrument, instrument_named
 from evenhand.instruments.bbq.drafts import of_drafts
-from evenhand.instruments.judge import Design
 from evenhand.methods.build import build_method
 from evenhand.metrics.malibu import METRICS
 from evenhand.papers import OF_RUN, PAPERS, SIZES, Line, Paper, RunSpec, number, paper_named
@@ -32,7 +31,7 @@ def _problem(paper: Paper, cell: Line) -> str | None:
     if cell.run is None or cell.measure is None:
         return None
     run = paper.runs[cell.run]
-    if paper.samples[run.sample].kind == "audit":
+    if paper.samples[run.sample].instrument == "judge":
         return None if cell.measure in OF_AUDITS else f"no audit has {cell.measure}"
     if cell.measure == "items":
         return None
@@ -81,10 +80,7 @@ def test_every_run_of_a_recipe_names_a_method_settings_and_options_that_there_ar
             given = sample.at(size)
             folders = {k: v.removeprefix(OF_RUN) if isinstance(v, str) else v
                        for k, v in given.items()}  # fmt: skip
-            if sample.kind == "audit":
-                Design(**given)
-            else:
-                instrument_named(sample.instrument).options_from(folders)
+            instrument_named(sample.instrument).options_from(folders)
 
 
 def test_no_run_and_no_sample_is_there_for_nothing() -> None:

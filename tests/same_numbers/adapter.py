@@ -17,7 +17,7 @@ import polars as pl
 
 from evenhand.domain.prices import Price, Prices
 from evenhand.findings import frontier, frontier_forecast, plan, sweep
-from evenhand.findings.audit import checks_of
+from evenhand.findings.audit import audit_of, checks_of
 from evenhand.findings.comparison import compare
 from evenhand.findings.forecast import forecast
 from evenhand.findings.report import estimates_over_all, groups_of, report
@@ -25,7 +25,8 @@ from evenhand.findings.summary import summary
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.instruments.judge import audit as judge
+from evenhand.instruments.judge.certificate import certificate_of
+from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
 from evenhand.instruments.reward import Reward
 from evenhand.instruments.scorer import audit as scorer
@@ -33,6 +34,7 @@ from evenhand.instruments.scorer.figures import Column, GivenScores, Tricks
 from evenhand.store import RunReader
 from evenhand.training.probes import KEY
 from evenhand.views.files import plain
+from malibu.in_process import audited
 from same_numbers.flat import Entries, flat
 
 KEPT = Path(__file__).with_name("kept")
@@ -190,8 +192,24 @@ def _likelihood_change(before: str, after: str) -> Entries:
 
 
 def _judge(name: str) -> Entries:
-    found, certificate = judge.audit(_run(f"judge/{name}"))
+    run = _run(f"judge/{name}")
+    found = audit_of(report(JudgeAudit(), run))
+    certificate = certificate_of(run, found.checks)
     return flat(plain({"audit": found.to_dict(), "certificate": certificate.model_dump()}))
+
+
+def _checks_of_rows(name: str) -> Entries:
+    """Every check of a judge, by judgements that no run is needed for."""
+    rows = pl.read_parquet(KEPT / f"judge_rows_{name}.parquet")
+    numbers = ("state", "required", "value", "low", "high", "n", "clusters", "undefined")
+    return {
+        f"{check.name} / {number}": value
+        for check in audited(rows, ("female", "male")).checks
+        for number, value in (
+            *((number, getattr(check, number)) for number in numbers),
+            ("details", dict(check.details)),
+        )
+    }
 
 
 def _scorer(threshold: float, *names: str) -> Entries:
@@ -307,7 +325,10 @@ CASES: dict[str, dict[str, Case]] = {
         "compare after → worse": partial(_likelihood_change, "after", "worse"),
         "compare one_set → one_set": partial(_likelihood_change, "one_set", "one_set"),
     },
-    "judge": {name: partial(_judge, name) for name in ("leaning", "even", "few_bases")},
+    "judge": {
+        **{name: partial(_judge, name) for name in ("leaning", "even", "few_bases")},
+        **{f"checks of rows, {name}": partial(_checks_of_rows, name) for name in ("yes", "marks")},
+    },
     "scorer": {
         "all scorers": partial(_scorer, 0.5, ""),
         "at another threshold": partial(_scorer, 0.8, "wordlist", "halting"),

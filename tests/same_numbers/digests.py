@@ -3,10 +3,11 @@
 import hashlib
 from pathlib import Path
 
+from evenhand.findings.audit import audit_of
 from evenhand.findings.comparison import compare
 from evenhand.findings.report import report
 from evenhand.instruments import instrument_of
-from evenhand.instruments.judge.audit import audit
+from evenhand.instruments.judge.certificate import certificate_of
 from evenhand.instruments.likelihood_sets import SETS, runs_at
 from evenhand.store import RunReader
 from evenhand.views.files import to_json
@@ -25,7 +26,9 @@ def digests() -> dict[str, str]:
     found["comparison"] = to_json(compare(instrument_of(before), before, after))
     for name, run in runs_at(str(KEPT / "likelihood/one_set")).items():
         found[f"report of {name}"] = to_json(report(SETS[name], run))
-    of_judge, certificate = audit(RunReader(KEPT / "judge/few_bases"))
+    run = RunReader(KEPT / "judge/few_bases")
+    of_judge = audit_of(report(instrument_of(run), run))
+    certificate = certificate_of(run, of_judge.checks)
     found |= {"audit": to_json(of_judge), "certificate": certificate.to_bytes()}
     return {name: hashlib.sha256(data).hexdigest() for name, data in found.items()}
 

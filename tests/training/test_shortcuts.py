@@ -23,7 +23,7 @@ def probed(tiny: Path, out: Path, plant: Plant, topics: int = 24) -> Audit:
     held_out = planted(plant, topics=topics, pairs_a_topic=1, seed=2)
     score = RewardModel.load(model).score
     audit = eh.audit(Reward(score, held_out), out=out.parent / f"{out.name}-audit")
-    Reward().keep(audit, RewardOptions(weights=model, pairs=out))
+    Reward().keep(audit, RewardOptions(weights=model, pairs=out), None)
     return audit
 
 

@@ -13,13 +13,13 @@ import pytest
 
 from errors import assert_names, raises_naming
 from evenhand.errors import UserError
+from evenhand.findings.audit import audit_of
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.paired_bins import Place
 from evenhand.findings.report import Report, report
 from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.instruments.judge.audit import audit
 from evenhand.store import RunReader
 from evenhand.views.charts import Chart, chart, charts_of, heat
 from evenhand.views.charts.dots import dots
@@ -51,7 +51,7 @@ def _drawn() -> dict[str, tuple[Chart, ...]]:
     return {
         "report": charts_of(_report("bbq/default")),
         "comparison": charts_of(_comparison("bbq/default", "bbq/fairness")),
-        "audit": charts_of(audit(RunReader(KEPT / "judge/few_bases"))[0]),
+        "audit": charts_of(audit_of(_report("judge/few_bases"))),
     }
 
 

@@ -2,15 +2,18 @@
 command."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 
 from evenhand import config as configuration
 from evenhand import environment
 from evenhand.agents import Cast
-from evenhand.config import Config
+from evenhand.config import Config, ModelConfig
+from evenhand.errors import UserError
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings
 from evenhand.methods import Method
+from evenhand.methods.judging import OTHER
 from evenhand.runners import Source
 from evenhand.scorers import Scorer
 from evenhand.tools.search.base import ROLE as SEARCH
@@ -48,6 +51,34 @@ def request_of(
         ray_address=environment.ray_cluster() if settings.engine == "ray" else None,
         is_audit=is_audit,
     )
+
+
+def alone(config: Config, players: Mapping[str, str | None]) -> Config:
+    """Return the config with the models that are audited as its only ones: no further one is
+    needed, so none is looked at.
+
+    Args:
+        config: The config.
+        players: The name of the model of each role; None for the one of the cast. The first role
+            is the one that every other agent is played by.
+    """
+    models = {role: _model_named(config, name or config.cast.get(role, "default"))
+              for role, name in players.items()}  # fmt: skip
+    first = models.pop(next(iter(players)))
+    if models.get(OTHER) == first:
+        raise UserError(
+            f"--other: {players[OTHER]!r} is the judge itself; name a model of another family"
+        )
+    cast = {role: role for role in models}
+    update = {"models": {**models, "default": first}, "cast": cast, "search": None}
+    return config.model_copy(update=update)
+
+
+def _model_named(config: Config, name: str) -> ModelConfig:
+    if name not in config.models:
+        available = ", ".join(sorted(config.models))
+        raise UserError(f"the config has no model {name!r}; it has: {available}")
+    return config.models[name]
 
 
 def in_config(config: Config, settings: RunSettings) -> RunSettings:

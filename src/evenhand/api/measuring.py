@@ -23,7 +23,7 @@ from evenhand.experiments.settings import RunOptions, RunSettings, show_settings
 from evenhand.experiments.stopping import until_decided
 from evenhand.experiments.sweep import Series
 from evenhand.experiments.watch import Watch
-from evenhand.findings.audit import Audit
+from evenhand.findings.audit import Audit, is_audit
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.forecast import forecast as forecast_of
 from evenhand.findings.frontier import Frontier, require_harm
@@ -205,7 +205,7 @@ async def audit(
     watch: Watch | None = None,
     **settings: Unpack[RunOptions],
 ) -> Audit:
-    """Audit what evenhand relies on, such as a reward model.
+    """Audit what evenhand relies on: a judge, a reward model, or a harm policy.
 
     Args:
         instrument: Audit name, as `evenhand audit --help` lists them, or an object.
@@ -240,7 +240,9 @@ async def audit(
         watch=watch,
         **settings,
     )
-    return await asyncio.to_thread(concluded, audited, audited.options_from(options or {}), result)
+    certificates = inputs.settings_of(settings).certificates
+    own = audited.options_from(options or {})
+    return await asyncio.to_thread(concluded, audited, own, result, certificates)
 
 
 async def forecast(
@@ -379,6 +381,7 @@ async def _measured(
             until_decided, instrument, source, question, seed=settings.seed
         )
     request = inputs.request_of(source, remedy, measurement.limited(settings), model=model)
+    request = replace(request, is_audit=is_audit(instrument))
     return await measuring.measure(measurement, request, watch or Watch())
 
 

@@ -33,7 +33,7 @@ COMMANDS = {
     "measure": ("measure:measure", "Measure a method on an instrument, or a model itself."),
     "audit": (
         "audit:audit",
-        "Audit a reward model, or decisions that were made already.",
+        "Audit a judge, a reward model, a harm policy, or decisions that were made already.",
     ),
     "swap": ("swap:swap", "Ask as if somebody else were spoken of, and say what that changes."),
     "import": ("import_log:import_log", "Score the log of another tool, without a call."),
@@ -65,11 +65,6 @@ COMMANDS = {
     "overcorrection": (
         "overcorrection:overcorrection",
         "Count the benign texts that methods make worse.",
-    ),
-    "judge-check": ("judge_check:judge_check", "Audit a judge and write its certificate."),
-    "judge-compare": (
-        "judge_compare:judge_compare",
-        "Put the audits of several judges side by side.",
     ),
     "judge-scenarios": (
         "judge_scenarios:judge_scenarios",

@@ -1,6 +1,5 @@
 """`evenhand audit NAME`: audit what evenhand relies on, or decisions that were made already."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import fields
 from inspect import Parameter, Signature, getdoc
@@ -10,28 +9,27 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from evenhand import registry
-from evenhand.cli.execution import end, show_dry_run
 from evenhand.cli.harms import check as check_harm
-from evenhand.cli.measure import parameter_of, refusal, run
+from evenhand.cli.measure import parameter_of, question_in, refusal, run, signature_of
 from evenhand.cli.options import Full
-from evenhand.cli.run_options import RunCommand, prepared, with_run_options
-from evenhand.cli.screen import out, print_json
-from evenhand.cli.watching import Terminal
+from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.errors import UserError
 from evenhand.experiments.auditing import concluded
-from evenhand.experiments.measuring import measure as measured
 from evenhand.instruments import Instrument, instrument_named
-from evenhand.views import terminal_of
-from evenhand.views.files import plain
 
 audit = typer.Typer(
-    help="Audit a reward model, a harm policy, or decisions that were made already.\n\n"
+    help="Audit a judge, a reward model, a harm policy, or decisions that were made already.\n\n"
     "Example: evenhand audit decisions people.csv --groups sex,race --outcome selected --out "
     "runs/audit",
     no_args_is_help=True,
 )
 _OWN_COMMANDS = ("harm",)  # which takes a policy of the config, and asks only its judge
-_FAILED = 2  # as other commands end that did their work and found too little
+_CODE_2 = {
+    True: "unless the audit passed",
+    False: "if fewer than 95 % of the answers could be read (that it fails is a result)",
+}
+# Who is audited has no certificate yet, and is asked in the words of the audit.
+_NOT_AUDITED = ("wording", "require_certified_judges", "system")
 _ASKING_NOBODY = ("out", "json", "steal_lock", "config")
 _KEPT = ("out", "json")  # nobody is asked: of the options of a run these two have a meaning
 _Table = Annotated[Path, typer.Argument(help="The people, one a row: a .csv or .jsonl file.")]
@@ -41,42 +39,20 @@ def audit_command(instrument: Instrument) -> Callable[..., None]:
     """The command of one audit: its own options first, then those of a run."""
 
     def command(options: RunCommand, **values: Any) -> None:
-        _audit(instrument, options, values, full=values.pop("full"))
+        full, question = values.pop("full"), question_in(values)
+        run(instrument, options, values, full=full, until=question, conclude=concluded)
 
-    hints = get_type_hints(instrument.options)
-    parameters = [parameter_of(field, hints[field.name]) for field in fields(instrument.options)]
-    first = Parameter("options", Parameter.POSITIONAL_OR_KEYWORD)
-    full = Parameter("full", Parameter.KEYWORD_ONLY, default=False, annotation=Full)
-    command.__signature__ = Signature([first, *parameters, full])  # type: ignore[attr-defined]
+    command.__signature__ = signature_of(instrument)  # type: ignore[attr-defined]
     command.__name__ = instrument.name
     command.__doc__ = (
         f"{getdoc(instrument) or instrument.title}\n\n"
-        "Writes report.json into the run folder. Run it again to resume. Ends with code 2 unless "
-        "the audit passed, with 3 at a cap.\n\n"
+        "Writes report.json into the run folder, and a certificate. Run it again to resume. Ends "
+        f"with code 2 {_CODE_2[instrument.must_pass]}, with 3 at a cap.\n\n"
         f"Example: evenhand audit {instrument.name} --out runs/audit-{instrument.name}"
     )
-    nobody = instrument.asks == "nobody"
-    return with_run_options(command, only=_ASKING_NOBODY if nobody else None)
-
-
-def _audit(
-    instrument: Instrument, options: RunCommand, values: dict[str, Any], *, full: bool
-) -> None:
-    measurement, request = prepared(instrument, options, values)
-    if request.settings.dry_run:
-        show_dry_run({request.settings.out: request}, json=options.json)
-    result = asyncio.run(measured(measurement, request, Terminal(options.load())))
-    if result.report is None:
-        end(result.ended, below_floor=True)
-        return
-    finding = concluded(instrument, measurement.options, result.report)
-    if options.json:
-        print_json(plain(finding.to_dict()))
-    else:
-        out.print(terminal_of(finding, full=full))
-    end(result.ended, below_floor=False)
-    if finding.state != "pass":
-        raise typer.Exit(_FAILED)
+    if instrument.asks == "nobody":
+        return with_run_options(command, only=_ASKING_NOBODY)
+    return with_run_options(command, without=_NOT_AUDITED, method=instrument.asked_by)
 
 
 def decisions() -> Callable[..., None]:

@@ -7,10 +7,8 @@ import typer
 from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.options import Full, Json
 from evenhand.cli.screen import out, print_json
-from evenhand.errors import UserError
 from evenhand.findings.comparison import compare as compared
 from evenhand.instruments import instrument_of, same_instrument
-from evenhand.instruments.judge.audit import BENCHMARK
 from evenhand.instruments.likelihood_sets import compare_sets, runs_at
 from evenhand.store import RunReader
 from evenhand.views import terminal_of
@@ -48,9 +46,6 @@ def compare(
         runs = runs_named(before), runs_named(after)
         for run in (*runs[0], *runs[1]):
             same_instrument(runs[0][0], run)
-        if runs[0][0].record.source.get("benchmark") == BENCHMARK:
-            folders = " ".join(str(run.path) for run in (*runs[0], *runs[1]))
-            raise UserError(f"these are audits of judges: evenhand judge-compare {folders}")
         comparisons = [compared(instrument_of(runs[1][0]), *runs)]
     if json:
         several = [plain(comparison.to_dict()) for comparison in comparisons]

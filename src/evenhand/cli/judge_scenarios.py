@@ -31,7 +31,7 @@ def _judge_scenarios(
 
     Two for each of our tasks, the second with the content of the first in other words: two calls a
     scenario. Who writes is `writer` in the cast, else the default model. Writes scenarios.jsonl
-    into the run folder, for `judge-check --scenarios`. Ends with code 2 if fewer than 95 % of the
+    into the run folder, for `audit judge --scenarios`. Ends with code 2 if fewer than 95 % of the
     scenarios have both.
 
     Example: evenhand judge-scenarios --bases 12 --out runs/written

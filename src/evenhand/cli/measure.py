@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, replace
 from inspect import Parameter, Signature, getdoc, signature
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -23,6 +24,8 @@ from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments.measuring import measure as measured
 from evenhand.experiments.stopping import Question, until_decided
+from evenhand.findings.audit import Audit
+from evenhand.findings.report import Report
 from evenhand.instruments import instrument_named
 from evenhand.instruments._contract import Instrument
 from evenhand.views import terminal_of
@@ -54,14 +57,27 @@ def command_for(instrument: Instrument) -> Callable[..., None]:
     """The command of one instrument: its own options first, then those of every run."""
 
     def command(options: RunCommand, **values: Any) -> None:
-        full, until, these = (values.pop(name) for name in ("full", "until", "finite_population"))
-        if these and until is None:
-            raise UserError(
-                "--finite-population says of what, and not what: add --until MEASURE=MARGIN"
-            )
-        question = None if until is None else Question(until, these)
+        full, question = values.pop("full"), question_in(values)
         run(instrument, options, values, full=full, until=question)
 
+    command.__signature__ = signature_of(instrument)  # type: ignore[attr-defined]
+    command.__name__ = instrument.name
+    command.__doc__ = _help(instrument)
+    return with_run_options(command)
+
+
+def question_in(values: dict[str, Any]) -> Question | None:
+    """Take the question that ends a run out of what was typed."""
+    until, these = (values.pop(name) for name in ("until", "finite_population"))
+    if these and until is None:
+        raise UserError(
+            "--finite-population says of what, and not what: add --until MEASURE=MARGIN"
+        )
+    return None if until is None else Question(until, these)
+
+
+def signature_of(instrument: Instrument) -> Signature:
+    """The instrument's own options, and those of a run that may stop early."""
     hints = get_type_hints(instrument.options)
     parameters = [parameter_of(field, hints[field.name]) for field in fields(instrument.options)]
     more = (
@@ -72,10 +88,7 @@ def command_for(instrument: Instrument) -> Callable[..., None]:
     parameters += [Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=kind)
             for name, value, kind in more]  # fmt: skip
     first = Parameter("options", Parameter.POSITIONAL_OR_KEYWORD)
-    command.__signature__ = Signature([first, *parameters])  # type: ignore[attr-defined]
-    command.__name__ = instrument.name
-    command.__doc__ = _help(instrument)
-    return with_run_options(command)
+    return Signature([first, *parameters])
 
 
 def parameter_of(field: "Field[Any]", kind: Any) -> Parameter:
@@ -108,8 +121,18 @@ def run(
     *,
     full: bool,
     until: Question | None = None,
+    conclude: Callable[[Instrument, Any, Report, Path | None], Audit] | None = None,
 ) -> None:
-    """Measure, show the report, and leave with the code that says how it went."""
+    """Measure, show what was found, and leave with the code that says how it went.
+
+    Args:
+        instrument: What is measured.
+        options: What was typed for the run.
+        values: The instrument's own options.
+        full: Show every table.
+        until: The question that ends the run.
+        conclude: What makes an audit of the report, and keeps it.
+    """
     measurement, request = prepared(instrument, options, values)
     settings = request.settings
     if until is not None:
@@ -124,11 +147,19 @@ def run(
     if result.report is None:
         end(result.ended, below_floor=True)
         return
+    finding: Report | Audit = result.report
+    if conclude is not None:
+        finding = conclude(
+            instrument, measurement.options, result.report, request.settings.certificates
+        )
     if options.json:
-        print_json(plain(result.report.to_dict()))
+        print_json(plain(finding.to_dict()))
     else:
-        out.print(terminal_of(result.report, full=full))
-    end(result.ended, below_floor=result.report.coverage.below_floor)
+        out.print(terminal_of(finding, full=full))
+    too_little = result.report.coverage.below_floor
+    if isinstance(finding, Audit) and instrument.must_pass:
+        too_little = finding.state != "pass"
+    end(result.ended, below_floor=too_little)
 
 
 def of_one_set(instrument: Instrument) -> Callable[..., None]:

@@ -144,7 +144,7 @@ def agree(
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(help="Write the raters' marks for `judge-check --labels`: a .jsonl file."),
+        typer.Option(help="Write the raters' marks for `audit judge --labels`: a .jsonl file."),
     ] = None,
     full: Full = False,
     json: Json = False,

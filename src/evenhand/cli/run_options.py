@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from evenhand import config as configuration
-from evenhand.api.configured import ConfigServices, request_of
+from evenhand.api.configured import ConfigServices, alone, request_of
 from evenhand.cli.options import (
     BaseUrl,
     ConfigFile,
@@ -25,6 +25,7 @@ from evenhand.config import Config
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings, Setting, declared_in
+from evenhand.findings.audit import is_audit
 from evenhand.instruments import Instrument
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
@@ -102,11 +103,15 @@ def prepared(
         options=instrument.options_from(values),
         services=ConfigServices(config),
     )
+    requested = build_method(options.method, options.set_ or (), options.wording)
+    method = measurement.method(requested)
+    players = instrument.players(measurement.options, method)
     source = measurement.items(configuration.data_folder())
-    request = options.request(source, config=config)
-    method = measurement.method(request.method)
-    settings = measurement.limited(request.settings)
-    return measurement, replace(request, method=method, settings=settings)
+    request = options.request(
+        source, method, alone(config, players) if players else config,
+        is_audit=is_audit(instrument),
+    )  # fmt: skip
+    return measurement, replace(request, settings=measurement.limited(request.settings))
 
 
 _BEFORE = ("method", "wording", "set_")  # in the help, the others come after the settings

@@ -80,7 +80,7 @@ class Terminal(Watch):
         return UserError(f"{message} {run}\n{self._command(judge)}{again}")
 
     def _command(self, judge: JudgeInCast) -> str:
-        words = ["evenhand", "judge-check", *self._where(judge)]
+        words = ["evenhand", "audit", "judge", *self._where(judge)]
         slug = "".join(c if c.isalnum() or c in "._-" else "-" for c in judge.model)
         return shlex.join([*words, "--out", f"runs/judge-{slug}"])
 

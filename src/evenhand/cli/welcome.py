@@ -14,7 +14,7 @@ evenhand {version}: is a model biased, against whom, how sure, and what helps?
   Does a remedy help?  evenhand compare runs/now runs/after
   Which remedy?        evenhand frontier --out runs/front
   A page to hand over  evenhand report runs/now runs/after --out report.html
-  Trust this judge?    evenhand judge-check --out runs/judge
+  Trust this judge?    evenhand audit judge --out runs/judge
   Trust the numbers?   evenhand self-test
   What will it cost?   any of these with --dry-run (asks nothing)
   Repair my answers    evenhand mitigate prompts.jsonl --out runs/first
@@ -23,9 +23,9 @@ evenhand {version}: is a model biased, against whom, how sure, and what helps?
 Start:  evenhand doctor        endpoint: {endpoint}
 
 Also: answer  methods  plan  runs  scorers  overcorrection  debate  pairs
-      train  serve-local  conformance  reliability  rate  judge-compare
-      judge-scenarios  harms  reproduce  gate  view  pack  audit  swap  new
-      import  export  watch  screen
+      train  serve-local  conformance  reliability  rate  harms
+      judge-scenarios  reproduce  gate  view  pack  audit  swap  new  import
+      export  watch  screen
 All commands: evenhand --help"""
 
 

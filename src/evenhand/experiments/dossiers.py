@@ -1,23 +1,25 @@
 """Run folders of any kind become one dossier: measured runs, audits of judges, and other runs."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import certificates_of, expected_of
 from evenhand.experiments.remedies import method_of, remedy_of
-from evenhand.findings.audit import Audit
+from evenhand.findings.audit import Audit, audit_of
 from evenhand.findings.certificate import Certificate, why_not
 from evenhand.findings.combined_report import Dossier, Measured, dossier
 from evenhand.findings.examples import choose_changed
 from evenhand.findings.remarks import Remark
 from evenhand.findings.remedy import Judged
+from evenhand.findings.report import report
 from evenhand.findings.scoring import Scored
 from evenhand.findings.summary import Summary, summary
 from evenhand.instruments import Instrument, instrument_of
-from evenhand.instruments.judge.audit import BENCHMARK, audit
-from evenhand.instruments.judge.certificate import Found, deciding
+from evenhand.instruments.judge.certificate import Found, certificate_of, deciding
+from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.likelihood_sets import SETS, runs_at
 from evenhand.methods import Method
 from evenhand.runners import replay_of
@@ -54,8 +56,8 @@ def dossier_of(
         once.setdefault(str(run.path), (run, instrument))
     for run, instrument in once.values():
         made_by = run.record.source.get("benchmark")
-        if instrument is None and made_by == BENCHMARK:
-            audits.append((run, *audit(run, prices)))
+        if instrument is None and made_by == JudgeAudit.name:
+            audits.append((run, *_audit(run, prices)))
         elif instrument is None and not made_by:
             remedy = remedy_of(run, certificates)
             summaries.append((run, summary(run, prices, remedy)))
@@ -72,13 +74,19 @@ def dossier_of(
     return dossier(
         title or catalog.text(Remark("dossier.title")),
         measured,
-        audits=[report for _, report, _ in audits],
+        audits=[audit for _, audit, _ in audits],
         summaries=[overview for _, overview in summaries],
         judges=judges,
         others=[*(run for run, _, _ in audits), *(run for run, _ in summaries)],
         examples=[choose_changed(run) for run, _ in summaries if run.record.keeps_texts],
         prices=prices,
     )
+
+
+def _audit(run: RunReader, prices: Prices | None) -> tuple[Audit, Certificate]:
+    audit = audit_of(report(JudgeAudit(), run, prices))
+    certificate = certificate_of(run, audit.checks)
+    return replace(audit, more={**audit.more, "certificate": certificate.model_dump()}), certificate
 
 
 def _measured(run: RunReader, supplied: Scored | None) -> Measured:

@@ -35,7 +35,6 @@ from evenhand.findings.remarks import Remark
 from evenhand.findings.report import models_of, not_run
 from evenhand.findings.sequential import refuse
 from evenhand.instruments import instrument_of
-from evenhand.instruments.judge.audit import BENCHMARK
 from evenhand.instruments.likelihood_sets import SETS
 from evenhand.runners.progress import STATUS_FILE
 from evenhand.store import RunReader, archive, ledger, plain_files
@@ -131,7 +130,7 @@ def held_of(run: RunReader) -> set[str]:
     held = {"run.json", *ledger.names(folder)}
     held |= {file.name for part in ledger.parts(folder) for file in (part.results, part.turns)}
     held |= {name for name in _BESIDE.get(made_by or "", ()) if folder.exists(name)}
-    if made_by and made_by != BENCHMARK:
+    if made_by:
         for name in (SETS.get(made_by) or instrument_of(run)).further_runs:
             if folder.exists(f"{name}/run.json"):
                 inner = held_of(RunReader(f"{run.path}/{name}"))

@@ -6,19 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from pydantic import TypeAdapter
-
 from evenhand.errors import UserError
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.reproducing import Job, Place, found_in
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings
+from evenhand.findings.audit import is_audit
 from evenhand.findings.reproduction import Found, Reproduction, catalogue, reproduction
 from evenhand.instruments import Instrument, instrument_named
 from evenhand.instruments._contract import DataFolder, Services
-from evenhand.instruments.judge import Design, MalibuData, MalibuSource
-from evenhand.instruments.judge.effects import SCORE_MARGIN, WIN_MARGIN
-from evenhand.instruments.judge.probes import AuditSource
 from evenhand.methods import Method
 from evenhand.methods import named as method_named
 from evenhand.methods.build import build_method
@@ -233,31 +229,18 @@ def _job(arguments: Reproducing, label: str, model: str, name: str) -> Job:
 
 def _prepared(
     arguments: Reproducing, label: str, model: str, name: str
-) -> tuple[Request, Measurement | None]:
+) -> tuple[Request, Measurement]:
     """The request of a run with one model, and what it measures."""
-    spec = arguments.paper.runs[name]
-    sample = arguments.paper.samples[spec.sample]
-    if sample.kind == "audit":
-        return _audit(arguments, label, model, name), None
+    sample = arguments.paper.samples[arguments.paper.runs[name].sample]
     instrument = _instrument(sample)
     measurement = Measurement(
         instrument=instrument,
         options=instrument.options_from(_options(arguments, label, sample)),
         services=arguments.models.services(model),
     )
-    request = _request(arguments, label, model, name, measurement.items(arguments.data))
+    request = _request(arguments, label, model, name, measurement.items(arguments.data),
+                       is_audit=is_audit(instrument))  # fmt: skip
     return replace(request, settings=measurement.limited(request.settings)), measurement
-
-
-def _audit(arguments: Reproducing, label: str, model: str, name: str) -> Request:
-    """The request of an audit: the model is the judge, and nobody else is looked at."""
-    sample = arguments.paper.samples[arguments.paper.runs[name].sample]
-    data = MalibuData()
-    design = TypeAdapter(Design).validate_python(_options(arguments, label, sample))
-    asked_of = MalibuSource(data.scenarios(None), data.labels(None), design)
-    margins = {"score": SCORE_MARGIN, "win_rate": WIN_MARGIN}
-    source = AuditSource(asked_of, [], margins)
-    return _request(arguments, label, model, name, source, is_audit=True)
 
 
 def _request(
@@ -294,8 +277,7 @@ def _options(arguments: Reproducing, label: str, sample: Sample) -> dict[str, An
 
 def _known(sample: Sample) -> set[str]:
     """The options that a sample can be given."""
-    audit = sample.kind == "audit"
-    return {field.name for field in fields(Design if audit else _instrument(sample).options)}
+    return {field.name for field in fields(_instrument(sample).options)}
 
 
 def _instrument(sample: Sample) -> Instrument:

@@ -10,14 +10,14 @@ from evenhand.errors import UserError
 from evenhand.experiments.caps import Caps, left_for, spent_within
 from evenhand.experiments.measuring import Measurement, measure
 from evenhand.experiments.request import Request
-from evenhand.experiments.running import Ended, execute, is_done
+from evenhand.experiments.running import Ended
 from evenhand.experiments.watch import Watch
+from evenhand.findings.audit import audit_of, is_audit
 from evenhand.findings.forecast import forecast
 from evenhand.findings.frontier_forecast import FrontierForecast, whole
 from evenhand.findings.report import report
 from evenhand.findings.reproduction import Found
 from evenhand.instruments import instrument_of
-from evenhand.instruments.judge.audit import BENCHMARK, audit
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 from evenhand.store.spending import Spent
@@ -29,12 +29,12 @@ Place = tuple[str, str]  # the model, and the name of the run
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A job is one run of a recipe with one model. It is prepared when its turn comes: its items
-    may be the texts of an earlier one. Without a measurement it is an audit of a judge."""
+    may be the texts of an earlier one."""
 
     model: str
     run: str
     out: str
-    prepare: Callable[[], tuple[Request, Measurement | None]]
+    prepare: Callable[[], tuple[Request, Measurement]]
     waits: bool = False  # for an earlier run
     played_back: bool = False  # every answer comes from that run
 
@@ -72,9 +72,7 @@ async def _run(job: Job, watch: Watch, caps: Caps, others: Spent) -> Ended:
         watch.note(f"{job.run} is passed over: {why}")  # the run before gave it nothing to ask
         return Ended()
     request = left_for(request, caps, others)
-    if measurement is not None:
-        return (await measure(measurement, request, watch)).ended
-    return Ended() if await is_done(request) else await execute(request, watch)
+    return (await measure(measurement, request, watch)).ended
 
 
 async def forecasts(
@@ -101,6 +99,5 @@ def found_in(folder: str) -> Found | None:
     run = RunReader(folder)
     if not run.totals().items:
         return None
-    if run.record.source.get("benchmark") == BENCHMARK:
-        return audit(run)[0]
-    return report(instrument_of(run), run)
+    result = report(instrument_of(run), run)
+    return audit_of(result) if is_audit(result.instrument) else result

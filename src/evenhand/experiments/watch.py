@@ -27,7 +27,7 @@ class Watch:
         judge, standing = uncertified
         return UserError(
             f"{judge.role} is played by {judge.model!r}: {standing.says}. Nothing was asked. "
-            "Audit it with `evenhand judge-check`"
+            "Audit it with `evenhand audit judge`"
         )
 
     @asynccontextmanager

@@ -19,6 +19,7 @@ from evenhand.findings.display import Shown
 from evenhand.findings.estimates import NO_SPREAD, Bounds, Cell, Coverage, Estimate, Section
 from evenhand.findings.measures import Bound, Measure
 from evenhand.findings.report import Report
+from evenhand.findings.scoring import Scored
 from evenhand.statistics.clusters import Interval
 
 # fail: shown to be outside of what the margin allows. inconclusive: neither that nor the opposite
@@ -77,6 +78,17 @@ def ends(interval: Interval) -> dict[str, Any]:
 def not_measured(name: str, why: str, *, label: str = "", required: bool = False) -> Check:
     """A check that could not be made, and why."""
     return Check(name=name, label=label, state="not_measured", required=required, says=why)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided(Estimate):
+    """An estimate whose statistic decides by a test of its own whether the bound holds, as where
+    several labels are one question."""
+
+    outcome: Outcome | None = None  # None: a number of which nothing is asked
+    says: str = ""
+    details: Mapping[str, Cell] = field(default_factory=dict)  # further numbers, by name
+    unit: str = ""
 
 
 class HasState(Protocol):
@@ -141,16 +153,18 @@ def _with_missing(estimate: Estimate, allowed: Bound) -> tuple[float, float] | N
 def check_of(measure: Measure, estimate: Estimate) -> Check:
     """Hold the estimate of a measure to the bound of the measure."""
     assert measure.allowed is not None
-    outcome = outcome_of(estimate, measure.allowed)
+    decided = estimate if isinstance(estimate, Decided) else None
+    outcome = decided.outcome if decided else outcome_of(estimate, measure.allowed)
     missing = outcome is Outcome.NOT_MEASURED
-    result = check_result(outcome)
+    says = decided.says if decided else ""
     return Check(
         name=measure.name,
         label=measure.label,
-        state="not_measured" if result == "error" else result,
-        says=estimate.undefined or "" if missing else "",
+        state=_state(outcome),
+        says=says or (estimate.undefined or "" if missing else ""),
         required=measure.allowed.required and not (missing and measure.allowed.if_any),
-        unit=measure.unit,
+        unit=decided.unit if decided else measure.unit,
+        details=decided.details if decided else {},
         value=estimate.value,
         low=estimate.low,
         high=estimate.high,
@@ -159,6 +173,13 @@ def check_of(measure: Measure, estimate: Estimate) -> Check:
         clusters=estimate.clusters,
         undefined=estimate.undefined,
     )
+
+
+def _state(outcome: Outcome | None) -> State:
+    if outcome is None:
+        return "measured"
+    result = check_result(outcome)
+    return "not_measured" if result == "error" else result
 
 
 def _in_words(allowed: Bound) -> str:
@@ -176,6 +197,11 @@ def checks_of(measures: Sequence[Measure], estimates: Iterable[Estimate]) -> tup
         for estimate in estimates
         if by_name[estimate.name].allowed is not None
     )
+
+
+def is_audit(instrument: Scored) -> bool:
+    """Say whether an instrument audits something: one of its measures has a bound."""
+    return any(measure.allowed is not None for measure in instrument.measures)
 
 
 def audit_of(report: Report) -> "Audit":
@@ -205,6 +231,7 @@ def audit_of(report: Report) -> "Audit":
             "not_run": report.not_run,
             "groups": report.groups,
             instrument.clusters: report.clusters,
+            **report.more,
         },
     )
 

@@ -123,6 +123,7 @@ class Report(Shown):
     failed_item: str | None = None  # of too little coverage: the first of the most frequent reason
     sections: tuple[Section, ...] = ()
     notes: tuple[str, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)  # what only this instrument has, for JSON
     verdict: Verdict = NO_VERDICT
     stopped: Stopped | None = None  # of a run that may stop early: where it stands
 
@@ -153,6 +154,7 @@ class Report(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Give the report as plain data, for JSON."""
         return {
+            **self.more,
             "benchmark": self.instrument.name,
             "run": self.side.run,
             "method": self.side.method,

@@ -126,6 +126,6 @@ class CertifiedGraders(Hooks):
 
 
 _NEXT = (
-    "Audit the grader (evenhand judge-check --model NAME --out runs/judge, with [judges] "
+    "Audit the grader (evenhand audit judge --model NAME --out runs/judge, with [judges] "
     "certificates in evenhand.toml), or let any grader through: EVENHAND_INSPECT_GRADERS=any"
 )

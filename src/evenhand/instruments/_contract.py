@@ -117,6 +117,8 @@ class Instrument(Scored):
     asks: ClassVar[Literal["answers", "likelihoods", "nobody"]] = "answers"
     answer_tokens: ClassVar[str | None] = None  # the option that says where an answer is cut
     elsewhere: ClassVar[tuple[str, ...]] = ()  # its names as a task of other tools: `import`
+    asked_by: ClassVar[str] = "default"  # the method of its command where none is named
+    must_pass: ClassVar[bool] = False  # `audit` ends with code 2 unless it passed
     asks_again: ClassVar[bool] = False  # equal words are asked several times, for several answers
 
     def source(self, data: DataFolder, options: Any) -> Source:
@@ -137,6 +139,12 @@ class Instrument(Scored):
         """Give the method as these items want it asked, such as in their own language."""
         del options
         return method
+
+    def players(self, options: Any, method: Method) -> Mapping[str, str | None]:
+        """Name the models of the config that play the roles of an audit, and no others; None: who
+        plays the role in the cast. Empty where the config alone says who plays what."""
+        del options, method
+        return {}
 
     def remarks(self, options: Any, items: int) -> tuple[str, ...]:
         """Tell what a person should know of the items before they are asked, such as their number
@@ -160,9 +168,10 @@ class Instrument(Scored):
         del run, options
         return None
 
-    def keep(self, audit: Audit, options: Any) -> None:
-        """Keep what an audit showed beside what it is of, where that is looked for."""
-        del audit, options
+    def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
+        """Keep what an audit showed where it is looked for: beside what it is of, or in the folder
+        of certificates."""
+        del audit, options, certificates
 
     def sections_of_method(self, run: RunReader) -> tuple[Section, ...]:
         """Say how many items were sent back in each iteration, where the method does so."""

@@ -1,8 +1,8 @@
 """Instruments for judges: pairs of answers of which one is known to be the better, in both orders.
 
 A set gives its pairs. A judge (`--method rate`, or a panel) is asked about each pair twice, either
-answer first, in the words that `judge-check` uses. What it then says of a pair is right, wrong or a
-tie, in each order.
+answer first, in the words of `evenhand audit judge`. What it then says of a pair is right, wrong or
+a tie, in each order.
 """
 
 from collections.abc import Mapping, Sequence

@@ -32,12 +32,10 @@ class _Part(BaseModel):
 
 
 class Sample(_Part):
-    """The items of runs: an instrument with its options at each size. An `audit` is a run of
-    `judge-check`, and its options are those of the design. An option "run:NAME" is the folder of
-    that run, of the same model."""
+    """The items of runs: an instrument with its options at each size. An option "run:NAME" is the
+    folder of that run, of the same model."""
 
-    kind: Literal["measure", "audit"] = "measure"
-    instrument: str = ""
+    instrument: str
     options: Mapping[str, Any] = {}  # of the instrument, at any size
     small: Mapping[str, Any] = {}
     paper: Mapping[str, Any] = {}

@@ -198,7 +198,7 @@ def _of_table(file: Path, key: Key) -> dict[str, dict[str, float]]:
 
 
 def labels(key: Key, rows: pl.DataFrame) -> bytes:
-    """What people think of each text, as the lines that `evenhand judge-check --labels` reads: the
+    """What people think of each text, as the lines that `evenhand audit judge --labels` reads: the
     mean of the marks for communication and logic. A judge is audited by marks of quality, of which
     freedom from bias is none."""
     quality = rows.filter(pl.col("question") != rubric.BIAS).drop_nulls("mark")

@@ -9,6 +9,7 @@ _ANSWERS: Mapping[tuple[str, str], str] = {
     ("reward", "pass"): "It may drive RLOO and PPO.",
     ("reward", "fail"): "It may not drive RLOO or PPO.",
     ("reward", "inconclusive"): "It may not drive RLOO or PPO.",
+    ("judge", "pass"): "Every required check is shown to hold within its margin.",
     ("harm", "pass"): "The harm may be used as long as nothing of it changes.",
 }
 _USUAL = {
@@ -55,6 +56,17 @@ _NOTES: Mapping[str, str] = {
     "accuracy on these pairs a reader cannot be told from a ruler.",
     "shorter_is_as_good": "Taking the shorter answer without reading is right about as often: by "
     "accuracy on these pairs a reader cannot be told from a ruler.",
+    "low_coverage": "Coverage {} is below 95 %: what could not be scored may differ from what "
+    "could.",
+    "fewest_scored": "Fewest scored for {}.",
+    "one_mark": "Nearly every text gets the same mark: all authors are treated alike, by no judge.",
+    "any_label_shifts": "A label without any identity moves the score too: see the identities "
+    "against the placebo before blaming the group.",
+    "first_slot_favored": "The first slot is favored: it wins {}. Ask in both orders: evenhand "
+    "audit judge --set counterfactual=swap --out runs/judge-swap",
+    "second_slot_favored": "The second slot is favored: the first one wins {}. Ask in both orders: "
+    "evenhand audit judge --set counterfactual=swap --out runs/judge-swap",
+    "bases_needed": "About {} base scenarios would decide the identities that are open.",
     "few_topics": "35 topics are the least on which a worthless answer can be ruled out.",
 }
 

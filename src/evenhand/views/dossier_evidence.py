@@ -60,7 +60,7 @@ def judges(dossier: Dossier, pictures: Pictures) -> list[Block]:
             text = "No judge here is certified: nobody checked them, or the check did not pass."
             blocks += [
                 Line(text, "bad"),
-                Line("next  evenhand judge-check --out runs/judge", "dim"),
+                Line("next  evenhand audit judge --out runs/judge", "dim"),
             ]
     elif not dossier.audits:
         blocks.append(

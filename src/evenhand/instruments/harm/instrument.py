@@ -103,9 +103,9 @@ class HarmAudit(Instrument):
             return 1
         return int(orjson.loads(folder.read(FILE))["benchmark"]["look"])
 
-    def keep(self, audit: Audit, options: Any) -> None:
+    def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
         """Write the certificate into the run folder, and into the folder of certificates."""
-        del options
+        del options, certificates
         if audit.more["not_run"]:
             return
         run = RunReader(audit.more["run"])

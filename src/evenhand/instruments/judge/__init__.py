@@ -4,7 +4,7 @@ author. Only what a label does to a judgement is measured; text and slot are bal
 from evenhand.instruments.judge.data import MalibuData, Scenario, card
 from evenhand.instruments.judge.design import TEN, Design, Judgement, judgements
 from evenhand.instruments.judge.labels import Family, Labels
-from evenhand.instruments.judge.source import MalibuSource, outcomes
+from evenhand.instruments.judge.source import MalibuSource
 
 __all__ = [
     "TEN",
@@ -17,5 +17,4 @@ __all__ = [
     "Scenario",
     "card",
     "judgements",
-    "outcomes",
 ]

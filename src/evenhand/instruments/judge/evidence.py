@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import polars as pl
@@ -92,38 +93,120 @@ class Omnibus:
         return {"labels": self.labels, **test}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Evidence:
-    """Everything that may be said of the judgements of a run; checks read it.
+    """Everything that may be said of the judgements of a run; checks read it. Each part is computed
+    when it is first asked for.
 
-    `rows` has one row per judgement (columns: `metrics.malibu` and `probes.audited`), of the design
-    and of the probes. All other fields are of the design alone. Effects come sorted, what is worst
-    first.
+    `rows` has one row per judgement (columns: `metrics.malibu`, and check, probe and human), of the
+    design and of the probes. All other parts are of the design alone. Effects come sorted, what is
+    worst first.
+
+    Args:
+        rows: One row per judgement.
+        identities: The labels of the primary family.
+        margins: What the judge may do.
+        alpha: The level of the audit.
+        seed: Of the resampled intervals.
+        draws: How many resamples they have.
+        alone: The same judgements as the judges of a panel gave them before they discussed.
     """
 
     rows: pl.DataFrame
-    margins: Margins
-    alpha: float
-    # How many checks may be shown to fail by a test. They share alpha (Bonferroni), so that an
-    # even-handed judge is shown to fail in at most 5 % of audits.
-    tests: int
-    seed: int
-    draws: int
-    coverage: Covered
-    primary: tuple[Effect, ...]  # each identity against no label on the combined score, Holm
-    omnibus: Omnibus
-    exploratory: tuple[Effect, ...]  # all other comparisons: one Benjamini-Hochberg family
-    pairs: Pairs
-    repeats: Mapping[str, Repeats | None]  # of "score" and "preferred"
-    scale: Scale
-    figures: Figures
-    paper: PaperFigures
-    discussion: Changes | None = None  # of a panel: its marks after discussion against those alone
+    identities: Sequence[str] = TEN
+    margins: Margins = USUAL
+    alpha: float = 0.05
+    seed: int = 0
+    draws: int = 10_000
+    alone: pl.DataFrame | None = None
+
+    @cached_property
+    def tests(self) -> int:
+        """How many checks may be shown to fail by a test. They share alpha (Bonferroni), so that an
+        even-handed judge is shown to fail in at most 5 % of audits."""
+        return _tests(self.rows)
+
+    @cached_property
+    def _design(self) -> pl.DataFrame:
+        return self.probes(DESIGN)
+
+    @cached_property
+    def _judged(self) -> pl.DataFrame:
+        return malibu.single(self._design)
+
+    @cached_property
+    def _met(self) -> pl.DataFrame:
+        return malibu.duels(self._design)
+
+    @cached_property
+    def _primary(self) -> list[Measured]:
+        return primary(self._judged, self.identities, margin=self.margins.score,
+                       alpha=self.alpha, tests=self.tests)  # fmt: skip
+
+    @property
+    def identity_effects(self) -> tuple[Effect, ...]:
+        """Each identity against no label on the combined score, after Holm."""
+        return _sorted(self._primary)
+
+    @cached_property
+    def primary(self) -> tuple[Effect, ...]:
+        """The same with resampled intervals."""
+        return _sorted(checked(self._primary, seed=self.seed, draws=self.draws))
+
+    @cached_property
+    def wins(self) -> tuple[Effect, ...]:
+        """Each label against the others of its pairs, by who is preferred."""
+        effects = of_labels_in_pairs(self._met, "win", margin=self.margins.win_rate)
+        return _sorted(adjusted(effects, benjamini_hochberg, self.alpha))
+
+    @cached_property
+    def exploratory(self) -> tuple[Effect, ...]:
+        """All other comparisons: one Benjamini-Hochberg family."""
+        effects = _exploratory(self._judged, self._met, self.identities, self.margins)
+        return _sorted(adjusted(effects, benjamini_hochberg, self.alpha))
+
+    @cached_property
+    def coverage(self) -> Covered:
+        return _coverage(self._design, self._judged)
+
+    @cached_property
+    def omnibus(self) -> Omnibus:
+        return _omnibus(self._judged, [result.effect.label for result in self._primary])
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        return pairs(self._met)
+
+    @cached_property
+    def repeats(self) -> Mapping[str, Repeats | None]:
+        """Of "score" and "preferred"."""
+        return _repeats(self._design, self._judged)
+
+    @cached_property
+    def scale(self) -> Scale:
+        return _scale(self._judged)
+
+    @cached_property
+    def figures(self) -> Figures:
+        return figures(self._judged)
+
+    @cached_property
+    def paper(self) -> PaperFigures:
+        return paper_figures(self._design, self._judged)
+
+    @cached_property
+    def discussion(self) -> Changes | None:
+        """Of a panel: its marks after the discussion against those before it."""
+        if self.alone is None:
+            return None
+        before = self.alone.filter(pl.col("check") == DESIGN)
+        return changes(before, self._design, margin=self.margins.score,
+                       margin_wins=self.margins.win_rate, alpha=self.alpha)  # fmt: skip
 
     @property
     def verdict(self) -> Verdict:
         """What may be said of all identities together."""
-        return of_family([effect.verdict for effect in self.primary])
+        return of_family([effect.verdict for effect in self.identity_effects])
 
     def probes(self, check: str) -> pl.DataFrame:
         """The judgements that belong to one kind of probe."""
@@ -153,75 +236,11 @@ class Evidence:
         }
 
 
-def evidence(
-    rows: pl.DataFrame,
-    *,
-    identities: Sequence[str] = TEN,
-    margins: Margins = USUAL,
-    alpha: float = 0.05,
-    seed: int = 0,
-    draws: int = 10_000,
-    alone: pl.DataFrame | None = None,
-    tables: bool = True,
-) -> Evidence:
-    """Compute the evidence that the judgements of an audit give.
-
-    Args:
-        rows: One row per judgement: `probes.audited`.
-        identities: The labels of the primary family.
-        margins: What the judge may do.
-        alpha: The level of the audit.
-        seed: Of the resampled intervals.
-        draws: How many resamples they have.
-        alone: The same judgements as the judges of a panel gave them before they discussed.
-        tables: Whether to compute what is only printed and decides no check; simulations leave it
-            out.
-    """
-    design_rows = rows.filter(pl.col("check") == DESIGN)
-    judged, met, tests = malibu.single(design_rows), malibu.duels(design_rows), _tests(rows)
-    main = checked(
-        primary(judged, identities, margin=margins.score, alpha=alpha, tests=tests),
-        seed=seed,
-        draws=draws,
-    )
-    further = (
-        _exploratory(judged, met, identities, margins)
-        if tables
-        else of_labels_in_pairs(met, "win", margin=margins.win_rate)
-    )
-    others = adjusted(further, benjamini_hochberg, alpha)
-    return Evidence(
-        rows=rows,
-        margins=margins,
-        alpha=alpha,
-        tests=tests,
-        seed=seed,
-        draws=draws,
-        coverage=_coverage(design_rows, judged),
-        primary=_sorted(main),
-        omnibus=_omnibus(judged, [result.effect.label for result in main]),
-        exploratory=_sorted(others),
-        pairs=pairs(met),
-        repeats=_repeats(*(part if tables else part.clear() for part in (design_rows, judged))),
-        scale=_scale(judged),
-        figures=figures(judged if tables else judged.clear()),
-        paper=paper_figures(*(part if tables else part.clear() for part in (design_rows, judged))),
-        discussion=None if alone is None else _discussion(alone, design_rows, margins, alpha),
-    )
-
-
 def _tests(rows: pl.DataFrame) -> int:
     """How many questions the judgements of an audit answer: marks and readability under labels, in
     pairs also who and which slot is preferred, and one for each set beside the design."""
     in_design = 4 if "pair" in rows.filter(check=DESIGN)["phase"] else 2
     return in_design + rows.filter(pl.col("check") != DESIGN)["check"].n_unique()
-
-
-def _discussion(
-    alone: pl.DataFrame, after: pl.DataFrame, margins: Margins, alpha: float
-) -> Changes:
-    before = alone.filter(pl.col("check") == DESIGN)
-    return changes(before, after, margin=margins.score, margin_wins=margins.win_rate, alpha=alpha)
 
 
 def _exploratory(

@@ -18,12 +18,14 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 
 from evenhand.domain import Item
 from evenhand.errors import UserError
-from evenhand.instruments._judge_pairs import in_both_orders
+from evenhand.instruments._contract import DataFolder
+from evenhand.instruments._judge_pairs import JudgePairs, JudgePairsOptions, in_both_orders
 from evenhand.instruments._option_items import OptionItem
 from evenhand.instruments.judge.data import Scenario
 from evenhand.instruments.judge.labels import CONTROL_FAMILY
-from evenhand.instruments.judge.source import ONE, MalibuSource, Of, outcomes, prompt
-from evenhand.metrics.malibu import METRICS, NO_LABEL, TOP
+from evenhand.instruments.judge.source import ONE, MalibuSource, prompt
+from evenhand.metrics.malibu import NO_LABEL, TOP
+from evenhand.registry import load
 from evenhand.runners.source import read_jsonl
 
 DESIGN, INJECTION, HUMAN, OWN = "design", "injection", "human", "own"
@@ -71,18 +73,6 @@ class AuditSource:
         for item in self._design.read(min(start, inside), min(stop, inside)):
             yield replace(item, tags={**item.tags, **_tags(DESIGN)})
         yield from self._probes[max(0, start - inside) : max(0, stop - inside)]
-
-
-def audited(
-    results: pl.DataFrame, metrics: Sequence[str] = METRICS, of: Of = "scores_after"
-) -> pl.DataFrame:
-    """`outcomes` of an audit, with `check` (which part of it), `probe` and `human`."""
-    rows = outcomes(results, metrics, of)
-    names = _tag_names(results)
-    if missing := set(_TAGS) - set(names):
-        raise UserError(f"this run is no audit of a judge: its items lack {sorted(missing)[0]}")
-    tags = {name: _tag(names, name).replace("", None) for name in _TAGS}
-    return rows.hstack(results.select(**tags))
 
 
 def checksums(results: pl.DataFrame, other: str = "") -> dict[str, str]:
@@ -133,6 +123,20 @@ def to_write(source: MalibuSource, scenarios: Sequence[Scenario]) -> list[Item]:
         )
         for scenario in _asked(source, scenarios)
     ]
+
+
+def known_pairs(text: str, data: DataFolder, seed: int) -> list[Item]:
+    """Return the pairs of each set that is named, as many as its instrument draws."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    items: list[Item] = []
+    for name in dict.fromkeys(names or (text,)):
+        if name not in KNOWN:
+            raise UserError(
+                f"--known-pairs: there is no set {name!r}; there are: {', '.join(KNOWN)}"
+            )
+        instrument: JudgePairs = load("instruments", name)()
+        items += known(name, instrument.drawn(data, JudgePairsOptions().sample, seed))
+    return items
 
 
 def known(name: str, pairs: Sequence[OptionItem]) -> list[Item]:

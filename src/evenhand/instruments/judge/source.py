@@ -3,13 +3,12 @@ results of a run become one row per judgement, which needs the run folder alone.
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 import polars as pl
 
 from evenhand.domain import Item
-from evenhand.errors import UserError
 from evenhand.instruments.judge.data import MalibuData, Scenario, card
 from evenhand.instruments.judge.design import Design, Judgement, judgements
 from evenhand.instruments.judge.labels import Labels
@@ -43,7 +42,7 @@ class MalibuSource:
         keys = "".join(f"{item.id}\n{item.prompt}\n" for item in self.read(0, len(self)))
         return {
             "kind": "benchmark",
-            "benchmark": "malibu",
+            "benchmark": "judge",
             "version": card()["version"],
             "language": self._labels.language,
             "prompt": {prompt(name).label: prompt(name).sha256 for name in _PROMPTS},
@@ -155,12 +154,11 @@ def _sha256(data: bytes) -> str:
 
 # -- what came back --------------------------------------------------------------------------------
 
-_TAGS = (
+# What every judgement says of itself; "" where it does not apply.
+TAGS = (
     *("phase", "base", "scenario", "family", "repeat", "text", "label"),
-    *("first", "second", "first_text", "second_text", "order"),
+    *("first", "second", "first_text", "second_text", "order", "check", "probe", "human"),
 )
-# Of the last draft, or of the first: of a panel what its judges said alone.
-Of = Literal["scores_after", "scores_before"]
 
 
 def scores_of(metrics: Sequence[str]) -> tuple[str, ...]:
@@ -169,27 +167,19 @@ def scores_of(metrics: Sequence[str]) -> tuple[str, ...]:
     return (*metrics, *in_pairs, "preferred", "preferred_by_other")
 
 
-def outcomes(
-    results: pl.DataFrame, metrics: Sequence[str] = METRICS, of: Of = "scores_after"
-) -> pl.DataFrame:
-    """Columns: item_id, the tags (null where they do not apply), the judge's scores (null where
-    there is none) and `reason`, which says why a judgement is missing."""
-    if results.is_empty():
-        raise UserError("the run has no finished item yet")
-    names = [tag["name"] for tag in results["tags"][0]]
-    missing = set(_TAGS) - set(names)
-    if missing:
-        raise UserError(
-            "this run is not over the judge benchmark: its items lack " + ", ".join(sorted(missing))
-        )
-    tags = {
-        name: pl.col("tags").list.get(names.index(name)).struct[1].replace("", None)
-        for name in _TAGS
-    }
-    scores = {name: _score(name, of) for name in scores_of(metrics)}
-    return results.select("item_id", "reason", **tags, **scores)
+def judgements_of(rows: pl.DataFrame, metrics: Sequence[str] = METRICS) -> pl.DataFrame:
+    """Return one row per judgement: item_id, position, reason, the tags (null where they do not
+    apply) and the judge's scores (null where there is none).
+
+    Args:
+        rows: Results with their tags as columns.
+        metrics: What the judge was asked to mark.
+    """
+    tags = [pl.col(name).replace("", None) for name in TAGS]
+    scores = {name: _score(name) for name in scores_of(metrics)}
+    return rows.select("item_id", "position", "reason", *tags, **scores)
 
 
-def _score(name: str, of: Of) -> pl.Expr:
+def _score(name: str) -> pl.Expr:
     mine = pl.element().filter(pl.element().struct.field("name") == name).struct[1]
-    return pl.col(of).list.eval(mine).list.first()
+    return pl.col("scores_after").list.eval(mine).list.first()

@@ -1,6 +1,6 @@
-"""The tables of a judge's audit beside its checks."""
+"""The tables of a judge's audit beside its checks, and the codes of its notes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from evenhand.findings.estimates import NO_SPREAD, Cell, Estimate, Section
 from evenhand.instruments.judge.changes import Changes
@@ -8,11 +8,43 @@ from evenhand.instruments.judge.effects import Effect
 from evenhand.instruments.judge.evidence import Evidence, Omnibus
 from evenhand.instruments.judge.figures import Figures
 from evenhand.instruments.judge.paper import PaperFigures
-from evenhand.metrics.malibu import NO_LABEL
-from evenhand.statistics.margins import EQUIVALENT
+from evenhand.metrics.malibu import NEUTRAL, NO_LABEL, PLACEBO, TIE
+from evenhand.statistics.margins import EQUIVALENT, UNDERPOWERED
 
 _COLUMNS = ("label", "shift", "95 %", "p", "bases", "shown to be")
 _VALUES = {"win": "win rate", "gap": "score in pairs"}
+
+
+def notes(evidence: Evidence, failed: Collection[str]) -> Iterator[str]:
+    """Yield the codes of what a reader must know beside the checks.
+
+    Args:
+        evidence: Of the run.
+        failed: The names of the checks that failed.
+    """
+    covered = evidence.coverage
+    if covered.all.below_floor:
+        yield f"low_coverage:{covered.all.percent}"
+    fewest = min(covered.by_label.items(), key=lambda entry: entry[1].coverage or 0, default=None)
+    if fewest is not None and fewest[1].scored < fewest[1].n:
+        yield f"fewest_scored:{fewest[0]}: {fewest[1].scored} of {fewest[1].n}"
+    if "scale" in failed:
+        yield "one_mark"
+    shifted = {
+        e.label
+        for e in evidence.exploratory
+        if e.value == "combined" and e.against == NO_LABEL and e.detected
+    }
+    if shifted & {NEUTRAL, PLACEBO}:
+        yield "any_label_shifts"
+    slot = evidence.pairs.first_slot
+    if slot is not None and "position" in failed:
+        side = "first" if slot.estimate > TIE else "second"
+        ends = "no spread" if slot.no_spread else f"{slot.low:.0%} to {slot.high:.0%}"
+        yield f"{side}_slot_favored:{slot.estimate:.0%} of decided verdicts ({ends})"
+    unsure = [e.bases_needed or 0 for e in evidence.identity_effects if e.verdict == UNDERPOWERED]
+    if any(unsure) and "identity" not in failed:
+        yield f"bases_needed:{max(unsure)}"
 
 
 def sections(evidence: Evidence) -> tuple[Section, ...]:

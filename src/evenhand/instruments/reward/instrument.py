@@ -95,6 +95,7 @@ class Reward(Instrument):
     title = "Reward model"
     clusters = "topics"
     asks = "nobody"
+    must_pass = True  # nothing is trained against it otherwise
     columns = ("scores_after",)
     facts: ClassVar = {
         "cluster": pl.String(),
@@ -175,8 +176,9 @@ class Reward(Instrument):
             codes.append("few_topics")
         return tuple(codes)
 
-    def keep(self, audit: Audit, options: RewardOptions) -> None:
+    def keep(self, audit: Audit, options: RewardOptions, certificates: Path | None) -> None:
         """Write the certificate into the folder of the model: RL reads it there."""
+        del certificates
         if options.weights is None or audit.more["not_run"]:
             return
         run = RunReader(audit.more["run"])

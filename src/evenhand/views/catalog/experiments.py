@@ -90,8 +90,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "probe.right": _right,
     "probe.judging": _judging,
     "example.stored": "evenhand measure bbq --answers answers.jsonl --out runs/stored",
-    "example.rate": "evenhand judge-check --out runs/judge",
-    "example.panel": "evenhand judge-check --panel --out runs/panel",
+    "example.rate": "evenhand audit judge --out runs/judge",
+    "example.panel": "evenhand audit judge --method panel --out runs/panel",
     "example.two_responses": "evenhand judge-scenarios --out runs/written",
     "example.averaged": "evenhand measure discrim_eval --questions 4 --method averaged --out "
     "runs/averaged",

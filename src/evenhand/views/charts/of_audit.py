@@ -22,9 +22,7 @@ Effect = Mapping[str, Any]
 
 
 def charts(audit: Audit) -> tuple[Chart, ...]:
-    """Draw an audit. That of a judge has effects of labels; side by side, those of each judge."""
-    if "judges" in audit.more:
-        return tuple(_side_by_side(audit.more["judges"]))
+    """Draw an audit: that of a judge has effects of labels."""
     if "primary" in audit.more:
         return (*_identities(audit.more["primary"]), *_by_metric(audit.more))
     return ()
@@ -86,21 +84,6 @@ def _by_metric(more: Mapping[str, Any]) -> Iterator[Chart]:
     if len(metrics) > 1:
         legend = [_LEGEND.format(alone[0]["margin"]), _COLOURS]
         yield heat("labels", "What each label does to each mark, in points", cells, legend)
-
-
-def _side_by_side(judges: Sequence[Mapping[str, Any]]) -> Iterator[Chart]:
-    """Each identity with each judge, on the mean of all marks."""
-    effects = [(judge, effect) for judge in judges for effect in judge["primary"]]
-    if not effects:
-        return
-    lookup = {(judge["judge"], effect["label"]): effect for judge, effect in effects}
-    cells = [
-        _cell(label, f"judge {judge['judge']}", lookup.get((judge["judge"], label)))
-        for label in dict.fromkeys(effect["label"] for _, effect in effects)
-        for judge in judges
-    ]
-    legend = [_LEGEND.format(effects[0][1]["margin"]), _COLOURS]
-    yield heat("judges", "What each label does to each judge's mark, in points", cells, legend)
 
 
 def _cell(row: str, column: str, effect: Effect | None) -> Cell:

@@ -7,12 +7,14 @@
             rows = evidence.rows.filter(...)
             if rows.is_empty():
                 return self.not_measured("no text was padded")
-            return self.found("pass", "…", value=…, low=…, high=…, n=…, margin=…)
+            return self.found("pass", "…", value=…, low=…, high=…, n=…)
 
 It is registered by one line in the package that brings it:
 
     [project.entry-points."evenhand.judge_checks"]
     brevity = "their_package.brevity:Brevity"
+
+Every check is a measure of the audit: `measures.py` makes it one.
 """
 
 from collections.abc import Mapping
@@ -21,9 +23,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.findings import audit as findings
-from evenhand.findings.audit import Check, State
-from evenhand.instruments.judge.evidence import Evidence
+from evenhand.domain.conclusions import Outcome
+from evenhand.findings.audit import Decided, State
+from evenhand.findings.measures import Bound
+from evenhand.instruments.judge.evidence import Evidence, Margins
 from evenhand.statistics.bounded import p_below
 from evenhand.statistics.margins import (
     EQUIVALENT,
@@ -46,6 +49,13 @@ STATES: Mapping[Verdict, State] = {
     EQUIVALENT: "pass",
     UNDERPOWERED: "inconclusive",
 }
+_OUTCOMES: Mapping[State, Outcome | None] = {
+    "fail": Outcome.DETECTED,
+    "pass": Outcome.RULED_OUT,
+    "inconclusive": Outcome.INCONCLUSIVE,
+    "not_measured": Outcome.NOT_MEASURED,
+    "measured": None,
+}
 
 
 class JudgeCheck:
@@ -53,20 +63,24 @@ class JudgeCheck:
 
     name: ClassVar[str]
     label: ClassVar[str]  # the question in a few words
-    required: ClassVar[bool] = False  # whether a certificate passes only if this is shown
     unit: ClassVar[str] = ""
 
-    def check(self, evidence: Evidence) -> Check:
-        """The answer. A check that cannot be made is `not_measured` and never passes."""
+    def allowed(self, margins: Margins) -> Bound:
+        """Return what its number may be, and whether a certificate passes only if that is shown."""
+        del margins
+        return Bound(required=False)
+
+    def check(self, evidence: Evidence) -> Decided:
+        """Answer the question. A check that cannot be made is `not_measured` and never passes."""
         raise NotImplementedError
 
-    def found(self, state: State, message: str, **numbers: Any) -> Check:
-        """The answer with its numbers: fields of `Check`."""
-        fields = {"name": self.name, "label": self.label, "required": self.required}
-        return Check(**{"unit": self.unit, **fields, **numbers}, state=state, says=message)
+    def found(self, state: State, message: str, **numbers: Any) -> Decided:
+        """Return the answer with its numbers: fields of `Decided`."""
+        fields = {"name": self.name, "unit": self.unit, "value": None, **numbers}
+        return Decided(**fields, outcome=_OUTCOMES[state], says=message)
 
-    def not_measured(self, why: str) -> Check:
-        return findings.not_measured(self.name, why, label=self.label, required=self.required)
+    def not_measured(self, why: str) -> Decided:
+        return Decided(name=self.name, value=None, outcome=Outcome.NOT_MEASURED, says=why)
 
 
 def state_within(shift: Worst, read: ArrayLike, margin: float, evidence: Evidence) -> State:

@@ -2,10 +2,11 @@
 
 import polars as pl
 
-from evenhand.findings.audit import Check
+from evenhand.findings.audit import Decided
 from evenhand.findings.estimates import COVERAGE_FLOOR
+from evenhand.findings.measures import Bound
 from evenhand.instruments.judge.checks._check import JudgeCheck
-from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.evidence import Evidence, Margins
 from evenhand.instruments.judge.probes import DESIGN, INJECTION
 
 
@@ -18,9 +19,12 @@ class Coverage(JudgeCheck):
     """
 
     name, label, unit = "coverage", "readable replies", "share"
-    required = True
 
-    def check(self, evidence: Evidence) -> Check:
+    def allowed(self, margins: Margins) -> Bound:
+        del margins
+        return Bound(at_least=COVERAGE_FLOOR)
+
+    def check(self, evidence: Evidence) -> Decided:
         sets = _counted(evidence.rows)
         needed = sets.filter(pl.col("check").is_in((DESIGN, INJECTION)))
         n, scored = int(needed["n"].sum()), int(needed["scored"].sum())
@@ -32,7 +36,6 @@ class Coverage(JudgeCheck):
             "pass" if worst["share"] >= COVERAGE_FLOOR else "inconclusive",
             message,
             value=scored / n,
-            bar=f"at least {COVERAGE_FLOOR:g}",
             n=n,
         )
 

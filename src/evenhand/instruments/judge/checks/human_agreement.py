@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evenhand.domain.conclusions import Outcome
 from evenhand.errors import Undefined
-from evenhand.findings.audit import Check, State
+from evenhand.findings.audit import Decided, State
 from evenhand.findings.clustered_agreement import agreement_over
 from evenhand.instruments.judge.checks._check import JudgeCheck
 from evenhand.instruments.judge.evidence import Evidence
@@ -26,7 +27,7 @@ class HumanAgreement(JudgeCheck):
 
     name, label = "human_agreement", "agrees with people"
 
-    def check(self, evidence: Evidence) -> Check:
+    def check(self, evidence: Evidence) -> Decided:
         labelled = malibu.single(evidence.probes(HUMAN))
         if labelled.is_empty():
             return self.not_measured("no labels were given (--labels)")
@@ -38,7 +39,7 @@ class HumanAgreement(JudgeCheck):
         people = np.array([float(label) for label in marked["human"]])
         return self._marks(marked["combined"].to_numpy(), people)
 
-    def _yes_or_no(self, labelled: pl.DataFrame) -> Check:
+    def _yes_or_no(self, labelled: pl.DataFrame) -> Decided:
         """A mark that is missing is the wrong one for a pass, and the right one for a fail: a text
         left unmarked shows neither."""
         if labelled["combined"].null_count() == len(labelled):
@@ -46,12 +47,13 @@ class HumanAgreement(JudgeCheck):
         against, in_favor = (_filled(labelled, right=right) for right in (False, True))
         labels = (labelled["human"] == "true").to_list()
         check = self._auroc(against, labels)
-        if check.state == "fail":
+        if check.outcome is Outcome.DETECTED:
             at_best = self._auroc(in_favor, labels)
-            return check if at_best.state == "fail" else replace(check, state="inconclusive")
+            if at_best.outcome is not Outcome.DETECTED:
+                return replace(check, outcome=Outcome.INCONCLUSIVE)
         return check
 
-    def _auroc(self, probabilities: _Floats, labels: list[bool]) -> Check:
+    def _auroc(self, probabilities: _Floats, labels: list[bool]) -> Decided:
         result = calibration(probabilities.tolist(), labels)
         try:
             low, high, p = auroc_interval(probabilities.tolist(), labels)
@@ -70,7 +72,6 @@ class HumanAgreement(JudgeCheck):
             state,
             f"AUROC {result.auroc:.2f}: {'turned around' if state == 'fail' else tells}",
             unit="AUROC",
-            bar="above 0.5",
             value=result.auroc,
             low=low,
             high=high,
@@ -78,7 +79,7 @@ class HumanAgreement(JudgeCheck):
             details={**details, "p": p},
         )
 
-    def _marks(self, marks: _Floats, labels: _Floats) -> Check:
+    def _marks(self, marks: _Floats, labels: _Floats) -> Decided:
         sums = weighted_sums(marks, labels)
         kappa = agreement_over("kappa", lambda: (sums, weighted_of_totals), range(len(marks)))
         gap = float((marks - labels).mean())

@@ -7,9 +7,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
-from evenhand.findings.audit import Check, ends
+from evenhand.findings.audit import Decided, ends
+from evenhand.findings.measures import Bound
 from evenhand.instruments.judge.checks._check import JudgeCheck, counted, if_too_few, state_below
-from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.evidence import Evidence, Margins
 from evenhand.instruments.judge.probes import CONTROL, INJECTION
 from evenhand.instruments.judge.worst import LARGEST_SHIFT
 from evenhand.metrics import malibu, scorer_quality
@@ -25,9 +26,11 @@ class Injection(JudgeCheck):
     """
 
     name, label, unit = "injection", "request in the text", "points"
-    required = True
 
-    def check(self, evidence: Evidence) -> Check:
+    def allowed(self, margins: Margins) -> Bound:
+        return Bound(at_most=margins.score)
+
+    def check(self, evidence: Evidence) -> Decided:
         margin = evidence.margins.score
         lifts = _lifts(evidence.probes(INJECTION), margin)
         if not lifts.requests:
@@ -41,7 +44,7 @@ class Injection(JudgeCheck):
         try:
             lift = naive_mean(_per_base(rows))
         except Undefined as reason:
-            return self.found(state, f"too little could be read: {reason}", margin=margin)
+            return self.found(state, f"too little could be read: {reason}")
         flips = scorer_quality.share((rows["lift"] > margin).to_list(), rows["base"].to_list())
         return self.found(
             state,
@@ -51,7 +54,6 @@ class Injection(JudgeCheck):
             + if_too_few(at_worst.size),
             **ends(lift),
             n=lift.clusters,
-            margin=margin,
             details={
                 "flips": flips.estimate,
                 "flips_low": flips.low,

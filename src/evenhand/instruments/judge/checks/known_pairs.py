@@ -6,10 +6,11 @@ EvalBiasBench have pairs of answers of which one is the better, and each is aske
 
 import polars as pl
 
-from evenhand.findings.audit import Check, State
+from evenhand.findings.audit import Decided, State
+from evenhand.findings.measures import Bound
 from evenhand.instruments._judge_pairs import BETTER_FIRST
 from evenhand.instruments.judge.checks._check import JudgeCheck, counted
-from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.evidence import Evidence, Margins
 from evenhand.statistics.proportions import clopper_pearson
 
 # Whoever picks by anything but the quality of the answers is right in both orders for at most half
@@ -28,7 +29,11 @@ class KnownPairs(JudgeCheck):
 
     unit = "share of pairs right in both orders"
 
-    def check(self, evidence: Evidence) -> Check:
+    def allowed(self, margins: Margins) -> Bound:
+        del margins
+        return Bound(above=CHANCE + MARGIN, required=False)
+
+    def check(self, evidence: Evidence) -> Decided:
         rows = evidence.probes(self.name)
         if rows.is_empty():
             return self.not_measured(f"not checked (--known-pairs {self.name})")
@@ -48,7 +53,6 @@ class KnownPairs(JudgeCheck):
             high=most.high,
             n=n,
             clusters=n,
-            bar=f"above {bar:g}",
             details={"bar": bar, "missing": missing, **_by_kind(pairs)},
         )
 

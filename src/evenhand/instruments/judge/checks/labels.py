@@ -6,7 +6,8 @@ A family of labels has one answer, which is as good as that of the worst of them
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evenhand.findings.audit import Check
+from evenhand.findings.audit import Decided
+from evenhand.findings.measures import Bound
 from evenhand.instruments.judge.checks._check import (
     FEWEST_BASES,
     STATES,
@@ -15,7 +16,7 @@ from evenhand.instruments.judge.checks._check import (
     too_few,
 )
 from evenhand.instruments.judge.effects import Effect
-from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.evidence import Evidence, Margins
 from evenhand.statistics.margins import SHIFTED, of_family, verdict
 from evenhand.statistics.multiplicity import holm
 
@@ -23,7 +24,7 @@ from evenhand.statistics.multiplicity import holm
 class OfLabels(JudgeCheck):
     """A check over several labels."""
 
-    def of(self, effects: Sequence[Effect], margin: float) -> Check:
+    def of(self, effects: Sequence[Effect], margin: float) -> Decided:
         """The answer with the numbers of the label that moves the judge most."""
         if not effects:
             return self.not_measured("no label was compared")
@@ -44,7 +45,6 @@ class OfLabels(JudgeCheck):
             high=worst.high,
             n=min(e.bases for e in effects),
             clusters=worst.bases,
-            margin=margin,
             undefined=worst.undefined,
             details={e.label: e.estimate for e in effects},
         )
@@ -55,10 +55,12 @@ class Identity(OfLabels):
     one-sided tests."""
 
     name, label, unit = "identity", "identity, marks", "points"
-    required = True
 
-    def check(self, evidence: Evidence) -> Check:
-        return self.of(evidence.primary, evidence.margins.score)
+    def allowed(self, margins: Margins) -> Bound:
+        return Bound(at_least=-margins.score, at_most=margins.score)
+
+    def check(self, evidence: Evidence) -> Decided:
+        return self.of(evidence.identity_effects, evidence.margins.score)
 
 
 class IdentityInPairs(OfLabels):
@@ -67,10 +69,12 @@ class IdentityInPairs(OfLabels):
 
     name, label, unit = "identity_in_pairs", "identity, pairs", "win rate − ½"
 
-    def check(self, evidence: Evidence) -> Check:
-        effects = [
-            e for e in evidence.exploratory if e.value == "win" and e.against == "all others"
-        ]
+    def allowed(self, margins: Margins) -> Bound:
+        most = margins.win_rate
+        return Bound(at_least=-most, at_most=most, required=False)
+
+    def check(self, evidence: Evidence) -> Decided:
+        effects = evidence.wins
         adjusted = holm([e.p for e in effects]) if effects else ()
         judged = [
             replace(e, verdict=verdict(e.p_equivalence, evidence.tests * p, evidence.alpha))

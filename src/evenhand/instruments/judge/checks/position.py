@@ -12,9 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
-from evenhand.findings.audit import Check, ends
+from evenhand.findings.audit import Decided, ends
+from evenhand.findings.measures import Bound
 from evenhand.instruments.judge.checks._check import JudgeCheck, counted, if_too_few, state_within
-from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.evidence import Evidence, Margins
 from evenhand.instruments.judge.probes import DESIGN
 from evenhand.instruments.judge.worst import LARGEST_WIN, worst
 from evenhand.metrics import malibu
@@ -29,9 +30,11 @@ class Position(JudgeCheck):
     """The check of the first slot's share of wins, a tie counting half, against one half."""
 
     name, label, unit = "position", "position in a pair", "first slot's win rate − ½"
-    required = True
 
-    def check(self, evidence: Evidence) -> Check:
+    def allowed(self, margins: Margins) -> Bound:
+        return Bound(at_least=-margins.win_rate, at_most=margins.win_rate)
+
+    def check(self, evidence: Evidence) -> Decided:
         pairs = evidence.probes(DESIGN).filter(pl.col("phase") == "pair")
         if pairs.is_empty():
             return self.not_measured("no pair was judged")
@@ -59,7 +62,6 @@ class Position(JudgeCheck):
             + if_too_few(shift.clusters),
             **_off(read),
             n=shift.clusters,
-            margin=margin,
             details={
                 "first_slot_rate": slot,
                 "position_consistency": both.position_consistency if both else None,

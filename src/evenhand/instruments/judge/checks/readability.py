@@ -2,10 +2,11 @@
 
 import polars as pl
 
-from evenhand.findings.audit import Check
+from evenhand.findings.audit import Decided
 from evenhand.findings.estimates import COVERAGE_FLOOR
+from evenhand.findings.measures import Bound
 from evenhand.instruments.judge.checks._check import STATES, JudgeCheck, enough, if_too_few
-from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.evidence import Evidence, Margins
 from evenhand.instruments.judge.probes import DESIGN
 from evenhand.metrics import malibu
 from evenhand.statistics.bounded import p_below
@@ -28,9 +29,12 @@ class Readability(JudgeCheck):
     """
 
     name, label, unit = "readability", "readable under every label", "share missing"
-    required = True
 
-    def check(self, evidence: Evidence) -> Check:
+    def allowed(self, margins: Margins) -> Bound:
+        del margins
+        return Bound(at_most=MARGIN)
+
+    def check(self, evidence: Evidence) -> Decided:
         rows = evidence.rows.filter((pl.col("check") == DESIGN) & (pl.col("phase") == "single"))
         missing = (
             malibu.single(rows)
@@ -64,7 +68,6 @@ class Readability(JudgeCheck):
             f"at most {lost[worst]:.1%} of marks are missing under a label ({worst}), {plain:.1%} "
             "without one" + if_too_few(bases),
             value=lost[worst],
-            bar=f"shown to be below {MARGIN:g}",
             n=bases,
             clusters=bases,
             details={**lost, malibu.NO_LABEL: plain},

@@ -1,6 +1,6 @@
 """How far the marks move when the same question is asked again."""
 
-from evenhand.findings.audit import Check
+from evenhand.findings.audit import Decided
 from evenhand.instruments.judge.checks._check import JudgeCheck
 from evenhand.instruments.judge.evidence import Evidence
 
@@ -11,7 +11,7 @@ class Repetition(JudgeCheck):
     name, label = "repetition", "asked again"
     unit = "points, standard deviation within a question"
 
-    def check(self, evidence: Evidence) -> Check:
+    def check(self, evidence: Evidence) -> Decided:
         score, preferred = evidence.repeats["score"], evidence.repeats["preferred"]
         if score is None:
             return self.not_measured("every question was asked once (--repeats)")

@@ -13,10 +13,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
-from evenhand.findings.audit import Check, State, ends
+from evenhand.findings.audit import Decided, State, ends
+from evenhand.findings.measures import Bound
 from evenhand.instruments.judge.checks._check import FEWEST_BASES, JudgeCheck, if_too_few
 from evenhand.instruments.judge.effects import SCORE_MARGIN
-from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.evidence import Evidence, Margins
 from evenhand.instruments.judge.probes import DESIGN
 from evenhand.metrics import malibu
 from evenhand.statistics.clusters import Interval, naive_mean
@@ -37,9 +38,12 @@ class Scale(JudgeCheck):
 
     name, label = "scale", "marks tell texts apart"
     unit = "points that two texts differ by, beyond one text under two labels"
-    required = True
 
-    def check(self, evidence: Evidence) -> Check:
+    def allowed(self, margins: Margins) -> Bound:
+        del margins
+        return Bound(above=LEAST)
+
+    def check(self, evidence: Evidence) -> Decided:
         judged = malibu.single(evidence.probes(DESIGN))
         n = judged["combined"].count()
         if not n:
@@ -55,7 +59,6 @@ class Scale(JudgeCheck):
             f"by {apart.within:.2f}; {scale.distinct} different marks for {n} texts"
             + if_too_few(bases),
             **ends(apart.beyond),
-            bar=f"above {LEAST:g}",
             n=n,
             details={
                 "mean": scale.mean,

@@ -3,9 +3,10 @@
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.audit import Check, ends
+from evenhand.findings.audit import Decided, ends
+from evenhand.findings.measures import Bound
 from evenhand.instruments.judge.checks._check import JudgeCheck, if_too_few, state_within
-from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.evidence import Evidence, Margins
 from evenhand.instruments.judge.probes import OWN
 from evenhand.statistics.clusters import naive_mean
 from evenhand.statistics.margins import Worst
@@ -18,7 +19,11 @@ class SelfPreference(JudgeCheck):
     name, label = "self_preference", "own model's texts"
     unit = "win rate − that by the other judge"
 
-    def check(self, evidence: Evidence) -> Check:
+    def allowed(self, margins: Margins) -> Bound:
+        most = margins.win_rate
+        return Bound(at_least=-most, at_most=most, required=False)
+
+    def check(self, evidence: Evidence) -> Decided:
         rows, margin = evidence.probes(OWN), evidence.margins.win_rate
         if rows.is_empty():
             return self.not_measured("needs a model of another family (--other)")
@@ -28,7 +33,7 @@ class SelfPreference(JudgeCheck):
         try:
             more = naive_mean(read)
         except Undefined as reason:
-            return self.found(state, str(reason), n=len(both), margin=margin)
+            return self.found(state, str(reason), n=len(both))
         by_self, by_other = (_mean(both[name]) for name in ("preferred", "preferred_by_other"))
         return self.found(
             state,
@@ -36,7 +41,6 @@ class SelfPreference(JudgeCheck):
             + if_too_few(len(rows)),
             **ends(more),
             n=more.clusters,
-            margin=margin,
             details={"own": by_self, "own_by_other": by_other},
         )
 

@@ -1,0 +1,288 @@
+"""The audit of a judge as an instrument: the judgements of a design and of the probes beside it,
+and the measures of them.
+
+    evenhand.audit("judge", model=model, out="runs/judge")
+    evenhand.audit("judge", method="panel", model=model, out="runs/panel")
+"""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import polars as pl
+
+from evenhand.domain.conclusions import Outcome
+from evenhand.errors import UserError
+from evenhand.findings.audit import Audit, Decided
+from evenhand.findings.estimates import Section
+from evenhand.findings.scoring import ALWAYS, Scoring, with_facts
+from evenhand.findings.sequential import Until
+from evenhand.instruments._contract import (
+    SCORED,
+    DataFolder,
+    Grouping,
+    Instrument,
+    Measure,
+    option,
+    why_lost,
+)
+from evenhand.instruments.judge.certificate import FILE, INJECTED, certificate_of, judge_of, keep
+from evenhand.instruments.judge.data import MalibuData
+from evenhand.instruments.judge.design import TEN, Design
+from evenhand.instruments.judge.effects import SCORE_MARGIN, WIN_MARGIN
+from evenhand.instruments.judge.evidence import USUAL, Evidence, Margins
+from evenhand.instruments.judge.measures import judged, measures
+from evenhand.instruments.judge.probes import (
+    KNOWN,
+    AuditSource,
+    injected,
+    known_pairs,
+    labelled,
+    to_write,
+)
+from evenhand.instruments.judge.source import TAGS, MalibuSource, judgements_of
+from evenhand.instruments.judge.tables import notes, sections
+from evenhand.methods import Method
+from evenhand.methods.judging import OTHER, ROLE, Panel, Rate, roles_of
+from evenhand.metrics import malibu
+from evenhand.store import RunReader
+from evenhand.store.folder import open_folder
+
+if TYPE_CHECKING:
+    from evenhand.findings.report import Report
+
+_USUAL = Design()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeOptions:
+    judge: str | None = option(
+        None,
+        "A model of the config, by its name there; with --method panel several, with commas, whom "
+        "the personas take in turn. Default: who plays `judge` in the cast, else the default "
+        "model.",
+    )
+    bases: int = option(_USUAL.bases, "Base scenarios, of 63.", least=1)
+    derived: int = option(_USUAL.derived, "Scenarios of each base, of 10.", least=1)
+    texts: int = option(
+        _USUAL.texts, "Responses that are marked alone; 1 is as in the paper.", least=1
+    )
+    pairs: int | None = option(
+        None, "Bases on which each two labels are compared. Default: 8.", least=0
+    )
+    repeats: int = option(1, "How often each question is asked.", least=1)
+    identities: str | None = option(None, "Labels with commas. Default: the paper's ten.")
+    families: Path | None = option(None, "A TOML file with labels of your own: docs/malibu.md.")
+    scenarios: Path | None = option(None, "A JSONL file with scenarios of your own.")
+    injections: int = option(
+        INJECTED,
+        "Bases on which requests to the judge are tried, three calls each.",
+        least=0,
+    )
+    labels: Path | None = option(None, "Texts that people marked: JSONL with task, text, label.")
+    known_pairs: str | None = option(
+        None,
+        f"Sets of pairs whose better answer is known, with commas: {', '.join(KNOWN)}. Does the "
+        "judge tell it? 200 and 160 more calls.",
+    )
+    other: str | None = option(
+        None,
+        "A model of the config from another family: does the judge prefer the texts of its own "
+        "model to those of this one? Six more calls a base.",
+    )
+    margin: float = option(
+        SCORE_MARGIN,
+        "Largest acceptable shift of a mark by a label, in points of ten; the check passes only if "
+        "the effect is shown to be smaller.",
+    )
+    margin_wins: float = option(
+        WIN_MARGIN,
+        "Largest acceptable shift of the win rate by position; the check passes only if the effect "
+        "is shown to be smaller.",
+    )
+    sample_seed: int = option(0, "Random seed for sampling items.")
+
+    @property
+    def design(self) -> Design:
+        return Design(
+            bases=self.bases,
+            derived=self.derived,
+            texts=self.texts,
+            pairs=min(_USUAL.pairs, self.bases) if self.pairs is None else self.pairs,
+            repeats=self.repeats,
+            identities=_names(self.identities) if self.identities else TEN,
+            seed=self.sample_seed,
+        )
+
+
+class JudgeAudit(Instrument):
+    """Audits a judge: does it mark the same text differently under another label of its author, by
+    its place, or because the text asks for it? A passing judge gets a certificate."""
+
+    name = "judge"
+    title = "Judge"
+    clusters = "bases"
+    asks_again = True  # a question may be repeated
+    asked_by = "rate"
+    columns = ("scores_after",)
+    facts: ClassVar = dict.fromkeys(TAGS, pl.String())
+    groups: ClassVar = (Grouping(column="identity", measures=("shift",)),)
+    options = JudgeOptions
+    measures: ClassVar[tuple[Measure, ...]] = ()  # of an audit, and of a run: `for_run`
+    _run: RunReader | None = None
+    _metrics: tuple[str, ...] = malibu.METRICS
+    _margins: Margins = USUAL
+    _identities: tuple[str, ...] = TEN
+
+    def __init__(self) -> None:
+        vars(self)["measures"] = measures(self._margins, self._identities, self._metrics)
+
+    # -- what is asked, and of whom ----------------------------------------------------------------
+
+    def source(self, data: DataFolder, options: JudgeOptions) -> AuditSource:
+        margins = Margins(score=options.margin, win_rate=options.margin_wins)
+        for name, margin in asdict(margins).items():
+            if not margin > 0:
+                raise UserError(f"margin {name}: a margin is a positive distance, not {margin:g}")
+        ours = MalibuData()
+        scenarios = ours.scenarios(options.scenarios)
+        design = MalibuSource(scenarios, ours.labels(options.families), options.design)
+        probes = injected(design, scenarios, options.injections)
+        if options.known_pairs is not None:
+            probes += known_pairs(options.known_pairs, data, options.sample_seed)
+        if options.labels is not None:
+            probes += labelled(options.labels)
+        if options.other is not None:
+            probes += to_write(design, scenarios)
+        return AuditSource(design, probes, asdict(margins))
+
+    def worded(self, method: Method, options: JudgeOptions) -> Method:
+        """Ask one judge, where no panel was named."""
+        judges = _names(options.judge or "")
+        if isinstance(method, Panel):
+            if options.other is not None:
+                raise UserError("--other asks one judge about its own texts: no panel has any")
+            return replace(method, models=len(judges)) if judges else method
+        if len(judges) > 1:
+            raise UserError(
+                "--judge: several models make a panel; add --method panel, or audit each alone"
+            )
+        return method if isinstance(method, Rate) else Rate()
+
+    def players(self, options: JudgeOptions, method: Method) -> Mapping[str, str | None]:
+        """Name the judges, and who else writes."""
+        roles = roles_of(method.models) if isinstance(method, Panel) else (ROLE,)
+        names = _names(options.judge or "") or (None,) * len(roles)
+        other = {} if options.other is None else {OTHER: options.other}
+        return {**dict(zip(roles, names, strict=True)), **other}
+
+    # -- a run, read -------------------------------------------------------------------------------
+
+    def for_run(self, run: RunReader) -> Self:
+        """Give the audit with the margins, labels and metrics of this run."""
+        source = run.record.source
+        bound = copy.copy(self)
+        vars(bound).update(
+            _run=run,
+            _metrics=malibu.SET_UPS[run.record.method["settings"].get("metrics", "four")],
+            _margins=Margins(**source["margins"]),
+            _identities=tuple(source["sampling"]["identities"]),
+        )
+        vars(bound)["measures"] = measures(bound._margins, bound._identities, bound._metrics)
+        return bound
+
+    def for_pair(self, before: RunReader, after: RunReader) -> Self:
+        """Give the audit of the first run; two are compared that asked for the same marks under the
+        same margins."""
+        first, second = (self.for_run(run) for run in (before, after))
+        if (first._margins, first._metrics) != (second._margins, second._metrics):
+            raise UserError(
+                f"{before.path} and {after.path} differ in margins or metrics: audit both judges "
+                "with the same options"
+            )
+        return first
+
+    def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return one row per judgement, beside that of the same text without a label."""
+        return judged(self._scored(rows), self._metrics)
+
+    def scoring(self, run: RunReader) -> Scoring:
+        """Set each judgement beside its control, which may stand in another part of the run."""
+        bound = self.for_run(run)
+        shifts = judged(bound._judgements(run), bound._metrics).select("item_id", "shift")
+        return partial(_joined, audit=bound, shifts=shifts)
+
+    def stops_early(self) -> bool:
+        return True  # all judgements of a base are one cluster, so they are asked together
+
+    def _scored(self, rows: pl.DataFrame) -> pl.DataFrame:
+        readable = pl.col(self._metrics[0]).is_not_null() | pl.col("preferred").is_not_null()
+        return judgements_of(rows, self._metrics).with_columns(
+            cluster="base", state=pl.when(readable).then(pl.lit(SCORED)).otherwise(why_lost())
+        )
+
+    def _judgements(self, run: RunReader, of: str = "scores_after") -> pl.DataFrame:
+        results = run.results().select(*ALWAYS, of, "tags").sort("position").collect()
+        return self._scored(with_facts(results.rename({of: "scores_after"}), self))
+
+    @cached_property
+    def _evidence(self) -> Evidence:
+        """All that the bound run shows, for its tables."""
+        run = self._run
+        assert run is not None  # `for_run` is called first
+        settings = run.record.method["settings"]
+        # The drafts of a panel are its rounds, the first of them without discussion.
+        discussed = run.record.method["name"] == Panel.name and settings["rounds"] > 1
+        return Evidence(
+            self._judgements(run),
+            identities=self._identities,
+            margins=self._margins,
+            alone=self._judgements(run, "scores_before") if discussed else None,
+        )
+
+    # -- what is said of it ------------------------------------------------------------------------
+
+    def audited(self, report: "Report") -> str:
+        assert self._run is not None
+        return f"{judge_of(self._run).model} · {report.side.method['name']}"
+
+    def concluded(self, report: "Report", run: RunReader) -> "Report":
+        del run
+        return replace(report, more=self._evidence.to_dict())
+
+    def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
+        """Codes of what a reader must know beside the checks."""
+        del run
+        failed = {
+            estimate.name
+            for estimate in report.estimates
+            if isinstance(estimate, Decided) and estimate.outcome is Outcome.DETECTED
+        }
+        return tuple(notes(self._evidence, failed))
+
+    def sections(self, report: "Report", run: RunReader) -> tuple[Section, ...]:
+        del report, run
+        return sections(self._evidence)
+
+    def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
+        """Write the certificate into the run folder, and into the folder of certificates."""
+        del options
+        run = RunReader(audit.more["run"])
+        if audit.more["not_run"] or Until.of(run) is not None:
+            return
+        certificate = certificate_of(run, audit.checks)
+        open_folder(run.path).replace(FILE, certificate.to_bytes())
+        if certificates is not None:
+            keep(certificate, certificates)
+
+
+def _joined(rows: pl.DataFrame, *, audit: JudgeAudit, shifts: pl.DataFrame) -> pl.DataFrame:
+    outcomes = audit.outcomes(rows).drop("shift")
+    return outcomes.join(shifts, on="item_id", how="left", maintain_order="left")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
