@@ -12,6 +12,7 @@ from cli.conftest import BIN, Run
 from errors import assert_names, raises_naming
 from evenhand import config as configuration
 from evenhand import registry
+from evenhand.api import scaffold
 from evenhand.api.scaffold import KEPT, LONGEST, write
 from evenhand.errors import UserError
 
