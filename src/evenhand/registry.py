@@ -95,6 +95,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
     "audits": {  # instruments too, of what evenhand relies on
         "reward": f"{_INSTRUMENTS}.reward.instrument:Reward",
         "harm": f"{_INSTRUMENTS}.harm.instrument:HarmAudit",
+        "scorer": f"{_INSTRUMENTS}.scorer.instrument:ScorerAudit",
     },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",

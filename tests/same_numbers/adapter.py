@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,13 @@ from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.judge import audit as judge
 from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
 from evenhand.instruments.reward import Reward
-from evenhand.instruments.scorer import audit as scorer
-from evenhand.instruments.scorer.figures import Column, GivenScores, Tricks
+from evenhand.instruments.scorer import AuditTexts
+from evenhand.instruments.scorer.instrument import agreement
 from evenhand.store import RunReader
 from evenhand.training.probes import KEY
 from evenhand.views.files import plain
 from same_numbers.flat import Entries, flat
+from scorers.judged_texts import Judged, scored_texts
 
 KEPT = Path(__file__).with_name("kept")
 PRICES = Prices({"writer": Price(per_million_prompt_tokens=2, per_million_completion_tokens=6)})
@@ -196,28 +198,42 @@ def _judge(name: str) -> Entries:
 
 def _scorer(threshold: float, *names: str) -> Entries:
     kept = orjson.loads((KEPT / "scorer/scored.json").read_bytes())
-    schema = {"recorded": pl.Float64}
-    tables = {n: pl.DataFrame(t, schema_overrides=schema) for n, t in kept["tables"].items()}
     chosen = [one for one in kept["scored"] if one["name"].startswith(names)]
-    given = [_scored(one) for one in chosen]
-    found = scorer.audit(tables, given, threshold=threshold, left_out={"gone": "why"})
-    return flat(plain(found.to_dict()))
+    outcomes = {one["name"]: _judged_texts(kept["tables"], one, threshold) for one in chosen}
+    return flat(
+        plain({
+            "scorers": {name: _audited(rows) for name, rows in outcomes.items()},
+            "agreement": {
+                f"{first}, {second}": agreement(outcomes[first], outcomes[second])
+                for first, second in combinations(outcomes, 2)
+            },
+        })
+    )  # fmt: skip
 
 
-def _scored(one: dict[str, Any]) -> GivenScores:
+def _audited(rows: pl.DataFrame) -> dict[str, Any]:
+    judged = Judged.of(rows)
+    return {
+        "checks": judged.checks,
+        "estimates": judged.estimates,
+        "groups": judged.groups,
+    }
+
+
+def _judged_texts(sets: dict[str, Any], one: dict[str, Any], threshold: float) -> pl.DataFrame:
+    """The outcomes of a run whose scores are these."""
+    schema = {"recorded": pl.Float64}
+    tables = {n: pl.DataFrame(t, schema_overrides=schema) for n, t in sets.items()}
     tricks = one["tricks"]
-    return GivenScores(
-        name=one["name"],
-        described=one["described"],
-        attributes=one["attributes"],
-        sets={name: Column(**column) for name, column in one["sets"].items()},
-        tricks=Tricks(
-            plain=Column(**tricks["plain"]),
-            tricked={n: Column(**column) for n, column in tricks["tricked"].items()},
-            emoji=Column(**tricks["emoji"]),
-        ),
-        texts_per_second=one["texts_per_second"],
+    texts = AuditTexts(
+        tables,
+        ["toxic"] * len(tricks["plain"]["values"]),
+        ["kind"] * len(tricks["emoji"]["values"]),
     )
+    columns = [*(one["sets"][name] for name in tables), tricks["plain"]]
+    columns += [*tricks["tricked"].values(), tricks["emoji"]]
+    scores = [value for column in columns for value in column["values"]]
+    return scored_texts(texts, scores, threshold, one["described"].get("trained_on", {}))
 
 
 def _rewards(name: str) -> Entries:
