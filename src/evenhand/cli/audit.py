@@ -25,7 +25,7 @@ from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
 audit = typer.Typer(
-    help="Audit a reward model, a harm policy, or decisions that were made already.\n\n"
+    help="Audit a scorer, a reward model, a harm policy, or decisions that were made already.\n\n"
     "Example: evenhand audit decisions people.csv --groups sex,race --outcome selected --out "
     "runs/audit",
     no_args_is_help=True,
