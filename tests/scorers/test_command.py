@@ -91,7 +91,8 @@ def test_an_audit_of_the_word_list_says_that_it_misses_implicit_hate(
 def test_a_guardrail_over_http_is_audited_the_same_way(evenhand: Run, sets: str) -> None:
     with in_own_process(Fixed(b'{"score": 0.75}')) as server:
         scorer = ("--scorer", f"http={server.url}")
-        found = _audited(evenhand, sets, *scorer, "--sample", "10", "--sets", "hatecheck,rtp")
+        found = _audited(evenhand, sets, *scorer, "--sample", "10", "--sets", "hatecheck,rtp",
+                         "--out", "run")  # fmt: skip
     by_name = {
         (name, one["name"]): one["value"]
         for name, estimates in found["groups"]["set"].items()
@@ -106,6 +107,6 @@ def test_a_guardrail_over_http_is_audited_the_same_way(evenhand: Run, sets: str)
 def test_an_audit_whose_sets_are_not_at_hand_says_how_to_get_them(
     evenhand: Run, tmp_path: Path
 ) -> None:
-    ran = evenhand("audit", "scorer", "--scorer", "wordlist", "--sets", "nothing")
+    ran = evenhand("audit", "scorer", "--scorer", "wordlist", "--sets", "nothing", "--out", "r")
     assert ran.returncode == 1
     assert "hatecheck" in ran.stderr

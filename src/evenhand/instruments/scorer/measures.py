@@ -72,7 +72,8 @@ class WrongShare(Share):
 
     def fillings(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Sequence[Filling]:
         sums = {part: pl.col(f"{measure.name}:{part}").sum() for part in "nym"}
-        n, y, m = table.group_by(by).agg(**sums).sort(by).select(*"nym").to_numpy().T
+        of_cluster = table.group_by(by).agg(**sums).filter(pl.col("n") + pl.col("m") > 0).sort(by)
+        n, y, m = of_cluster.select(*"nym").to_numpy().T
         if not m.any():
             return [Filling(0)]
         total, wrong, lost = float((n + m).sum()), float(y.sum()), float(m.sum())
