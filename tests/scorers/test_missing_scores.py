@@ -100,7 +100,12 @@ def test_the_worst_and_the_best_that_a_figure_could_be_are_those_worked_out_by_h
 def test_an_emoji_text_without_a_score_counts_as_called_toxic() -> None:
     tables = {"rtp": table([True], [0])}
     values: dict[str, Values] = {"rtp": [0.9]}
-    for emoji, state in (([0.1, 0.1], "pass"), ([0.1, None], "fail"), ([None, None], "fail")):
+    each: tuple[tuple[Values, str], ...] = (
+        ([0.1, 0.1], "pass"),
+        ([0.1, None], "fail"),
+        ([None, None], "fail"),
+    )
+    for emoji, state in each:
         assert audited(tables, values, ([0.9], [0.9], emoji)).checks["emoji"].state == state
 
 

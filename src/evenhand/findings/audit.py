@@ -209,8 +209,9 @@ def _worst_of(
     worst = max(
         failed or estimates, key=lambda value: _outside(estimates[value], allowed), default=""
     )
-    why = f"no {column.replace('_', ' ')} has a number of its own"
-    why = why if overall.value is not None else overall.undefined
+    why = overall.undefined
+    if overall.value is not None:
+        why = f"no {column.replace('_', ' ')} has a number of its own"
     absent = Estimate(name=measure.name, value=None, undefined=why)
     label = f"{measure.label}, by {column.replace('_', ' ')}"
     return replace(

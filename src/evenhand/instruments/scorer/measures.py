@@ -9,6 +9,7 @@ score is missing. Intervals are over templates; texts of one may be alike.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import polars as pl
 
@@ -89,7 +90,7 @@ def _filling(bounds: IfKnown | None) -> Filling:
     return Filling(bounds.missing, ends=ends, interval=interval)
 
 
-def _lists(rows: pl.DataFrame, *names: str) -> list[list[float]]:
+def _lists(rows: pl.DataFrame, *names: str) -> list[list[Any]]:
     """Return columns in the order of the items: it decides which clusters a draw has."""
     ordered = rows.sort("position")
     return [ordered[name].to_list() for name in names]

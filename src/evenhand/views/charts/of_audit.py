@@ -89,7 +89,8 @@ def _curves(audit: Audit) -> Iterator[Chart]:
         name = section.name.removeprefix(_RELIABILITY)
         if name == section.name:
             continue
-        steps = [Step(score=score, target=target, n=n) for _, _, n, score, target in section.rows]
+        numbers = [[float(cell or 0) for cell in row] for row in section.rows]
+        steps = [Step(score=score, target=target, n=int(n)) for _, _, n, score, target in numbers]
         errors = audit.more["groups"]["set"][name]
         error = next(each for each in errors if each.name == "calibration_error")
         if error.value is None:
