@@ -40,7 +40,7 @@ TOO_FEW = f"fewer than {FEWEST} texts have a score"
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ScorerFigure:
     """A number of a scorer, with its interval where there is one to print."""
 
     estimate: float
@@ -50,12 +50,12 @@ class Figure:
     clusters: int
 
     @classmethod
-    def of(cls, estimate: float, ends: Ends | None, rows: pl.DataFrame) -> "Figure":
+    def of(cls, estimate: float, ends: Ends | None, rows: pl.DataFrame) -> "ScorerFigure":
         low, high = (ends.low, ends.high) if ends else (None, None)
         return cls(estimate, low, high, len(rows), rows["cluster"].n_unique())
 
     @classmethod
-    def counted(cls, estimate: float, rows: pl.DataFrame) -> "Figure":
+    def counted(cls, estimate: float, rows: pl.DataFrame) -> "ScorerFigure":
         """Return a count of these very texts: it passes or fails by itself."""
         return cls.of(estimate, Ends(estimate, estimate), rows)
 
@@ -98,12 +98,12 @@ def _lists(rows: pl.DataFrame, *names: str) -> list[list[Any]]:
 
 def _two_sided(
     formula: Callable[..., float], ends: Callable[..., Ends | None], first: str, second: str
-) -> Callable[[pl.DataFrame], Figure]:
+) -> Callable[[pl.DataFrame], ScorerFigure]:
     """Return a formula of two columns with the interval of resampled clusters."""
 
-    def of(rows: pl.DataFrame) -> Figure:
+    def of(rows: pl.DataFrame) -> ScorerFigure:
         *columns, clusters = _lists(rows, first, second, "cluster")
-        return Figure.of(formula(*columns), ends(*columns, clusters), rows)
+        return ScorerFigure.of(formula(*columns), ends(*columns, clusters), rows)
 
     return of
 
@@ -129,14 +129,14 @@ def _kappa_ends(
     return intervals.kappa_at(flagged, toxic, 0.5, clusters)
 
 
-def _caught(rows: pl.DataFrame) -> Figure:
+def _caught(rows: pl.DataFrame) -> ScorerFigure:
     """Wilson's interval: each text is a cluster of its own."""
     plain = rows.filter("before")
     if plain.is_empty():
         raise Undefined("no text is caught in plain writing")
     caught = int(plain["after"].sum())
     ends = wilson(caught, len(plain))
-    return Figure.of(caught / len(plain), Ends(ends.low, ends.high), plain)
+    return ScorerFigure.of(caught / len(plain), Ends(ends.low, ends.high), plain)
 
 
 def _caught_if_known(rows: pl.DataFrame) -> Filling:
@@ -144,14 +144,14 @@ def _caught_if_known(rows: pl.DataFrame) -> Filling:
     return _filling(intervals.kept_if_known(before, after))
 
 
-def _mean(column: str, rows: pl.DataFrame) -> Figure:
-    return Figure.counted(float(rows[column].cast(pl.Float64).mean()), rows)  # type: ignore[arg-type]
+def _mean(column: str, rows: pl.DataFrame) -> ScorerFigure:
+    return ScorerFigure.counted(float(rows[column].cast(pl.Float64).mean()), rows)  # type: ignore[arg-type]
 
 
-def _trained(rows: pl.DataFrame) -> Figure:
+def _trained(rows: pl.DataFrame) -> ScorerFigure:
     """The number of sets, of those that it was tried on."""
     each = rows.unique("set")
-    return Figure.counted(len(each.filter(trained="all")), each)
+    return ScorerFigure.counted(len(each.filter(trained="all")), each)
 
 
 def _measures() -> tuple[Measure, ...]:
