@@ -111,11 +111,13 @@ def test_figures_of_a_small_audit_are_those_worked_out_by_hand() -> None:
     # Of three caught plain one is caught in leetspeak; of two that were scored both ways, both.
     leetspeak = first.group("trick", "leetspeak", "caught_in_disguise")
     accents = first.group("trick", "accents", "caught_in_disguise")
-    assert (leetspeak.value, leetspeak.n) == (pytest.approx(1 / 3), 3)
+    assert leetspeak.value == pytest.approx(1 / 3)
+    assert leetspeak.n == 3
     assert (accents.value, accents.n) == (1.0, 2)
     assert accents.bounds is not None
     # One of three that are caught plain has no score in accents.
-    assert (accents.bounds.low, accents.bounds.high) == (pytest.approx(2 / 3), 1.0)
+    assert accents.bounds.low == pytest.approx(2 / 3)
+    assert accents.bounds.high == 1.0
     assert first.checks["emoji"].value == 0.5
     missing = judged(TWO).checks["coverage"]
     assert missing.value == pytest.approx(1 - 2 / missing.n)
