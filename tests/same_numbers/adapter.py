@@ -29,8 +29,8 @@ from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.judge import audit as judge
 from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
 from evenhand.instruments.reward import Reward
-from evenhand.instruments.scorer import AuditTexts
-from evenhand.instruments.scorer.instrument import agreement
+from evenhand.instruments.scorer import AuditTexts, held_out
+from evenhand.instruments.scorer.instrument import agreement, curves
 from evenhand.store import RunReader
 from evenhand.training.probes import KEY
 from evenhand.views.files import plain
@@ -202,7 +202,10 @@ def _scorer(threshold: float, *names: str) -> Entries:
     outcomes = {one["name"]: _judged_texts(kept["tables"], one, threshold) for one in chosen}
     return flat(
         plain({
-            "scorers": {name: _audited(rows) for name, rows in outcomes.items()},
+            "scorers": {
+                one["name"]: _audited(_judged_texts(kept["tables"], _unseen(one), threshold))
+                for one in chosen
+            },
             "agreement": {
                 f"{first}, {second}": agreement(outcomes[first], outcomes[second])
                 for first, second in combinations(outcomes, 2)
@@ -211,12 +214,19 @@ def _scorer(threshold: float, *names: str) -> Entries:
     )  # fmt: skip
 
 
+def _unseen(one: dict[str, Any]) -> dict[str, Any]:
+    """The scores without those of texts that the scorer was trained on."""
+    parts = one["described"].get("trained_on", {})
+    return {**one, "unseen": {name for name, part in parts.items() if part == "held_out"}}
+
+
 def _audited(rows: pl.DataFrame) -> dict[str, Any]:
     judged = Judged.of(rows)
     return {
         "checks": judged.checks,
         "estimates": judged.estimates,
         "groups": judged.groups,
+        "curves": {curve.name: curve.rows for curve in curves(rows)},
     }
 
 
@@ -224,15 +234,19 @@ def _judged_texts(sets: dict[str, Any], one: dict[str, Any], threshold: float) -
     """The outcomes of a run whose scores are these."""
     schema = {"recorded": pl.Float64}
     tables = {n: pl.DataFrame(t, schema_overrides=schema) for n, t in sets.items()}
-    tricks = one["tricks"]
+    tricks, scored = one["tricks"], {name: one["sets"][name]["values"] for name in tables}
+    for name in one.get("unseen", set()) & tables.keys():
+        kept = [held_out(text) for text in tables[name]["text"]]
+        tables[name] = tables[name].filter(pl.Series(kept))
+        scored[name] = [value for value, unseen in zip(scored[name], kept, strict=True) if unseen]
     texts = AuditTexts(
         tables,
         ["toxic"] * len(tricks["plain"]["values"]),
         ["kind"] * len(tricks["emoji"]["values"]),
     )
-    columns = [*(one["sets"][name] for name in tables), tricks["plain"]]
-    columns += [*tricks["tricked"].values(), tricks["emoji"]]
-    scores = [value for column in columns for value in column["values"]]
+    columns = (tricks["plain"], *tricks["tricked"].values(), tricks["emoji"])
+    scores = [value for values in scored.values() for value in values]
+    scores += [value for column in columns for value in column["values"]]
     return scored_texts(texts, scores, threshold, one["described"].get("trained_on", {}))
 
 

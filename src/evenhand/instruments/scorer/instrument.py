@@ -260,7 +260,7 @@ class ScorerAudit(Instrument):
             _shares("false_positives", "harmless texts called toxic", "harmless", groups),
             _shares("misses", "hateful texts missed", "hateful", groups),
             _tricks(outcomes, groups),
-            *_curves(outcomes),
+            *curves(outcomes),
         )
         return tuple(section for section in tables if section.rows)
 
@@ -422,7 +422,8 @@ def _tricks(outcomes: pl.DataFrame, groups: _Groups) -> Section:
     )
 
 
-def _curves(outcomes: pl.DataFrame) -> Iterator[Section]:
+def curves(outcomes: pl.DataFrame) -> Iterator[Section]:
+    """Yield the reliability curve of each set that has recorded scores."""
     recorded = outcomes.filter(pl.col("recorded").is_not_null() & pl.col("score").is_not_null())
     for (name,), rows in recorded.group_by("set", maintain_order=True):
         steps = quality.reliability(rows["score"].to_numpy(), rows["recorded"].to_numpy())
