@@ -50,11 +50,8 @@ class Judged:
     checks: dict[str, Check]
 
     @classmethod
-    def of(cls, outcomes: pl.DataFrame, *, only_checks: bool = False) -> "Judged":
+    def of(cls, outcomes: pl.DataFrame) -> "Judged":
         instrument = ScorerAudit()
-        if only_checks:
-            bounded = tuple(m for m in instrument.measures if m.allowed is not None)
-            vars(instrument)["measures"] = bounded
         totals = RunTotals.of(instrument, [outcomes])
         estimates, groups = estimates_over_all(instrument, totals), groups_of(instrument, totals)
         checks = checks_of(instrument.measures, estimates, groups)

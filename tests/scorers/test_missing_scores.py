@@ -55,7 +55,7 @@ def audited(
     scores = [score for name in tables for score in values[name]] + plain
     for trick in TRICKS:
         scores += disguised if trick == "accents" else plain
-    return Judged.of(scored_texts(texts, [*scores, *emoji]), only_checks=True)
+    return Judged.of(scored_texts(texts, [*scores, *emoji]))
 
 
 def test_harmless_texts_that_were_flagged_fail_the_scorer_without_their_scores_too() -> None:
