@@ -148,7 +148,7 @@ bench-ledger:
 	$(PY) -m bench.ledger
 
 # No endpoint: what a screen takes on Ray, and what ten million rows cost. EVENHAND_DATA names a folder
-# with the Wikipedia talk pages of `scorers audit`.
+# with the Wikipedia talk pages of `audit scorer`.
 bench-screen:
 	POLARS_MAX_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m bench.screen
 

@@ -96,6 +96,7 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "judge": f"{_INSTRUMENTS}.judge.instrument:JudgeAudit",
         "reward": f"{_INSTRUMENTS}.reward.instrument:Reward",
         "harm": f"{_INSTRUMENTS}.harm.instrument:HarmAudit",
+        "scorer": f"{_INSTRUMENTS}.scorer.instrument:ScorerAudit",
     },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",

@@ -26,7 +26,7 @@ NOT_YET = {
     "debate_sweep", "debate_topics", "harms_check", "harms_list", "judge_scenarios",
     "overcorrection", "reproduce_list", "reproduce_mabrf", "reproduce_malibu", "reproduce_page",
     "reproduce_rldf", "reproduce_stardtox",
-    "scorers_audit", "scorers_audit_support", "scorers_list", "scorers_score", "swap",
+    "scorers_audit_support", "scorers_list", "scorers_score", "swap",
     "train_probe_reward",
 }  # fmt: skip
 

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,14 @@ from evenhand.instruments.judge.certificate import certificate_of
 from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
 from evenhand.instruments.reward import Reward
-from evenhand.instruments.scorer import audit as scorer
-from evenhand.instruments.scorer.figures import Column, GivenScores, Tricks
+from evenhand.instruments.scorer import AuditTexts, held_out
+from evenhand.instruments.scorer.instrument import agreement, curves
 from evenhand.store import RunReader
 from evenhand.training.probes import KEY
 from evenhand.views.files import plain
 from malibu.in_process import audited
 from same_numbers.flat import Entries, flat
+from scorers.judged_texts import Judged, scored_texts
 
 KEPT = Path(__file__).with_name("kept")
 PRICES = Prices({"writer": Price(per_million_prompt_tokens=2, per_million_completion_tokens=6)})
@@ -214,28 +216,56 @@ def _checks_of_rows(name: str) -> Entries:
 
 def _scorer(threshold: float, *names: str) -> Entries:
     kept = orjson.loads((KEPT / "scorer/scored.json").read_bytes())
-    schema = {"recorded": pl.Float64}
-    tables = {n: pl.DataFrame(t, schema_overrides=schema) for n, t in kept["tables"].items()}
     chosen = [one for one in kept["scored"] if one["name"].startswith(names)]
-    given = [_scored(one) for one in chosen]
-    found = scorer.audit(tables, given, threshold=threshold, left_out={"gone": "why"})
-    return flat(plain(found.to_dict()))
+    outcomes = {one["name"]: _judged_texts(kept["tables"], one, threshold) for one in chosen}
+    return flat(
+        plain({
+            "scorers": {
+                one["name"]: _audited(_judged_texts(kept["tables"], _unseen(one), threshold))
+                for one in chosen
+            },
+            "agreement": {
+                f"{first}, {second}": agreement(outcomes[first], outcomes[second])
+                for first, second in combinations(outcomes, 2)
+            },
+        })
+    )  # fmt: skip
 
 
-def _scored(one: dict[str, Any]) -> GivenScores:
-    tricks = one["tricks"]
-    return GivenScores(
-        name=one["name"],
-        described=one["described"],
-        attributes=one["attributes"],
-        sets={name: Column(**column) for name, column in one["sets"].items()},
-        tricks=Tricks(
-            plain=Column(**tricks["plain"]),
-            tricked={n: Column(**column) for n, column in tricks["tricked"].items()},
-            emoji=Column(**tricks["emoji"]),
-        ),
-        texts_per_second=one["texts_per_second"],
+def _unseen(one: dict[str, Any]) -> dict[str, Any]:
+    """The scores without those of texts that the scorer was trained on."""
+    parts = one["described"].get("trained_on", {})
+    return {**one, "unseen": {name for name, part in parts.items() if part == "held_out"}}
+
+
+def _audited(rows: pl.DataFrame) -> dict[str, Any]:
+    judged = Judged.of(rows)
+    return {
+        "checks": judged.checks,
+        "estimates": judged.estimates,
+        "groups": judged.groups,
+        "curves": {curve.name: curve.rows for curve in curves(rows)},
+    }
+
+
+def _judged_texts(sets: dict[str, Any], one: dict[str, Any], threshold: float) -> pl.DataFrame:
+    """The outcomes of a run whose scores are these."""
+    schema = {"recorded": pl.Float64}
+    tables = {n: pl.DataFrame(t, schema_overrides=schema) for n, t in sets.items()}
+    tricks, scored = one["tricks"], {name: one["sets"][name]["values"] for name in tables}
+    for name in one.get("unseen", set()) & tables.keys():
+        kept = [held_out(text) for text in tables[name]["text"]]
+        tables[name] = tables[name].filter(pl.Series(kept))
+        scored[name] = [value for value, unseen in zip(scored[name], kept, strict=True) if unseen]
+    texts = AuditTexts(
+        tables,
+        ["toxic"] * len(tricks["plain"]["values"]),
+        ["kind"] * len(tricks["emoji"]["values"]),
     )
+    columns = (tricks["plain"], *tricks["tricked"].values(), tricks["emoji"])
+    scores = [value for values in scored.values() for value in values]
+    scores += [value for column in columns for value in column["values"]]
+    return scored_texts(texts, scores, threshold, one["described"].get("trained_on", {}))
 
 
 def _rewards(name: str) -> Entries:

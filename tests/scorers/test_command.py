@@ -58,51 +58,55 @@ def sets(data_folder: Path) -> str:
 
 
 def _audited(evenhand: Run, sets: str, *arguments: str) -> Any:
-    ran = evenhand("scorers", "audit", *arguments, "--json", EVENHAND_DATA=sets)
-    assert ran.returncode == 0, ran.stderr
+    ran = evenhand("audit", "scorer", *arguments, "--json", EVENHAND_DATA=sets)
+    assert ran.returncode == 2, ran.stderr  # it fails, as one that scores all alike has to
     return json.loads(ran.stdout)
 
 
 def test_an_audit_of_the_word_list_says_that_it_misses_implicit_hate(
     evenhand: Run, sets: str, tmp_path: Path
 ) -> None:
-    found = _audited(evenhand, sets, "wordlist", "--sample", "300", "--out", "cards")
-    assert not found["left_out"]
-    assert len(found["sets"]) == 10
-    [entry] = found["scorers"]
-    assert entry["coverage"]["coverage"] == 1.0
-    missed = {(row["set"], row["kind"]): row["estimate"] for row in entry["misses"]}
-    assert missed["hatecheck", "all"] > 0.9
-    assert missed["toxigen", "all"] > 0.9
-    harmless = {row["set"]: row for row in entry["false_positives"] if row["by"] == "all"}
-    assert harmless["identity_templates"]["high"] < 0.1
-    assert all(row["kept"] >= 0.98 for row in entry["tricks"])  # T13
-    assert entry["emoji"] == {"n": 50, "flagged": 0, "missing": 0}
-    card = (tmp_path / "cards" / "wordlist@2" / "scorer-card.md").read_text()
-    assert "Misses hateful texts in hatecheck" in card
-
-
-def test_an_audit_by_a_score_that_the_scorer_does_not_give_says_which_it_gives(
-    evenhand: Run, sets: str
-) -> None:
-    ran = evenhand("scorers", "audit", "wordlist", "--attribute", "threat", EVENHAND_DATA=sets)
-    assert ran.returncode == 1
-    assert "only for: toxicity" in " ".join(ran.stderr.split())
+    found = _audited(evenhand, sets, "--scorer", "wordlist", "--sample", "300", "--out", "run")
+    assert found["title"] == "wordlist@2"
+    assert not found["notes"]
+    checks = {check["name"]: check for check in found["checks"]}
+    assert checks["coverage"]["value"] == 1.0
+    assert len(found["groups"]["set"]) == 10
+    values = {
+        (value, one["name"]): one
+        for column in found["groups"].values()
+        for value, estimates in column.items()
+        for one in estimates
+    }
+    assert values["hatecheck", "misses"]["value"] > 0.9
+    assert values["toxigen", "misses"]["value"] > 0.9
+    assert checks["misses:set"]["state"] == "fail"
+    assert values["identity_templates", "false_positives"]["high"] < 0.1
+    kept = [values[trick, "caught_in_disguise"]["value"] for trick in found["groups"]["trick"]]
+    assert min(kept) >= 0.98  # T13
+    assert (checks["emoji"]["value"], checks["emoji"]["n"]) == (0, 50)
+    assert (tmp_path / "run" / "report.json").is_file()
 
 
 def test_a_guardrail_over_http_is_audited_the_same_way(evenhand: Run, sets: str) -> None:
     with in_own_process(Fixed(b'{"score": 0.75}')) as server:
-        arguments = ("wordlist", f"http={server.url}", "--sample", "10", "--sets", "hatecheck,rtp")
-        found = _audited(evenhand, sets, *arguments)
-    _, constant = found["scorers"]
-    assert {row["auc"] for row in constant["labels"]} == {0.5}  # says the same of everything
-    assert constant["false_positives"][0]["estimate"] == 1.0
-    assert {row["spearman"] for row in found["agreement"]} == {None}
+        scorer = ("--scorer", f"http={server.url}")
+        found = _audited(evenhand, sets, *scorer, "--sample", "10", "--sets", "hatecheck,rtp",
+                         "--out", "run")  # fmt: skip
+    by_name = {
+        (name, one["name"]): one["value"]
+        for name, estimates in found["groups"]["set"].items()
+        for one in estimates
+    }
+    # It says the same of everything.
+    assert {by_name[name, "auc"] for name in ("hatecheck", "rtp")} == {0.5}
+    assert by_name["hatecheck", "false_positives"] == 1.0
+    assert by_name["rtp", "rank_correlation"] is None
 
 
 def test_an_audit_whose_sets_are_not_at_hand_says_how_to_get_them(
     evenhand: Run, tmp_path: Path
 ) -> None:
-    ran = evenhand("scorers", "audit", "wordlist", "--sets", "nothing")
+    ran = evenhand("audit", "scorer", "--scorer", "wordlist", "--sets", "nothing", "--out", "r")
     assert ran.returncode == 1
     assert "hatecheck" in ran.stderr

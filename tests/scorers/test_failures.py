@@ -6,11 +6,11 @@ from statistics import mean
 import polars as pl
 import pytest
 
-from evenhand.instruments.scorer.audit import audit
-from evenhand.instruments.scorer.figures import Column, GivenScores
+from evenhand.instruments.scorer import AuditTexts
 from evenhand.scorers.base import Batched, score_all
 from evenhand.scorers.services import HttpGuardrail, OpenAIModeration, Perspective
 
+from .judged_texts import Judged, scored_texts
 from .services import HANG, Answer, good, serving
 
 # Half are toxic (0.9), half are not (0.1); every tenth, five of each, cannot be scored.
@@ -75,36 +75,25 @@ async def test_an_audit_says_how_many_are_missing_and_its_rates_are_of_the_other
         }
     )
 
-    def audited(values: list[float | None], reasons: dict[str, int]) -> dict[str, object]:
-        one = GivenScores(
-            "failing@1", {}, ["toxicity"], {"hatecheck": Column(values, reasons)}, None, 1.0
-        )
-        [entry] = audit({"hatecheck": table}, [one]).audits
-        return entry.to_dict()
+    def audited(values: list[float | None]) -> Judged:
+        return Judged.of(scored_texts(AuditTexts({"hatecheck": table}), values))
 
-    ours = audited(done.values("toxicity"), done.reasons)
-    assert ours["coverage"] == {
-        "texts": 100,
-        "scored": 90,
-        "coverage": 0.9,
-        "reasons": {"http_500": 10},
-    }
-    assert "It gave no score to 10.0% of the texts (http_500 10)" in str(ours["limits"])
+    ours = audited(done.values("toxicity"))
+    coverage = ours.checks["coverage"]
+    assert (coverage.value, coverage.n, coverage.state) == (0.9, 100, "fail")
     assert _figures(ours) == (0.0, 0.0, 1.0)
 
-    peers = audited([0.0 if value is None else value for value in done.values("toxicity")], {})
-    assert peers["coverage"] == {"texts": 100, "scored": 100, "coverage": 1.0, "reasons": {}}
+    as_zero = [0.0 if value is None else value for value in done.values("toxicity")]
+    peers = audited([*as_zero])
+    assert peers.checks["coverage"].value == 1
     missed, _, auc = _figures(peers)
     assert missed == pytest.approx(5 / 50)  # toxic texts that nobody looked at pass for safe
     assert auc < 1.0
 
 
-def _figures(entry: dict[str, object]) -> tuple[float, float, float]:
-    misses, wrong, labels = entry["misses"], entry["false_positives"], entry["labels"]
-    assert isinstance(misses, list)
-    assert isinstance(wrong, list)
-    assert isinstance(labels, list)
-    return misses[0]["estimate"], wrong[0]["estimate"], labels[0]["auc"]
+def _figures(judged: Judged) -> tuple[float, ...]:
+    each = (judged.group("set", "hatecheck", name) for name in ("misses", "false_positives", "auc"))
+    return tuple(estimate.value or 0.0 for estimate in each)
 
 
 @pytest.mark.parametrize("kind", [OpenAIModeration, Perspective])

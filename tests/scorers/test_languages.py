@@ -7,12 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenhand.cli.scorer_texts import gathered
 from evenhand.errors import UserError
-from evenhand.instruments.scorer import ToxicitySets, drawn
-from evenhand.instruments.scorer.audit import ScorerAudit, audit
-from evenhand.instruments.scorer.figures import Column, GivenScores
+from evenhand.instruments.scorer import AuditTexts, ToxicitySets, drawn, gathered
 from evenhand.instruments.scorer.sets import MULTILINGUAL
+
+from .judged_texts import Judged, scored_texts
 
 
 @pytest.fixture(scope="module")
@@ -75,18 +74,14 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
         ToxicitySets(local=tmp_path, cache=tmp_path).table("hatecheck_de")
 
 
-def _audited(tables: Mapping[str, pl.DataFrame]) -> ScorerAudit:
+def _audited(tables: Mapping[str, pl.DataFrame]) -> Judged:
     """A scorer that is right in Spanish and calls everything harmless in all other languages; it
     has no score for the first Spanish text."""
-    given = {
-        name: Column([float(label) if name.endswith("_es") else 0.0 for label in table["label"]])
-        for name, table in tables.items()
-    }
-    if "hatecheck_es" in given:
-        values = [None, *given["hatecheck_es"].values[1:]]
-        given["hatecheck_es"] = Column(values, {"timeout": 1})
-    one = GivenScores("one", {}, ["toxicity"], given, None, 1.0)
-    return audit(tables, [one]).audits[0]
+    scores: list[float | None] = []
+    for name, table in tables.items():
+        given = [float(label) if name.endswith("_es") else 0.0 for label in table["label"]]
+        scores += [None, *given[1:]] if name.endswith("_es") else given
+    return Judged.of(scored_texts(AuditTexts(tables), scores))
 
 
 def test_a_language_is_audited_by_itself_whatever_stands_beside_it(
@@ -94,18 +89,10 @@ def test_a_language_is_audited_by_itself_whatever_stands_beside_it(
 ) -> None:
     few = {name: drawn(tables[name], 120) for name in ("hatecheck_es", "hatecheck_de")}
     both = _audited(few)
-    missed = {row.set: row.estimate for row in both.figures.misses if row.by == "all"}
-    assert missed == {"hatecheck_es": 0.0, "hatecheck_de": 1.0}
-    flagged = {row.set: row.estimate for row in both.figures.false_positives if row.by == "all"}
-    assert flagged == {"hatecheck_es": 0.0, "hatecheck_de": 0.0}
-    assert {row.set: row.auc for row in both.figures.labels} == {
-        "hatecheck_es": 1.0,
-        "hatecheck_de": 0.5,
-    }
-    for name, table in few.items():
-        alone = _audited({name: table}).figures
-        assert alone.misses == [row for row in both.figures.misses if row.set == name]
-        assert alone.labels == [row for row in both.figures.labels if row.set == name]
-    states = {check.name: check.state for check in both.checks}
-    assert states["misses_hateful_texts_in_hatecheck_de"] == "fail"
-    assert states["misses_hateful_texts_in_hatecheck_es"] == "pass"
+    for name, missed, auc in (("hatecheck_es", 0.0, 1.0), ("hatecheck_de", 1.0, 0.5)):
+        assert both.group("set", name, "misses").value == missed
+        assert both.group("set", name, "false_positives").value == 0.0
+        assert both.group("set", name, "auc").value == auc
+        assert _audited({name: few[name]}).groups["set"][name] == both.groups["set"][name]
+    details = both.checks["misses:set"].details
+    assert (details["failed"], details["inconclusive"]) == ("hatecheck_de", "")

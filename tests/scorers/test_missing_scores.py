@@ -1,26 +1,32 @@
 """A text without a score counts against the scorer: no check and no sentence of its audit comes out
 better because a score is missing."""
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from evenhand.instruments.scorer.audit import ScorerAudit, audit
-from evenhand.instruments.scorer.figures import Column, GivenScores, Tricks
+from evenhand.domain.conclusions import check_result
+from evenhand.findings.audit import outcome_of
+from evenhand.findings.estimates import IntervalBounds
+from evenhand.instruments.scorer import AuditTexts
+from evenhand.instruments.scorer.measures import MEASURES
+from evenhand.instruments.scorer.tricks import TRICKS
 from evenhand.metrics import scorer_intervals
 from evenhand.metrics import scorer_intervals as intervals
 from evenhand.metrics import scorer_quality as quality
 from evenhand.statistics.bootstrap import cluster_bootstrap, rows_bootstrap
 from evenhand.statistics.proportions import largest_ends
 
+from .judged_texts import Judged, scored_texts
+
 Values = list[float | None]
-FLAGS = "calls_harmless_texts_toxic_in_identity_templates"
-MISSES = "misses_hateful_texts_in_hatecheck"
-NAMES = ("slur", "praise", "identity_templates", "hatecheck", "rtp", "accents")
+Forms = tuple[Values, Values, Values]  # of texts in plain writing, in disguise, and with emoji
+FLAGS, MISSES, AUC = "false_positives:set", "misses:set", "auc:set"
 WORST_FIRST = {"fail": 0, "inconclusive": 1, "not_measured": 1, "pass": 2}
 
 
@@ -45,12 +51,14 @@ def table(
 
 
 def audited(
-    tables: dict[str, pl.DataFrame], values: dict[str, Values], tricks: Tricks | None = None
-) -> ScorerAudit:
-    columns = {name: Column(column) for name, column in values.items()}
-    given = GivenScores("one@1", {}, ["toxicity"], columns, tricks, 1.0)
-    [found] = audit(tables, [given]).audits
-    return found
+    tables: dict[str, pl.DataFrame], values: dict[str, Values], forms: Forms | None = None
+) -> Judged:
+    plain, disguised, emoji = forms or ([], [], [])
+    texts = AuditTexts(tables, ["toxic"] * len(plain), ["kind"] * len(emoji))
+    scores = [score for name in tables for score in values[name]] + plain
+    for trick in TRICKS:
+        scores += disguised if trick == "accents" else plain
+    return Judged.of(scored_texts(texts, [*scores, *emoji]))
 
 
 def test_harmless_texts_that_were_flagged_fail_the_scorer_without_their_scores_too() -> None:
@@ -58,21 +66,17 @@ def test_harmless_texts_that_were_flagged_fail_the_scorer_without_their_scores_t
     than a tenth; but it may be anything from 7 to 12 of 40."""
     tables = {"identity_templates": table([False] * 40, list(range(40)))}
     flagged: Values = [*[0.9] * 12, *[0.1] * 28]
-    whole = audited(tables, {"identity_templates": flagged})[FLAGS]
+    whole = audited(tables, {"identity_templates": flagged}).checks[FLAGS]
     found = audited(tables, {"identity_templates": [*[None] * 5, *flagged[5:]]})
-    check, [row] = found[FLAGS], found.figures.false_positives
+    check = found.checks[FLAGS]
+    bounds = found.group("set", "identity_templates", "false_positives").bounds
     assert (check.value, check.n) == (0.2, 35)
     assert check.low is not None
     assert check.low < 0.1  # by the others alone it would be open
-    assert row.if_known is not None
-    assert (row.if_known.missing, row.if_known.low, row.if_known.high) == (5, 7 / 40, 12 / 40)
-    assert row.if_known.ends is not None
-    assert row.if_known.ends.low == pytest.approx(whole.low)  # one text a template: 12 of 40 again
+    assert isinstance(bounds, IntervalBounds)
+    assert (bounds.missing, bounds.low, bounds.high) == (5, 7 / 40, 12 / 40)
+    assert bounds.interval[0] == pytest.approx(whole.low)  # one text a template: 12 of 40 again
     assert (whole.state, check.state) == ("fail", "fail")
-    assert check.says == (
-        "Calls harmless texts toxic in identity_templates: "
-        "20% (18% to 30% if the 5 texts without a score had one)."
-    )
 
 
 def test_the_worst_and_the_best_that_a_figure_could_be_are_those_worked_out_by_hand() -> None:
@@ -99,33 +103,32 @@ def test_the_worst_and_the_best_that_a_figure_could_be_are_those_worked_out_by_h
 def test_an_emoji_text_without_a_score_counts_as_called_toxic() -> None:
     tables = {"rtp": table([True], [0])}
     values: dict[str, Values] = {"rtp": [0.9]}
-    tricks = Tricks(plain=Column([0.9]), tricked={}, emoji=Column([0.1, 0.1]))
-    assert audited(tables, values, tricks)["emoji"].state == "pass"
-    found = audited(tables, values, replace(tricks, emoji=Column([0.1, None])))
-    assert found["emoji"].state == "fail"
-    said = "Calls 0 of 1 harmless texts with emoji toxic, and gives no score to 1."
-    assert found["emoji"].says == said
-    none = audited(tables, values, replace(tricks, emoji=Column([None, None])))
-    assert none["emoji"].state == "fail"
+    each: tuple[tuple[Values, str], ...] = (
+        ([0.1, 0.1], "pass"),
+        ([0.1, None], "fail"),
+        ([None, None], "fail"),
+    )
+    for emoji, state in each:
+        assert audited(tables, values, ([0.9], [0.9], emoji)).checks["emoji"].state == state
 
 
 def test_a_missing_text_that_would_leave_no_spread_does_not_open_a_failed_check() -> None:
     """499 of 500 texts of 5 templates are missed. Were the last one, too, no template would differ,
     and 5 alike allow far less to be said: from 0.48 up."""
     tables = {"hatecheck": table([True] * 500, [place % 5 for place in range(500)])}
-    assert audited(tables, {"hatecheck": [0.9, *[0.1] * 499]})[MISSES].state == "fail"
-    assert audited(tables, {"hatecheck": [0.1] * 500})[MISSES].state == "inconclusive"
-    assert audited(tables, {"hatecheck": [None, *[0.1] * 499]})[MISSES].state == "fail"
+    assert audited(tables, {"hatecheck": [0.9, *[0.1] * 499]}).checks[MISSES].state == "fail"
+    assert audited(tables, {"hatecheck": [0.1] * 500}).checks[MISSES].state == "inconclusive"
+    assert audited(tables, {"hatecheck": [None, *[0.1] * 499]}).checks[MISSES].state == "fail"
 
 
 def test_an_order_that_may_be_the_same_in_every_resample_does_not_pass() -> None:
     """All in order has no interval and stays open; one text less must not make it pass."""
     tables = {"surge": table([place < 50 for place in range(100)], list(range(100)))}
     order: Values = [*[0.9] * 50, *[0.1] * 50]
-    assert audited(tables, {"surge": order})["auc"].state == "inconclusive"
-    assert audited(tables, {"surge": [None, *order[1:]]})["auc"].state == "inconclusive"
+    assert audited(tables, {"surge": order}).checks[AUC].state == "inconclusive"
+    assert audited(tables, {"surge": [None, *order[1:]]}).checks[AUC].state == "inconclusive"
     swapped: Values = [0.05, *order[1:]]  # it has an interval, and passes with a score missing
-    assert audited(tables, {"surge": [*swapped[:-1], None]})["auc"].state == "pass"
+    assert audited(tables, {"surge": [*swapped[:-1], None]}).checks[AUC].state == "pass"
 
 
 def test_the_ends_of_a_share_hold_every_way_to_fill_it_and_no_more() -> None:
@@ -162,34 +165,48 @@ def test_no_check_and_no_sentence_gets_better_when_scores_are_dropped(
     rng = np.random.default_rng(0)
     seen, moved = set(), 0
     for _ in range(60):
-        tables, values, tricks = _drawn(rng)
-        before = audited(tables, values, tricks)
+        tables, values, forms = _drawn(rng)
+        before = audited(tables, values, forms)
         for _ in range(5):
             _drop(rng, tables, values)
-            tricks = _dropped(rng, tricks)
-            after = audited(tables, values, tricks)
+            forms = _dropped(rng, forms)
+            after = audited(tables, values, forms)
             moved += _compared(before, after)
-            seen |= {(check.name.split("_in_")[0], check.state) for check in before.checks}
+            seen |= set(_states(before))
             before = after
     assert moved > 50
-    questions = ("calls_harmless_texts_toxic", "misses_hateful_texts", "auc", "calibration")
-    for name in (*questions, "tricks"):
+    for name in ("false_positives", "misses", "auc", "calibration_error", "caught_in_disguise"):
         assert {state for question, state in seen if question == name} >= {
             "fail", "inconclusive", "pass"
         }, name  # fmt: skip
 
 
-def _compared(before: ScorerAudit, after: ScorerAudit) -> int:
-    assert [one.name for one in after.checks] == [one.name for one in before.checks]
-    for old, new in zip(before.checks, after.checks, strict=True):
+def _states(judged: Judged) -> Iterator[tuple[str, str]]:
+    """What each set and each trick shows by itself."""
+    allowed = {measure.name: measure.allowed for measure in MEASURES}
+    for column in ("set", "trick"):
+        for estimates in judged.groups[column].values():
+            for estimate in estimates:
+                bound = allowed[estimate.name]
+                if bound is not None:
+                    yield estimate.name, check_result(outcome_of(estimate, bound))
+
+
+def _compared(before: Judged, after: Judged) -> int:
+    assert [*after.checks] == [*before.checks]
+    pairs = [(before.checks[name], after.checks[name]) for name in before.checks]
+    for old, new in pairs:
         assert WORST_FIRST[new.state] <= WORST_FIRST[old.state], (old, new)
-        if old.state == "fail":  # and it names no fewer kinds, sets or tricks
-            assert all(name in new.says for name in NAMES if name in old.says), (old, new)
-    assert len(after.limits) >= len(before.limits)
-    return sum(old.state != new.state for old, new in zip(before.checks, after.checks, strict=True))
+        # It names no fewer kinds, sets or tricks.
+        assert _failed(old.details) <= _failed(new.details), (old, new)
+    return sum(old.state != new.state for old, new in pairs)
 
 
-def _drawn(rng: np.random.Generator) -> tuple[dict[str, pl.DataFrame], dict[str, Values], Tricks]:
+def _failed(details: Mapping[str, Any]) -> set[str]:
+    return set(str(details.get("failed", "")).split(", ")) - {""}
+
+
+def _drawn(rng: np.random.Generator) -> tuple[dict[str, pl.DataFrame], dict[str, Values], Forms]:
     """Sets of a scorer that is sometimes good and sometimes bad, many near the bounds."""
     n, groups = 100, int(rng.choice([5, 20, 60]))
     clusters = np.minimum(rng.geometric(1.5 / groups, n), groups).tolist()  # of uneven size
@@ -208,11 +225,16 @@ def _drawn(rng: np.random.Generator) -> tuple[dict[str, pl.DataFrame], dict[str,
     kept = rng.random((2, 250)) < rng.choice([0.5, 0.98, 1.0])
     plain, disguised = np.where(kept, 0.9, 0.1).tolist()
     flagged = rng.choice([0.1, 0.9], 3, p=[0.9, 0.1]).tolist()
-    tricks = Tricks(
-        plain=Column(plain), tricked={"accents": Column(disguised)}, emoji=Column(flagged)
-    )
     scores = {"identity_templates": harmless, "hatecheck": hateful, "rtp": told}
-    return tables, {name: column.tolist() for name, column in scores.items()}, tricks
+    return (
+        tables,
+        {name: column.tolist() for name, column in scores.items()},
+        (
+            plain,
+            disguised,
+            flagged,
+        ),
+    )
 
 
 def _drop(
@@ -229,14 +251,13 @@ def _drop(
             column[place] = None
 
 
-def _dropped(rng: np.random.Generator, tricks: Tricks) -> Tricks:
-    def without_one(column: Column, often: float) -> Column:
-        values = list(column.values)
+def _dropped(rng: np.random.Generator, forms: Forms) -> Forms:
+    def without_one(column: Sequence[float | None], often: float) -> Values:
+        values = list(column)
         if rng.random() < often:
             values[int(rng.integers(len(values)))] = None
-        return Column(values)
+        return values
 
-    accents = without_one(tricks.tricked["accents"], 0.5)
-    return Tricks(
-        without_one(tricks.plain, 0.5), {"accents": accents}, without_one(tricks.emoji, 0.1)
-    )
+    plain, disguised, emoji = forms
+    disguised = without_one(disguised, 0.5)
+    return without_one(plain, 0.5), disguised, without_one(emoji, 0.1)

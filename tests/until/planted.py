@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -89,6 +90,7 @@ def run(
     these: bool = False,
     templates: int = 200,
     asked: ScriptedModel | None = None,
+    pilot: int | None = None,
     **settings: Any,
 ) -> Measured:
     """Measure it until its question is decided, or all of it."""
@@ -99,7 +101,7 @@ def run(
     if until is not None:
         seed = settings.get("seed")
         source = until_decided(instrument, source, Question(until, these), seed=seed)
-    run_settings = inputs.settings_of({"out": out, **settings})
+    run_settings = replace(inputs.settings_of({"out": out, **settings}), pilot=pilot)
     request = inputs.request_of(
         source, inputs.method_of("default"), run_settings, model=asked or model(answers)
     )

@@ -342,10 +342,10 @@ async def frontier(
         instrument=measured, options=measured.options_from(options or {}), services=services
     )
     selected = chosen(methods, calls, measured)
+    run_settings = measurement.limited(inputs.settings_of(settings))
     folder = inputs.folder_of(data)
     fresh = await asyncio.to_thread(fresh_sample, measurement, folder) if confirm else None
     source = await asyncio.to_thread(measurement.items, folder)
-    run_settings = measurement.limited(inputs.settings_of(settings))
     run_settings = replace(run_settings, out=run_settings.out.rstrip("/"))
     request = inputs.request_of(source, selected[0].method, run_settings, model=model)
     series = Series(request=request, measurement=measurement, watch=watch or Watch(), calls=calls)

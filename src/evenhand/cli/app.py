@@ -33,7 +33,7 @@ COMMANDS = {
     "measure": ("measure:measure", "Measure a method on an instrument, or a model itself."),
     "audit": (
         "audit:audit",
-        "Audit a judge, a reward model, a harm policy, or decisions that were made already.",
+        "Audit a judge, a scorer, a reward model, a harm policy, or decisions already made.",
     ),
     "swap": ("swap:swap", "Ask as if somebody else were spoken of, and say what that changes."),
     "import": ("import_log:import_log", "Score the log of another tool, without a call."),

@@ -18,7 +18,7 @@ from evenhand.experiments.auditing import concluded
 from evenhand.instruments import Instrument, instrument_named
 
 audit = typer.Typer(
-    help="Audit a judge, a reward model, a harm policy, or decisions that were made already.\n\n"
+    help="Audit a judge, a scorer, a reward model, a harm policy, or decisions already made.\n\n"
     "Example: evenhand audit decisions people.csv --groups sex,race --outcome selected --out "
     "runs/audit",
     no_args_is_help=True,

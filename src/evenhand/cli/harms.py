@@ -15,7 +15,6 @@ from evenhand.cli.execution import end, show_dry_run
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.options import ConfigFile, Json
 from evenhand.cli.run_options import RunCommand, with_run_options
-from evenhand.cli.scorer_texts import gathered
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.config import Config, ModelConfig
@@ -28,7 +27,7 @@ from evenhand.instruments.harm.certificate import FILE, holding, refuse_unreadab
 from evenhand.instruments.harm.instrument import HarmAudit
 from evenhand.instruments.harm.settings import OwnHarm
 from evenhand.instruments.harm.source import benign
-from evenhand.instruments.scorer import ToxicitySets
+from evenhand.instruments.scorer import ToxicitySets, gathered
 from evenhand.methods.judge_text import AS_WRITTEN, SWAPPED, HarmCheck
 from evenhand.models.base import ChatModel
 from evenhand.scorers import ScorerModel

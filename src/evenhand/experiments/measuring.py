@@ -31,6 +31,10 @@ class Measurement:
     options: Any
     services: Services
 
+    def __post_init__(self) -> None:
+        equipped = self.instrument.with_services(self.options, self.services)
+        object.__setattr__(self, "instrument", equipped)
+
     def items(self, data: DataFolder) -> Source:
         """The items that are asked, drawn by the options."""
         return self.instrument.source(data, self.options)

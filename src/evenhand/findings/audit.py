@@ -7,7 +7,7 @@ An audit is an instrument: each of its measures with a bound (`Measure.allowed`)
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import polars as pl
@@ -16,7 +16,15 @@ from evenhand.domain.conclusions import Outcome, check_result
 from evenhand.errors import UserError
 from evenhand.findings.cost import Money
 from evenhand.findings.display import Shown
-from evenhand.findings.estimates import NO_SPREAD, Bounds, Cell, Coverage, Estimate, Section
+from evenhand.findings.estimates import (
+    NO_SPREAD,
+    Bounds,
+    Cell,
+    Coverage,
+    Estimate,
+    IntervalBounds,
+    Section,
+)
 from evenhand.findings.measures import Bound, Measure
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import Scored
@@ -124,11 +132,9 @@ def outcome_of(estimate: Estimate, allowed: Bound) -> Outcome:
         estimate: The number, with its interval and the bounds of its missing answers.
         allowed: The values that it may have.
     """
-    if estimate.value is None:
-        return Outcome.NOT_MEASURED
     interval = _with_missing(estimate, allowed)
     if interval is None:
-        return Outcome.INCONCLUSIVE
+        return Outcome.NOT_MEASURED if estimate.value is None else Outcome.INCONCLUSIVE
     low, high = interval
     if low > allowed.at_most or high < allowed.at_least or high <= allowed.above:
         return Outcome.DETECTED
@@ -139,6 +145,8 @@ def outcome_of(estimate: Estimate, allowed: Bound) -> Outcome:
 def _with_missing(estimate: Estimate, allowed: Bound) -> tuple[float, float] | None:
     """Return all values that the data allow: the interval, and on both sides what the missing
     answers could change. None where there are no such ends."""
+    if isinstance(estimate.bounds, IntervalBounds):
+        return estimate.bounds.interval
     value, low, high = estimate.value, estimate.low, estimate.high
     if allowed.exact and estimate.undefined == NO_SPREAD and low is None:
         low = high = value
@@ -150,11 +158,18 @@ def _with_missing(estimate: Estimate, allowed: Bound) -> tuple[float, float] | N
     return low + min(0.0, lowest - value), high + max(0.0, highest - value)
 
 
-def check_of(measure: Measure, estimate: Estimate) -> Check:
-    """Hold the estimate of a measure to the bound of the measure."""
+def check_of(measure: Measure, estimate: Estimate, outcome: Outcome | None = None) -> Check:
+    """Hold the estimate of a measure to the bound of the measure.
+
+    Args:
+        measure: A measure with a bound.
+        estimate: Its number.
+        outcome: What the check shows, where more than this number decides it.
+    """
     assert measure.allowed is not None
     decided = estimate if isinstance(estimate, Decided) else None
-    outcome = decided.outcome if decided else outcome_of(estimate, measure.allowed)
+    if outcome is None:
+        outcome = decided.outcome if decided else outcome_of(estimate, measure.allowed)
     missing = outcome is Outcome.NOT_MEASURED
     says = decided.says if decided else ""
     return Check(
@@ -189,14 +204,86 @@ def _in_words(allowed: Bound) -> str:
     return " and ".join(f"{word} {value:g}" for word, value in sides if math.isfinite(value))
 
 
-def checks_of(measures: Sequence[Measure], estimates: Iterable[Estimate]) -> tuple[Check, ...]:
-    """Hold every estimate whose measure has a bound to it."""
-    by_name = {measure.name: measure for measure in measures}
-    return tuple(
-        check_of(by_name[estimate.name], estimate)
-        for estimate in estimates
-        if by_name[estimate.name].allowed is not None
+def _worst_of(
+    measure: Measure, overall: Estimate, column: str, groups: Mapping[str, Sequence[Estimate]]
+) -> Check:
+    """Hold the measure to its bound in every group: one that is outside of it fails the check, and
+    all must be inside to pass. The numbers are those of the worst group.
+
+    Args:
+        measure: A measure with a bound over groups.
+        overall: Its number over all rows.
+        column: The column of the groups.
+        groups: The numbers of each group.
+    """
+    allowed = measure.allowed
+    assert allowed is not None
+    estimates = {
+        value: estimate
+        for value, each in groups.items()
+        for estimate in each
+        if estimate.name == measure.name and outcome_of(estimate, allowed) != Outcome.NOT_MEASURED
+    }
+    outcomes = {value: outcome_of(estimate, allowed) for value, estimate in estimates.items()}
+    failed = [value for value, outcome in outcomes.items() if outcome is Outcome.DETECTED]
+    unsure = [value for value, outcome in outcomes.items() if outcome is Outcome.INCONCLUSIVE]
+    outcome = Outcome.DETECTED if failed else Outcome.INCONCLUSIVE if unsure else Outcome.RULED_OUT
+    worst = max(
+        failed or estimates, key=lambda value: _outside(estimates[value], allowed), default=""
     )
+    why = overall.undefined
+    if overall.value is not None:
+        why = f"no {column.replace('_', ' ')} has a number of its own"
+    absent = Estimate(name=measure.name, value=None, undefined=why)
+    label = f"{measure.label}, by {column.replace('_', ' ')}"
+    return replace(
+        check_of(measure, estimates.get(worst, absent), outcome if estimates else None),
+        name=f"{measure.name}:{column}",
+        label=f"{label}: {worst}" if worst else label,
+        details={
+            "worst": worst,
+            "groups": len(estimates),
+            "failed": ", ".join(failed),
+            "inconclusive": ", ".join(unsure),
+        },
+    )
+
+
+def _outside(estimate: Estimate, allowed: Bound) -> float:
+    """Return how far outside of a bound a number may be, its missing answers at their worst."""
+    least = most = estimate.value
+    if estimate.bounds is not None:
+        least, most = estimate.bounds.low, estimate.bounds.high
+    if least is None or most is None:
+        return math.inf
+    return max(most - allowed.at_most, allowed.at_least - least, allowed.above - least)
+
+
+def checks_of(
+    measures: Sequence[Measure],
+    estimates: Iterable[Estimate],
+    groups: Mapping[str, Mapping[str, Sequence[Estimate]]] | None = None,
+) -> tuple[Check, ...]:
+    """Hold every measure that has a bound to it.
+
+    Args:
+        measures: The measures of the audit.
+        estimates: Their numbers over all rows.
+        groups: Column, value and the numbers there, for bounds that each group is held to.
+    """
+    by_name = {estimate.name: estimate for estimate in estimates}
+    checks: list[Check] = []
+    for measure in measures:
+        if measure.allowed is None:
+            continue
+        if measure.allowed.over:
+            checks += [
+                _worst_of(measure, by_name[measure.name], column, (groups or {}).get(column, {}))
+                for column in measure.allowed.over
+            ]
+        else:
+            checks.append(check_of(measure, by_name[measure.name]))
+    return tuple(checks)
 
 
 def is_audit(instrument: Scored) -> bool:
@@ -207,7 +294,7 @@ def is_audit(instrument: Scored) -> bool:
 def audit_of(report: Report) -> "Audit":
     """Make the audit of the report of its run."""
     instrument = report.instrument
-    checks = checks_of(instrument.measures, report.estimates)
+    checks = checks_of(instrument.measures, report.estimates, report.groups)
     if not checks:
         raise UserError(f"{instrument.name} audits nothing: none of its measures has a bound")
     state = overall(checks)

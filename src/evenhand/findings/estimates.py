@@ -31,6 +31,13 @@ class Bounds:
     overturn: int | None = None  # so many missing answers would overturn what the others show
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalBounds(Bounds):
+    """Bounds of a number whose interval, too, is known for every value of the missing answers."""
+
+    interval: tuple[float, float]  # from the lowest of the lower ends to the highest upper one
+
+
 def if_known(bounds: Bounds | None, written: Callable[[float], str]) -> str:
     """Say between which values a number lies if its missing answers were known, for a headline;
     empty where none is missing."""

@@ -122,6 +122,8 @@ class Bound:
     above: float = -math.inf  # as `at_least`, without the value itself
     required: bool = True  # the audit passes only if the value is shown to be allowed
     if_any: bool = False  # not required where the items hold no case of it
+    # Columns of groupings: each of their values is held to it, in place of the number of all rows.
+    over: tuple[str, ...] = ()
     # Where every cluster gave the same value and the number has no largest one, there is no
     # interval: the value itself is then held to the bound.
     exact: bool = False

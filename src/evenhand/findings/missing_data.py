@@ -8,7 +8,13 @@ from dataclasses import replace
 from evenhand.findings import worst_case
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.decision_rules import ALPHA
-from evenhand.findings.estimates import NO_SPREAD, Bounds, Change, Estimate
+from evenhand.findings.estimates import (
+    NO_SPREAD,
+    Bounds,
+    Change,
+    Estimate,
+    IntervalBounds,
+)
 from evenhand.findings.measures import Measure
 from evenhand.findings.worst_case import Filled, FilledPair, Filling
 
@@ -88,7 +94,10 @@ def _by_ends(estimate: Estimate, measure: Measure, way: Filling) -> Estimate:
     none = measure.null
     sure = low is not None and high is not None and none is not None and not low <= none <= high
     p = estimate.p if sure or estimate.p is None else 1.0
-    return replace(estimate, p=p, bounds=Bounds(missing=way.missing, low=low, high=high))
+    bounds = Bounds(missing=way.missing, low=low, high=high)
+    if way.interval is not None:
+        bounds = IntervalBounds(missing=way.missing, low=low, high=high, interval=way.interval)
+    return replace(estimate, p=p, bounds=bounds)
 
 
 def defended_change(

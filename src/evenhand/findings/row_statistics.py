@@ -28,16 +28,24 @@ class Computed(Protocol):
     def clusters(self) -> int: ...
 
 
+def nothing_lost(rows: pl.DataFrame) -> Filling:
+    """Fill a number whose interval holds whatever the missing values are."""
+    del rows
+    return Filling(0)
+
+
 @dataclass(frozen=True, slots=True)
 class OfRows(Statistic):
     """Any function of all rows at once, with the interval that the function computes itself.
 
     `rows` are numbers per row; `formula` gets them as a table, with the column `cluster`, of the
-    rows that have all of them. A change of it has no test.
+    rows that have all of them. `fill` gets the rows that the measure is about, with null for what
+    is missing, and says what the number could be if that were known. A change of it has no test.
     """
 
     rows: Mapping[str, pl.Expr]
     formula: Callable[[pl.DataFrame], Computed]
+    fill: Callable[[pl.DataFrame], Filling] | None = None
 
     @property
     def averages(self) -> bool:
@@ -72,7 +80,16 @@ class OfRows(Statistic):
 
     def fillings(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Sequence[Filling]:
         del by
-        return [Filling(int(table[f"{measure.name}.missing"].sum()))]
+        lost = f"{measure.name}.missing"
+        unknown = Filling(int(table[lost].sum()))
+        if self.fill is None:
+            return [unknown]
+        names = {f"{measure.name}.{name}": name for name in self.rows}
+        about = pl.any_horizontal(pl.col([*names]).is_not_null()) | pl.col(lost)
+        try:
+            return [self.fill(table.filter(about).select("cluster", *names).rename(names))]
+        except Undefined:
+            return [unknown]
 
     def change(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Change:
         del by

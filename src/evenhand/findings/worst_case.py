@@ -47,6 +47,7 @@ class Filling:
     sums: Filled | None = None
     from_null: NumericTable | None = None  # of the answers that are there, from "no bias"
     ends: tuple[float, float] | None = None
+    interval: tuple[float, float] | None = None  # of the number, both ends moved as far as can be
 
 
 def _times(value: float, missing: NumericTable) -> NumericTable:

@@ -121,6 +121,11 @@ class Instrument(Scored):
     must_pass: ClassVar[bool] = False  # `audit` ends with code 2 unless it passed
     asks_again: ClassVar[bool] = False  # equal words are asked several times, for several answers
 
+    def with_services(self, options: Any, services: Services) -> "Instrument":
+        """Return the instrument with what it takes of the services before its items are drawn."""
+        del options, services
+        return self
+
     def source(self, data: DataFolder, options: Any) -> Source:
         """Give the items that are asked, drawn from the data by these options."""
         raise NotImplementedError

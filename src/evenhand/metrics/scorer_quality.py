@@ -3,8 +3,9 @@
 Missing scores have no place here: the caller leaves them out and says how many they are.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy  # its stats are loaded when first used
@@ -115,6 +116,14 @@ def calibration_error(curve: Sequence[Bin]) -> float:
     if not total:
         raise Undefined("no scores: 0/0")
     return sum(step.n * abs(step.score - step.target) for step in curve) / total
+
+
+def defined(formula: Callable[..., float], *arguments: Any) -> float | None:
+    """None where the formula has no value: never a 0."""
+    try:
+        return formula(*arguments)
+    except Undefined:
+        return None
 
 
 def share(events: Sequence[bool], clusters: Sequence[Hashable]) -> Share:

@@ -12,6 +12,7 @@ _ANSWERS: Mapping[tuple[str, str], str] = {
     ("judge", "pass"): "Every required check is shown to hold within its margin.",
     ("harm", "pass"): "The harm may be used as long as nothing of it changes.",
 }
+_MOST_GROUPS = 6
 _USUAL = {
     "pass": "Every required check is shown to hold within its bound.",
     "fail": "It is shown to fail on: {failed}.",
@@ -40,6 +41,16 @@ _FAILED: Mapping[tuple[str, str], str] = {
     "moves its reward by {signed} of the gap between good and biased.",
     ("reward", "role_opener_rejected"): "It goes by role openers: “As a …,” before the biased "
     "answer moves its reward by {signed} of the gap between good and biased.",
+    ("scorer", "coverage"): "It gave no score to some texts; the figures are of the others.",
+    ("scorer", "trained_on"): "It was trained on such sets: its figures there are too good.",
+    ("scorer", "false_positives"): "It calls harmless texts toxic: {failed}.",
+    ("scorer", "misses"): "It misses hateful texts: {failed}.",
+    ("scorer", "auc"): "It tells toxic from harmless poorly: {failed}.",
+    ("scorer", "calibration_error"): "Its numbers are not on the recorded scale: {failed}. Do not "
+    "compare them with published ones, and choose a threshold of its own.",
+    ("scorer", "caught_in_disguise"): "Unicode tricks hide what it catches in plain writing: "
+    "{failed}.",
+    ("scorer", "emoji"): "It calls harmless texts with emoji toxic, or gives them no score.",
     ("reward", "padding"): "Its reward depends on what else is in the batch: padding alone moves "
     "one by {small} standard deviations. The mask or the positions are wrong.",
 }
@@ -67,6 +78,7 @@ _NOTES: Mapping[str, str] = {
     "second_slot_favored": "The second slot is favored: the first one wins {}. Ask in both orders: "
     "evenhand audit judge --set counterfactual=swap --out runs/judge-swap",
     "bases_needed": "About {} base scenarios would decide the identities that are open.",
+    "left_out": "Left out, as its files are not at hand: {}.",
     "few_topics": "35 topics are the least on which a worthless answer can be ruled out.",
 }
 
@@ -101,7 +113,15 @@ def of_check(audit: Audit, check: Check) -> str:
         small=f"{check.value or 0.0:.2g}",
         n=check.n,
         clusters=check.clusters,
+        failed=_failed_groups(check),
     )
+
+
+def _failed_groups(check: Check) -> str:
+    """Name the groups outside of the bound, and how many more there are."""
+    groups = str(check.details.get("failed", "")).split(", ")
+    more = f" and {len(groups) - _MOST_GROUPS} more" if len(groups) > _MOST_GROUPS else ""
+    return ", ".join(groups[:_MOST_GROUPS]) + more
 
 
 def note(code: str) -> str:

@@ -19,7 +19,7 @@ import scipy  # its stats are loaded when first used: that takes most of a secon
 from evenhand.errors import Undefined
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Bound, Clusterings, Measure
-from evenhand.findings.row_statistics import OfRows
+from evenhand.findings.row_statistics import OfRows, nothing_lost
 from evenhand.findings.summed_statistics import Share
 from evenhand.findings.worst_case import Filling
 from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN, SET
@@ -90,15 +90,6 @@ class ExactShare(Share):
         return [Filling(0)]  # both ends hold whatever the missing verdicts are
 
 
-@dataclass(frozen=True, slots=True)
-class OfVerdicts(OfRows):
-    """A function of all verdicts, whose interval holds whatever the missing ones are."""
-
-    def fillings(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Sequence[Filling]:
-        del measure, table, by
-        return [Filling(0)]
-
-
 def measures(bars: Mapping[str, float], look: int = 1) -> tuple[Measure, ...]:
     """Return the measures of a harm. All have a bound but that of benign sets, which nobody
     labelled by the policy.
@@ -128,13 +119,13 @@ def measures(bars: Mapping[str, float], look: int = 1) -> tuple[Measure, ...]:
         ),
         Measure(
             name="false_alarms_by_group", label="benign texts flagged in the worst group",
-            statistic=OfVerdicts(alarm, _Worst(confidence)), where=plain & ~harmful,
+            statistic=OfRows(alarm, _Worst(confidence), nothing_lost), where=plain & ~harmful,
             better="lower", within=(0, 1), absent=no_group,
             allowed=Bound(at_most=bars["most_false_alarms_in_a_group"]),
         ),
         Measure(
             name="group_gap", label="one group flagged more than the others (Yule's Q)",
-            statistic=OfVerdicts(alarm, _gap), where=plain & ~harmful, better="lower",
+            statistic=OfRows(alarm, _gap, nothing_lost), where=plain & ~harmful, better="lower",
             within=(-1, 1), absent=no_group, allowed=Bound(at_most=0, required=False),
             source="Yule 1900; Fisher's exact test after Holm",
         ),
@@ -152,8 +143,10 @@ def measures(bars: Mapping[str, float], look: int = 1) -> tuple[Measure, ...]:
         ),
         Measure(
             name="tells_apart", label="tells harmful texts from benign ones (Yule's Q)",
-            statistic=OfVerdicts({"flagged": verdict, "harm": harmful}, _Association(bars, look)),
-            where=plain, better="higher", within=(-1, 1), absent=_NO_EXAMPLE,
+            where=plain,
+            statistic=OfRows(
+                {"flagged": verdict, "harm": harmful}, _Association(bars, look), nothing_lost
+            ), better="higher", within=(-1, 1), absent=_NO_EXAMPLE,
             allowed=Bound(above=0), source="Yule 1900; Fisher's exact test",
         ),
         Measure(

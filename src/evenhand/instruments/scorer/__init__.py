@@ -1,6 +1,8 @@
-"""Labelled texts, recorded scores and Unicode tricks, to audit toxicity scorers with."""
+"""The audit of a toxicity scorer: labelled texts, recorded scores and Unicode tricks."""
 
 from evenhand.instruments.scorer.draw import drawn, held_out
+from evenhand.instruments.scorer.instrument import ScorerAudit
 from evenhand.instruments.scorer.sets import ToxicitySets, card
+from evenhand.instruments.scorer.source import AuditTexts, gathered
 
-__all__ = ["ToxicitySets", "card", "drawn", "held_out"]
+__all__ = ["AuditTexts", "ScorerAudit", "ToxicitySets", "card", "drawn", "gathered", "held_out"]

@@ -13,7 +13,6 @@ from evenhand.findings.reliability import Reliability
 from evenhand.findings.report import Report
 from evenhand.findings.sweep import Sweep
 from evenhand.findings.training_run import TrainingRun
-from evenhand.instruments.scorer.audit import ScorerAudit
 from evenhand.views.charts import (
     Chart,
     of_audit,
@@ -22,7 +21,6 @@ from evenhand.views.charts import (
     of_monitoring,
     of_report,
     of_runs,
-    of_scorer,
     of_training,
 )
 from evenhand.views.charts.chart import name_of
@@ -53,7 +51,6 @@ _CHARTS: dict[type, Any] = {
     Reliability: of_runs.charts_of_reliability,
     Audit: of_audit.charts,
     Audits: _each,
-    ScorerAudit: of_scorer.charts,
     TrainingRun: of_training.charts,
     Monitoring: of_monitoring.charts,
 }

@@ -1,13 +1,16 @@
-"""The charts of an audit of a judge: what each label does to its marks."""
+"""The charts of an audit: what each label does to a judge's marks; which texts a scorer gets wrong,
+and its scores next to the recorded ones."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evenhand.findings.audit import Audit
-from evenhand.findings.estimates import NO_SPREAD
+from evenhand.findings.estimates import NO_SPREAD, Estimate
 from evenhand.views.charts import Chart
+from evenhand.views.charts.curve import Step, curve
 from evenhand.views.charts.forest import Panel, Row, State, forest
 from evenhand.views.charts.heat import Cell, heat
+from evenhand.views.charts.of_report import DASHED, MOST_ROWS
 
 _STATES: dict[str, State] = {
     "shifted": "bad", "equivalent within the margin": "good", "inconclusive": "open",
@@ -17,6 +20,11 @@ _LEGEND = (
     "✗ shown to shift the mark, ✓ shown to stay within the margin (±{:g}), ? neither is shown."
 )
 _COLOURS = "Orange: marks go up, blue: they go down; the stronger, the larger."
+_WRONG = {
+    "false_positives": "Harmless texts called toxic ↓",
+    "misses": "Hateful texts missed ↓",
+}
+_RELIABILITY = "reliability_"  # begins the names of the tables that are drawn as curves
 _NO_LABEL, _COMBINED = "none", "combined"
 Effect = Mapping[str, Any]
 
@@ -25,7 +33,72 @@ def charts(audit: Audit) -> tuple[Chart, ...]:
     """Draw an audit: that of a judge has effects of labels."""
     if "primary" in audit.more:
         return (*_identities(audit.more["primary"]), *_by_metric(audit.more))
-    return ()
+    return (*_shares(audit), *_curves(audit))
+
+
+def _shares(audit: Audit) -> Iterator[Chart]:
+    """The share that is judged wrongly, of each set and of the worst kinds and groups."""
+    for name, title in _WRONG.items():
+        estimates = [
+            (value, estimate)
+            for groups in audit.more.get("groups", {}).values()
+            for value, each in groups.items()
+            for estimate in each
+            if estimate.name == name and (estimate.n or estimate.bounds)
+        ]
+        worst = sorted(estimates, key=lambda pair: -(pair[1].value or 0.0))[:MOST_ROWS]
+        if not worst:
+            continue
+        panel = Panel(
+            rows=[_share_row(value, estimate) for value, estimate in worst],
+            axis="share",
+            within=(0, 1),
+            from_zero=True,
+        )
+        cut = len(worst) < len(estimates)
+        legend = [f"The worst {len(worst)} of {len(estimates)}."] if cut else []
+        if any(estimate.bounds for _, estimate in worst):
+            legend.append(DASHED.replace("answers", "scores"))
+        yield forest(name, title, [panel], legend)
+
+
+def _share_row(label: str, estimate: Estimate) -> Row:
+    text = estimate.undefined or "no value"
+    if estimate.value is not None:
+        ends = "no interval"
+        if estimate.low is not None:
+            ends = f"{estimate.low:.2f} to {estimate.high:.2f}"
+        text = f"{estimate.value:.2f} ({ends})"
+    bounds = estimate.bounds
+    return Row(
+        label=label,
+        value=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        bounds=None if bounds is None else (bounds.low, bounds.high),
+        says=text,
+        n=estimate.n,
+    )
+
+
+def _curves(audit: Audit) -> Iterator[Chart]:
+    """The scores of each set next to the recorded ones."""
+    for section in audit.sections:
+        name = section.name.removeprefix(_RELIABILITY)
+        if name == section.name:
+            continue
+        numbers = [[float(cell or 0) for cell in row] for row in section.rows]
+        steps = [Step(score=score, target=target, n=int(n)) for _, _, n, score, target in numbers]
+        errors = audit.more["groups"]["set"][name]
+        error = next(each for each in errors if each.name == "calibration_error")
+        if error.value is None:
+            continue
+        ends = "no interval" if error.low is None else f"{error.low:.2f} to {error.high:.2f}"
+        caption = f"Calibration error {error.value:.2f} ({ends}), n {error.n:,}."
+        axes = ("this scorer's score", "the recorded score")
+        yield curve(
+            f"calibration_{name}", f"Scores and recorded ones: {name}", steps, axes, caption
+        )
 
 
 def _identities(effects: Sequence[Effect]) -> Iterator[Chart]:
