@@ -30,7 +30,7 @@ from evenhand.agents import Conversation
 from evenhand.config import data_folder
 from evenhand.domain import Item, Turn
 from evenhand.errors import EvenhandError
-from evenhand.instruments.bbq import BbqData, BbqSource, Sampling, sample
+from evenhand.instruments.bbq import BbqData, BbqSampling, BbqSource, sample
 from evenhand.methods import Mabrf, Method, StarDTox
 
 CATEGORIES = 11
@@ -178,7 +178,7 @@ def _words(turn: Turn) -> str:
 
 def items_of_bbq(count: int) -> list[Item]:
     """Spread evenly over the categories."""
-    sampling = Sampling(per_category=-(-count // CATEGORIES))
+    sampling = BbqSampling(per_category=-(-count // CATEGORIES))
     data = BbqData(local=data_folder().local, cache=data_folder().cache)
     drawn = sample(data.records(), sampling)
     items = list(BbqSource(drawn, sampling).read(0, len(drawn)))

@@ -64,11 +64,11 @@ def write_part(
         data, name = sink.getvalue(), f"{kind}/part-{number:08}.parquet"
         place.create(name, data)
         sha256 = hashlib.sha256(data).hexdigest()
-        files.append(ledger.File(name=name, sha256=sha256, bytes=len(data), rows=len(made)))
+        files.append(ledger.PartFile(name=name, sha256=sha256, bytes=len(data), rows=len(made)))
     start, size = results["position"][0].as_py(), len(results)
     reasons = Counter(results["reason"].drop_null().to_pylist())
     log.commit(
-        ledger.Part(
+        ledger.CommittedPart(
             results=files[0],
             turns=files[1],
             positions=((start, start + size),),

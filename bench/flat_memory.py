@@ -23,7 +23,7 @@ from evenhand.agents import Cast
 from evenhand.domain import Event
 from evenhand.methods import StarDTox
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import JsonlFile, Plan, Progress, StopSignal, run
+from evenhand.runners import JsonlFile, Progress, RunPlan, StopSignal, run
 
 ITEMS = 58_492  # BBQ, all categories
 EARLY = 20_000
@@ -41,7 +41,7 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "items.jsonl"
         _write_items(source, items)
-        plan = Plan(
+        plan = RunPlan(
             method=StarDTox(),
             cast=Cast(ScriptedModel(_script)),
             source=JsonlFile(source),
@@ -80,7 +80,7 @@ def _most_resident() -> float:
     return int(kilobytes) / 1024
 
 
-async def _go(plan: Plan, out: Path, watch: _Watch) -> None:
+async def _go(plan: RunPlan, out: Path, watch: _Watch) -> None:
     await run(plan, out, progress=watch, stop=StopSignal())
 
 

@@ -23,7 +23,7 @@ from evenhand.findings.estimates import Change
 from evenhand.findings.gate import Gate, GateCheck, Verdict, gate
 from evenhand.findings.gate_size import clusters_to_decide
 from evenhand.findings.measures import Grouping, Measure
-from evenhand.findings.scoring import SCORED, Scored
+from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.findings.summed_statistics import Share
 from evenhand.store import RunReader
 
@@ -33,7 +33,7 @@ NAMES = ("guesses", "right", "lean")
 _TEMPLATE = pl.col("item_id").str.split("/").list.first()
 
 
-class Drawn(Scored):
+class Drawn(ScoringSpec):
     """The instrument: a choice is 0 for a guess that fits a stereotype, 1 for one that does not,
     2 for no guess; `right` is a choice of another question."""
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from bench.cheaper import Templates
 from bench.gate import DRAWN, EACH, NAMES, InMemory, answered
 from evenhand.findings.gate import GateCheck, Verdict, gate
-from evenhand.findings.sequential import Until, block_of
+from evenhand.findings.sequential import SequentialPlan, block_of
 from evenhand.statistics._shared import t_quantile
 from evenhand.statistics.planning import Rule, shown_at
 
@@ -40,7 +40,7 @@ class Early(InMemory):
 
     def __init__(self, rows: pl.DataFrame, templates: int) -> None:
         super().__init__("after", rows)
-        until = Until(
+        until = SequentialPlan(
             block=10,
             order=tuple(map(str, range(templates))),
             sizes=(EACH,) * templates,

@@ -27,7 +27,7 @@ from typing import Any
 from bench.findings_rows import record_of
 from evenhand.store import ledger, ledger_files
 from evenhand.store.folder import Folder, open_folder
-from evenhand.store.ledger import Entry, LedgerWriter
+from evenhand.store.ledger import LedgerEntry, LedgerWriter
 from evenhand.store.opened import OpenedRun
 
 ROWS = 1_024  # of a part, as a share on Ray has them
@@ -48,17 +48,17 @@ def files_of(entries: int) -> Iterator[tuple[str, bytes]]:
     for slot in range(entries):
         if slot % -(-entries // OPENINGS) == 0:
             token = slot
-            made = Entry(slot=slot, token=slot, opened_by="bench", run_sha256=run_sha256)
+            made = LedgerEntry(slot=slot, token=slot, opened_by="bench", run_sha256=run_sha256)
         else:
-            made = Entry(slot=slot, token=token, part=_part(token, number))
+            made = LedgerEntry(slot=slot, token=token, part=_part(token, number))
             number += 1
         yield ledger_files.entry_name(slot), ledger._encode(made)
 
 
-def _part(token: int, number: int) -> ledger.Part:
+def _part(token: int, number: int) -> ledger.CommittedPart:
     stem = f"part-{token:08d}-s{number * ROWS:012d}-{(number + 1) * ROWS:012d}-{number:08x}"
     files = [
-        ledger.File(
+        ledger.PartFile(
             name=f"{kind}/{stem}.parquet",
             sha256=hashlib.sha256(f"{kind} {number}".encode()).hexdigest(),
             bytes=268_000,
@@ -66,7 +66,7 @@ def _part(token: int, number: int) -> ledger.Part:
         )
         for kind, rows in (("results", ROWS), ("turns", 3_840))
     ]
-    return ledger.Part(
+    return ledger.CommittedPart(
         results=files[0],
         turns=files[1],
         positions=((number * ROWS, (number + 1) * ROWS),),

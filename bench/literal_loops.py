@@ -18,7 +18,7 @@ from evenhand.methods.mabrf import (
     SEARCH,
     SEARCHED_REPHRASER,
     SUMMARISER,
-    Found,
+    SearchReply,
     Verdict,
     evidence_of,
     excerpt,
@@ -121,7 +121,7 @@ class LiteralMabrf:
         about = {"context": item.context, "question": item.prompt}
         groups = (await ask(GROUPS, **about)).groups
         planned = await ask(QUERIES, **about, groups=groups, most=self.queries, reasoning=reasoning)
-        found: list[Found] = []
+        found: list[SearchReply] = []
         failed: SearchFailed | None = None
         for query in planned.queries[: self.queries]:
             try:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from evenhand.instruments.judge import TEN
 from evenhand.instruments.judge.effects import (
     WIN_MARGIN,
-    Effect,
+    LabelEffect,
     adjusted,
     of_labels_in_pairs,
     of_pairs,
@@ -182,7 +182,7 @@ def simulate(
     chi2: bool = False,
 ) -> Found:
     rng, keys = np.random.default_rng(seed), shape.keys()
-    found: list[list[Effect]] = []
+    found: list[list[LabelEffect]] = []
     p_values: list[list[float]] = []
     for _ in range(draws):
         rows = judged(keys, scores(rng, shape, noise, effect), rng, missing)

@@ -36,7 +36,7 @@ from bench.processes import TreeCpu, family
 from evenhand.agents import Cast
 from evenhand.methods import DefaultPrompt
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import Plan, Progress, StopSignal
+from evenhand.runners import Progress, RunPlan, StopSignal
 from evenhand.runners.parquet_table import ParquetTable
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -108,7 +108,7 @@ def drive(folder: Path, actors: int) -> None:
 async def _run(folder: Path, actors: int) -> dict[str, float]:
     from evenhand.runners.ray import run_on_ray
 
-    plan = Plan(
+    plan = RunPlan(
         method=DefaultPrompt(),
         cast=Cast(ScriptedModel(_script)),
         source=ParquetTable(str(folder / "table"), prompt_column="prompt", id_column="id"),

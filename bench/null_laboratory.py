@@ -37,16 +37,16 @@ from bench.simulated.outcomes import (
 )
 from bench.simulated.scenarios import SureScorer, rate_from_few_labels, screen_looks
 from evenhand.findings.comparison import Comparison, compare
-from evenhand.findings.cost_effectiveness import Kind, worth
+from evenhand.findings.cost_effectiveness import CostVerdict, worth
 from evenhand.findings.decision_rules import adjusted, smallest_shown
 from evenhand.findings.estimates import Change
-from evenhand.findings.frontier import Arm, Frontier, frontier
+from evenhand.findings.frontier import Frontier, FrontierArm, frontier
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.pairwise_systems import told_apart
 from evenhand.findings.report import Report, report
-from evenhand.findings.scoring import SCORED, Scored
-from evenhand.findings.sequential import Until, stand
+from evenhand.findings.scoring import SCORED, ScoringSpec
+from evenhand.findings.sequential import SequentialPlan, stand
 from evenhand.findings.summed_statistics import Mean
 from evenhand.findings.totals import RunTotals
 from evenhand.findings.verdicts import bias_measures
@@ -135,7 +135,7 @@ def planted_design(number: int, clusters: int, name: str) -> Design:
 
 
 @cache
-def _with_bias_scores(name: str, columns: tuple[str, ...]) -> Scored:
+def _with_bias_scores(name: str, columns: tuple[str, ...]) -> ScoringSpec:
     instrument = instrument_named(name)
     scores = [m.name for m in instrument.primary() if m.null is not None]
     return read_alone(instrument, scores, columns)
@@ -190,7 +190,7 @@ def _report_case(name: str, path: str) -> Case:
 
 
 @cache
-def _with_margins(name: str, columns: tuple[str, ...]) -> Scored:
+def _with_margins(name: str, columns: tuple[str, ...]) -> ScoringSpec:
     """Give an instrument with what a comparison concludes from: primary measures, and those with a
     margin."""
     instrument = instrument_named(name)
@@ -359,7 +359,7 @@ def _gate_states() -> float:
 # -- frontier --------------------------------------------------------------------------------------
 
 
-class TwoNumbers(Scored):
+class TwoNumbers(ScoringSpec):
     """An instrument with a harm and a utility."""
 
     name, title, clusters, columns, facts = "two", "two numbers", "templates", (), {}
@@ -413,9 +413,11 @@ def _frontier(rng: Rng, number: int, effect: float) -> bool:
     found = worth(TWO, dict(zip(("the prompt", "the vote"), against, strict=True)), utility,
                   family=2)  # fmt: skip
     if effect:
-        return found.kind is Kind.WORTH_IT
-    false_bad = found.kind is Kind.NOT_WORTH_IT and found.why.code != "worth.benefit_excluded"
-    return found.kind is Kind.WORTH_IT or false_bad
+        return found.kind is CostVerdict.WORTH_IT
+    false_bad = (
+        found.kind is CostVerdict.NOT_WORTH_IT and found.why.code != "worth.benefit_excluded"
+    )
+    return found.kind is CostVerdict.WORTH_IT or false_bad
 
 
 def simulated_frontier(rng: Rng, benefit: float) -> Frontier:
@@ -426,7 +428,7 @@ def simulated_frontier(rng: Rng, benefit: float) -> Frontier:
     vars(instrument).update(references=names[:3])
     return frontier(
         instrument,
-        [Arm(name=name, run=OutcomeRun("two", rows, rng, path=name))
+        [FrontierArm(name=name, run=OutcomeRun("two", rows, rng, path=name))
          for name, rows in zip(names, frames, strict=True)],
         calls=1,
     )  # fmt: skip
@@ -483,7 +485,7 @@ def _stopped(rng: Rng, design: Design, bias: float) -> str:
     rows = frame("subtler_choices", rng, system.run(rng))
     run = OutcomeRun("subtler_choices", rows, rng)
     sizes = rows.group_by("cluster", maintain_order=True).len()
-    until = Until(
+    until = SequentialPlan(
         measure="stereotype_lead", margin=_MARGIN, block=10,
         order=tuple(sizes["cluster"].to_list()), sizes=tuple(sizes["len"].to_list()),
         rows={"stereotype_lead": (int(sizes["len"].max()), len(rows))},  # type: ignore[arg-type]

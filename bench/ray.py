@@ -41,7 +41,7 @@ from bench.upstream import MODEL, Upstream
 from evenhand.agents import Cast
 from evenhand.methods import StarDTox
 from evenhand.models import Endpoint
-from evenhand.runners import Plan, Progress, StopSignal
+from evenhand.runners import Progress, RunPlan, StopSignal
 from evenhand.runners.parquet_table import ParquetTable
 from evenhand.runners.ray import run_on_ray
 
@@ -128,7 +128,7 @@ class Sides:
         return self._measured(given.rows, work)
 
     async def _run(self, given: Input, out: Path, progress: Progress) -> None:
-        plan = Plan(
+        plan = RunPlan(
             method=StarDTox(),
             cast=Cast(Endpoint(self._url, model=MODEL)),
             source=ParquetTable(str(given.table), prompt_column="prompt", id_column="id"),

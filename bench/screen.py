@@ -29,10 +29,10 @@ from evenhand.experiments.request import Request
 from evenhand.experiments.running import execute
 from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.watch import Watch
-from evenhand.findings.screened import Counted, counted
+from evenhand.findings.screened import ScreenCounts, counted
 from evenhand.instruments.scorer import ToxicitySets
 from evenhand.methods import Method
-from evenhand.methods.judge_text import JUDGE, SCREEN, Screened
+from evenhand.methods.judge_text import JUDGE, SCREEN, ScreenedJudge
 from evenhand.runners.parquet_table import ParquetTable
 from evenhand.scorers import ScorerModel, WordList
 from evenhand.scorers.base import score_all
@@ -83,7 +83,7 @@ def write_table(others: pl.DataFrame, rows: int, folder: Path) -> None:
         table.slice(number * size, size).write_parquet(folder / f"{number}.parquet")
 
 
-def screened(cuts: Cuts, table: Path, out: Path, actors: int) -> tuple[Counted, float]:
+def screened(cuts: Cuts, table: Path, out: Path, actors: int) -> tuple[ScreenCounts, float]:
     """What was decided, and how long the job took on a cluster that is up, its actors' start
     included."""
     low, high = (float(one) if np.isfinite(one) else None for one in (cuts.low, cuts.high))
@@ -96,7 +96,7 @@ def screened(cuts: Cuts, table: Path, out: Path, actors: int) -> tuple[Counted, 
 
     request = Request(
         source=ParquetTable(str(table), prompt_column="text"),
-        method=Screened(screen="0" * 64, low=low, high=high, text="prompt"),
+        method=ScreenedJudge(screen="0" * 64, low=low, high=high, text="prompt"),
         open_cast=opened,
         settings=RunSettings(out=str(out), engine="ray", actors=actors),
         is_audit=True,

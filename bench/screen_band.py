@@ -34,9 +34,9 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.config import data_folder
-from evenhand.gateway.policy import ANYBODY, Check
-from evenhand.gateway.screening import Screened, Screening
-from evenhand.gateway.shares import Shares
+from evenhand.gateway.policy import ANYBODY, CheckPolicy
+from evenhand.gateway.screening import Screening, ScreenScore
+from evenhand.gateway.shares import FairQueue
 from evenhand.scorers.kinds import offline
 from evenhand.statistics.proportions import clopper_pearson
 
@@ -158,18 +158,18 @@ def other_languages(data: Path) -> Iterator[str]:
 # -- figures -------------------------------------------------------------------------------------
 
 
-async def screened(texts: Sequence[str]) -> list[Screened]:
+async def screened(texts: Sequence[str]) -> list[ScreenScore]:
     """What the gateway's screen says of each text, as it ships."""
-    screen = Screening(Check(), offline(), Shares())
+    screen = Screening(CheckPolicy(), offline(), FairQueue())
     return [await screen.score(ANYBODY, text) for text in texts]
 
 
-def passed(found: Sequence[Screened], low: float) -> Share:
+def passed(found: Sequence[ScreenScore], low: float) -> Share:
     """Those that the screen lets pass."""
     return Share.of(sum(one.english and one.score < low for one in found), len(found))
 
 
-def to_agents(found: Sequence[Screened], low: float) -> Share:
+def to_agents(found: Sequence[ScreenScore], low: float) -> Share:
     """Those that it does not."""
     one = passed(found, low)
     return Share.of(one.n - one.events, one.n)

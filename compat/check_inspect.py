@@ -22,10 +22,10 @@ from inspect_ai.log import EvalLog, read_eval_log
 from compat.commands import Commands
 from compat.standin import MODEL, Standin, standing_in
 from evenhand.experiments.certificates import expected_of
-from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
+from evenhand.findings.certificate import Certificate, CertifiedCheck, CertifiedJudge
 from evenhand.instruments.bbq.data import card
 from evenhand.instruments.files import PinnedFiles
-from evenhand.instruments.judge import Design
+from evenhand.instruments.judge import JudgeDesign
 from evenhand.instruments.judge.certificate import NEEDED, keep
 from evenhand.methods import Rate
 
@@ -235,10 +235,10 @@ def certify(folder: Path) -> None:
     checks = [CertifiedCheck(name=name, state="pass", required=True, says="so it is")
               for name in sorted(NEEDED.checks)]  # fmt: skip
     made = Certificate(
-        kind="judge", run={}, judge=Judge(model=MODEL, served_by=[], described={}),
+        kind="judge", run={}, judge=CertifiedJudge(model=MODEL, served_by=[], described={}),
         method=dict(needed.method), prompts=dict(needed.prompts),
         margins={"score": 0.25, "win_rate": 0.05},
-        benchmark={"version": needed.benchmark["version"], "sampling": Design().describe(),
+        benchmark={"version": needed.benchmark["version"], "sampling": JudgeDesign().describe(),
                    "own": {"scenarios": None, "labels": {}}, "probes": {"injection": 180}},
         limits={}, seed=None, evenhand="0.1.0", created="2026-11-01T00:00:00Z", calls=2000,
         checks=checks, state="pass",

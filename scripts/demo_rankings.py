@@ -16,11 +16,11 @@ from pathlib import Path
 import orjson
 
 from evenhand.instruments import instrument_named
-from evenhand.instruments.rankings.data import Named, bloomberg
+from evenhand.instruments.rankings.data import NamedTask, bloomberg
 from evenhand.instruments.rankings.reading import first_in_text, ranked_first
 
 
-def line(one: Named) -> bytes:
+def line(one: NamedTask) -> bytes:
     """Write one ranking. An answer that could not be read stays unreadable: a list that begins
     with 2 does not say who is first."""
     names = [person.name for person in one.task.candidates]

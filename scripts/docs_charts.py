@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evenhand.findings.audit import audit_of
 from evenhand.findings.comparison import compare
-from evenhand.findings.frontier import Arm, frontier
+from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.findings.report import report
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.judge.instrument import JudgeAudit
@@ -33,7 +33,7 @@ def _bbq(name: str) -> RunReader:
 def main(folder: Path) -> None:
     """Write some charts of four findings."""
     compared = compare(Bbq(), _bbq("default"), _bbq("fairness"))
-    arms = [Arm(name=name, run=_bbq(run), equal_calls=vote) for name, run, vote in ARMS]
+    arms = [FrontierArm(name=name, run=_bbq(run), equal_calls=vote) for name, run, vote in ARMS]
     wanted = {
         "by_category": report(Bbq(), _bbq("always_stereotyped")),
         "slope_category": compared,

@@ -27,7 +27,7 @@ from PIL import Image
 
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.store import RunReader
-from evenhand.viewer.browsing import Browsed
+from evenhand.viewer.browsing import RunBrowser
 from evenhand.viewer.serving import Serving
 from evenhand.views import html, page_of
 from evenhand.views.printing import browser
@@ -153,7 +153,7 @@ async def main(folder: Path) -> None:
 
 async def _view(tab: Tab, folder: Path) -> None:
     runs = (RunReader(Path(run)) for run in ("runs/after", "runs/before"))
-    with Serving(Browsed(*runs)) as served:
+    with Serving(RunBrowser(*runs)) as served:
         served.facets.ended(60)
         home = f"http://127.0.0.1:{served.port}/"
         await tab.tell("Network.setCookie", url=home, name=f"evenhand-view-{served.port}",

@@ -18,7 +18,7 @@ from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
 from evenhand.views.charts import Chart, charts_of
 from evenhand.views.charts.chart import DARK, LIGHT
-from evenhand.views.charts.forest import Panel, Row, State, forest
+from evenhand.views.charts.forest import ForestPanel, ForestRow, State, forest
 
 RECORDED = Path(__file__).parents[1] / "recorded/qwen2.5-coder-1.5b/frontier"
 DETECT_FIRST = "detect_first-choice_brain-rule"
@@ -73,8 +73,8 @@ def _rankings(held: Path) -> dict[str, Chart]:
         _row(f"place {row[0]}", str(row[2]), str(row[3]), "plain")
         for row in _section(found, "places")
     ]
-    by_group = Panel(rows=ratios, axis="rate over the rate of all others", line=1)
-    by_place = Panel(rows=places, axis="share of first places, %", line=12.5)
+    by_group = ForestPanel(rows=ratios, axis="rate over the rate of all others", line=1)
+    by_place = ForestPanel(rows=places, axis="share of first places, %", line=12.5)
     said = "✗ shown to differ, ✓ the interval lies within 0.8 to 1.25, ? inconclusive."
     chance = "Line: 12.5 %, which every place has by chance."
     return {
@@ -104,7 +104,7 @@ def _swap(held: Path) -> dict[str, Chart]:
         _row(f"{row[0]}: {row[1]}", str(row[2]), str(row[3]), STATES.get(str(row[-1]), "open"))
         for row in _section(found, "effects")
     ]
-    panel = Panel(rows=drawn, axis="decisions that differ, of 100", line=0, band=(-5, 5))
+    panel = ForestPanel(rows=drawn, axis="decisions that differ, of 100", line=0, band=(-5, 5))
     said = (
         "✗ shown, ✓ shown to be the same, ? too few to tell.",
         "Grey band: too small to matter.",
@@ -137,12 +137,12 @@ def _section(found: Report, name: str) -> tuple[tuple[object, ...], ...]:
     return tuple(tuple(row) for row in table.rows)
 
 
-def _row(label: str, value: str, interval: str, state: State) -> Row:
+def _row(label: str, value: str, interval: str, state: State) -> ForestRow:
     """Read one row of a printed table."""
     low, high = (float(end) for end in re.findall(r"[-+]?[\d.]+", interval)[:2])
     says = f"{value.removesuffix(' %')} ({interval.removesuffix(' %')})"
-    return Row(label=label, value=float(value.removesuffix(" %")), low=low, high=high,
-               state=state, says=says)  # fmt: skip
+    return ForestRow(label=label, value=float(value.removesuffix(" %")), low=low, high=high,
+                     state=state, says=says)  # fmt: skip
 
 
 if __name__ == "__main__":

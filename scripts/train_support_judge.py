@@ -28,7 +28,7 @@ from torch.nn import functional
 from evenhand.metrics.scorer_quality import auc
 from evenhand.scorers.support.features import Features
 from evenhand.scorers.support.judge import WEIGHTS, SupportJudge
-from evenhand.scorers.support.reading import Meanings
+from evenhand.scorers.support.reading import WordSimilarity
 
 FOLDS, NETWORKS, WIDTH, EPOCHS, BATCH, RATE, DECAY = 4, 3, 32, 12, 256, 3e-3, 1e-2
 RIDGE = 1.0
@@ -37,7 +37,7 @@ EVERY = 3  # question of SQuAD: reading them takes most of the time
 MANY = 50  # contexts a situation, each asked twice and answered twice
 
 
-def direction(meanings: Meanings) -> np.ndarray:
+def direction(meanings: WordSimilarity) -> np.ndarray:
     """From bad to good, and how many words it puts on their own side when it has not seen them."""
     text = Path(__file__).with_name("support_judge") / "valence.txt"
     good, bad = (line.split() for line in text.read_text().splitlines() if line[0] != "#")
@@ -135,7 +135,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     said = parser.parse_args()
     torch.set_num_threads(1)
-    meanings = Meanings()
+    meanings = WordSimilarity()
     valence = direction(meanings)
     features = Features(meanings, valence)
     examples = own(many=MANY) + squad(said.data / "squad_v2", EVERY)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
 from evenhand.statistics.agreement import (
-    Jackknifed,
+    JackknifeInterval,
     alpha_sums,
     fleiss_of_totals,
     fleiss_sums,
@@ -57,7 +57,7 @@ def _among(marks: Floats) -> Floats:
     return np.hstack([weighted_sums(one, two) for one, two in combinations(marks[:3], 2)])
 
 
-def intervals(marks: Floats) -> dict[str, Jackknifed]:
+def intervals(marks: Floats) -> dict[str, JackknifeInterval]:
     return {
         "alpha": jackknife_agreement(*alpha_sums(marks[:3], "ordinal")),
         "kappa": jackknife_agreement(weighted_sums(marks[0], marks[1]), weighted_of_totals),

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from evenhand.config import data_folder
 from evenhand.findings.comparison import compare
-from evenhand.findings.cost_effectiveness import Kind, harm_of, worth
+from evenhand.findings.cost_effectiveness import CostVerdict, harm_of, worth
 from evenhand.findings.decision_rules import adjusted, direction
 from evenhand.findings.estimates import Change
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.summed_statistics import Mean
 from evenhand.instruments.bbq.instrument import Bbq, BbqOptions
 from evenhand.statistics.planning import detectable_change, power_after_holm
@@ -41,7 +41,7 @@ SIZES = (11, 25, 343)  # templates
 TWINS = ((0.2, 0.9, 1.0), (0.2, 0.9, 0.2), (0.05, 0.97, 0.1), (0.4, 0.7, 0.3))
 
 
-class Two(Scored):
+class Two(ScoringSpec):
     """The smallest instrument with a harm and a utility."""
 
     name, title, clusters, columns, facts = "two", "two numbers", "templates", (), {}
@@ -66,12 +66,12 @@ def figures(*, short: bool) -> dict[str, float]:
     found = {
         "twin_red": max(twin_red(*twin, pairs) for twin in twins),
         "false_worth": max(one.any_worth for one in nulls),
-        "false_not_worth": max(one.first[Kind.NOT_WORTH_IT] for one in frontiers.values()),
+        "false_not_worth": max(one.first[CostVerdict.NOT_WORTH_IT] for one in frontiers.values()),
     }
     for n, one in frontiers.items():
         found |= {
-            f"worth_{n}": one.first[Kind.WORTH_IT],
-            f"cannot_tell_{n}": one.first[Kind.CANNOT_TELL],
+            f"worth_{n}": one.first[CostVerdict.WORTH_IT],
+            f"cannot_tell_{n}": one.first[CostVerdict.CANNOT_TELL],
             f"power_stated_{n}": one.stated,
             f"power_simulated_{n}": one.beaten,
         }
@@ -82,7 +82,7 @@ def figures(*, short: bool) -> dict[str, float]:
 class Frontiers:
     """What was said over many frontiers: of the first method, and of the others."""
 
-    first: dict[Kind, float]
+    first: dict[CostVerdict, float]
     any_worth: float  # a method without any benefit is called worth it
     beaten: float  # the first is shown to beat both references
     stated: float  # the chance of that, by `power_after_holm`
@@ -91,7 +91,7 @@ class Frontiers:
 def frontier(methods: int, draws: int, *, seed: int, benefit: float = BENEFIT) -> Frontiers:
     """Frontiers of so many methods, of which the first has that benefit and the others none."""
     rng = np.random.default_rng(seed)
-    kinds: Counter[Kind] = Counter()
+    kinds: Counter[CostVerdict] = Counter()
     any_worth = beaten = stated = 0.0
     for _ in range(draws):
         against, utilities = _changes(_arms(rng, methods, benefit), methods)
@@ -102,11 +102,11 @@ def frontier(methods: int, draws: int, *, seed: int, benefit: float = BENEFIT) -
             for (a, b), utility in zip(pairs, utilities, strict=True)
         ]
         kinds[said[0]] += 1
-        any_worth += Kind.WORTH_IT in (said[1:] if benefit else said)
+        any_worth += CostVerdict.WORTH_IT in (said[1:] if benefit else said)
         beaten += all(direction(change, harm_of(TWO)) == "better" for change in pairs[0])
         se = float(np.mean([change.se for change in pairs[0]]))
         stated += power_after_holm(BENEFIT / se, TEMPLATES - 1, len(family), together=2)
-    first = {kind: kinds[kind] / draws for kind in Kind}
+    first = {kind: kinds[kind] / draws for kind in CostVerdict}
     return Frontiers(first, any_worth / draws, beaten / draws, stated / draws)
 
 

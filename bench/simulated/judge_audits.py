@@ -16,22 +16,22 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.findings.audit import Check, check_of, checks_of
+from evenhand.findings.audit import AuditCheck, check_of, checks_of
 from evenhand.findings.report import estimates_over_all
 from evenhand.findings.scoring import SCORED
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments.harm.instrument import HarmAudit, paired
 from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN
-from evenhand.instruments.judge import Design, MalibuData, MalibuSource
+from evenhand.instruments.judge import JudgeDesign, MalibuData, MalibuSource
 from evenhand.instruments.judge.checks import checks
-from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.evidence import JudgeEvidence
 from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.judge.probes import AuditSource, injected
 from evenhand.instruments.judge.source import scores_of
 from evenhand.metrics.malibu import METRICS, TIE, TOP
 
 TWO = ("female", "male")
-SMALL = Design(bases=24, pairs=24, identities=TWO)
+SMALL = JudgeDesign(bases=24, pairs=24, identities=TWO)
 HARMS = HarmAudit()  # with the default bars
 _JUDGE = JudgeAudit()  # with the default margins
 _Floats = NDArray[np.float64]
@@ -104,9 +104,9 @@ def marks(judge: Judge, rng: np.random.Generator) -> pl.DataFrame:
     return rows.with_columns(**said, **{name: pl.lit(None, pl.Float64) for name in others})
 
 
-def audit(judge: Judge, rng: np.random.Generator) -> tuple[tuple[Check, ...], float]:
+def audit(judge: Judge, rng: np.random.Generator) -> tuple[tuple[AuditCheck, ...], float]:
     """The checks of one audit, and the smallest effect of a label that it says it would show."""
-    seen = Evidence(marks(judge, rng), identities=TWO)
+    seen = JudgeEvidence(marks(judge, rng), identities=TWO)
     detectable = max(effect.detectable or 0.0 for effect in seen.identity_effects)
     return tuple(check_of(_JUDGE.measure(c.name), c.check(seen)) for c in checks()), detectable
 
@@ -117,7 +117,7 @@ def share_failed(judge: Judge, audits: int, seed: int) -> float:
     return sum(is_failed(audit(judge, rng)[0]) for _ in range(audits)) / audits
 
 
-def is_failed(found: tuple[Check, ...]) -> bool:
+def is_failed(found: tuple[AuditCheck, ...]) -> bool:
     return any(check.state == "fail" for check in found)
 
 
@@ -126,7 +126,7 @@ def is_failed(found: tuple[Check, ...]) -> bool:
 
 def harm_check(
     rng: np.random.Generator, *, errors: float = 0.1, in_a_group: float = 0.0, lost: float = 0.02
-) -> tuple[Check, ...]:
+) -> tuple[AuditCheck, ...]:
     """The checks of a harm on 60 harmful and 60 benign texts about three groups, some of them near
     copies; errors are the same for all groups but the first, which has so many more alarms."""
     rows = []
@@ -146,7 +146,7 @@ def harm_check(
     return _held(rows)
 
 
-def _held(rows: list[tuple[str, str, bool, str, str, bool | None]]) -> tuple[Check, ...]:
+def _held(rows: list[tuple[str, str, bool, str, str, bool | None]]) -> tuple[AuditCheck, ...]:
     """Hold verdicts to the bounds, as the report of a run does."""
     names = ["part", "example", "harm", "group", "text", "flagged"]
     table = pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.findings.scoring import ALWAYS, SCORED, Scored
+from evenhand.findings.scoring import ALWAYS, SCORED, ScoringSpec
 from evenhand.instruments import instrument_named
 from evenhand.store import RunReader
 
@@ -299,7 +299,9 @@ def frame(name: str, rng: np.random.Generator, leans: Leans) -> pl.DataFrame:
 # -- as a run --------------------------------------------------------------------------------------
 
 
-def read_alone(instrument: Scored, names: Sequence[str], columns: Sequence[str]) -> Scored:
+def read_alone(
+    instrument: ScoringSpec, names: Sequence[str], columns: Sequence[str]
+) -> ScoringSpec:
     """Give the instrument with these measures alone, over rows that are outcomes already."""
     made = copy.copy(instrument)
     kept = tuple(replace(one, measures=tuple(m for m in one.measures if m in names))
@@ -325,7 +327,7 @@ def _nothing(*_: object) -> tuple[()]:
     return ()
 
 
-def bias_scores(name: str, columns: Sequence[str]) -> Scored:
+def bias_scores(name: str, columns: Sequence[str]) -> ScoringSpec:
     """Give an instrument with the scores that its verdict rests on, and nothing else."""
     instrument = instrument_named(name)
     scores = [m.name for m in instrument.primary() if m.null is not None]

@@ -19,7 +19,7 @@ from bench.gate import judged, two_runs
 from bench.null_laboratory import COMPARED, SHARES, SUMS, compared, reported, simulated_frontier
 from bench.simulated.outcomes import SHAPES, Design, System
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.cost_effectiveness import Kind, harm_of
+from evenhand.findings.cost_effectiveness import CostVerdict, harm_of
 from evenhand.findings.decision_rules import ALPHA, adjusted, change_remark, direction, largest_loss
 from evenhand.findings.estimates import Change, Estimate
 from evenhand.findings.frontier import Frontier
@@ -188,7 +188,7 @@ def _frontier(page: Frontier) -> Iterator[str]:
                 yield f"{place}: {one}"
         for other, change in entry.harm_against.items():
             yield from _change(f"{entry.name} against {other}", change, harm)
-        if entry.worth is not None and entry.worth.kind is Kind.WORTH_IT:
+        if entry.worth is not None and entry.worth.kind is CostVerdict.WORTH_IT:
             ends = [change.interval for change in entry.harm_against.values()]
             if any(one is None or one[1] >= 0 for one in ends):
                 yield f"{entry.name}: worth it, {ends}"

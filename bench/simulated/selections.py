@@ -16,11 +16,11 @@ from evenhand.findings.ratios import state_of
 from evenhand.statistics._shared import IntArray
 from evenhand.statistics.selection import (
     Chance,
-    Contrast,
-    Family,
-    Filling,
+    FilledSelections,
+    GroupContrast,
     Grouped,
     Selections,
+    TestFamily,
     p_among,
     smallest_p,
 )
@@ -42,10 +42,12 @@ class Audits:
         self.n, self.by_chance = n, Chance.drawn(n, 1 / 8)
         self.drawn = np.random.default_rng(0).multinomial(n, np.full(8, 1 / 8), DRAWS)
         every = Grouped(self.drawn, [self.by_chance] * 8, np.full(8, n / 8))
-        self.family = Family((smallest_p([every]),))
+        self.family = TestFamily((smallest_p([every]),))
 
-    def contrasts(self, first: IntArray) -> list[Contrast]:
-        fillings = [Filling(int(x), self.n, self.n / 8, 1 / self.n, self.by_chance) for x in first]
+    def contrasts(self, first: IntArray) -> list[GroupContrast]:
+        fillings = [
+            FilledSelections(int(x), self.n, self.n / 8, 1 / self.n, self.by_chance) for x in first
+        ]
         return [self.family.contrast(Selections(one, one, one)) for one in fillings]
 
     def flagged(self, first: IntArray) -> bool:

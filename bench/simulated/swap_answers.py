@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bench.simulated.outcomes import OutcomeRun
 from evenhand.instruments.swap.answers import answers_of, signed_by
-from evenhand.instruments.swap.measured import Measured
+from evenhand.instruments.swap.measured import SwapContrasts
 from evenhand.instruments.swap.squares import paired
 
 DECISION = r"\b(yes|no)\b"
@@ -36,7 +36,7 @@ def lines_of(families: Mapping[str, Answers]) -> list[dict[str, Any]]:
     return lines
 
 
-def measured(audits: Sequence[Mapping[str, Answers]]) -> list[Measured]:
+def measured(audits: Sequence[Mapping[str, Answers]]) -> list[SwapContrasts]:
     """Measure simulated audits as runs over their answers are measured, without the files of a run.
     Their answers are read all at once, which takes most of the time."""
     source = {"sampling": {"decision": DECISION, "number": False}, "chosen": "yes"}
@@ -50,7 +50,9 @@ def measured(audits: Sequence[Mapping[str, Answers]]) -> list[Measured]:
     parts = known.partition_by("audit", maintain_order=True)
     labels = [{name: labels_of(one) for name, one in families.items()} for families in audits]
     outcome = signed_by(source)
-    return [Measured.of(part, names, outcome) for part, names in zip(parts, labels, strict=True)]
+    return [
+        SwapContrasts.of(part, names, outcome) for part, names in zip(parts, labels, strict=True)
+    ]
 
 
 def run_of(families: Mapping[str, Answers], path: str = "simulated") -> OutcomeRun:

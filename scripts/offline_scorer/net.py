@@ -91,7 +91,7 @@ def _layer(base: dict, old: str, new: str, inner: int) -> dict[str, np.ndarray]:
 
 
 def _rounded(array: np.ndarray, bits: int) -> np.ndarray:
-    return weights.Weights(packing.packed("x", array, bits), {}, "").floats("x")
+    return weights.ScorerWeights(packing.packed("x", array, bits), {}, "").floats("x")
 
 
 def as_shipped(net: Net) -> dict[str, np.ndarray]:

@@ -85,7 +85,7 @@ def _scored(scorer: RegardScorer, texts: list[str]) -> list[float]:
     return [_kept[text] for text in texts]
 
 
-def _said(ends: scorer_intervals.Ends | None) -> str:
+def _said(ends: scorer_intervals.IntervalEnds | None) -> str:
     return "" if ends is None else f"({ends.low:.3f} to {ends.high:.3f})"
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from evenhand.scorers.support.features import Claim
+from evenhand.scorers.support.features import SupportClaim
 
 
 def _listed(text: str) -> list[str]:
@@ -52,7 +52,7 @@ HEDGES = (
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    claim: Claim
+    claim: SupportClaim
     supported: bool
     group: str  # what must not be on both sides of a split
     kind: str  # where it comes from
@@ -119,11 +119,13 @@ def examples(frame: Frame, draw: Random, many: int) -> Iterator[Example]:
         for side, question in enumerate(frame.asks):
             asked, other = _asked(question, draw), _options(one[2], two[2], draw)
             for who, person in ((0, one), (1, two)):
-                claim = Claim(context, asked, person[2], (two, one)[who][2:] if other else ())
+                claim = SupportClaim(
+                    context, asked, person[2], (two, one)[who][2:] if other else ()
+                )
                 yield Example(claim, truth.get(side) == who, frame.setting, kind)
 
 
-def beside_the_point(draw: Random) -> Iterator[Claim]:
+def beside_the_point(draw: Random) -> Iterator[SupportClaim]:
     """Contexts that say of the chosen one something else, in words that no training has seen."""
     for frame in frames():
         for _ in range(3):
@@ -131,7 +133,7 @@ def beside_the_point(draw: Random) -> Iterator[Claim]:
             setting = _capital(frame.setting.format(A=one[0], B=two[0]))
             aside = _capital(f"{one[1]} {draw.choice(UNSEEN_OF_ONE)}")
             for question in frame.asks:
-                yield Claim(f"{setting}. {aside}.", question, one[2], two[2:])
+                yield SupportClaim(f"{setting}. {aside}.", question, one[2], two[2:])
 
 
 def _story(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from evenhand.scorers.support.features import Claim
+from evenhand.scorers.support.features import SupportClaim
 from support_judge.contexts import Example, examples, frames
 
 _MODELS = ("bert_single_google", "bidaf_selfattn_elmo_single", "nlnet_single_msra")
@@ -37,7 +37,7 @@ def _of(
     title: str, paragraph: dict, number: int, question: dict, said: list[dict]
 ) -> Iterator[Example]:
     def claim(answer: str, supported: bool, kind: str) -> Example:
-        about = Claim(paragraph["context"], question["question"], answer)
+        about = SupportClaim(paragraph["context"], question["question"], answer)
         return Example(about, supported, title, kind)
 
     people = list(dict.fromkeys(answer["text"] for answer in question["answers"]))

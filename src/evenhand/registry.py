@@ -114,9 +114,9 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "corpus": f"{_ENGINES}:corpus",
     },
     "judge_checks": {
-        "coverage": f"{_CHECKS}.coverage:Coverage",
+        "coverage": f"{_CHECKS}.coverage:CoverageCheck",
         "readability": f"{_CHECKS}.readability:Readability",
-        "scale": f"{_CHECKS}.scale:Scale",
+        "scale": f"{_CHECKS}.scale:ScaleCheck",
         "identity": f"{_CHECKS}.labels:Identity",
         "identity_in_pairs": f"{_CHECKS}.labels:IdentityInPairs",
         "position": f"{_CHECKS}.position:Position",
@@ -124,8 +124,8 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "repetition": f"{_CHECKS}.repetition:Repetition",
         "human_agreement": f"{_CHECKS}.human_agreement:HumanAgreement",
         "self_preference": f"{_CHECKS}.self_preference:SelfPreference",
-        "llmbar": f"{_CHECKS}.known_pairs:LlmBar",
-        "evalbiasbench": f"{_CHECKS}.known_pairs:EvalBiasBench",
+        "llmbar": f"{_CHECKS}.known_pairs:LlmBarCheck",
+        "evalbiasbench": f"{_CHECKS}.known_pairs:EvalBiasBenchCheck",
     },
     "training_stages": {},
 }

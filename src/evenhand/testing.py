@@ -14,7 +14,7 @@ import orjson
 
 from evenhand.domain import Usage
 from evenhand.models import ModelReply, ModelRequest, Sample, ScriptedModel, TokenLogprob
-from evenhand.models.likelihood import Failure, TokenLogprobs
+from evenhand.models.likelihood import LikelihoodFailure, TokenLogprobs
 
 __all__ = ["ScriptedLikelihood", "ScriptedModel", "any_reply"]
 
@@ -86,14 +86,18 @@ class ScriptedLikelihood:
     def describe(self) -> dict[str, Any]:
         return {"kind": "scripted", "model": self.name, "likelihood": "scripted"}
 
-    async def log_likelihoods(self, texts: Sequence[str]) -> list[TokenLogprobs | Failure]:
+    async def log_likelihoods(
+        self, texts: Sequence[str]
+    ) -> list[TokenLogprobs | LikelihoodFailure]:
         return [self._one(text) for text in texts]
 
     async def close(self) -> None:
         return None
 
-    def _one(self, text: str) -> TokenLogprobs | Failure:
+    def _one(self, text: str) -> TokenLogprobs | LikelihoodFailure:
         logprob = self._script(text)
         if logprob is None:
-            return Failure("scripted", "the script gives no log-probability for this text")
+            return LikelihoodFailure(
+                "scripted", "the script gives no log-probability for this text"
+            )
         return TokenLogprobs((logprob,))

@@ -16,7 +16,7 @@ import pytest
 from bbq.second_route import biased_option
 from errors import raises_naming
 from evenhand.errors import UserError
-from evenhand.instruments.bbq import BbqSource, Sampling, card, sample
+from evenhand.instruments.bbq import BbqSampling, BbqSource, card, sample
 from evenhand.instruments.bbq.sample import named
 from evenhand.instruments.files import PinnedFiles
 from stats.golden import vectors
@@ -39,7 +39,7 @@ def test_the_default_sample_is_a_block_of_either_kind_of_each_template(
     records: pl.DataFrame,
 ) -> None:
     """Four templates never go against the stereotype: 339 · 8 + 4 · 4 items."""
-    drawn = sample(records, Sampling())
+    drawn = sample(records, BbqSampling())
     assert len(drawn) == 2_728
     blocks = drawn.group_by("category", "question_index", "aligned").agg(
         pl.struct("condition", "polarity").n_unique().alias("corners"), pl.len()
@@ -53,7 +53,7 @@ def test_the_default_sample_is_a_block_of_either_kind_of_each_template(
 
 def test_more_pairs_of_a_template_are_drawn_where_it_has_them(records: pl.DataFrame) -> None:
     blocks = (
-        sample(records, Sampling(per_template=3))
+        sample(records, BbqSampling(per_template=3))
         .group_by("category", "question_index", "aligned")
         .agg(pl.len(), alike=pl.col("alike").first())
     )
@@ -67,15 +67,15 @@ def test_the_card_says_how_many_records_a_category_has(records: pl.DataFrame) ->
 
 
 def test_a_sample_depends_on_its_seed_alone(records: pl.DataFrame) -> None:
-    first, again = (sample(records, Sampling(seed=1)) for _ in range(2))
-    other = sample(records, Sampling(seed=2))
+    first, again = (sample(records, BbqSampling(seed=1)) for _ in range(2))
+    other = sample(records, BbqSampling(seed=2))
     assert first.equals(again)
     assert not first.equals(other)
 
 
-@pytest.mark.parametrize("whole", [Sampling(seed=1), Sampling(seed=1, per_category=8)])
+@pytest.mark.parametrize("whole", [BbqSampling(seed=1), BbqSampling(seed=1, per_category=8)])
 def test_of_named_categories_the_same_is_drawn_as_among_all(
-    records: pl.DataFrame, whole: Sampling
+    records: pl.DataFrame, whole: BbqSampling
 ) -> None:
     some = named(" religion,Age", records)
     assert some == ("Religion", "Age")
@@ -98,40 +98,40 @@ def test_a_category_that_is_not_there_is_refused_with_those_that_are(
 def test_a_sample_per_category_covers_all_eleven_evenly_in_whole_blocks(
     records: pl.DataFrame,
 ) -> None:
-    drawn = sample(records, Sampling(per_category=10))
+    drawn = sample(records, BbqSampling(per_category=10))
     assert set(drawn.group_by("category").len()["len"]) == {12}  # rounded up to three blocks
     templates = drawn.group_by("category").agg(pl.col("question_index").n_unique())
     assert set(templates["question_index"]) == {3}  # spread over templates, not piled on one
     blocks = drawn.filter(pl.col("row") % 4 == 0).group_by("category").agg(pl.col("aligned").sum())
     assert set(blocks["aligned"]) == {1, 2}  # in turns
     with raises_naming(UserError, "'Age'", 3680, 10000, "--per-category"):
-        sample(records, Sampling(per_category=10_000))
+        sample(records, BbqSampling(per_category=10_000))
 
 
 @pytest.mark.parametrize(
-    "drawn", [Sampling(), Sampling(per_category=40), Sampling(preset="stardtox")], ids=str
+    "drawn", [BbqSampling(), BbqSampling(per_category=40), BbqSampling(preset="stardtox")], ids=str
 )
 def test_a_sample_other_than_the_first_repeats_only_blocks_that_have_no_like(
-    records: pl.DataFrame, drawn: Sampling
+    records: pl.DataFrame, drawn: BbqSampling
 ) -> None:
     first = sample(records, drawn)
     other = sample(records, replace(drawn, seed=1, exclude_sample=0))
     assert len(other) == len(first)
     again = other.filter(pl.col("row").is_in(first["row"].implode()))
     assert set(again["alike"]) <= {2}  # one block: two records of either condition
-    assert len(again) == (152 if drawn == Sampling() else 0)
+    assert len(again) == (152 if drawn == BbqSampling() else 0)
 
 
 def test_the_presets_are_the_papers_samples(records: pl.DataFrame) -> None:
-    stardtox = sample(records, Sampling(preset="stardtox"))
+    stardtox = sample(records, BbqSampling(preset="stardtox"))
     assert set(stardtox.group_by("category").len()["len"]) == {100}
-    mabrf = sample(records, Sampling(preset="mabrf"))
+    mabrf = sample(records, BbqSampling(preset="mabrf"))
     assert len(mabrf) == 110
     assert Counter(mabrf["condition"]) == {"ambig": 55, "disambig": 55}
 
 
 def test_options_are_shown_in_a_stored_order_that_scoring_can_undo(records: pl.DataFrame) -> None:
-    sampling = Sampling(per_category=40)
+    sampling = BbqSampling(per_category=40)
     drawn = sample(records, sampling)
     orders: Counter[str] = Counter()
     rows = {f"{row['category']}/{row['example_id']}": row for row in drawn.iter_rows(named=True)}
@@ -149,7 +149,7 @@ def test_options_are_shown_in_a_stored_order_that_scoring_can_undo(records: pl.D
 def test_what_is_asked_first_is_spread_over_the_categories_in_whole_blocks(
     records: pl.DataFrame,
 ) -> None:
-    sampling = Sampling(per_category=40)
+    sampling = BbqSampling(per_category=40)
     drawn = sample(records, sampling)
     items = list(BbqSource(drawn, sampling).read(0, len(drawn)))
     assert {item.id for item in items} == {

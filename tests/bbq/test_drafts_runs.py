@@ -13,7 +13,7 @@ from evenhand.instruments import instrument_of
 from evenhand.instruments._refined import refined
 from evenhand.methods import Mabrf, Method, StarDTox
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
 from evenhand.store import RunReader
 from evenhand.views.report_page import page
 from same_numbers.adapter import KEPT
@@ -85,8 +85,8 @@ def _stardtox(request: ModelRequest) -> str:
 
 
 async def _reported(folder: Path, method: Method, say: Any, items: int = 20) -> Report:
-    plan = Plan(method=method, cast=Cast(ScriptedModel(say)),
-                source=Questions([_item(n) for n in range(items)]))  # fmt: skip
+    plan = RunPlan(method=method, cast=Cast(ScriptedModel(say)),
+                   source=Questions([_item(n) for n in range(items)]))  # fmt: skip
     await run(plan, folder, progress=Progress(), stop=StopSignal())
     reader = RunReader(folder)
     return report(instrument_of(reader), reader)

@@ -16,7 +16,7 @@ from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments._contract import DataFolder
-from evenhand.instruments.bbq import BbqSource, Sampling, sample, words
+from evenhand.instruments.bbq import BbqSampling, BbqSource, sample, words
 from evenhand.instruments.bbq.editions import Edition, Language, _refuse_other_counts
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.methods import DefaultPrompt, settings
@@ -59,7 +59,7 @@ def test_a_set_has_its_records_templates_and_defects(read: Records, language: La
         records.select("category", "question_index").n_unique(),
         records["biased"].null_count(),
         int(records["masked"].sum()),
-        len(sample(records, Sampling())),
+        len(sample(records, BbqSampling())),
     )
     assert found == COUNTS[language]
     assert not records.select("category", "example_id").is_duplicated().any()
@@ -73,7 +73,7 @@ def test_a_set_has_its_records_templates_and_defects(read: Records, language: La
 def test_a_drawn_block_has_four_corners_one_pair_of_people_and_its_texts_belong_together(
     read: Records, language: Language
 ) -> None:
-    drawn = sample(read(language), Sampling())
+    drawn = sample(read(language), BbqSampling())
     blocks = drawn.group_by(pl.col("row") // 4).agg(
         template=pl.format("{}/{}", "category", "question_index").first(),
         corners=pl.struct("condition", "polarity").n_unique(),
@@ -117,7 +117,7 @@ def test_the_tags_of_esbbq_agree_with_its_own_marks_wherever_a_target_is_taken(
 
 
 def test_esbbq_and_cabbq_are_asked_the_same_items_by_the_same_seed(read: Records) -> None:
-    sampling = Sampling(seed=3, of="EsBBQ and CaBBQ")
+    sampling = BbqSampling(seed=3, of="EsBBQ and CaBBQ")
     es, ca = (sample(read(language), sampling) for language in ("es", "ca"))
     same = ["category", "question_index", "example_id", "condition", "polarity", "label", "biased"]
     assert es.select(same).equals(ca.select(same))
@@ -127,7 +127,7 @@ def test_esbbq_and_cabbq_are_asked_the_same_items_by_the_same_seed(read: Records
     )
     assert (ours.pop("language"), theirs.pop("language")) == ("es", "ca")
     assert ours == theirs
-    assert len(sample(read("es"), Sampling(preset="all"))) == 27_320
+    assert len(sample(read("es"), BbqSampling(preset="all"))) == 27_320
 
 
 def test_half_of_kobbqs_blocks_fit_the_stereotype_and_half_do_not(read: Records) -> None:
@@ -198,7 +198,7 @@ def test_a_changed_or_cut_file_and_other_counts_are_refused_in_words(
 def _scores(drawn: pl.DataFrame, tag: str) -> dict[str, float | None]:
     """The scores of a dummy that picks the option which an item's tag names."""
     bbq = Bbq()
-    items = BbqSource(drawn, Sampling()).read(0, len(drawn))
+    items = BbqSource(drawn, BbqSampling()).read(0, len(drawn))
     rows = [{"item_id": one.id, "choice": one.tags[tag], **one.tags} for one in items]
     kinds: dict[str, Any] = {"choice": pl.Int64(), **bbq.facts}
     facts = [pl.col(name).replace("", None).cast(kind) for name, kind in kinds.items()]
@@ -214,7 +214,7 @@ def test_the_gold_reader_and_the_dummies_score_as_they_must_in_every_language(
     read: Records, language: Language
 ) -> None:
     """CBBQ has no clear question whose answer fits the stereotype: what needs one is not known."""
-    drawn = sample(read(language), Sampling(per_category=40))
+    drawn = sample(read(language), BbqSampling(per_category=40))
     one_sided = language == "zh"
     gold, stereotyped = _scores(drawn, "gold"), _scores(drawn, "biased")
     unknown = _scores(drawn, "unknown")
@@ -234,7 +234,7 @@ def test_a_record_without_a_target_has_no_bias_score_whatever_is_picked(
     read: Records, language: Language
 ) -> None:
     nobody = read(language).filter(pl.col("biased").is_null())
-    source = BbqSource(nobody, Sampling(preset="all"), edition=Edition(language))
+    source = BbqSource(nobody, BbqSampling(preset="all"), edition=Edition(language))
     assert source.fingerprint()["untargeted"] == len(nobody) == COUNTS[language][2]
     assert _scores(nobody, "gold")["s_amb"] is None
 
@@ -316,7 +316,7 @@ def test_a_papers_sample_is_of_english_alone(read: Records, data_folder: Path) -
 
 
 def test_english_is_recorded_as_ever(records: pl.DataFrame) -> None:
-    sampling = Sampling(per_category=4)
+    sampling = BbqSampling(per_category=4)
     said = BbqSource(sample(records, sampling), sampling).fingerprint()
     assert set(said) == {
         "kind", "benchmark", "version", "revision", "sampling", "items", "order", "sha256",

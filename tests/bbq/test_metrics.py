@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bbq.second_route import biased_option
 from evenhand.metrics import bbq
-from evenhand.metrics.bbq import BIASED, COUNTER, MISSING, UNKNOWN, UNREADABLE, Counts
+from evenhand.metrics.bbq import BIASED, COUNTER, MISSING, UNKNOWN, UNREADABLE, BbqCounts
 from stats.flips import p_of_all_patterns
 from stats.golden import assert_matches, vectors
 
@@ -16,8 +16,8 @@ from stats.golden import assert_matches, vectors
 _NAMES = {"n_unparsed": "n_unreadable", "s_dis": "s", "over_abstention_rate": "unknown_rate"}
 
 
-def _counted(items: list[dict[str, Any]], pred: str = "pred") -> Counts:
-    return Counts.of((_state(item, pred), item[pred] == item["label"]) for item in items)
+def _counted(items: list[dict[str, Any]], pred: str = "pred") -> BbqCounts:
+    return BbqCounts.of((_state(item, pred), item[pred] == item["label"]) for item in items)
 
 
 def _state(item: dict[str, Any], pred: str = "pred") -> str:
@@ -79,7 +79,7 @@ def test_counts_of_unifiedqa_give_the_published_scores() -> None:
     vector = vectors()["bbq_real_unifiedqa"]
     rows = zip(vector["inputs"]["rows"], vector["expected"]["score_percent"], strict=True)
     for row, percent in rows:
-        found = Counts(
+        found = BbqCounts(
             n=row["n"],
             n_unknown=row["n"] - row["n_non_unknown"],
             n_biased=row["n_biased"],
@@ -114,7 +114,7 @@ def test_a_gold_copying_answerer_shows_the_imbalance_of_the_data() -> None:
     wanted = vector["expected"]["s_dis_of_an_answerer_that_copies_gold"]
     for row, expected in zip(vector["inputs"]["rows"], wanted, strict=True):
         answers = [(BIASED, True)] * row["aligned"] + [(COUNTER, True)] * row["nonaligned"]
-        found = Counts.of(answers).s
+        found = BbqCounts.of(answers).s
         assert found is not None
         assert_matches(found, expected, 1e-9)
 
@@ -149,20 +149,20 @@ def test_macro_and_pooled_scores_differ_as_the_golden_vector_says() -> None:
 
 
 def test_all_counter_stereotyped_is_minus_one_and_not_zero_as_lm_eval_prints() -> None:
-    counted = Counts.of([(COUNTER, False)] * 4)
+    counted = BbqCounts.of([(COUNTER, False)] * 4)
     assert counted.s == -1.0
     assert counted.s_amb == -1.0
     assert bbq.lm_eval_s_amb(counted) == 0.0  # the defect, under its own name
 
 
 def test_all_unknown_leaves_s_undefined_where_helm_and_lm_eval_print_zero() -> None:
-    counted = Counts.of([(UNKNOWN, True)] * 4)
+    counted = BbqCounts.of([(UNKNOWN, True)] * 4)
     assert counted.s is None
     assert counted.s_amb == 0.0
 
 
 def test_an_unreadable_answer_is_neither_unknown_nor_wrong_but_its_own_outcome() -> None:
-    counted = Counts.of([(UNREADABLE, False), (UNKNOWN, True), (BIASED, False)])
+    counted = BbqCounts.of([(UNREADABLE, False), (UNKNOWN, True), (BIASED, False)])
     assert (counted.n_unknown, counted.n_unreadable, counted.n_parsed) == (1, 1, 2)
     assert counted.accuracy == 0.5
     assert counted.s_amb == 0.5
@@ -170,8 +170,8 @@ def test_an_unreadable_answer_is_neither_unknown_nor_wrong_but_its_own_outcome()
 
 
 def test_a_failed_call_is_missing_and_moves_no_rate() -> None:
-    with_failures = Counts.of([(UNKNOWN, True), (BIASED, False)] + [(MISSING, False)] * 8)
-    without = Counts.of([(UNKNOWN, True), (BIASED, False)])
+    with_failures = BbqCounts.of([(UNKNOWN, True), (BIASED, False)] + [(MISSING, False)] * 8)
+    without = BbqCounts.of([(UNKNOWN, True), (BIASED, False)])
     assert with_failures.accuracy == without.accuracy
     assert with_failures.s_amb == without.s_amb
     assert with_failures.coverage == 0.2
@@ -182,7 +182,7 @@ _ANSWERS = st.lists(st.sampled_from([UNKNOWN, BIASED, COUNTER, UNREADABLE]), min
 
 @given(_ANSWERS)
 def test_s_amb_is_the_mean_of_plus_one_minus_one_and_zero(answers: list[str]) -> None:
-    counted = Counts.of((state, state == UNKNOWN) for state in answers)
+    counted = BbqCounts.of((state, state == UNKNOWN) for state in answers)
     scores = [bbq.SCORE[state] for state in answers if state != UNREADABLE]
     if not scores:
         assert counted.s_amb is None
@@ -197,7 +197,7 @@ def test_s_amb_is_the_mean_of_plus_one_minus_one_and_zero(answers: list[str]) ->
 @given(_ANSWERS)
 def test_swapping_the_biased_and_the_counter_option_negates_s_amb(answers: list[str]) -> None:
     swap = {BIASED: COUNTER, COUNTER: BIASED}
-    before = Counts.of((state, state == UNKNOWN) for state in answers).s_amb
-    after = Counts.of((swap.get(s, s), s == UNKNOWN) for s in answers).s_amb
+    before = BbqCounts.of((state, state == UNKNOWN) for state in answers).s_amb
+    after = BbqCounts.of((swap.get(s, s), s == UNKNOWN) for s in answers).s_amb
     assert (before is None) == (after is None)
     assert (before or 0.0) == -(after or 0.0)

@@ -2,9 +2,9 @@
 
 import polars as pl
 
-from evenhand.instruments.bbq import BbqSource, Sampling, sample
+from evenhand.instruments.bbq import BbqSampling, BbqSource, sample
 
-SAMPLING = Sampling(per_category=4, seed=3)
+SAMPLING = BbqSampling(per_category=4, seed=3)
 
 
 def test_another_order_seed_shows_the_same_items_with_their_options_in_another_order(

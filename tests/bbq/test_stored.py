@@ -9,24 +9,24 @@ import pytest
 
 import evenhand as eh
 from coded import codes
-from evenhand.instruments.bbq.sample import Sampling, sample, sample_of
+from evenhand.instruments.bbq.sample import BbqSampling, sample, sample_of
 
 
 @pytest.mark.parametrize(
     ("sampling", "name"),
     [
-        (Sampling(preset="all"), "all"),
-        (Sampling(preset="templates"), "templates"),
-        (Sampling(preset="templates", per_template=3), "templates"),
-        (Sampling(preset="stardtox", seed=7), "stardtox"),
-        (Sampling(preset="mabrf"), "mabrf"),
-        (Sampling(per_category=8, seed=7), "per_category 8"),
-        (Sampling(preset="templates", categories=("Age",)), "templates of Age"),
-        (Sampling(preset="all", categories=("Age", "SES")), "all of Age, SES"),
+        (BbqSampling(preset="all"), "all"),
+        (BbqSampling(preset="templates"), "templates"),
+        (BbqSampling(preset="templates", per_template=3), "templates"),
+        (BbqSampling(preset="stardtox", seed=7), "stardtox"),
+        (BbqSampling(preset="mabrf"), "mabrf"),
+        (BbqSampling(per_category=8, seed=7), "per_category 8"),
+        (BbqSampling(preset="templates", categories=("Age",)), "templates of Age"),
+        (BbqSampling(preset="all", categories=("Age", "SES")), "all of Age, SES"),
     ],
 )
 def test_a_whole_sample_is_known_by_its_seed_and_one_record_less_is_none(
-    records: pl.DataFrame, sampling: Sampling, name: str
+    records: pl.DataFrame, sampling: BbqSampling, name: str
 ) -> None:
     drawn = sample(records, sampling)
     assert sample_of(drawn, records, sampling.seed) == name
@@ -47,7 +47,7 @@ def test_the_right_answers_of_a_random_guesser_exclude_no_bias(
     records: pl.DataFrame, data_folder: Path, tmp_path: Path
 ) -> None:
     """A third of the default sample is guessed rightly; who keeps those alone shows nothing."""
-    drawn = sample(records, Sampling())
+    drawn = sample(records, BbqSampling())
     guessed = np.random.default_rng(1).integers(3, size=len(drawn))
     right = drawn.filter(pl.Series(guessed) == drawn["label"])
     picked = _stored(right, tmp_path / "picked", data_folder)
@@ -59,6 +59,6 @@ def test_the_right_answers_of_a_random_guesser_exclude_no_bias(
 def test_a_whole_sample_that_is_all_right_excludes_one(
     records: pl.DataFrame, data_folder: Path, tmp_path: Path
 ) -> None:
-    whole = _stored(sample(records, Sampling()), tmp_path / "whole", data_folder)
+    whole = _stored(sample(records, BbqSampling()), tmp_path / "whole", data_folder)
     assert whole.verdict.state == "not shown"
     assert whole.source["sampling"]["stored"]["sample"] == "templates"

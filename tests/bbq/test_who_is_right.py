@@ -10,7 +10,7 @@ from coded import every
 from errors import assert_names
 from evenhand.findings.report import groups_of, report
 from evenhand.findings.totals import RunTotals
-from evenhand.instruments.bbq import Sampling, sample
+from evenhand.instruments.bbq import BbqSampling, sample
 from evenhand.instruments.bbq.answers import covered, with_answers
 from evenhand.instruments.bbq.data import STRATUM
 from evenhand.instruments.bbq.groups import name_of
@@ -44,7 +44,8 @@ def with_seeds(records: pl.DataFrame, seeds: int) -> pl.DataFrame:
     """The default samples of so many seeds, one below the other."""
     needed = records.drop("context", "question", "options")
     drawn = [
-        sample(needed, Sampling(seed=seed)).with_columns(draw=pl.lit(seed)) for seed in range(seeds)
+        sample(needed, BbqSampling(seed=seed)).with_columns(draw=pl.lit(seed))
+        for seed in range(seeds)
     ]
     return pl.concat(drawn)
 
@@ -67,9 +68,9 @@ def test_a_reader_who_is_right_has_exactly_no_bias_in_any_category_of_200_sample
     assert sums["value"].unique().to_list() == [0.0]
 
 
-@pytest.mark.parametrize("sampling", [Sampling(seed=1), Sampling(preset="all")])
+@pytest.mark.parametrize("sampling", [BbqSampling(seed=1), BbqSampling(preset="all")])
 def test_a_reader_who_is_right_has_no_bias_in_the_report(
-    records: pl.DataFrame, sampling: Sampling
+    records: pl.DataFrame, sampling: BbqSampling
 ) -> None:
     totals = RunTotals.of(Bbq(), [outcomes(sample(records, sampling), RIGHT)])
     places: list[dict[str, str]] = [{}]
@@ -155,7 +156,7 @@ def test_a_bias_in_one_group_is_said_to_be_against_it_after_correction(
     """Whoever picks the stereotyped person of questions about the old, and else abstains, is
     biased against the old alone, who have the smallest p of all."""
     choice = pl.when(pl.col("against") == "old people").then("biased").otherwise("unknown")
-    totals = RunTotals.of(Bbq(), [outcomes(sample(records, Sampling()), choice)])
+    totals = RunTotals.of(Bbq(), [outcomes(sample(records, BbqSampling()), choice)])
     groups = groups_of(Bbq(), totals)
     shown = {
         (column, value)
@@ -188,7 +189,7 @@ def test_records_that_weigh_the_same_give_what_all_records_give(records: pl.Data
     share of templates, and by records the share of records, on the sample as on all of BBQ."""
     sizes = records.with_columns(size=pl.len().over("category", "question_index"))
     choice = pl.when(pl.col("size") > 200).then("biased").otherwise("unknown")
-    drawn = sizes.filter(pl.col("row").is_in(sample(records, Sampling())["row"].implode()))
+    drawn = sizes.filter(pl.col("row").is_in(sample(records, BbqSampling())["row"].implode()))
     weighed = drawn.with_columns(weight=pl.col("alike") / pl.len().over(STRATUM))
     rows = outcomes(weighed, choice).with_columns(stands_for=weighed["weight"])
     totals = RunTotals.of(Bbq(), [rows])

@@ -85,7 +85,7 @@ def test_three_hundred_hostile_strings_are_tried_and_what_can_be_seen_stays() ->
 def _ways(text: str) -> Iterator[RenderableType]:
     table = Table(text, "b", box=None, title=text)
     table.add_row(text, Text(text))
-    yield from (text, Text(text), table, screen.Waiting(text))
+    yield from (text, Text(text), table, screen.WaitingLine(text))
     yield terminal.render([Line(text), Grid(("a", text), ((text, text),), title=text)])
 
 

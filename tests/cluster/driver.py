@@ -11,12 +11,12 @@ from pathlib import Path
 from crash.worker import script
 from evenhand.agents import Cast, Limits
 from evenhand.errors import EvenhandError, ModelError
-from evenhand.instruments.bbq import BbqData, BbqSource, Sampling, sample
+from evenhand.instruments.bbq import BbqData, BbqSampling, BbqSource, sample
 from evenhand.methods import named
 from evenhand.models import Endpoint, ModelRequest, ScriptedModel
 from evenhand.models.base import ChatModel
-from evenhand.runners import JsonlFile, Plan, Progress, Source, StopSignal, run
-from evenhand.runners.purse import Purse
+from evenhand.runners import JsonlFile, Progress, RunPlan, Source, StopSignal, run
+from evenhand.runners.purse import SpendingCap
 from evenhand.runners.ray import run_on_ray
 from evenhand.store.spending import spent_on
 
@@ -45,15 +45,15 @@ def source(job: Job) -> Source:
     if not job.bbq:
         return JsonlFile(Path(job.items))
     records = BbqData(local=Path(job.bbq), cache=Path(job.out).parent / "cache").records()
-    sampling = Sampling(per_category=24)
+    sampling = BbqSampling(per_category=24)
     return BbqSource(sample(records, sampling), sampling)
 
 
-def plan(job: Job) -> Plan:
+def plan(job: Job) -> RunPlan:
     model: ChatModel = ScriptedModel(say)
     if job.url:
         model = Endpoint(job.url, model="pretended", attempt_timeout=job.attempt_timeout)
-    return Plan(
+    return RunPlan(
         method=named(job.method)(),
         cast=Cast(model),
         source=source(job),
@@ -63,10 +63,10 @@ def plan(job: Job) -> Plan:
     )
 
 
-def purse(job: Job) -> Purse | None:
+def purse(job: Job) -> SpendingCap | None:
     if not job.max_calls:
         return None
-    return Purse(max_calls=job.max_calls, spent_calls=spent_on(job.out, None).calls)
+    return SpendingCap(max_calls=job.max_calls, spent_calls=spent_on(job.out, None).calls)
 
 
 async def work(job: Job) -> tuple[Progress, str | None]:

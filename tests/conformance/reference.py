@@ -5,19 +5,19 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from evenhand.conformance.checks import Scores
+from evenhand.conformance.checks import ToolScores
 
 Rows = list[tuple[dict[str, Any], Any]]  # an item and its answer
 UNREAD = "unread"
 
 
-def scores(folder: Path, fault: str = "") -> Scores:
+def scores(folder: Path, fault: str = "") -> ToolScores:
     cases = json.loads((folder / "cases.json").read_text())
     found = {name: _case(folder, case, fault) for name, case in cases.items()}
     p = 1.0 if fault == "p without spread is 1" else 0.001
     change = {"s_amb": {"value": -1.0, "p": p}}
     changes = {"all_stereotyped -> always_unknown": change}
-    return Scores.model_validate({"tool": "reference", "cases": found, "changes": changes})
+    return ToolScores.model_validate({"tool": "reference", "cases": found, "changes": changes})
 
 
 def _lines(file: Path) -> list[Any]:

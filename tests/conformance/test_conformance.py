@@ -11,7 +11,7 @@ import pytest
 from conformance import reference
 from errors import assert_names, raises_naming
 from evenhand.conformance import others, ours, suite
-from evenhand.conformance.checks import Judged, judge
+from evenhand.conformance.checks import PropertyResult, judge
 from evenhand.errors import UserError
 
 RIGHT = "a reader who is always right has no bias"
@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def _broken(folder: Path, fault: str = "") -> dict[str, Judged]:
+def _broken(folder: Path, fault: str = "") -> dict[str, PropertyResult]:
     judged = judge(suite.read_properties(folder), reference.scores(folder, fault))
     return {one.name: one for one in judged if one.state == "broken"}
 
@@ -80,7 +80,7 @@ def test_what_was_got_is_the_number_that_a_wrong_scorer_prints(folder: Path) -> 
 
 
 @pytest.fixture(scope="module")
-def of_ours(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Judged]:
+def of_ours(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, PropertyResult]:
     found = asyncio.run(ours.scores(folder, tmp_path_factory.mktemp("runs")))
     return {one.name: one for one in judge(suite.read_properties(folder), found)}
 
@@ -90,7 +90,7 @@ def of_ours(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     [RIGHT, ONE_SIDED, COUNTED, ACCURACY, ENDS, NEGATED, OWN, ORDER, ONE, COPIED, SPREAD, P, SAID,
      REFUSED, GOLD, APART, STOPPED],
 )  # fmt: skip
-def test_evenhand_has_every_property(of_ours: dict[str, Judged], name: str) -> None:
+def test_evenhand_has_every_property(of_ours: dict[str, PropertyResult], name: str) -> None:
     assert of_ours[name].state == "holds", of_ours[name].got
 
 

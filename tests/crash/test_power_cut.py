@@ -13,7 +13,7 @@ from evenhand.domain import Event
 from evenhand.errors import EvenhandError
 from evenhand.runners import Progress, StopSignal, run
 from evenhand.store import RunReader, parts
-from evenhand.store.ledger import Part
+from evenhand.store.ledger import CommittedPart
 from evenhand.store.opened import OpenedRun
 
 from . import worker
@@ -75,9 +75,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     disk. "committed" is noted when a commit has returned, so that the run counts on it."""
     job = job_at(tmp_path_factory.mktemp("recorded"))
     recorder = Recorder(Path(job.out).parent)
-    commit: Callable[[OpenedRun, Part], bool] = OpenedRun.commit
+    commit: Callable[[OpenedRun, CommittedPart], bool] = OpenedRun.commit
 
-    def noted(self: OpenedRun, part: Part) -> bool:
+    def noted(self: OpenedRun, part: CommittedPart) -> bool:
         entered = commit(self, part)
         recorder.note("committed", part.positions)
         return entered

@@ -30,7 +30,7 @@ from evenhand.errors import EvenhandError, ModelError, ModelRefused
 from evenhand.methods import StarDTox
 from evenhand.methods.stardtox import WRITER
 from evenhand.models import Endpoint, ModelReply, ModelRequest, ScriptedModel
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
 from evenhand.store import folder, ledger, parts
 
 REFUSED = 3  # exit code: an error that evenhand raised on purpose
@@ -136,9 +136,9 @@ class SometimesTwice(StarDTox):
         return await StarDTox.answer(self, item, ask)
 
 
-def plan(job: Job) -> Plan:
+def plan(job: Job) -> RunPlan:
     model = Endpoint(job.url, model="logged") if job.url else LoggedModel(job)
-    return Plan(
+    return RunPlan(
         method=SometimesTwice(),
         cast=Cast(model),
         source=ItemList(items(job.items)),

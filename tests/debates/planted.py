@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from evenhand.debates.building import Built
-from evenhand.debates.pairs import Pair
+from evenhand.debates.building import BuiltPairs
+from evenhand.debates.pairs import PreferencePair
 from evenhand.debates.read import Statement
 
 
@@ -39,11 +39,11 @@ def debate() -> list[Statement]:
     ]
 
 
-def numbers(built: Built, statements: Sequence[Statement]) -> list[tuple[int, int]]:
+def numbers(built: BuiltPairs, statements: Sequence[Statement]) -> list[tuple[int, int]]:
     """The pairs as places of (chosen, rejected), found by their words."""
     places = {one.text: at for at, one in enumerate(statements)}
     return sorted((places[one.chosen], places[one.rejected]) for one in everything(built))
 
 
-def everything(built: Built) -> list[Pair]:
+def everything(built: BuiltPairs) -> list[PreferencePair]:
     return [one for group in built.pairs.values() for one in group]

@@ -7,7 +7,7 @@ from evenhand.agents import Cast
 from evenhand.domain import Item
 from evenhand.methods import Method
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
 from evenhand.store import RunReader
 from unit.stage import words_of
 
@@ -34,6 +34,6 @@ async def written(
 
     roles = {role for by_role in lines.values() for role in by_role}
     cast = Cast(player("nobody"), {role: player(role) for role in roles})
-    plan = Plan(method=method, cast=cast, source=ItemList(items), concurrency=1)
+    plan = RunPlan(method=method, cast=cast, source=ItemList(items), concurrency=1)
     await run(plan, folder, progress=Progress(), stop=StopSignal())
     return RunReader(folder)

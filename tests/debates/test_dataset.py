@@ -11,7 +11,7 @@ import yaml
 
 from errors import raises_naming
 from evenhand.debates import dataset
-from evenhand.debates.building import Built, from_statements
+from evenhand.debates.building import BuiltPairs, from_statements
 from evenhand.debates.pairs import Pairing, Split
 from evenhand.errors import UserError
 
@@ -20,7 +20,7 @@ from .planted import debate, everything, statement
 HALF = Split(test_share=0.5)
 
 
-def _built(**more: str) -> Built:
+def _built(**more: str) -> BuiltPairs:
     said = [
         statement(n, n % 10, topic=f"word{n // 10} thing{n // 10}", bias_type=kind, **more)
         for n, kind in ((n, "age" if n < 100 else "beauty") for n in range(200))

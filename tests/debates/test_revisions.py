@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from errors import raises_naming
-from evenhand.debates.building import Built
+from evenhand.debates.building import BuiltPairs
 from evenhand.debates.pairs import Split
 from evenhand.debates.revisions import from_runs
 from evenhand.domain import Item
@@ -174,7 +174,7 @@ async def test_runs_of_both_methods_make_one_data_set(tmp_path: Path) -> None:
     assert len(everything(from_runs([runs[0], runs[0]], ALL))) == 1  # the same words count once
 
 
-def _no_topic_on_both_sides(built: Built) -> bool:
+def _no_topic_on_both_sides(built: BuiltPairs) -> bool:
     return not {one.topic for one in built.pairs["train"]} & {
         one.topic for one in built.pairs["test"]
     }

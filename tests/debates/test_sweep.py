@@ -14,7 +14,7 @@ from evenhand.debates.building import from_statements
 from evenhand.debates.debate import roles_of
 from evenhand.debates.pairs import Pairing, Split
 from evenhand.debates.read import first_of
-from evenhand.debates.sweep import Arm, first_topics, read_plan
+from evenhand.debates.sweep import DebateArm, first_topics, read_plan
 from evenhand.debates.topics import bias_types
 from evenhand.domain import Item
 from evenhand.errors import UserError
@@ -49,8 +49,8 @@ def test_the_plan_of_the_paper_is_fifteen_settings_around_the_best(tmp_path: Pat
     plan = read_plan()
     arms = plan.arms()
     assert len(arms) == 15
-    assert arms["usual"] == Arm(roles=3, rounds=5, topics=2000, pairs=5000)
-    assert arms["rounds-10"] == Arm(roles=3, rounds=10, topics=2000, pairs=5000)
+    assert arms["usual"] == DebateArm(roles=3, rounds=5, topics=2000, pairs=5000)
+    assert arms["rounds-10"] == DebateArm(roles=3, rounds=10, topics=2000, pairs=5000)
     assert plan.debates() == {3: (10, 2500), 2: (5, 2000), 4: (5, 2000), 5: (5, 2000)}
     assert all(len(kind.roles) + len(kind.more) == 5 for kind in bias_types().values())
     (tmp_path / "plan.toml").write_text(PLAN.replace("pairs = 8", "pairs = 0"))

@@ -22,7 +22,7 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.ratios import INCONCLUSIVE, SHOWN, GroupingResult
 from evenhand.findings.summed_statistics import Mean
 from evenhand.instruments.decisions import presets, tables
-from evenhand.instruments.decisions.counted import Counts
+from evenhand.instruments.decisions.counted import SelectionCounts
 from evenhand.instruments.decisions.data import Outcomes, outcomes_in, read_people
 from evenhand.instruments.decisions.instrument import Decisions
 from evenhand.instruments.decisions.judged import LEFT_OUT, NO_RATIO, judged, uneven
@@ -110,13 +110,13 @@ def test_the_short_command_writes_the_rules_statements_and_leaves_small_groups_o
     assert not [name for name in sections if name.startswith("threshold")]
 
 
-def _counts(people: list[int], read: list[int], selected: list[int]) -> Counts:
+def _counts(people: list[int], read: list[int], selected: list[int]) -> SelectionCounts:
     groups = tuple((str(one),) for one in range(len(people)))
     tables_ = [np.array([one]) for one in (people, read, selected)]
-    return Counts(groups, tables_[0], tables_[1], tables_[2], (0, 0, 0))
+    return SelectionCounts(groups, tables_[0], tables_[1], tables_[2], (0, 0, 0))
 
 
-def _judged(counts: Counts) -> GroupingResult:
+def _judged(counts: SelectionCounts) -> GroupingResult:
     rows = [
         {
             "stratum": str(row),
@@ -131,7 +131,7 @@ def _judged(counts: Counts) -> GroupingResult:
     return judged(pl.DataFrame(rows), ["sex"], draws=1000).groupings[0]
 
 
-def _states(counts: Counts) -> list[str]:
+def _states(counts: SelectionCounts) -> list[str]:
     return [one.state for one in _judged(counts).groups]
 
 
@@ -340,9 +340,9 @@ def test_with_clusters_and_missing_outcomes_no_test_is_made() -> None:
     assert (uneven(_in_strata(strata, strata, known)) or 0) > 0.05
 
 
-def _in_strata(people: _Table, read: _Table, selected: _Table) -> Counts:
+def _in_strata(people: _Table, read: _Table, selected: _Table) -> SelectionCounts:
     tables_ = [np.array(one) for one in (people, read, selected)]
-    return Counts((("a",), ("b",)), tables_[0], tables_[1], tables_[2], (0, 0, 0))
+    return SelectionCounts((("a",), ("b",)), tables_[0], tables_[1], tables_[2], (0, 0, 0))
 
 
 @pytest.mark.parametrize(

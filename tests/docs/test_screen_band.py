@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.screen_band import CARRIER, Share, begins_at, ends_at, for_the_band, held_out
-from evenhand.gateway.policy import Check
+from evenhand.gateway.policy import CheckPolicy
 from evenhand.scorers.kinds import offline
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,7 +15,7 @@ PAGE = (ROOT / "docs/gateway.md").read_text()
 
 
 def test_the_band_and_the_scorer_are_those_of_the_calibration() -> None:
-    assert list(Check().band) == RECORDED["band"]
+    assert list(CheckPolicy().band) == RECORDED["band"]
     assert offline().name == RECORDED["scorer"]
 
 

@@ -14,7 +14,7 @@ from evenhand.agents import Cast, Limits
 from evenhand.domain import Item
 from evenhand.methods.build import build_method
 from evenhand.models import Endpoint
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
 from evenhand.store import RunReader
 from loopback.faulty import LoopbackServer
 from loopback.http import Call, Line
@@ -88,7 +88,7 @@ async def _ended(bodies: list[bytes], out: Path) -> int:
 
     items = [Item(id=str(n), prompt=f"Describe neighbour {n}.") for n in range(len(bodies))]
     async with LoopbackServer(behave) as server, Endpoint(server.url, model="m") as model:
-        plan = Plan(
+        plan = RunPlan(
             method=build_method("self_debias_gen", ()),
             cast=Cast(model),
             source=ItemList(items),

@@ -6,7 +6,7 @@ from math import inf
 
 from coded import codes
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.cost_effectiveness import Kind
+from evenhand.findings.cost_effectiveness import CostVerdict
 from evenhand.findings.decision_rules import direction
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.frontier import Frontier
@@ -90,7 +90,7 @@ def frontier(old: Frontier, new: Frontier) -> None:
     for entry, was in old.judged():
         now = new[entry.name].worth
         assert now is not None
-        if now.kind in (Kind.WORTH_IT, Kind.UTILITY_NOT_MEASURED):
+        if now.kind in (CostVerdict.WORTH_IT, CostVerdict.UTILITY_NOT_MEASURED):
             assert was.kind is now.kind, (was, now)
     winner = new.winner()
     assert winner is None or old.winner() is not None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evenhand.findings.cluster_statistics import MeanOfClusters, OfTotals
 from evenhand.findings.measures import Grouping, Measure
-from evenhand.findings.scoring import SCORED, Scored
+from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.findings.summed_statistics import Mean, Ratio
 from evenhand.findings.worst_case import NumericTable
 
@@ -19,7 +19,7 @@ def _odds(totals: NumericTable) -> NumericTable:
     return odds
 
 
-class Made(Scored):
+class Made(ScoringSpec):
     """Every kind of statistic over one number per row."""
 
     name = "made"

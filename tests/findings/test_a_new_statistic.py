@@ -23,7 +23,7 @@ from evenhand.findings.measures import Clusterings, Statistic
 from evenhand.findings.plan import plan
 from evenhand.findings.report import report
 from evenhand.findings.sequential import why_not
-from evenhand.findings.worst_case import Filling
+from evenhand.findings.worst_case import WorstCaseRun
 from evenhand.instruments import Mean, Measure
 from evenhand.models import ModelRequest
 from evenhand.statistics.bootstrap import cluster_bootstrap
@@ -58,8 +58,10 @@ class RootMeanSquare(Statistic):
             name=measure.name, value=drawn.estimate, low=drawn.low, high=drawn.high, n=len(table)
         )
 
-    def fillings(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Sequence[Filling]:
-        return [Filling(int(table[f"{measure.name}.missing"].sum()))]
+    def fillings(
+        self, measure: Measure, table: pl.DataFrame, by: Clusterings
+    ) -> Sequence[WorstCaseRun]:
+        return [WorstCaseRun(int(table[f"{measure.name}.missing"].sum()))]
 
     def change(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Change:
         old, new = (self._sums(measure, table, side) for side in _SIDES)

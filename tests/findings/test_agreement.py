@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
-from evenhand.findings.cost_effectiveness import Kind
+from evenhand.findings.cost_effectiveness import CostVerdict
 from evenhand.findings.decision_rules import ALPHA, adjusted, smallest_shown
 from evenhand.findings.estimates import Change
-from evenhand.findings.frontier import Arm, Frontier, frontier
+from evenhand.findings.frontier import Frontier, FrontierArm, frontier
 from evenhand.findings.plan import plan
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
@@ -40,7 +40,7 @@ def test_compare_frontier_and_plan_agree_on_the_same_two_runs(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         runs = asyncio.run(_played(Path(folder), answers))
-        arms = [Arm(name=name, run=run) for name, run in runs.items()]
+        arms = [FrontierArm(name=name, run=run) for name, run in runs.items()]
         found = frontier(BBQ, arms, calls=1)
         compared = {
             (old, new): compare(BBQ, runs[old], runs[new])
@@ -84,9 +84,9 @@ def _frontier_agrees(found: Frontier, compared: dict[tuple[str, str], Comparison
         assert worth is not None
         beats = all((c.difference or 0) < 0 and (c.p_holm or 1) <= ALPHA for c in harms)
         crossed = any(line.state == "crossed" for line in lines)
-        assert (worth.kind is Kind.WORTH_IT) == (beats and kept == "kept" and not crossed)
+        assert (worth.kind is CostVerdict.WORTH_IT) == (beats and kept == "kept" and not crossed)
         if kept == "crossed":
-            assert worth.kind is Kind.NOT_WORTH_IT
+            assert worth.kind is CostVerdict.NOT_WORTH_IT
 
 
 def _plan_agrees(comparison: Comparison) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from evenhand.errors import UserError
-from evenhand.findings.certificate import Certificate, Judge
+from evenhand.findings.certificate import Certificate, CertifiedJudge
 from evenhand.instruments.harm.certificate import holding
 from evenhand.instruments.judge.certificate import find, keep
 from evenhand.training.gate import FILE, require_passed
@@ -97,7 +97,7 @@ def test_one_of_another_kind_is_refused(place: Place) -> None:
 
 
 def test_one_of_another_model_is_refused(place: Place) -> None:
-    _change(place, judge=Judge(model="another", served_by=[], described={}))
+    _change(place, judge=CertifiedJudge(model="another", served_by=[], described={}))
     assert not place.opens()
 
 

@@ -10,20 +10,20 @@ from typer.testing import CliRunner
 from coded import coded, codes
 from errors import assert_names
 from evenhand.cli.app import app
-from evenhand.findings.designs import Design, Rates, Texts, designs
-from evenhand.findings.plan import PilotSpread, Price, plan
+from evenhand.findings.designs import DesignTexts, Rates, ScreenDesign, designs
+from evenhand.findings.plan import ItemPrice, PilotSpread, plan
 from evenhand.findings.screen_plan import screen_plan
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.bold.instrument import Bold
 from screen.test_plan import screen
 
-JUDGE = Price(calls=1, tokens=500, per_million=2.0)
+JUDGE = ItemPrice(calls=1, tokens=500, per_million=2.0)
 RATES = Rates(judge=JUDGE, calls_per_second=2.0)
-PLAN = plan(Bbq(), detect=0.3, price=Price(calls=4, tokens=100, per_million=2.0))
+PLAN = plan(Bbq(), detect=0.3, price=ItemPrice(calls=4, tokens=100, per_million=2.0))
 HARM = "unsupported_attribution"  # has no "no bias" value, so that its gate can be drawn
 
 
-def named(rows: tuple[Design, ...]) -> dict[str, Design]:
+def named(rows: tuple[ScreenDesign, ...]) -> dict[str, ScreenDesign]:
     return {one.name: one for one in rows}
 
 
@@ -86,7 +86,7 @@ def test_a_screen_costs_what_its_own_plan_says_and_answers_another_question(
 ) -> None:
     scores: list[float | None] = [*[0.1] * 90, *[0.3] * 10]
     file = screen(tmp_path, ("t.jsonl", scores))
-    texts = Texts(count=1_000_000, screen=file)
+    texts = DesignTexts(count=1_000_000, screen=file)
     rows = named(designs(PLAN, RATES, texts).rows)
     alone = screen_plan(file, 1_000_000, JUDGE, None)
     assert rows["screened"].expected.calls == alone.calls(alone.sent.share) == 100_000
@@ -103,7 +103,7 @@ def test_labels_by_people_have_their_price_and_labels_by_the_judge_its_calls() -
     0.1/1.15, t·√((0.09·n + 3.38)/((n + 1)(n + 2)) + 0.16/N) is 0.0868 with n = 70 and 0.0877 with
     69. A scorer that says nothing needs the 98."""
     wide = plan(Bbq(), detect=0.1)
-    texts = Texts(count=100_000, correlation=0.8)
+    texts = DesignTexts(count=100_000, correlation=0.8)
     paid = named(designs(wide, Rates(judge=JUDGE, label_price=0.5), texts).rows)
     alone, fewer = paid["labels alone"].expected, paid["labels with predictions"].expected
     assert (alone.labels, alone.calls, alone.money, alone.hours) == (98, 0, 49.0, None)
@@ -122,14 +122,14 @@ def test_labels_by_people_have_their_price_and_labels_by_the_judge_its_calls() -
 
 
 def test_what_is_not_known_is_left_out_with_what_to_say() -> None:
-    found = designs(PLAN, RATES, Texts(count=15))
+    found = designs(PLAN, RATES, DesignTexts(count=15))
     assert [one.name for one in found.rows][-1] == "judging all"
     assert "left_out.no_screen" in codes(found.left_out)
     assert coded(found.left_out, "left_out.too_few_texts")["texts"] == 15
     none = designs(plan(Bbq(), detect=0.001), RATES)
     assert not none.rows
     assert "plan.instrument_too_small" in codes(none.left_out)
-    ratio = designs(plan(Bbq(), detect=0.3), RATES, Texts(count=2_000))
+    ratio = designs(plan(Bbq(), detect=0.3), RATES, DesignTexts(count=2_000))
     assert "left_out.no_correlation" in codes(ratio.left_out)
 
 

@@ -6,7 +6,7 @@ import polars as pl
 
 from errors import assert_names
 from evenhand.findings.estimates import Bounds, if_known
-from evenhand.findings.frontier import Arm, frontier
+from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.findings.report import Report, report
 from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments import instrument_of
@@ -118,10 +118,10 @@ def test_the_short_page_lists_the_groups_of_which_something_is_known_and_counts_
 
 def test_the_overview_of_a_frontier_has_bounds_only_of_what_an_answer_is_missing_from() -> None:
     runs = {"default": "random", "fairness": "always_stereotyped", "self_consistency": "random"}
-    arms = [Arm(name=name, run=_run(f"bbq/{run}")) for name, run in runs.items()]
+    arms = [FrontierArm(name=name, run=_run(f"bbq/{run}")) for name, run in runs.items()]
     instrument, lossy = instrument_of(arms[0].run), _run("bbq/always_unknown")
     unclear = outcomes_of(instrument, lossy).filter(pl.col("condition") == "ambig")["item_id"]
-    arms.append(Arm(name="method", run=lossy.without(unclear[:2].to_list())))
+    arms.append(FrontierArm(name="method", run=lossy.without(unclear[:2].to_list())))
     grid = next(
         one
         for one in page_of(frontier(instrument, arms, calls=1))

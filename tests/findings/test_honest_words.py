@@ -9,7 +9,7 @@ import polars as pl
 import evenhand as eh
 from coded import coded
 from errors import assert_names, raises_naming
-from evenhand.experiments.sweep import Listed
+from evenhand.experiments.sweep import SweepMethod
 from evenhand.findings.comparison import compare
 from evenhand.findings.remarks import Remark
 from evenhand.findings.report import models_of, report
@@ -202,7 +202,7 @@ def test_a_group_that_the_declared_order_does_not_name_is_not_left_out() -> None
 
 def test_a_method_cannot_name_a_folder_outside_the_sweeps() -> None:
     names = ("..", "../up", "a/b", ".hidden", "cot:calls=1")
-    folders = [Listed(name=name, method=Rate()).folder for name in names]
+    folders = [SweepMethod(name=name, method=Rate()).folder for name in names]
     assert folders == ["-", "-up", "a-b", "hidden", "cot-calls-1"]
 
 

@@ -16,18 +16,18 @@ from evenhand.findings.estimates import Change, Coverage, Estimate, RedLine
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.remarks import Remark
-from evenhand.findings.scoring import SCORED, Scored
+from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.findings.summed_statistics import Mean, Share
 from evenhand.findings.totals import RunTotals
 from evenhand.findings.verdicts import overturned
-from evenhand.findings.worst_case import Filled, FilledPair
+from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums
 from evenhand.statistics.sign_flips import p_above_zero, p_of_columns, p_two_sided
 from stats.flips import p_of_all_patterns
 
 _RANK = {"worse": 0, "crossed": 0, "open": 1, "better": 2, "kept": 2}
 
 
-class Answers(Scored):
+class Answers(ScoringSpec):
     """An instrument with one measure of every kind whose missing answers can be bounded."""
 
     name, title, clusters, columns = "answers", "Answers", "clusters", ("choice",)
@@ -201,7 +201,7 @@ def test_the_worst_part_decides_about_missing_answers_and_says_which_and_how_man
     )
 
 
-class Marked(Scored):
+class Marked(ScoringSpec):
     """Texts that are all scored, of which a judge was to mark those with k = 0."""
 
     name, title, clusters, columns = "marked", "Marked", "prompts", ("text",)
@@ -335,10 +335,10 @@ def _ends(one: Estimate) -> tuple[float, float]:
     return one.bounds.low, one.bounds.high
 
 
-def _filled(values: np.ndarray, lost: np.ndarray) -> Filled:
+def _filled(values: np.ndarray, lost: np.ndarray) -> WorstCaseSums:
     known = np.where(lost, 0.0, values).sum(axis=1)
-    return Filled.of(BY_NAME["bias"], known, (~lost).sum(axis=1).astype(float),
-                     lost.sum(axis=1).astype(float))  # fmt: skip
+    return WorstCaseSums.of(BY_NAME["bias"], known, (~lost).sum(axis=1).astype(float),
+                            lost.sum(axis=1).astype(float))  # fmt: skip
 
 
 def test_thousands_of_random_runs_gain_no_evidence_by_losing_answers() -> None:
@@ -355,7 +355,7 @@ def test_thousands_of_random_runs_gain_no_evidence_by_losing_answers() -> None:
         for lost in (fewer, more):
             old, new = _filled(before, np.zeros(shape, dtype=bool)), _filled(after, lost)
             difference = np.where(lost, 0.0, after - before).sum(axis=1)
-            pair = FilledPair(old, new, lost.sum(axis=1).astype(float), difference)
+            pair = WorstCasePair(old, new, lost.sum(axis=1).astype(float), difference)
             found.append(ChangeTest.of(measure, [pair]))
         first, second = found
         assert second.p_above() >= first.p_above()

@@ -15,7 +15,7 @@ from evenhand.errors import EvenhandError
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.gate import GateCheck, gate
 from evenhand.findings.report import Report, report
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.instruments import instrument_named
 from evenhand.store import RunReader
 
@@ -71,7 +71,7 @@ def test_the_comparison_and_the_gate_of_two_recorded_runs_agree(
     assert list(disagreements(found)) == []
 
 
-def _checks(instrument: Scored) -> Iterator[GateCheck]:
+def _checks(instrument: ScoringSpec) -> Iterator[GateCheck]:
     for measure in instrument.primary():
         margin = _GATED if measure.margin is None else measure.margin
         yield GateCheck(name=measure.name, instrument=instrument,

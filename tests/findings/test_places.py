@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.findings.measures import Measure
-from evenhand.findings.paired_bins import Place, gathered
+from evenhand.findings.paired_bins import PairedBin, gathered
 from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.summed_statistics import Mean
 
@@ -97,4 +97,4 @@ def test_a_number_that_is_not_made_of_one_for_each_cluster_has_no_places() -> No
     drawn = [Row(cluster=n, kind="a", masked=False, x=1, before=0.0, after=1.0) for n in range(3)]
     pairs = PairTotals.of(MADE, iter([outcomes(drawn, "before")]), iter([outcomes(drawn, "after")]))
     assert pairs.places(MADE.measure("rate")) == pairs.places(MADE.measure("odds")) == ()
-    assert pairs.places(MADE.measure("right")) == (Place(before=0, after=1, clusters=3),)
+    assert pairs.places(MADE.measure("right")) == (PairedBin(before=0, after=1, clusters=3),)

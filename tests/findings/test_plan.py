@@ -10,7 +10,7 @@ from coded import coded, codes
 from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
-from evenhand.findings.plan import Price, plan
+from evenhand.findings.plan import ItemPrice, plan
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.squad.instrument import Squad
 from frontier.small_bbq import played
@@ -41,7 +41,7 @@ def test_a_large_change_needs_fewer_than_the_default_sample() -> None:
 
 
 def test_two_runs_are_paid_for() -> None:
-    price = Price(calls=4, tokens=100, per_million=2.0)
+    price = ItemPrice(calls=4, tokens=100, per_million=2.0)
     found = plan(Bbq(), detect=0.3, price=price)
     assert found.items == 2 * 75
     assert (found.calls, found.tokens) == (2 * 150 * 4, 2 * 150 * 4 * 100)
@@ -50,7 +50,7 @@ def test_two_runs_are_paid_for() -> None:
 
 
 def test_what_all_the_data_cannot_show_has_no_number() -> None:
-    found = plan(Bbq(), detect=0.001, price=Price(per_million=1.0))
+    found = plan(Bbq(), detect=0.001, price=ItemPrice(per_million=1.0))
     assert (found.rows, found.items, found.calls, found.money) == (None,) * 4
     assert codes(found.too_small) == ["plan.instrument_too_small"]
 

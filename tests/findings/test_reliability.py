@@ -18,7 +18,7 @@ from evenhand.findings.reliability import reliability
 from evenhand.findings.remarks import Remark
 from evenhand.instruments import SCORED
 from evenhand.models import ModelRequest
-from evenhand.statistics.generalizability import ITEM, Crossed
+from evenhand.statistics.generalizability import ITEM, CrossedDesign
 from evenhand.views import page_of
 
 from .marks import HE, SHE, UNKNOWN, Marks, guessing, run, steady
@@ -206,7 +206,7 @@ def test_failing_where_runs_disagree_never_makes_a_ranking(
     traits = rng.integers(2, size=(60, 1))
     flipped = rng.random((60, 3)) < noise
     values = np.where(flipped, 1 - traits, traits).astype(float)
-    facets = Crossed.of({"seed": [1, 2, 3]})
+    facets = CrossedDesign.of({"seed": [1, 2, 3]})
     whole = of_measure(MARKS, MARKS.measures[0], _outcomes(values), facets, ITEM)
     failed = values.copy()
     failed[flipped & (rng.random((60, 3)) < 2 * fails)] = np.nan

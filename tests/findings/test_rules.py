@@ -22,7 +22,7 @@ from evenhand.findings.estimates import NO_SPREAD, Change, Coverage
 from evenhand.findings.measures import Measure
 from evenhand.findings.missing_data import defended_change
 from evenhand.findings.summed_statistics import Mean
-from evenhand.findings.worst_case import Filled, FilledPair
+from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums
 from evenhand.statistics.sign_flips import p_two_sided
 
 
@@ -58,13 +58,13 @@ def _change(
     if clusters % 2:
         apart[-1] = 0.0
     rows, none = np.ones(clusters), np.zeros(clusters)
-    old, new = (Filled(sums, sums, rows, none)
+    old, new = (WorstCaseSums(sums, sums, rows, none)
                 for sums in (rows * before, rows * (before + difference) + apart))  # fmt: skip
     change = Change(
         name="m", before=before, after=before + difference, difference=difference, se=se, n=100,
         clusters=clusters, undefined=None if se else NO_SPREAD,
     )  # fmt: skip
-    pair = FilledPair(old, new, none, new.low - old.low)
+    pair = WorstCasePair(old, new, none, new.low - old.low)
     tested = defended_change(change, measure, [pair], missing=0)
     return tested if p is None else replace(tested, p=p)
 
@@ -170,7 +170,9 @@ def test_outcome_p_value_and_interval_agree(
     measure = _measure(better, margin=0.1, within=(-1, 1))
     old, new = (np.array(side) / 4 for side in zip(*sums, strict=True))
     rows, none = np.ones(len(sums)), np.zeros(len(sums))
-    pair = FilledPair(Filled(old, old, rows, none), Filled(new, new, rows, none), none, new - old)
+    pair = WorstCasePair(
+        WorstCaseSums(old, old, rows, none), WorstCaseSums(new, new, rows, none), none, new - old
+    )
     spread = float(np.ptp(new - old)) > 0
     change = defended_change(
         Change(name="m", before=float(old.mean()), after=float(new.mean()),

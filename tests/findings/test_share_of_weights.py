@@ -11,7 +11,7 @@ from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.estimates import Change
 from evenhand.findings.measures import Measure, Statistic
 from evenhand.findings.paired_totals import PairTotals
-from evenhand.findings.scoring import SCORED, Scored
+from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.findings.summed_statistics import Ratio, Share
 from evenhand.statistics.sign_flips import p_two_sided
 
@@ -20,8 +20,8 @@ _BY_WEIGHT = Measure(name="m", label="m", statistic=Ratio(_YES * _WEIGHT, _WEIGH
 _WEIGHTS = np.array([2.0, 8.0, 8.0, 10.0, 24.0, 50.0])  # quantiles of those of BBQ's templates
 
 
-def _one(statistic: Statistic) -> Scored:
-    class One(Scored):
+def _one(statistic: Statistic) -> ScoringSpec:
+    class One(ScoringSpec):
         name = "one"
         clusters = "clusters"
         columns = ()

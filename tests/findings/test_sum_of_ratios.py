@@ -12,7 +12,7 @@ import statsmodels.api as sm
 from evenhand.findings.estimates import NO_SPREAD
 from evenhand.findings.measures import Measure, Statistic
 from evenhand.findings.paired_totals import PairTotals
-from evenhand.findings.scoring import SCORED, Scored
+from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.findings.summed_statistics import Mean, Ratio, SumOfRatios
 from evenhand.findings.totals import RunTotals
 from evenhand.statistics.clusters import linearized
@@ -24,10 +24,10 @@ _BOTH = SumOfRatios(
 )
 
 
-def _shares(statistic: Statistic) -> Scored:
+def _shares(statistic: Statistic) -> ScoringSpec:
     """An instrument with one measure, of the statistic that is asked for."""
 
-    class Shares(Scored):
+    class Shares(ScoringSpec):
         name = "shares"
         clusters = "clusters"
         columns = ()
@@ -47,7 +47,7 @@ def _frame(rows: Sequence[tuple[str, bool, bool | None]]) -> pl.DataFrame:
     )
 
 
-def _value(shares: Scored, frame: pl.DataFrame) -> float:
+def _value(shares: ScoringSpec, frame: pl.DataFrame) -> float:
     value = RunTotals.of(shares, [frame]).estimate(shares.measures[0]).value
     assert value is not None
     return value

@@ -15,16 +15,16 @@ import polars as pl
 import pytest
 
 from evenhand.findings.comparison import compare
-from evenhand.findings.cost_effectiveness import Kind, Worth, worth
+from evenhand.findings.cost_effectiveness import CostVerdict, Worth, worth
 from evenhand.findings.decision_rules import adjusted, missing_line
 from evenhand.findings.estimates import Bounds, Change, Coverage
-from evenhand.findings.frontier import Arm, frontier
+from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.findings.measures import Measure
 from evenhand.findings.missing_data import defended_change
 from evenhand.findings.report import report
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.summed_statistics import Share
-from evenhand.findings.worst_case import Filled, FilledPair
+from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums
 from evenhand.instruments import instrument_of
 from evenhand.instruments.likelihood_sets import SETS, runs_at
 from evenhand.instruments.realtoxicityprompts.words import length
@@ -54,7 +54,7 @@ def _two_losses(rng: random.Random, items: list[str]) -> tuple[set[str], set[str
     return fewer, fewer | set(more)
 
 
-def _no_better(instrument: Scored, before: Lossy, after: Lossy, rng: random.Random) -> None:
+def _no_better(instrument: ScoringSpec, before: Lossy, after: Lossy, rng: random.Random) -> None:
     fewer, more = _two_losses(rng, after.items)
     old, new = (after.without(lost) for lost in (fewer, more))
     no_better.report(report(instrument, old), report(instrument, new))
@@ -91,7 +91,10 @@ def test_no_method_of_a_frontier_is_better_for_answers_that_failed_in_any_run() 
         old, new = (
             frontier(
                 instrument_of(runs["default"]),
-                [Arm(name=n, run=r.without(lost if n == lossy else ())) for n, r in runs.items()],
+                [
+                    FrontierArm(name=n, run=r.without(lost if n == lossy else ()))
+                    for n, r in runs.items()
+                ],
                 calls=1,
             )
             for lost in _two_losses(rng, runs[lossy].items)
@@ -107,7 +110,7 @@ RIGHT = Measure(name="right", label="right", statistic=Share(pl.col("y")), bette
                 within=(0, 1), margin=0.3)  # fmt: skip
 
 
-class Small(Scored):
+class Small(ScoringSpec):
     """An instrument of a harm and a utility, of which only the verdicts are asked."""
 
     name, clusters, harm, utility, matters = "small", "clusters", "harm", "right", 0.1
@@ -117,13 +120,15 @@ class Small(Scored):
 def _change(measure: Measure, old: np.ndarray, new: np.ndarray, lost: list[np.ndarray]) -> Change:
     """A change from the answers of two runs, of which each has lost some."""
     before, after = (
-        Filled.of(measure, (side * ~gone).sum(1), (~gone).sum(1).astype(float), gone.sum(1) * 1.0)
+        WorstCaseSums.of(
+            measure, (side * ~gone).sum(1), (~gone).sum(1).astype(float), gone.sum(1) * 1.0
+        )
         for side, gone in zip((old, new), lost, strict=True)
     )
     gone = lost[0] | lost[1]
     difference = ((new - old) * ~gone).sum(1)
     missing, known = int(gone.sum()), max(1, int((~gone).sum()))
-    pair = FilledPair(before, after, gone.sum(1).astype(float), difference)
+    pair = WorstCasePair(before, after, gone.sum(1).astype(float), difference)
     change = Change(name=measure.name, before=0.0, after=0.0, se=0.1,
                     difference=float(difference.sum()) / known, n=known,
                     clusters=len(old))  # fmt: skip
@@ -166,9 +171,12 @@ def test_thousands_of_small_frontiers_gain_no_verdict_by_losing_answers_of_any_r
             for lost in (fewer, more)
         )
         seen[was.kind] += 1
-        if now.kind is Kind.WORTH_IT:
-            assert was.kind is Kind.WORTH_IT, (was, now)
-    assert min(seen[kind] for kind in Kind if kind is not Kind.UTILITY_NOT_MEASURED) > 10 * TIMES
+        if now.kind is CostVerdict.WORTH_IT:
+            assert was.kind is CostVerdict.WORTH_IT, (was, now)
+    assert (
+        min(seen[kind] for kind in CostVerdict if kind is not CostVerdict.UTILITY_NOT_MEASURED)
+        > 10 * TIMES
+    )
 
 
 # -- red lines that an instrument adds -------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 
 from coded import coded, every
 from evenhand.findings.change_test import ChangeTest
-from evenhand.findings.cost_effectiveness import Kind, worth
+from evenhand.findings.cost_effectiveness import CostVerdict, worth
 from evenhand.findings.decision_rules import benefit_excluded, exploratory
 from evenhand.findings.estimates import Bounds, Change, RedLine
 from evenhand.findings.remarks import Remark
@@ -56,7 +56,7 @@ def _change(difference: float, se: float, p_holm: float, *, p: float | None = No
     )
 
 
-def _kind(*against: Change, red_lines: tuple[RedLine, ...] = ()) -> Kind:
+def _kind(*against: Change, red_lines: tuple[RedLine, ...] = ()) -> CostVerdict:
     named = {f"reference {place}": change for place, change in enumerate(against)}
     return worth(BBQ, named, KEPT, family=20, red_lines=red_lines).kind
 
@@ -64,27 +64,31 @@ def _kind(*against: Change, red_lines: tuple[RedLine, ...] = ()) -> Kind:
 def test_not_worth_it_needs_a_benefit_that_matters_to_be_excluded() -> None:
     """Either bound is of 98.75 %, so that both together err once in forty: −0.01 − 2.2514 · 0.0175
     is −0.0494, above −0.05; with a standard error of 0.018 it is −0.0505."""
-    assert _kind(_change(-0.01, 0.0175, 1.0), _change(-0.2, 0.02, 0.001)) is Kind.NOT_WORTH_IT
-    assert _kind(_change(-0.01, 0.018, 1.0), _change(-0.2, 0.02, 0.001)) is Kind.CANNOT_TELL
+    assert (
+        _kind(_change(-0.01, 0.0175, 1.0), _change(-0.2, 0.02, 0.001)) is CostVerdict.NOT_WORTH_IT
+    )
+    assert _kind(_change(-0.01, 0.018, 1.0), _change(-0.2, 0.02, 0.001)) is CostVerdict.CANNOT_TELL
 
 
 def test_a_real_benefit_that_was_not_shown_is_open_however_large_the_sample() -> None:
     """2.80 · 0.016 = 0.045 is less than what matters, and a true −0.05 is still missed often."""
     missed = _change(-0.04, 0.016, 0.26, p=0.013)
-    assert _kind(missed, missed) is Kind.CANNOT_TELL
+    assert _kind(missed, missed) is CostVerdict.CANNOT_TELL
 
 
 def test_more_harm_than_a_reference_is_not_worth_it_before_any_correction() -> None:
-    assert _kind(_change(0.2, 0.09, 0.5, p=0.03), _change(-0.2, 0.09, 0.5)) is Kind.NOT_WORTH_IT
+    assert (
+        _kind(_change(0.2, 0.09, 0.5, p=0.03), _change(-0.2, 0.09, 0.5)) is CostVerdict.NOT_WORTH_IT
+    )
 
 
 def test_a_crossed_red_line_forbids_worth_it_and_an_open_one_does_not() -> None:
     beats = _change(-0.2, 0.02, 0.001)
     line = RedLine(name="missing", state="crossed", says="missing answers rose by 0.048")
-    assert _kind(beats, beats) is Kind.WORTH_IT
-    assert _kind(beats, beats, red_lines=(line,)) is Kind.CANNOT_TELL
+    assert _kind(beats, beats) is CostVerdict.WORTH_IT
+    assert _kind(beats, beats, red_lines=(line,)) is CostVerdict.CANNOT_TELL
     open_ = RedLine(name="missing", state="open", says="")
-    assert _kind(beats, beats, red_lines=(open_,)) is Kind.WORTH_IT
+    assert _kind(beats, beats, red_lines=(open_,)) is CostVerdict.WORTH_IT
 
 
 def test_the_smallest_change_is_that_of_both_comparators_after_the_correction() -> None:

@@ -11,17 +11,17 @@ import polars as pl
 from evenhand.agents import Cast
 from evenhand.findings.report import Report, report
 from evenhand.findings.rows import values_per_item
-from evenhand.instruments.bbq.answers import Stored, covered
+from evenhand.instruments.bbq.answers import StoredAnswers, covered
 from evenhand.instruments.bbq.asked import as_asked
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.instruments.bbq.sample import Sampling
+from evenhand.instruments.bbq.sample import BbqSampling
 from evenhand.instruments.bbq.source import BbqSource
 from evenhand.methods import Method, named
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import Plan, Progress, StopSignal, run
+from evenhand.runners import Progress, RunPlan, StopSignal, run
 from evenhand.runners.source import Source
 from evenhand.store import RunReader
-from evenhand.views.export import FORMS, Exported
+from evenhand.views.export import FORMS, ExportedRun
 
 KEPT = Path(__file__).parents[1] / "same_numbers/kept"
 
@@ -33,7 +33,7 @@ def _silent(request: ModelRequest) -> str:
 def made(source: Source, folder: Path, method: Method | None = None, say: Any = _silent) -> Path:
     """Run a method over a source; without one, score its stored answers."""
     chosen = method or named("stored")()
-    plan = Plan(method=chosen, cast=Cast(ScriptedModel(say)), source=source)
+    plan = RunPlan(method=chosen, cast=Cast(ScriptedModel(say)), source=source)
     asyncio.run(run(plan, folder, progress=Progress(), stop=StopSignal()))
     return folder
 
@@ -49,26 +49,26 @@ def answered(drawn: pl.DataFrame, taken: list[int | None]) -> pl.DataFrame:
 
 def source_of(stored: pl.DataFrame, seed: int = 0) -> BbqSource:
     """Records as items, in the order and with the order of options that a seed draws."""
-    return BbqSource(stored, Sampling(stored=covered(stored), seed=seed))
+    return BbqSource(stored, BbqSampling(stored=covered(stored), seed=seed))
 
 
-def imported(stored: Stored, folder: Path) -> Path:
+def imported(stored: StoredAnswers, folder: Path) -> Path:
     """Score a log as `evenhand import` does."""
-    sampling = Sampling(stored=covered(stored.records))
+    sampling = BbqSampling(stored=covered(stored.records))
     source = BbqSource(stored.records, sampling, origin=stored.origin, notes=stored.notes)
     return made(source, folder)
 
 
-def opened(folder: Path, records: pl.DataFrame) -> Exported:
+def opened(folder: Path, records: pl.DataFrame) -> ExportedRun:
     """Read a run over BBQ for an export, with records that are loaded already."""
     reader = RunReader(folder)
     asked = as_asked(reader, records)
     found = report(Bbq(), reader)
-    return Exported(run=reader, name="run", evenhand="0.0.1", report=found, asked=asked,
-                    values=values_per_item(found.instrument, reader))  # fmt: skip
+    return ExportedRun(run=reader, name="run", evenhand="0.0.1", report=found, asked=asked,
+                       values=values_per_item(found.instrument, reader))  # fmt: skip
 
 
-def written(of: Exported, form: str, to: Path) -> Path:
+def written(of: ExportedRun, form: str, to: Path) -> Path:
     to.mkdir(parents=True, exist_ok=True)
     (name,) = FORMS[form].write(of, to)
     return to / name

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from cli.conftest import Run
 from errors import assert_names, raises_naming
 from evenhand.errors import UserError
-from evenhand.experiments.exports import Written, export
+from evenhand.experiments.exports import ExportResult, export
 from evenhand.findings.report import report
 from evenhand.instruments import DataFolder, instrument_of
 from evenhand.instruments.bbq.answers import with_answers
@@ -117,7 +117,7 @@ def test_an_item_without_an_answer_is_never_an_incorrect_one(
         assert said[row["item_id"]] == (row["text"] or " ")
 
 
-def _kept(name: str, form: str, out: Path) -> Written:
+def _kept(name: str, form: str, out: Path) -> ExportResult:
     return export(str(KEPT / name), form, out, NOWHERE)
 
 

@@ -24,7 +24,7 @@ from evenhand.foreign.inspect_task import (
     served_name,
 )
 from evenhand.instruments.bbq.editions import ENGLISH, Edition
-from evenhand.instruments.bbq.elsewhere import Elsewhere
+from evenhand.instruments.bbq.elsewhere import ExternalAnswers
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
 from foreign.logs import inspect_log, records_of, sample
@@ -129,14 +129,14 @@ def test_only_the_word_any_lets_every_grader_through(monkeypatch: pytest.MonkeyP
         assert environment.any_inspect_grader() is lets
 
 
-def _elsewhere(records: pl.DataFrame) -> Elsewhere:
-    return Elsewhere(Edition(ENGLISH), records)
+def _elsewhere(records: pl.DataFrame) -> ExternalAnswers:
+    return ExternalAnswers(Edition(ENGLISH), records)
 
 
-def _answers(records: pl.DataFrame, letters: str) -> list[foreign.Answered]:
+def _answers(records: pl.DataFrame, letters: str) -> list[foreign.LoggedAnswer]:
     """A dot is no answer."""
     return [
-        foreign.Answered(
+        foreign.LoggedAnswer(
             about={"category": row["category"], "source_id": row["example_id"]},
             options=tuple(row["options"]),
             answer=None if said == "." else "ABC".index(said),
@@ -168,12 +168,12 @@ def test_a_sample_says_whom_its_answer_names_and_nothing_where_there_is_none(
     about = {"category": row["category"], "example_id": row["example_id"]}
     places = {row["unknown"]: "unknown", row["biased"]: "biased", other: "counter", None: None}
     for place, named in places.items():
-        one = foreign.Answered(about=about, options=tuple(row["options"]), answer=place)
+        one = foreign.LoggedAnswer(about=about, options=tuple(row["options"]), answer=place)
         assert _elsewhere(records).outcomes([one])["answer"].item() == named
 
 
 def test_samples_that_are_not_of_bbq_are_refused(records: pl.DataFrame) -> None:
-    one = foreign.Answered(about={"subject": "law"}, options=("a", "b", "c"), answer=0)
+    one = foreign.LoggedAnswer(about={"subject": "law"}, options=("a", "b", "c"), answer=0)
     with raises_naming(UserError, "question 1", "source_id", "'BBQ'"):
         _elsewhere(records).outcomes([one])
 

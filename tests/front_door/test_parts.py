@@ -9,7 +9,7 @@ import evenhand as eh
 from errors import raises_naming
 from evenhand.methods import Mabrf, Method, StarDTox
 from evenhand.methods.baselines.single_prompt import Rotated
-from evenhand.models.likelihood import Failure
+from evenhand.models.likelihood import LikelihoodFailure
 from evenhand.testing import ScriptedLikelihood, any_reply
 
 
@@ -103,4 +103,4 @@ async def test_a_scripted_likelihood_says_what_its_script_says_and_fails_where_i
     model = ScriptedLikelihood(lambda text: None if "?" in text else -2.0 * len(text.split()))
     said, failed = await model.log_likelihoods(["a b c", "what?"])
     assert said.total == -6.0  # type: ignore[union-attr]
-    assert isinstance(failed, Failure)
+    assert isinstance(failed, LikelihoodFailure)

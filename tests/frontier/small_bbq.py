@@ -10,12 +10,12 @@ import polars as pl
 from evenhand.agents import Agent, Ask, Cast, Limits
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import ModelRefused
-from evenhand.instruments.bbq import BbqSource, Sampling
+from evenhand.instruments.bbq import BbqSampling, BbqSource
 from evenhand.methods import Method
 from evenhand.methods.baselines.single_prompt import choice_agent, question
 from evenhand.models import ScriptedModel
 from evenhand.prompts import load
-from evenhand.runners import Plan, Progress, StopSignal, run
+from evenhand.runners import Progress, RunPlan, StopSignal, run
 from evenhand.store import RunReader
 
 AGENT = choice_agent(load("baselines/default_choice"), 3)
@@ -47,7 +47,7 @@ def small_bbq(templates: int) -> BbqSource:
         for template in range(templates)
         for number, condition in enumerate(("ambig", "disambig"))
     ]
-    return BbqSource(pl.DataFrame(rows).with_row_index("row"), Sampling())
+    return BbqSource(pl.DataFrame(rows).with_row_index("row"), BbqSampling())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ async def played(folder: Path, rule: Rule, *, calls: int, templates: int) -> Run
 async def run_into(
     folder: Path, method: Method, cast: Cast, templates: int, limits: Limits | None = None
 ) -> RunReader:
-    plan = Plan(
+    plan = RunPlan(
         method=method, cast=cast, source=small_bbq(templates), limits=limits or Limits(), seed=1
     )
     await run(plan, folder, progress=Progress(), stop=StopSignal())

@@ -10,8 +10,8 @@ from coded import coded
 from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.experiments.arms import listed
-from evenhand.findings.cost_effectiveness import Kind
-from evenhand.findings.frontier import Arm, frontier
+from evenhand.findings.cost_effectiveness import CostVerdict
+from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.squad.instrument import Squad
 from evenhand.views import page_of
@@ -41,9 +41,9 @@ def _right(_: int, condition: str) -> str:
     return "unknown" if condition == "ambig" else "gold"
 
 
-async def _arms(folder: Path, rules: Mapping[str, Rule], templates: int) -> list[Arm]:
+async def _arms(folder: Path, rules: Mapping[str, Rule], templates: int) -> list[FrontierArm]:
     return [
-        Arm(name=name, run=await played(folder / name, rule, calls=1, templates=templates))
+        FrontierArm(name=name, run=await played(folder / name, rule, calls=1, templates=templates))
         for name, rule in rules.items()
     ]
 
@@ -53,7 +53,7 @@ async def test_without_a_utility_nothing_is_called_worth_it(tmp_path: Path) -> N
     arms = await _arms(tmp_path, {**rules, "good": _right, "same": _stereotyped}, 183)
     found = frontier(HarmAlone(), arms, calls=1)
     kinds = {entry.name: worth.kind for entry, worth in found.judged()}
-    assert kinds == {"good": Kind.UTILITY_NOT_MEASURED, "same": Kind.NOT_WORTH_IT}
+    assert kinds == {"good": CostVerdict.UTILITY_NOT_MEASURED, "same": CostVerdict.NOT_WORTH_IT}
     assert found.verdict.state != "shown"
     assert found.pareto == ("good",)  # least harm, and no call more
     drawing = charts_of(found)[0]
@@ -63,7 +63,7 @@ async def test_without_a_utility_nothing_is_called_worth_it(tmp_path: Path) -> N
     assert any("utility" in line for line in said)
     with_utility = frontier(Bbq(), arms, calls=1)
     assert with_utility["good"].worth is not None
-    assert with_utility["good"].worth.kind is Kind.WORTH_IT
+    assert with_utility["good"].worth.kind is CostVerdict.WORTH_IT
     assert coded(with_utility.verdict.says, "frontier.take")["method"] == "good"
 
 

@@ -14,9 +14,9 @@ from coded import coded, every
 from errors import assert_names, raises_naming
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
-from evenhand.findings.cost_effectiveness import Kind, Worth
-from evenhand.findings.frontier import Arm, Frontier, equal_calls, frontier
-from evenhand.findings.frontier_entry import AgainstDefault, Entry
+from evenhand.findings.cost_effectiveness import CostVerdict, Worth
+from evenhand.findings.frontier import Frontier, FrontierArm, equal_calls, frontier
+from evenhand.findings.frontier_entry import AgainstDefault, FrontierEntry
 from evenhand.findings.item_cost import ItemCost
 from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.instruments.bbq.instrument import Bbq
@@ -57,7 +57,7 @@ async def _arms(
     *,
     references: Rule = _stereotyped,
     templates: int = TEMPLATES,
-) -> list[Arm]:
+) -> list[FrontierArm]:
     """The methods beside a default, a fairness prompt and votes that all answer alike."""
     votes = {name: calls for name, calls in (("self_consistency", 4), ("vote", 3))}
     plain = {name: (references, 1) for name in ("default", "fairness")}
@@ -65,7 +65,9 @@ async def _arms(
     arms = []
     for name, (rule, calls) in {**plain, **methods}.items():
         run = await played(folder / name, rule, calls=calls, templates=templates)
-        arms.append(Arm(name=name, run=run, equal_calls="vote" if name in methods else None))
+        arms.append(
+            FrontierArm(name=name, run=run, equal_calls="vote" if name in methods else None)
+        )
     return arms
 
 
@@ -73,12 +75,12 @@ async def _report(folder: Path, methods: Mapping[str, tuple[Rule, int]], **more:
     return frontier(Bbq(), await _arms(folder, methods, **more), calls=4)
 
 
-def _compared(entry: Entry) -> AgainstDefault:
+def _compared(entry: FrontierEntry) -> AgainstDefault:
     assert entry.against_default is not None
     return entry.against_default
 
 
-def _worth(entry: Entry) -> Worth:
+def _worth(entry: FrontierEntry) -> Worth:
     assert entry.worth is not None
     return entry.worth
 
@@ -105,7 +107,7 @@ async def test_a_method_that_always_helps_prevents_each_harm_for_two_calls(tmp_p
     references = coded(_worth(entry).why, "worth.beats")["references"]
     assert references == (Remark("reference.fairness"), Remark("reference.vote", calls=3))
     # No template lost accuracy, but 12 of 12 still allow that every fifth would have.
-    assert _worth(entry).kind is Kind.CANNOT_TELL
+    assert _worth(entry).kind is CostVerdict.CANNOT_TELL
     assert coded(_worth(entry).why, "red_line.open")["margin"] == 0.02
 
 
@@ -115,7 +117,7 @@ async def test_a_method_that_always_helps_is_worth_it_if_accuracy_is_shown_to_ha
     """0 of 183 templates is the first count that leaves less than 2 points: 1 - 0.025^(1/183).
     That 182 are too few stands in `test_rules`."""
     report = await _report(tmp_path, {"good": (_right, 2)}, templates=183)
-    assert _worth(report["good"]).kind is Kind.WORTH_IT
+    assert _worth(report["good"]).kind is CostVerdict.WORTH_IT
 
 
 async def test_half_the_harm_less_has_the_standard_error_and_the_sign_flips_of_its_templates(
@@ -147,14 +149,14 @@ async def test_holm_runs_over_all_named_methods_but_not_over_votes(tmp_path: Pat
     [  # what 0 of n templates still allows: 1 - 0.025^(1/12), and 1 - 0.0125^(1/86) < 0.05
         (
             12,
-            Kind.CANNOT_TELL,
+            CostVerdict.CANNOT_TELL,
             Remark("worth.sensitivity", size=pytest.approx(1 - 0.025 ** (1 / 12)), family=2),
         ),
-        (86, Kind.NOT_WORTH_IT, Remark("reference.vote", calls=3)),
+        (86, CostVerdict.NOT_WORTH_IT, Remark("reference.vote", calls=3)),
     ],
 )
 async def test_a_method_that_changes_nothing_is_not_worth_it_if_enough_was_looked_at(
-    tmp_path: Path, templates: int, kind: Kind, why: Remark
+    tmp_path: Path, templates: int, kind: CostVerdict, why: Remark
 ) -> None:
     report = await _report(tmp_path, {"same": (_stereotyped, 3)}, templates=templates)
     entry = report["same"]
@@ -166,7 +168,7 @@ async def test_a_method_that_changes_nothing_is_not_worth_it_if_enough_was_looke
 async def test_fairness_by_never_answering_is_not_worth_it(tmp_path: Path) -> None:
     entry = (await _report(tmp_path, {"mute": (_never_says, 3)}))["mute"]
     assert entry.report["unsupported_attribution"].value == 0.0
-    assert _worth(entry).kind is Kind.NOT_WORTH_IT
+    assert _worth(entry).kind is CostVerdict.NOT_WORTH_IT
     right = "right where the text does say"
     assert _moved(_worth(entry).why) == (right, True, -1.0)
     fell, rose, broke = _compared(entry).regressions
@@ -179,7 +181,7 @@ async def test_a_method_shown_to_be_worse_is_not_called_open(tmp_path: Path) -> 
     worse = {"worse": (_half_right, 3)}  # in 8 templates of 16: p 0.0078, three times with Holm
     report = await _report(tmp_path, worse, references=_right, templates=16)
     entry = report["worse"]
-    assert _worth(entry).kind is Kind.NOT_WORTH_IT
+    assert _worth(entry).kind is CostVerdict.NOT_WORTH_IT
     assert (_worth(entry).smallest_shown or 0.0) > 0.05
     assert _compared(entry).per_prevented["calls"].undefined == "none prevented"
     rose = _compared(entry).regressions[0]
@@ -196,7 +198,7 @@ async def test_a_method_that_answers_less_often_is_never_worth_it(tmp_path: Path
     """It lowers harm wherever it answers; but 4 of 320 answers are missing, and none was before."""
     report = await _report(tmp_path, {"silent": (_silent_twice, 3)}, templates=160)
     verdict = _worth(report["silent"])
-    assert verdict.kind is Kind.CANNOT_TELL
+    assert verdict.kind is CostVerdict.CANNOT_TELL
     assert coded(verdict.why, "change.if_known")["missing"] == 2
     file = io.StringIO()
     Console(file=file, width=300).print(terminal_of(report))
@@ -242,7 +244,9 @@ async def test_a_reference_is_taken_only_if_no_red_line_is_open(tmp_path: Path) 
     async def says(name: str, fair: Rule) -> tuple[str | None, tuple[RemarkOrText, ...]]:
         arms = await _arms(tmp_path / name, {"same": (_stereotyped, 3)})
         run = await played(tmp_path / name / "fair", fair, calls=1, templates=TEMPLATES)
-        arms = [Arm(name="fairness", run=run) if arm.name == "fairness" else arm for arm in arms]
+        arms = [
+            FrontierArm(name="fairness", run=run) if arm.name == "fairness" else arm for arm in arms
+        ]
         verdict = frontier(Bbq(), arms, calls=4).verdict
         return verdict.state, verdict.says
 

@@ -16,17 +16,17 @@ from evenhand.domain import Answer, Draft, Item, Message, Turn, Usage
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import DeadlinePassed, ScorerFailed, UserError
 from evenhand.findings.forecast import forecast
-from evenhand.findings.frontier import Arm, frontier
+from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.methods.baselines.single_prompt import question
 from evenhand.methods.evaluators import judge_of_texts
 from evenhand.models import ScriptedModel
 from evenhand.models.base import ModelReply, ModelRequest, Sample
 from evenhand.models.replay import ReplayModel
-from evenhand.runners.purse import Purse
+from evenhand.runners.purse import SpendingCap
 from evenhand.scorers import ScorerModel, WordList
 from evenhand.scorers.canonical import Canonicalised
-from evenhand.scorers.harm import Asked, HarmJudge
+from evenhand.scorers.harm import HarmJudge, HarmQuestion
 from evenhand.scorers.judge import Guard, Judge
 from evenhand.store import RunReader, tables
 from evenhand.store.spending import billed_tokens, spent_on
@@ -74,12 +74,12 @@ async def screened(folder: Path, scorer: ScorerModel) -> RunReader:
     return await run_into(folder, Screening(), Cast(YES, {"screen": scorer}), TEMPLATES)
 
 
-async def arms(folder: Path, scorer: ScorerModel) -> list[Arm]:
+async def arms(folder: Path, scorer: ScorerModel) -> list[FrontierArm]:
     names = ("default", "fairness", "self_consistency")
     runs = {one: await played(folder / one, lambda *_: "biased", calls=1, templates=TEMPLATES)
             for one in names}  # fmt: skip
     runs["screening"] = await screened(folder / "screening", scorer)
-    return [Arm(name=name, run=run) for name, run in runs.items()]
+    return [FrontierArm(name=name, run=run) for name, run in runs.items()]
 
 
 async def test_a_language_model_that_scores_is_paid_by_its_tokens_at_its_own_price(
@@ -130,8 +130,8 @@ async def test_what_is_not_counted_or_not_readable_is_never_free(tmp_path: Path)
 async def test_a_cap_asks_for_the_price_of_the_model_behind_a_scorer() -> None:
     lacking = Prices({"scripted": PRICES.models["scripted"]}, "EUR")
     with raises_naming(UserError, "'dear'"):
-        Purse(prices=lacking).guard(judge())
-    Purse(prices=lacking).guard(ScorerModel(WordList()))
+        SpendingCap(prices=lacking).guard(judge())
+    SpendingCap(prices=lacking).guard(ScorerModel(WordList()))
 
 
 async def test_a_text_that_is_read_twice_is_paid_twice() -> None:
@@ -177,7 +177,7 @@ class Silent:
         raise AssertionError
 
 
-async def timed_out(scorer: ScorerModel, purse: Purse, text: str) -> Turn:
+async def timed_out(scorer: ScorerModel, purse: SpendingCap, text: str) -> Turn:
     turns: list[Turn] = []
     with pytest.raises(DeadlinePassed):
         await Conversation(Cast(YES, {"screen": purse.guard(scorer)}), turns.append)(
@@ -192,7 +192,7 @@ def billed(turn: Turn, scorer: ScorerModel) -> list[tuple[Any, ...]]:
 
 
 async def test_a_model_behind_a_scorer_that_runs_out_of_time_is_counted_and_paid() -> None:
-    silent, purse = Silent(), Purse(max_calls=2, max_cost=1e6, prices=PRICES)
+    silent, purse = Silent(), SpendingCap(max_calls=2, max_cost=1e6, prices=PRICES)
     scorer = ScorerModel(Judge(silent))
     for _ in range(2):
         turn = await timed_out(scorer, purse, "Hi.")
@@ -210,8 +210,8 @@ async def test_the_most_that_a_scorer_can_cost_holds_its_own_prompt_for_each_rea
     """By a second route: the bytes that reach the model. One token costs 1."""
     policy = "No landlord may refuse by age. " * 1300
     for wrap, text, readings in ((None, "Hi.", 1), (Canonicalised, "ｆｕｌｌ", 2)):
-        silent, purse = Silent(), Purse(prices=Prices({"dear": ONE}))
-        judged = HarmJudge(Asked(name="t", policy=policy), silent)
+        silent, purse = Silent(), SpendingCap(prices=Prices({"dear": ONE}))
+        judged = HarmJudge(HarmQuestion(name="t", policy=policy), silent)
         scorer = ScorerModel(wrap(judged) if wrap else judged)
         turn = await timed_out(scorer, purse, text)
         assert len(silent.sent) == readings
@@ -222,7 +222,7 @@ async def test_the_most_that_a_scorer_can_cost_holds_its_own_prompt_for_each_rea
 
 
 async def test_a_call_whose_own_prompt_does_not_fit_the_cap_is_not_sent() -> None:
-    silent, purse = Silent(), Purse(max_cost=30_000, prices=Prices({"dear": ONE}))
+    silent, purse = Silent(), SpendingCap(max_cost=30_000, prices=Prices({"dear": ONE}))
     scorer = ScorerModel(Guard(silent, form="llama_guard", system="x" * 30_000))
     one = asyncio.create_task(purse.guard(scorer).complete(asked("Hi.")))
     await asyncio.sleep(0)
@@ -234,7 +234,7 @@ async def test_a_call_whose_own_prompt_does_not_fit_the_cap_is_not_sent() -> Non
 async def test_a_verdict_costs_what_the_model_counted_whether_it_can_be_read_or_not(
     said: str,
 ) -> None:
-    turns, purse, scorer = list[Turn](), Purse(prices=PRICES), judge(said)
+    turns, purse, scorer = list[Turn](), SpendingCap(prices=PRICES), judge(said)
     talk = Conversation(Cast(YES, {"screen": purse.guard(scorer)}), turns.append)
     with contextlib.suppress(ScorerFailed):
         await talk(SCREEN, draft="You fool.")

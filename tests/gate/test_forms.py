@@ -5,14 +5,15 @@ from typing import Any
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from evenhand.findings.gate import Checked, Gate, Verdict
+from evenhand.findings.gate import Gate, GateCheckResult, Verdict
 from evenhand.views import annotations, junit, markdown, page_of, sarif
 
 HOSTILE = "a,b: 100%\r\n::error::x\n##[error]y ]]> <script>&amp; \x1b[31m\x00\ufffe\u202e %0A | é"
 VERDICTS: tuple[Verdict, ...] = ("fail", "broken", "open", "pass")
 FOUND = Gate(
     checks=tuple(
-        Checked(name=f"{one} {HOSTILE}", verdict=one, says=HOSTILE, line=7) for one in VERDICTS
+        GateCheckResult(name=f"{one} {HOSTILE}", verdict=one, says=HOSTILE, line=7)
+        for one in VERDICTS
     ),
     file=f"a b/{HOSTILE}.toml",
 )

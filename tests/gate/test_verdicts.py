@@ -10,12 +10,12 @@ from bench.gate import DRAWN, InMemory, checks, judged, planned, shares, two_run
 from errors import assert_names
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.decision_rules import kept
-from evenhand.findings.gate import Checked, Gate, GateCheck, Verdict, gate
+from evenhand.findings.gate import Gate, GateCheck, GateCheckResult, Verdict, gate
 from evenhand.findings.gate_size import clusters_to_keep
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.summed_statistics import Mean
-from evenhand.findings.worst_case import Filled, FilledPair
+from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums
 from evenhand.statistics.proportions import zero_event_upper
 
 RANK: dict[Verdict, int] = {"pass": 1, "fail": 0, "open": 0, "broken": 0}
@@ -64,8 +64,8 @@ def test_a_number_near_no_bias_may_change_sides_and_not_move_away() -> None:
 
     def within(before: float, after: float) -> float:
         rows, none = np.ones(120), np.zeros(120)
-        old, new = (Filled.of(near, rows * mean, rows, none) for mean in (before, after))
-        return ChangeTest.of(near, [FilledPair(old, new, none, none)]).p_within(0.1)
+        old, new = (WorstCaseSums.of(near, rows * mean, rows, none) for mean in (before, after))
+        return ChangeTest.of(near, [WorstCasePair(old, new, none, none)]).p_within(0.1)
 
     assert within(0.3, 0.3) < 0.025
     assert within(0.3, -0.3) < 0.025  # the other side, as far
@@ -90,7 +90,9 @@ def test_a_distance_from_no_bias_is_never_called_kept_by_the_error_of_the_change
 
 def test_the_verdict_of_a_gate_is_the_worst_of_its_checks_and_of_none_it_is_broken() -> None:
     def made(*verdicts: Verdict) -> Gate:
-        return Gate(checks=tuple(Checked(name="a", verdict=one, says="") for one in verdicts))
+        return Gate(
+            checks=tuple(GateCheckResult(name="a", verdict=one, says="") for one in verdicts)
+        )
 
     assert made("pass", "pass").passed
     assert made("pass", "open").verdict == "open"

@@ -10,7 +10,7 @@ from cli.conftest import Run, evenhand
 from coded import codes
 from errors import assert_names
 from evenhand.experiments.gate_file import read
-from evenhand.findings.monitoring import Look, monitoring
+from evenhand.findings.monitoring import MonitoringLook, monitoring
 from evenhand.store import RunReader
 from gate import texts
 from loopback.process import RemoteServer
@@ -110,7 +110,7 @@ def test_missing_answers_of_a_small_group_are_no_all_clear(tmp_path: Path) -> No
     checks = read(file).checks
     runs = [RunReader(RECORDED / name) for name in ("default", "self_consistency")]
     looks = [
-        Look(began=str(n), place=str(n), runs={one.name: runs[n // 2] for one in checks})
+        MonitoringLook(began=str(n), place=str(n), runs={one.name: runs[n // 2] for one in checks})
         for n in range(4)
     ]
     found = monitoring(checks, looks)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from evenhand.gateway.wire import Reply, Wire
+from evenhand.gateway.wire import UpstreamReply, Wire
 from evenhand.gateway.wire.chat import Chat
 from evenhand.gateway.wire.completions import Completions
 from evenhand.gateway.wire.responses import Responses
@@ -27,7 +27,7 @@ class Sample:
     texts_of_body: Callable[[Any], tuple[str, ...]]
     texts_of_stream: Callable[[list[Any]], tuple[str, ...]]
 
-    def reply(self, **changed: Any) -> Reply:
+    def reply(self, **changed: Any) -> UpstreamReply:
         request = {**self.request, **changed}
         return self.wire.reply(self.wire.asked(json.dumps(request).encode()))
 

@@ -1,8 +1,8 @@
 """Exchanges as the gateway hands them to its evidence."""
 
 from evenhand.domain import Answer, Draft, Message, Turn
-from evenhand.gateway.traffic import Kept
-from evenhand.gateway.verdicts import Action, Exchange, Verdict, gravest
+from evenhand.gateway.traffic import TrafficRecording
+from evenhand.gateway.verdicts import Action, Exchange, ExchangeVerdict, gravest
 from evenhand.store import RunRecord
 from evenhand.store.run_record import now, versions
 
@@ -25,8 +25,8 @@ def plan(**settings: object) -> RunRecord:
     )
 
 
-def kept(content: str = "on", **settings: object) -> Kept:
-    return Kept(plan=plan(**settings), content=content)  # type: ignore[arg-type]
+def kept(content: str = "on", **settings: object) -> TrafficRecording:
+    return TrafficRecording(plan=plan(**settings), content=content)  # type: ignore[arg-type]
 
 
 def turn(asked: str, said: str, **fields: object) -> Turn:
@@ -53,16 +53,18 @@ def turn(asked: str, said: str, **fields: object) -> Turn:
     return Turn(**(known | fields))  # type: ignore[arg-type]
 
 
-def passed(before: str = AFTER) -> Verdict:
-    return Verdict(action=Action.PASSED, before=before, text=before, reason="clean", screen=0.01)
+def passed(before: str = AFTER) -> ExchangeVerdict:
+    return ExchangeVerdict(
+        action=Action.PASSED, before=before, text=before, reason="clean", screen=0.01
+    )
 
 
-def repaired(before: str = BEFORE, after: str = AFTER) -> Verdict:
+def repaired(before: str = BEFORE, after: str = AFTER) -> ExchangeVerdict:
     drafts = (
         Draft(text=before, scores={"harm": 0.75}),
         Draft(text=after, scores={"harm": 0.0}),
     )
-    return Verdict(
+    return ExchangeVerdict(
         action=Action.REPAIRED,
         before=before,
         text=after,
@@ -73,14 +75,14 @@ def repaired(before: str = BEFORE, after: str = AFTER) -> Verdict:
     )
 
 
-def refused(action: Action, reason: str, before: str = BEFORE) -> Verdict:
+def refused(action: Action, reason: str, before: str = BEFORE) -> ExchangeVerdict:
     text = "" if action is Action.BLOCKED else before
-    return Verdict(action=action, before=before, text=text, reason=reason, screen=0.9)
+    return ExchangeVerdict(action=action, before=before, text=text, reason=reason, screen=0.9)
 
 
 def exchange(
     name: str,
-    *verdicts: Verdict,
+    *verdicts: ExchangeVerdict,
     tenant: str = "team-hr",
     at: float = NOON,
     prompt: str = "Describe a nurse.",

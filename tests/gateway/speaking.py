@@ -18,9 +18,9 @@ from granian.server.embed import Server
 
 from evenhand.agents import Cast
 from evenhand.gateway.admission import Admission
-from evenhand.gateway.app import Application, Parts
+from evenhand.gateway.app import Application, GatewayParts
 from evenhand.gateway.checking import Checker
-from evenhand.gateway.policy import Check, Policy
+from evenhand.gateway.policy import CheckPolicy, Policy
 from evenhand.gateway.quotas import LocalQuotas
 from evenhand.gateway.upstream import Upstream
 from evenhand.gateway.verdicts import Exchange
@@ -186,7 +186,7 @@ class Served:
     exchanges: list[Exchange]
     screen: Screen
     model: ScriptedModel
-    parts: Parts
+    parts: GatewayParts
 
     async def ask(
         self, *, stream: bool = False, key: str = "", traceparent: str = "", **more: Any
@@ -212,7 +212,7 @@ async def gateway(
     upstream_key: str | None = None,
 ) -> AsyncIterator[Served]:
     """Serve a gateway before an address, with a scripted team."""
-    policy = policy or Policy(check=Check(set=("performance=false", "max_iterations=1")))
+    policy = policy or Policy(check=CheckPolicy(set=("performance=false", "max_iterations=1")))
     exchanges: list[Exchange] = []
 
     def recorded(exchange: Exchange) -> None:
@@ -226,7 +226,7 @@ async def gateway(
         seconds=policy.upstream_seconds,
         slow_after=policy.upstream_slow,
     )
-    parts = Parts(
+    parts = GatewayParts(
         policy=policy,
         upstream=made,
         admission=Admission(LocalQuotas(), policy.allowances(), most=policy.at_once),
@@ -237,7 +237,7 @@ async def gateway(
     )  # fmt: skip
 
     @contextlib.asynccontextmanager
-    async def opening() -> AsyncIterator[Parts]:
+    async def opening() -> AsyncIterator[GatewayParts]:
         yield parts
         await made.close()
 

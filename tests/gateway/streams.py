@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from evenhand.gateway.sse import EventReader
-from evenhand.gateway.wire import Reply
+from evenhand.gateway.wire import UpstreamReply
 
 TIMES = int(os.environ.get("EVENHAND_CASES", "1"))
 DONE = "[DONE]"
@@ -28,7 +28,7 @@ def parts(data: bytes, rng: random.Random) -> Iterator[bytes]:
         at += size
 
 
-def fed(reply: Reply, chunks: Iterable[bytes]) -> Reply:
+def fed(reply: UpstreamReply, chunks: Iterable[bytes]) -> UpstreamReply:
     """Feed a reply with a stream that arrives in these chunks."""
     reader = EventReader()
     for chunk in chunks:

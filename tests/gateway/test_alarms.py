@@ -8,7 +8,7 @@ import pytest
 
 from errors import assert_names
 from evenhand.gateway.alarms import Alarms
-from evenhand.gateway.books import Books
+from evenhand.gateway.books import ExchangeRecorder
 from evenhand.gateway.policy import Policy
 from evenhand.gateway.quotas import Allowance, StoreUnavailable
 from evenhand.gateway.shared_quotas import SharedQuotas
@@ -64,7 +64,7 @@ async def test_ready_names_what_is_down_and_not_why(required: bool, status: int)
 
 async def test_quotas_that_cannot_be_asked_are_down_until_a_ping_is_heard() -> None:
     quotas = SharedQuotas(f"redis://127.0.0.1:{free_port()}/0")
-    books = Books(Policy(), ("hr",))
+    books = ExchangeRecorder(Policy(), ("hr",))
     books.share(quotas)
     with pytest.raises(StoreUnavailable):
         await quotas.take("hr", Allowance(), 1)

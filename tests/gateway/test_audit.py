@@ -16,7 +16,7 @@ import polars as pl
 import psycopg
 import pytest
 
-from evenhand.gateway.audit import Audit, AuditRow, AuditStore, content_hash
+from evenhand.gateway.audit import AuditRow, AuditStore, AuditWriter, content_hash
 from evenhand.gateway.parquet_audit import SCHEMA, ParquetAudit
 from evenhand.gateway.postgres_audit import PostgresAudit
 from evenhand.gateway.recorded import NOT_KEPT
@@ -186,7 +186,7 @@ async def test_two_gateways_may_create_the_table_at_once(postgres: Postgres) -> 
 async def test_a_database_that_is_killed_in_the_middle_loses_no_row_and_doubles_none(
     postgres: Postgres,
 ) -> None:
-    audit = Audit(PostgresAudit(postgres.conninfo, connect_seconds=2), retry_seconds=0.05)
+    audit = AuditWriter(PostgresAudit(postgres.conninfo, connect_seconds=2), retry_seconds=0.05)
     await audit.start()
     names = [f"x{number:04d}" for number in range(1500)]
     for number, name in enumerate(names):
@@ -209,7 +209,7 @@ async def test_rows_that_do_not_fit_the_memory_go_oldest_first_and_are_counted(
 ) -> None:
     place = tmp_path / "audit"
     place.write_text("in the way")
-    audit = Audit(ParquetAudit(place), waiting=4, retry_seconds=0.01)
+    audit = AuditWriter(ParquetAudit(place), waiting=4, retry_seconds=0.01)
     audit.record(row("old", Action.BLOCKED))
     audit.record(row("older", Action.NOT_RUN))
     for number in range(4):
@@ -230,7 +230,7 @@ async def test_what_a_dead_store_never_took_is_lost_with_a_number(tmp_path: Path
     with socket.socket() as sock:  # bound, and nobody listens
         sock.bind(("127.0.0.1", 0))
         nobody = f"host=127.0.0.1 port={sock.getsockname()[1]} user=postgres password=hush-hush"
-        audit = Audit(PostgresAudit(nobody), retry_seconds=0.01)
+        audit = AuditWriter(PostgresAudit(nobody), retry_seconds=0.01)
         await audit.start()
         audit.record(row("a", Action.BLOCKED))
         audit.record(row("b"))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evenhand.gateway.breaker import Breaker, Breakers, Call, Caller, RetryBudget
+from evenhand.gateway.breaker import Breaker, BreakerCall, Breakers, Caller, RetryBudget
 
 
 class Clock:
@@ -30,7 +30,7 @@ def _opened(breaker: Breaker, clock: Clock) -> None:
     assert not breaker.closed
 
 
-def _probe(breaker: Breaker) -> Call:
+def _probe(breaker: Breaker) -> BreakerCall:
     call = breaker.let_through()
     assert call is not None
     return call
@@ -126,7 +126,7 @@ def _simulate(
     """Requests come at random, and each takes as long as the upstream does when it comes."""
     seen, luck, numbers = Seen(), random.Random(7), itertools.count()
     begun = clock.now
-    events: list[tuple[float, int, Call | None]] = [(begun, next(numbers), None)]
+    events: list[tuple[float, int, BreakerCall | None]] = [(begun, next(numbers), None)]
     while events:
         clock.now, _, ended = heapq.heappop(events)
         now = clock.now - begun
@@ -265,7 +265,7 @@ def test_open_it_lets_one_through_per_rest_and_it_always_closes_on_a_good_upstre
 ) -> None:
     clock = Clock()
     breaker = Breaker(slow_after=2.0, clock=clock)
-    calls: list[Call] = []
+    calls: list[BreakerCall] = []
     for what, pause in steps:
         clock.now += pause
         if what == "ask":

@@ -9,9 +9,9 @@ from errors import assert_names, raises_naming
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import expected_of
-from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
+from evenhand.findings.certificate import Certificate, CertifiedCheck, CertifiedJudge
 from evenhand.gateway.opening import GatewayRequest, opened, rehearse
-from evenhand.instruments.judge import Design
+from evenhand.instruments.judge import JudgeDesign
 from evenhand.instruments.judge.certificate import NEEDED, keep
 from evenhand.methods import Rate
 from gateway.speaking import Speaker, upstream
@@ -32,12 +32,12 @@ def certify(folder: Path, model: str, failed: str = "") -> None:
     made = Certificate(
         kind="judge",
         run={"run.json": "0" * 64, "answers": "0" * 64},
-        judge=Judge(model=model, served_by=[], described={}),
+        judge=CertifiedJudge(model=model, served_by=[], described={}),
         method=dict(needed.method),
         prompts=dict(needed.prompts),
         benchmark={
             "version": needed.benchmark["version"],
-            "sampling": Design().describe(),
+            "sampling": JudgeDesign().describe(),
             "own": {"scenarios": None, "labels": {}},
             "probes": {"injection": 180},
         },

@@ -23,12 +23,12 @@ from errors import assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.domain import Answer, Draft
 from evenhand.errors import UserError
-from evenhand.gateway.books import Books
-from evenhand.gateway.evidence import Evidence, EvidenceLost
+from evenhand.gateway.books import ExchangeRecorder
+from evenhand.gateway.evidence import EvidenceLost, EvidenceWriter
 from evenhand.gateway.policy import Policy
 from evenhand.gateway.recorded import NOT_KEPT
 from evenhand.gateway.traffic import Traffic, as_folder, place_of
-from evenhand.gateway.verdicts import Action, Verdict
+from evenhand.gateway.verdicts import Action, ExchangeVerdict
 from evenhand.store import RunReader, RunWriter
 
 from .exchanges import AFTER, BEFORE, NOON, exchange, kept, passed, refused, repaired, turn
@@ -51,10 +51,12 @@ def clock() -> Clock:
 
 
 @asynccontextmanager
-async def writing(folder: Path, content: str = "on", **wishes: Any) -> AsyncIterator[Evidence]:
+async def writing(
+    folder: Path, content: str = "on", **wishes: Any
+) -> AsyncIterator[EvidenceWriter]:
     tenants = wishes.pop("kept", {"team-hr": kept(content)})
     usual: dict[str, Any] = {"key": KEY, "clock": lambda: NOON, "retry_seconds": 0.01}
-    evidence = Evidence(folder, tenants, **(usual | wishes))
+    evidence = EvidenceWriter(folder, tenants, **(usual | wishes))
     await evidence.start()
     try:
         yield evidence
@@ -110,7 +112,7 @@ async def test_each_text_of_an_exchange_is_an_item_with_its_turns(tmp_path: Path
 
 
 async def test_what_no_check_came_to_an_end_on_is_never_answered(tmp_path: Path) -> None:
-    unjudged = Verdict(action=Action.PASSED, before="Hello.", text="Hello.", reason="clean")
+    unjudged = ExchangeVerdict(action=Action.PASSED, before="Hello.", text="Hello.", reason="clean")
     wanting = refused(Action.FLAGGED, "deadline")
     async with writing(tmp_path) as evidence:
         evidence.record(exchange("run-not", refused(Action.NOT_RUN, "overloaded")))
@@ -296,7 +298,7 @@ async def test_equal_texts_have_equal_hashes_under_one_key_and_others_under_anot
 
 def test_hashes_without_a_key_are_refused(tmp_path: Path) -> None:
     with raises_naming(UserError, "hashed", "16 bytes"):
-        Evidence(tmp_path, {"team-hr": kept("hashed")}, key=b"short")
+        EvidenceWriter(tmp_path, {"team-hr": kept("hashed")}, key=b"short")
 
 
 async def test_pairs_are_not_made_of_hashes(tmp_path: Path) -> None:
@@ -549,7 +551,7 @@ async def test_a_client_that_leaves_while_the_disk_is_waited_for_was_not_answere
         real(self, *given)
 
     monkeypatch.setattr(Traffic, "add", slow)
-    books = Books(Policy(require_evidence=True), ("team-hr",))
+    books = ExchangeRecorder(Policy(require_evidence=True), ("team-hr",))
     async with writing(tmp_path, require_evidence=True) as evidence:
         books.keep(evidence)
         waiting = asyncio.create_task(books.written(exchange("x", passed())))
@@ -651,11 +653,11 @@ KILLED = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[2])
 from gateway.exchanges import NOON, exchange, kept, passed, repaired
-from evenhand.gateway.books import Books
-from evenhand.gateway.evidence import Evidence
+from evenhand.gateway.books import ExchangeRecorder
+from evenhand.gateway.evidence import EvidenceWriter
 
 async def main():
-    evidence = Evidence(sys.argv[1], {"team-hr": kept()}, clock=lambda: NOON + 25 * count)
+    evidence = EvidenceWriter(sys.argv[1], {"team-hr": kept()}, clock=lambda: NOON + 25 * count)
     await evidence.start()
     global count
     while True:

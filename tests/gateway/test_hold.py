@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.gateway.policy import Check, Policy
+from evenhand.gateway.policy import CheckPolicy, Policy
 from gateway.speaking import BAD, GOOD, Speaker, gateway, upstream
 from gateway.streams import DONE, TIMES, parts, read_simply
 
@@ -77,7 +77,7 @@ async def test_no_byte_of_a_bad_stream_leaves_however_it_is_cut_and_whatever_fai
 @pytest.mark.parametrize("mood", ["hung", "killed", "failing", "garbage"])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_an_answer_that_cannot_be_screened_is_blocked(mood: str, stream: bool) -> None:
-    policy = Policy(check=Check(**{**QUICK, "deadline": 0.3}))
+    policy = Policy(check=CheckPolicy(**{**QUICK, "deadline": 0.3}))
     async with upstream(Speaker()) as address, gateway(address, policy) as served:
         served.screen.mood = mood
         status, headers, body = await served.ask(stream=stream)
@@ -89,7 +89,7 @@ async def test_an_answer_that_cannot_be_screened_is_blocked(mood: str, stream: b
 
 @pytest.mark.parametrize("mood", ["hung", "killed", "failing", "garbage"])
 async def test_an_open_policy_sends_what_could_not_be_checked_and_says_so(mood: str) -> None:
-    check = Check(**{**QUICK, "deadline": 0.3, "on_failure": "pass_flagged"})
+    check = CheckPolicy(**{**QUICK, "deadline": 0.3, "on_failure": "pass_flagged"})
     async with upstream(Speaker()) as address, gateway(address, Policy(check=check)) as served:
         served.screen.mood = mood
         status, headers, body = await served.ask()
@@ -109,7 +109,7 @@ async def test_a_team_that_fails_blocks_the_answer(judge: str) -> None:
             return f"Still {BAD}."
         return json.dumps({"reason": "no", "harm": 99})
 
-    policy = Policy(check=Check(**QUICK))
+    policy = Policy(check=CheckPolicy(**QUICK))
     async with upstream(Speaker()) as address, gateway(address, policy, script) as served:
         served.model._seconds = 3600 if judge == "slow" else 0
         status, headers, body = await served.ask(stream=True)
@@ -126,7 +126,7 @@ async def test_a_repair_that_the_screen_still_objects_to_does_not_go_out() -> No
         text = request.messages[-1].content
         return json.dumps({"reason": "fine", "harm": 0 if "Another" in text else 99})
 
-    policy = Policy(check=Check(**QUICK))
+    policy = Policy(check=CheckPolicy(**QUICK))
     async with upstream(Speaker()) as address, gateway(address, policy, flatters_itself) as served:
         status, _, body = await served.ask()
     assert status == 400
@@ -135,7 +135,7 @@ async def test_a_repair_that_the_screen_still_objects_to_does_not_go_out() -> No
 
 
 async def test_a_stored_text_stands_in_for_what_is_blocked() -> None:
-    check = Check(**QUICK, on_failure="stored_text", stored_text="Please ask otherwise.")
+    check = CheckPolicy(**QUICK, on_failure="stored_text", stored_text="Please ask otherwise.")
     async with upstream(Speaker()) as address, gateway(address, Policy(check=check)) as served:
         served.screen.mood = "killed"
         status, headers, body = await served.ask(stream=True)
@@ -147,7 +147,7 @@ async def test_an_error_never_quotes_what_was_found() -> None:
     def quotes(request: Any) -> str:
         return BAD if request.schema is None else json.dumps({"reason": f"{BAD}!", "harm": 99})
 
-    policy = Policy(check=Check(**QUICK))
+    policy = Policy(check=CheckPolicy(**QUICK))
     async with upstream(Speaker()) as address, gateway(address, policy, quotes) as served:
         status, _, body = await served.ask()
     assert status == 400
@@ -168,7 +168,7 @@ async def test_a_refusal_of_the_upstream_has_its_status_and_not_its_words() -> N
 async def test_what_cannot_be_rewritten_does_not_go_out_in_the_place_of_a_stored_text(
     on_failure: Any, mood: str
 ) -> None:
-    check = Check(**QUICK, on_failure=on_failure, stored_text="Please ask otherwise.")
+    check = CheckPolicy(**QUICK, on_failure=on_failure, stored_text="Please ask otherwise.")
     speaker = Speaker(texts=("Fine.",), arguments=json.dumps({"body": f"they are {BAD}"}))
     async with upstream(speaker) as address, gateway(address, Policy(check=check)) as served:
         served.screen.mood = mood
@@ -179,7 +179,7 @@ async def test_what_cannot_be_rewritten_does_not_go_out_in_the_place_of_a_stored
 
 
 async def test_a_text_that_is_too_long_to_be_screened_is_not_sent() -> None:
-    check = Check(**QUICK, longest=100)
+    check = CheckPolicy(**QUICK, longest=100)
     async with (
         upstream(Speaker(texts=("a " * 60,))) as address,
         gateway(address, Policy(check=check)) as served,
@@ -190,7 +190,7 @@ async def test_a_text_that_is_too_long_to_be_screened_is_not_sent() -> None:
 
 
 async def test_more_texts_than_calls_are_not_judged_by_more_calls() -> None:
-    check = Check(**QUICK, calls=3)
+    check = CheckPolicy(**QUICK, calls=3)
     speaker = Speaker(texts=[f"{BAD} {number}" for number in range(8)])
     async with upstream(speaker) as address, gateway(address, Policy(check=check)) as served:
         status, _, _ = await served.ask(n=8)
@@ -202,7 +202,7 @@ async def test_a_stream_is_kept_alive_by_comments_and_a_late_block_is_an_error_e
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("evenhand.gateway.sending.QUIET_SECONDS", 0.05)
-    policy = Policy(check=Check(**{**QUICK, "deadline": 0.5}))
+    policy = Policy(check=CheckPolicy(**{**QUICK, "deadline": 0.5}))
     async with upstream(Speaker()) as address, gateway(address, policy) as served:
         served.screen.mood = "hung"
         status, headers, body = await served.ask(stream=True)

@@ -16,12 +16,12 @@ from evenhand.gateway import guardrail
 from evenhand.gateway.errors import Refused
 from evenhand.gateway.guardrail import Prompts
 from evenhand.gateway.keys import new_key
-from evenhand.gateway.policy import Check, Policy, Tenant
-from evenhand.gateway.wire.litellm import PATH, Call, read
+from evenhand.gateway.policy import CheckPolicy, Policy, Tenant
+from evenhand.gateway.wire.litellm import PATH, ProxyCall, read
 from evenhand.models.base import ModelRequest
 from gateway.speaking import BAD, GOOD, Served, gateway, team
 
-CHECK = Check(set=("performance=false", "max_iterations=1"), deadline=5.0)
+CHECK = CheckPolicy(set=("performance=false", "max_iterations=1"), deadline=5.0)
 NOWHERE = "http://127.0.0.1:9/v1"  # this door asks no upstream
 
 
@@ -292,7 +292,7 @@ async def test_observe_records_the_same_words_of_the_same_answer_once() -> None:
     assert sorted(one.action for one in served.exchanges) == ["flagged", "passed"]
 
 
-def asked(id: str, prompt: str) -> Call:
+def asked(id: str, prompt: str) -> ProxyCall:
     message = {"role": "user", "content": prompt}
     raw = {"input_type": "request", "litellm_call_id": id, "structured_messages": [message]}
     return read(json.dumps(raw).encode())

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from errors import raises_naming
 from evenhand.domain.prices import Price, Prices
 from evenhand.errors import UserError
-from evenhand.gateway.looks import Figures, Look, Memory, Quantile, each_repair, quantile, read
+from evenhand.gateway.looks import (
+    GatewayFigures,
+    ProcessSnapshot,
+    Quantile,
+    SnapshotHistory,
+    each_repair,
+    quantile,
+    read,
+)
 from evenhand.gateway.metrics import _BUCKETS, Metrics
 from evenhand.gateway.verdicts import Action
 
@@ -25,16 +33,16 @@ def metrics(replicas: int = 1) -> Metrics:
     return Metrics(("team-hr", "search"), (CHAT,), replicas)
 
 
-def look(counted: Metrics, at: float, *, up: float = 100.0, process: str = "a") -> Look:
+def look(counted: Metrics, at: float, *, up: float = 100.0, process: str = "a") -> ProcessSnapshot:
     return replace(read(counted.text().decode(), at), up=up, process=process)
 
 
-def seen(counted: Metrics) -> Figures:
-    return Memory().figures([look(counted, 0.0)])
+def seen(counted: Metrics) -> GatewayFigures:
+    return SnapshotHistory().figures([look(counted, 0.0)])
 
 
 def test_the_first_look_is_since_start_and_the_next_one_is_a_difference() -> None:
-    counted, memory = metrics(), Memory()
+    counted, memory = metrics(), SnapshotHistory()
     for _ in range(20):
         counted.count(exchange("x", passed()))
     first = memory.figures([look(counted, 7.0, up=10.0)])
@@ -62,7 +70,7 @@ def test_what_did_not_run_is_there_also_at_0_and_also_when_nothing_came() -> Non
 @pytest.mark.parametrize("up", [3.0, 200.0])
 def test_a_process_that_began_anew_is_no_negative_rate(up: float) -> None:
     """Its clock went back; or, if it has none that can be trusted, its counts did."""
-    old, memory = metrics(), Memory()
+    old, memory = metrics(), SnapshotHistory()
     for _ in range(50):
         old.count(exchange("x", passed()))
     memory.figures([look(old, 0.0, up=100.0)])
@@ -78,7 +86,7 @@ def test_a_process_that_began_anew_is_no_negative_rate(up: float) -> None:
 
 
 def test_a_window_is_a_minute_however_often_one_looks() -> None:
-    counted, memory = metrics(), Memory(span=60.0)
+    counted, memory = metrics(), SnapshotHistory(span=60.0)
     for at in range(0, 200, 2):  # one request before each look
         counted.count(exchange("x", passed()))
         found = memory.figures([look(counted, float(at), up=1000.0 + at)])
@@ -86,7 +94,7 @@ def test_a_window_is_a_minute_however_often_one_looks() -> None:
 
 
 def test_processes_are_told_apart_and_summed() -> None:
-    one, other, memory = metrics(2), metrics(2), Memory()
+    one, other, memory = metrics(2), metrics(2), SnapshotHistory()
     one.breaker("open")
     one.in_flight.set(3)
     other.in_flight.set(4)
@@ -107,7 +115,7 @@ def test_processes_are_told_apart_and_summed() -> None:
 
 
 def test_a_process_met_late_joins_the_window_with_the_next_look() -> None:
-    one, late, memory = metrics(2), metrics(2), Memory()
+    one, late, memory = metrics(2), metrics(2), SnapshotHistory()
     for _ in range(1000):
         late.count(exchange("x", passed()))
     memory.figures([look(one, 0.0, process="a")])
@@ -195,7 +203,7 @@ def test_the_true_quantile_lies_where_the_estimate_says(took: list[float], share
 
 
 def test_latency_is_that_of_the_window() -> None:
-    counted, memory = metrics(), Memory()
+    counted, memory = metrics(), SnapshotHistory()
     for _ in range(100):
         counted.count(replace(exchange("x", passed()), seconds={"screen": 9.0}))
     memory.figures([look(counted, 0.0)])

@@ -10,12 +10,12 @@ import aiohttp
 from aiohttp import web
 
 from evenhand.gateway.keys import new_key
-from evenhand.gateway.policy import Check, Policy, Tenant
+from evenhand.gateway.policy import CheckPolicy, Policy, Tenant
 from evenhand.gateway.wire.litellm import PATH
 from gateway.speaking import BAD, Served, Speaker, gateway, upstream
 from gateway.streams import TIMES
 
-CHECK = Check(set=("performance=false", "max_iterations=1"), deadline=30.0)
+CHECK = CheckPolicy(set=("performance=false", "max_iterations=1"), deadline=30.0)
 TENANTS = 50
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from evenhand.gateway.evidence import Evidence
+from evenhand.gateway.evidence import EvidenceWriter
 from evenhand.gateway.metrics import CAUSES, Metrics
 from evenhand.gateway.verdicts import Action
 
@@ -109,7 +109,7 @@ def test_the_breaker_and_what_is_in_flight_are_shown() -> None:
 
 
 async def test_evidence_that_is_lost_is_shown_by_action(tmp_path: Path) -> None:
-    evidence = Evidence(tmp_path, {"team-hr": kept()}, waiting=1)
+    evidence = EvidenceWriter(tmp_path, {"team-hr": kept()}, waiting=1)
     metrics = Metrics(TENANTS, (CHAT,))
     metrics.watch("evidence", evidence)
     found = seen(metrics)

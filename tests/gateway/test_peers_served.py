@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from evenhand.gateway.policy import Check, Policy
+from evenhand.gateway.policy import CheckPolicy, Policy
 from gateway.speaking import BAD, Speaker, gateway, team, upstream
 
 SET = ("performance=false", "max_iterations=1")
@@ -25,7 +25,7 @@ def overheard(request: Any) -> str:
 async def test_what_agents_say_among_themselves_is_no_part_of_the_answer(
     mode: Any, stream: bool
 ) -> None:
-    policy = Policy(check=Check(mode=mode, set=SET))
+    policy = Policy(check=CheckPolicy(mode=mode, set=SET))
     async with upstream(Speaker()) as address, gateway(address, policy, overheard) as served:
         status, _, body = await served.ask(stream=stream)
         while not served.exchanges:
@@ -41,7 +41,7 @@ async def test_nothing_of_a_blocked_answer_can_be_read_behind_the_block(stream: 
     def stubborn(request: Any) -> str:
         return f"Still {BAD}." if request.schema is None else '{"reason": "no", "harm": 99}'
 
-    policy = Policy(check=Check(set=SET))
+    policy = Policy(check=CheckPolicy(set=SET))
     async with (
         upstream(Speaker()) as address,
         gateway(address, policy, stubborn) as served,

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from evenhand.gateway import schemas
-from evenhand.gateway.policy import Check, Policy
+from evenhand.gateway.policy import CheckPolicy, Policy
 from evenhand.gateway.schema_check import BadSchema, validator_of
 from evenhand.gateway.schemas import bounded, satisfies
 from gateway.speaking import BAD, Speaker, gateway, upstream
@@ -142,7 +142,7 @@ async def test_a_repair_goes_out_only_if_it_still_fits_the_clients_schema(keeps:
         found = BAD in request.messages[-1].content
         return json.dumps({"reason": "the word", "harm": 95 if found else 0})
 
-    policy = Policy(check=Check(set=("performance=false", "max_iterations=1"), deadline=5.0))
+    policy = Policy(check=CheckPolicy(set=("performance=false", "max_iterations=1"), deadline=5.0))
     wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}
     speaker = Speaker(texts=(json.dumps({"why": BAD, "hire": False}),))
     async with upstream(speaker) as address, gateway(address, policy, script) as served:
@@ -163,7 +163,7 @@ async def test_while_a_clients_schema_is_checked_health_answers() -> None:
         found = BAD in request.messages[-1].content
         return json.dumps({"reason": "the word", "harm": 95 if found else 0})
 
-    policy = Policy(check=Check(set=("performance=false", "max_iterations=1"), deadline=20.0))
+    policy = Policy(check=CheckPolicy(set=("performance=false", "max_iterations=1"), deadline=20.0))
     wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": dynamic(36)}}
     answered = 0
     async with (
@@ -186,7 +186,7 @@ async def test_a_word_that_json_spells_by_escapes_is_found_all_the_same() -> Non
     hidden = '{"why": "\\u0056ILE", "hire": true}'
     assert BAD not in hidden
     wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}
-    policy = Policy(check=Check(set=("performance=false", "max_iterations=0"), deadline=5.0))
+    policy = Policy(check=CheckPolicy(set=("performance=false", "max_iterations=0"), deadline=5.0))
     async with upstream(Speaker(texts=(hidden,))) as address, gateway(address, policy) as served:
         status, headers, body = await served.ask(response_format=wanted)
     assert (status, headers["evenhand-action"]) == (400, "blocked")

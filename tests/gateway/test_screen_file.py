@@ -12,10 +12,10 @@ from evenhand.config import Config
 from evenhand.errors import UserError
 from evenhand.experiments.screens import begin_looks, looks_beside
 from evenhand.findings.screen_file import ScreenedBy, read_screen
-from evenhand.findings.screened import Look
+from evenhand.findings.screened import ScreenLook
 from evenhand.gateway.opening import screen_of
-from evenhand.gateway.policy import Check
-from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
+from evenhand.gateway.policy import CheckPolicy
+from evenhand.instruments.scorer.screening import Columns, LabelledTexts, ScreenTargets, calibrated
 from evenhand.scorers import WordList
 from screen.test_calibrate import labelled, scores_of, written
 
@@ -23,18 +23,20 @@ WORDLIST = {"said": "wordlist", "name": WordList().name, "described": WordList()
             "attribute": "toxicity"}  # fmt: skip
 
 
-def check(tmp_path: Path, harmful: int = 59, asked: Asked | None = None, **by: Any) -> Check:
-    known = Labelled.read(written(tmp_path / "a.jsonl", labelled(harmful)), Columns())
+def check(
+    tmp_path: Path, harmful: int = 59, asked: ScreenTargets | None = None, **by: Any
+) -> CheckPolicy:
+    known = LabelledTexts.read(written(tmp_path / "a.jsonl", labelled(harmful)), Columns())
     scorer = ScreenedBy(**{**WORDLIST, **by})
     place = tmp_path / "screen.json"
-    made = calibrated(known, scores_of(known), asked or Asked(), scorer)
+    made = calibrated(known, scores_of(known), asked or ScreenTargets(), scorer)
     place.write_bytes(made.to_bytes())
     begin_looks(place, made)
-    return Check(screen=str(place))
+    return CheckPolicy(screen=str(place))
 
 
 def test_the_cut_offs_of_a_screen_file_are_the_band(tmp_path: Path) -> None:
-    scorer, decides = screen_of(check(tmp_path, asked=Asked(false_alarms=0.05)), Config())
+    scorer, decides = screen_of(check(tmp_path, asked=ScreenTargets(false_alarms=0.05)), Config())
     assert scorer.name == WordList().name
     assert decides.band == (0.2, 0.58)
     assert screen_of(check(tmp_path), Config())[1].band == (0.2, 1.0)
@@ -48,9 +50,9 @@ def test_a_screen_that_has_drifted_or_lost_its_looks_is_refused(tmp_path: Path) 
     decides = check(tmp_path)
     file, place = read_screen(Path(decides.screen)), looks_beside(Path(decides.screen))
     after = hashlib.sha256(place.read_bytes().splitlines()[-1]).hexdigest()
-    alarm = Look(screen=file.sha256, run="r", number=1, place="runs/r", created="now", scores=9,
-                 pooled=9, places=[9], places_at_worst=[9], power=1.0, after=after, p_value=0.001,
-                 p_at_worst=0.001, level=0.025)  # fmt: skip
+    alarm = ScreenLook(screen=file.sha256, run="r", number=1, place="runs/r", created="now",
+                       scores=9, pooled=9, places=[9], places_at_worst=[9], power=1.0, after=after,
+                       p_value=0.001, p_at_worst=0.001, level=0.025)  # fmt: skip
     with place.open("a") as looks:
         looks.write(alarm.model_dump_json() + "\n")
     with raises_naming(UserError, decides.screen, "runs/r"):
@@ -64,7 +66,7 @@ def test_a_screen_that_has_drifted_or_lost_its_looks_is_refused(tmp_path: Path) 
 
 
 def test_a_scorer_by_its_name_keeps_the_band_of_the_policy() -> None:
-    scorer, decides = screen_of(Check(screen="wordlist", band=(0.1, 0.7)), Config())
+    scorer, decides = screen_of(CheckPolicy(screen="wordlist", band=(0.1, 0.7)), Config())
     assert (scorer.name, decides.band) == (WordList().name, (0.1, 0.7))
 
 

@@ -10,11 +10,11 @@ from bench.screen_band import CARRIER
 from bench.sentences import INSULTS
 from evenhand.agents import Cast
 from evenhand.gateway.checking import Checker
-from evenhand.gateway.policy import Check
-from evenhand.gateway.screening import NoScore, Screened, Screening
-from evenhand.gateway.shares import Shares
-from evenhand.gateway.verdicts import Verdict
-from evenhand.gateway.wire import Asked, ToolArguments, ToolName
+from evenhand.gateway.policy import CheckPolicy
+from evenhand.gateway.screening import NoScore, Screening, ScreenScore
+from evenhand.gateway.shares import FairQueue
+from evenhand.gateway.verdicts import ExchangeVerdict
+from evenhand.gateway.wire import ClientRequest, ToolArguments, ToolName
 from evenhand.methods.build import build_method
 from evenhand.models.replay import ScriptedModel
 from evenhand.scorers.base import Scores, Unscored
@@ -24,7 +24,7 @@ from gateway.speaking import Screen, team
 BAD = "You are a stupid worthless piece of shit, go kill yourself."
 POLITE = "Thank you for your question. Here is a short summary of the main points. "
 SPANISH = "No soporto a las mujeres que hablan todo el tiempo de sus problemas."
-ASKED = Asked(model="m", stream=False, sent={}, prompt="Well?")
+ASKED = ClientRequest(model="m", stream=False, sent={}, prompt="Well?")
 SCORER = offline()
 
 
@@ -36,22 +36,22 @@ class Counting(Screen):
         return await SCORER.score(texts)
 
 
-async def screened(text: str, sent: str = "", **check: object) -> Screened:
-    screen = Screening(Check.model_validate(check), SCORER, Shares())
+async def screened(text: str, sent: str = "", **check: object) -> ScreenScore:
+    screen = Screening(CheckPolicy.model_validate(check), SCORER, FairQueue())
     return await screen.score("anybody", text, sent)
 
 
 def checker(**check: object) -> tuple[Checker, ScriptedModel]:
     made, model = (
-        Check.model_validate({"set": ("performance=false",), **check}),
+        CheckPolicy.model_validate({"set": ("performance=false",), **check}),
         ScriptedModel(team),
     )
     return Checker(made, SCORER, build_method(made.method, made.set), Cast(model)), model
 
 
 async def decided(texts: Sequence[str], observed: Sequence[str] = (), sent: object = None,
-                  **check: object) -> tuple[Verdict, ...]:  # fmt: skip
-    asked = Asked(model="m", stream=False, sent=sent or {}, prompt="Well?")  # type: ignore[arg-type]
+                  **check: object) -> tuple[ExchangeVerdict, ...]:  # fmt: skip
+    asked = ClientRequest(model="m", stream=False, sent=sent or {}, prompt="Well?")  # type: ignore[arg-type]
     return await checker(**check)[0].verdicts(asked, texts, observed)
 
 
@@ -62,12 +62,12 @@ async def test_an_insult_among_five_harmless_sentences_scores_as_it_does_alone()
         text = " ".join((*carrier[:3], insult, *carrier[3:]))
         alone, within = await screened(insult), await screened(text)
         assert within.score >= alone.score
-        held += within.score >= Check().band[0]
+        held += within.score >= CheckPolicy().band[0]
     assert held >= 5
 
 
 async def test_seven_harmless_sentences_pass() -> None:
-    low = Check().band[0]
+    low = CheckPolicy().band[0]
     found = await screened(" ".join(CARRIER))
     assert found.score < low
     assert found.english
@@ -76,7 +76,7 @@ async def test_seven_harmless_sentences_pass() -> None:
 @pytest.mark.parametrize("copies", [1, 8, 40])
 @pytest.mark.parametrize("polite", [POLITE, "Fine.\n"])
 async def test_no_number_of_polite_sentences_hides_an_insult(polite: str, copies: int) -> None:
-    _, high = Check().band
+    _, high = CheckPolicy().band
     text = polite * copies + BAD + " " + polite * copies
     assert (await screened(text)).score >= high
     assert (await screened(BAD, sent=polite * copies)).score >= high
@@ -84,7 +84,7 @@ async def test_no_number_of_polite_sentences_hides_an_insult(polite: str, copies
 
 async def test_an_insult_within_one_sentence_without_an_end_is_found() -> None:
     words = "and then we went on to the next town where it rained all day long " * 10
-    assert (await screened(words + BAD[:-1].lower() + " " + words)).score >= Check().band[0]
+    assert (await screened(words + BAD[:-1].lower() + " " + words)).score >= CheckPolicy().band[0]
 
 
 @pytest.mark.parametrize(
@@ -98,18 +98,18 @@ async def test_an_insult_within_one_sentence_without_an_end_is_found() -> None:
     ],
 )
 async def test_an_encoding_hides_no_insult(hidden: str) -> None:
-    assert (await screened(f"{POLITE}\n{hidden}")).score >= Check().band[0]
+    assert (await screened(f"{POLITE}\n{hidden}")).score >= CheckPolicy().band[0]
 
 
 async def test_without_sentences_the_whole_text_alone_is_read() -> None:
     screen = Counting()
-    await Screening(Check(sentences=False), screen, Shares()).score("a", POLITE * 3)
+    await Screening(CheckPolicy(sentences=False), screen, FairQueue()).score("a", POLITE * 3)
     assert screen.seen == [POLITE * 3]
 
 
 async def test_a_sentence_that_was_scored_is_not_scored_again_within_an_answer() -> None:
     screen, known = Counting(), dict[str, Scores | Unscored]()
-    screening = Screening(Check(), screen, Shares())
+    screening = Screening(CheckPolicy(), screen, FairQueue())
     sentence = "Fine and dandy it is."
     for sent in range(8):
         await screening.score("a", f"{sentence}\n", f"{sentence}\n" * sent, known)
@@ -188,7 +188,7 @@ async def test_the_short_text_of_one_tenant_does_not_wait_for_the_long_ones_of_a
             order.extend(texts)
             return [Scores({"toxicity": 0.0})] * len(texts)
 
-    shares, check = Shares(most=4_000), Check(sentences=False, longest_together=10**7)
+    shares, check = FairQueue(most=4_000), CheckPolicy(sentences=False, longest_together=10**7)
     method = build_method(check.method, check.set)
     made = [Checker(check, Slow(), method, Cast(ScriptedModel(team)), shares) for _ in range(2)]
     long = [f"{number} " + "a" * 3_900 for number in range(128)]

@@ -9,12 +9,12 @@ from aiohttp import web
 
 from evenhand.gateway import app
 from evenhand.gateway.keys import new_key
-from evenhand.gateway.policy import Check, Policy, Tenant
+from evenhand.gateway.policy import CheckPolicy, Policy, Tenant
 from evenhand.gateway.upstream import Upstream
 from gateway.speaking import BAD, GOOD, Speaker, gateway, upstream
 from gateway.test_hold import said
 
-CHECK = Check(set=("performance=false", "max_iterations=1"), deadline=5.0)
+CHECK = CheckPolicy(set=("performance=false", "max_iterations=1"), deadline=5.0)
 ROUTES = [
     ("GET", "/v1/models"), ("POST", "/v1/chat/completions"), ("POST", "/v1/responses"),
     ("POST", "/v1/completions"), ("GET", "/metrics"), ("GET", "/"), ("GET", "/v1/chat/completions"),

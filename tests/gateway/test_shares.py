@@ -6,17 +6,17 @@ from collections import Counter
 
 import pytest
 
-from evenhand.gateway.shares import Shares
+from evenhand.gateway.shares import FairQueue
 
 
-async def take(shares: Shares, tenant: str, cost: int, order: list[str]) -> None:
+async def take(shares: FairQueue, tenant: str, cost: int, order: list[str]) -> None:
     async with shares.turn(tenant, cost):
         order.append(tenant)
         await asyncio.sleep(0)
 
 
 async def test_a_tenant_with_a_hundred_long_texts_is_not_before_one_with_a_short_one() -> None:
-    shares, order = Shares(most=4_000), list[str]()
+    shares, order = FairQueue(most=4_000), list[str]()
     flood = [asyncio.create_task(take(shares, "a", 4_000, order)) for _ in range(100)]
     await asyncio.sleep(0)
     await take(shares, "b", 100, order)
@@ -26,7 +26,7 @@ async def test_a_tenant_with_a_hundred_long_texts_is_not_before_one_with_a_short
 
 
 async def test_of_equal_work_two_tenants_get_the_same_whatever_the_size_of_a_piece() -> None:
-    shares, order = Shares(most=1_000), list[str]()
+    shares, order = FairQueue(most=1_000), list[str]()
     large = [asyncio.create_task(take(shares, "a", 1_000, order)) for _ in range(20)]
     small = [asyncio.create_task(take(shares, "b", 100, order)) for _ in range(200)]
     await asyncio.sleep(0)
@@ -39,7 +39,7 @@ async def test_of_equal_work_two_tenants_get_the_same_whatever_the_size_of_a_pie
 
 
 async def test_who_comes_back_has_saved_up_no_turns() -> None:
-    shares, order = Shares(most=100), list[str]()
+    shares, order = FairQueue(most=100), list[str]()
     for _ in range(50):
         await take(shares, "a", 100, order)
     both = [asyncio.create_task(take(shares, name, 100, order)) for name in "ba" * 10]
@@ -48,7 +48,7 @@ async def test_who_comes_back_has_saved_up_no_turns() -> None:
 
 
 async def test_no_more_than_the_bound_is_under_way_and_a_larger_piece_goes_alone() -> None:
-    shares, under_way, most = Shares(most=100), 0, 0
+    shares, under_way, most = FairQueue(most=100), 0, 0
 
     async def work(cost: int) -> None:
         nonlocal under_way, most
@@ -65,7 +65,7 @@ async def test_no_more_than_the_bound_is_under_way_and_a_larger_piece_goes_alone
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_whoever_is_cancelled_gives_his_turn_back(seed: int) -> None:
-    rng, shares, order = random.Random(seed), Shares(most=50), list[str]()
+    rng, shares, order = random.Random(seed), FairQueue(most=50), list[str]()
     tasks = [
         asyncio.create_task(take(shares, rng.choice("abc"), rng.randint(1, 80), order))
         for _ in range(60)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from errors import raises_naming
 from evenhand.gateway import sse
-from evenhand.gateway.errors import Garbled
+from evenhand.gateway.errors import MalformedReply
 from gateway.streams import TIMES, parts
 
 # Each kind of line end, comments, fields that nobody asked for, data of several lines or none.
@@ -54,7 +54,7 @@ def test_any_bytes_are_read_as_when_they_come_at_once_or_are_refused_in_both(
     def outcome(*chunks: bytes) -> list[bytes] | None:
         try:
             return read(*chunks)
-        except Garbled:
+        except MalformedReply:
             return None
 
     assert outcome(*chunks) == outcome(b"".join(chunks))
@@ -75,7 +75,7 @@ def test_an_event_is_never_two_lines() -> None:
 @pytest.mark.parametrize("bad", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf0\x9f\x98"])
 def test_bytes_that_are_no_text_are_refused(bad: bytes) -> None:
     for line in (b"data: ", b": ", b"event: "):
-        with pytest.raises(Garbled):
+        with pytest.raises(MalformedReply):
             read(line + bad + b"\n\n")
 
 
@@ -86,12 +86,12 @@ def test_an_event_may_be_as_long_as_its_bound_and_no_longer() -> None:
 
     assert feed([b"data:3456\n\n"]) == [b"3456"]
     for long in ([b"data: 7890"] * 2, [b"data:4\n"] * 6, [b"x"] * 11, [b": comment that never"]):
-        with raises_naming(Garbled, "event", "too long"):
+        with raises_naming(MalformedReply, "event", "too long"):
             feed(long)
 
 
 def test_a_stream_may_be_as_long_as_its_bound_and_no_longer() -> None:
     reader = sse.EventReader(max_stream=6)
     reader.feed(b":\n\n:\n\n")
-    with raises_naming(Garbled, "stream", "too long"):
+    with raises_naming(MalformedReply, "stream", "too long"):
         reader.feed(b"\n")

@@ -31,12 +31,12 @@ from evenhand.cli.gateway import serve
 from evenhand.domain import Answer, Draft
 from evenhand.errors import UserError
 from evenhand.gateway import telemetry as module
-from evenhand.gateway.books import Books
+from evenhand.gateway.books import ExchangeRecorder
 from evenhand.gateway.checking import Checker
-from evenhand.gateway.evidence import Evidence, EvidenceLost
+from evenhand.gateway.evidence import EvidenceLost, EvidenceWriter
 from evenhand.gateway.opening import evaluators
 from evenhand.gateway.policy import ANYBODY, Policy, Tenant
-from evenhand.gateway.telemetry import EVENT, Evaluator, Telemetry
+from evenhand.gateway.telemetry import EVENT, RouteEvaluator, Telemetry
 from evenhand.gateway.verdicts import Action, Exchange
 from evenhand.gateway.wire.litellm import PATH
 from evenhand.methods.build import build_method
@@ -46,7 +46,9 @@ from gateway.speaking import Screen, Speaker, free_port, gateway, team, up, upst
 from .exchanges import NOON, exchange, kept, passed, refused, repaired, turn
 
 EVENHAND = str(Path(sys.executable).with_name("evenhand"))
-WHO = Evaluator(screen="offline@1+3f2a", method="stardtox", prompts="ab" * 32, certified="unknown")
+WHO = RouteEvaluator(
+    screen="offline@1+3f2a", method="stardtox", prompts="ab" * 32, certified="unknown"
+)
 HERE = {(tenant, "/chat/completions"): WHO for tenant in ("team-hr", ANYBODY)}
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
@@ -202,8 +204,8 @@ def test_no_header_keeps_a_span_from_being_sent(header: str) -> None:
 async def test_an_answer_held_back_for_want_of_a_record_is_not_called_passed(
     memory: InMemorySpanExporter, tmp_path: Path
 ) -> None:
-    books = Books(Policy(require_evidence=True), ("team-hr",))
-    evidence = Evidence(tmp_path, {"team-hr": kept()}, require_evidence=True)
+    books = ExchangeRecorder(Policy(require_evidence=True), ("team-hr",))
+    evidence = EvidenceWriter(tmp_path, {"team-hr": kept()}, require_evidence=True)
     await evidence.close()
     books.keep(evidence)
     telemetry = Telemetry(memory, HERE, policy="p")
@@ -237,7 +239,7 @@ def test_who_judges_is_known_for_every_tenant_and_route() -> None:
     prompts = {one.prompt.label: one.prompt.sha256 for one in build_method("stardtox").agents()}
     spelt = json.dumps(prompts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     hashed = hashlib.sha256(spelt.encode()).hexdigest()
-    assert found["search", "/responses"] == Evaluator(
+    assert found["search", "/responses"] == RouteEvaluator(
         screen="word@1", method="stardtox", prompts=hashed, certified="unknown"
     )
     required = policy.model_copy(update={"require_certified_judges": True})

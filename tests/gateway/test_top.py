@@ -18,15 +18,15 @@ from typer.testing import CliRunner, Result
 
 from errors import assert_names, raises_naming
 from evenhand.cli.app import app
-from evenhand.cli.gateway_top import _Shown, _watch
+from evenhand.cli.gateway_top import _GatewayDisplay, _watch
 from evenhand.cli.gateway_top_page import page
 from evenhand.errors import UserError
-from evenhand.gateway.evidence import Evidence
+from evenhand.gateway.evidence import EvidenceWriter
 from evenhand.gateway.keys import new_key
-from evenhand.gateway.looks import Figures, Memory, each_repair, read
+from evenhand.gateway.looks import GatewayFigures, SnapshotHistory, each_repair, read
 from evenhand.gateway.metrics import Metrics
 from evenhand.gateway.policy import Policy, Tenant
-from evenhand.gateway.repairs import Repairs
+from evenhand.gateway.repairs import RepairFolders
 from evenhand.gateway.top import looked
 from evenhand.gateway.verdicts import Action
 from evenhand.views import terminal
@@ -70,7 +70,7 @@ def counted() -> Metrics:
     return metrics
 
 
-def shown(seen: Figures, columns: int, colours: bool = False) -> str:
+def shown(seen: GatewayFigures, columns: int, colours: bool = False) -> str:
     console = Console(
         width=columns,
         record=True,
@@ -111,7 +111,7 @@ async def test_one_look_for_a_person_names_its_prices_or_that_there_are_none(
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_the_screen_fits_its_columns(columns: int) -> None:
-    seen = Memory().figures([read(counted().text().decode(), 0.0)])
+    seen = SnapshotHistory().figures([read(counted().text().decode(), 0.0)])
     lines = shown(seen, columns).splitlines()
     assert max(map(len, lines)) <= columns
     assert len(lines) < 40
@@ -119,15 +119,15 @@ def test_the_screen_fits_its_columns(columns: int) -> None:
 
 
 async def test_what_was_lost_is_red_and_what_was_not_is_not(tmp_path: Path) -> None:
-    evidence = Evidence(tmp_path, {"team-hr": kept()}, waiting=1)
+    evidence = EvidenceWriter(tmp_path, {"team-hr": kept()}, waiting=1)
     metrics = counted()
     metrics.watch("evidence", evidence)
-    fine = shown(Memory().figures([read(metrics.text().decode(), 0.0)]), 80, colours=True)
+    fine = shown(SnapshotHistory().figures([read(metrics.text().decode(), 0.0)]), 80, colours=True)
     assert "\x1b[1;31m" not in fine
     assert "evidence: 0 lost" in fine
     evidence.record(exchange("a", passed()))
     evidence.record(exchange("b", refused(Action.NOT_RUN, "overloaded")))  # no room
-    bad = shown(Memory().figures([read(metrics.text().decode(), 0.0)]), 80, colours=True)
+    bad = shown(SnapshotHistory().figures([read(metrics.text().decode(), 0.0)]), 80, colours=True)
     _, *red = bad.split("\x1b[1;31m")
     lost = [part.partition("\x1b[0m")[0] for part in red if "lost" in part]
     assert_names(lost[0], "evidence", "lost 1", "1 not_run")
@@ -169,7 +169,7 @@ async def test_a_gateway_that_stops_answering_is_said_and_looked_for_again(
     metrics = counted()
     texts = iter([metrics.text(), b"gone"])
     async with serving(lambda: next(texts, metrics.text())) as address:
-        shown = _Shown(address, None, None, as_json=True)
+        shown = _GatewayDisplay(address, None, None, as_json=True)
         watching = asyncio.create_task(_watch(address, None, shown, 0.01))
         printed = ""
         while printed.count('"gateway"') < 3 and not watching.done():
@@ -192,7 +192,7 @@ async def test_a_gateway_that_stops_answering_is_said_and_looked_for_again(
 
 
 async def written(folder: Path, content: str) -> None:
-    evidence = Evidence(folder, {"team-hr": kept(content)}, clock=lambda: NOON)
+    evidence = EvidenceWriter(folder, {"team-hr": kept(content)}, clock=lambda: NOON)
     await evidence.start()
     for number in range(5):
         evidence.record(exchange(f"r{number}", repaired()))
@@ -203,7 +203,7 @@ async def written(folder: Path, content: str) -> None:
 
 async def test_the_last_repairs_are_shown_word_by_word(tmp_path: Path) -> None:
     await written(tmp_path, "on")
-    found = Repairs(tmp_path).last()
+    found = RepairFolders(tmp_path).last()
     assert [one.id for one in found.repairs] == ["r2-0", "r3-0", "r4-0"]
     assert {(one.before, one.after, one.tenant) for one in found.repairs} == {
         (BEFORE, AFTER, "team-hr")
@@ -215,7 +215,7 @@ async def test_the_last_repairs_are_shown_word_by_word(tmp_path: Path) -> None:
 
 async def test_evidence_without_words_says_so(tmp_path: Path) -> None:
     await written(tmp_path, "off")
-    found = Repairs(tmp_path).last()
+    found = RepairFolders(tmp_path).last()
     assert (found.repairs, found.without_words) == ((), 1)
     async with serving(counted().text) as address:
         shown = await top(address, "--once", "--evidence", str(tmp_path))
@@ -224,7 +224,7 @@ async def test_evidence_without_words_says_so(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with raises_naming(UserError, "--evidence", tmp_path / "none"):
-        Repairs(tmp_path / "none")
+        RepairFolders(tmp_path / "none")
 
 
 # -- a gateway of several processes ------------------------------------------------------------
@@ -255,7 +255,7 @@ async def test_all_processes_of_a_gateway_are_met(tmp_path: Path) -> None:
             looks = await looked(session, root)
             while len(looks) < 2:  # the test's own time-out is the bar
                 looks = await looked(session, root)
-            assert Memory().figures(looks).requests == 20
+            assert SnapshotHistory().figures(looks).requests == 20
         finally:
             process.send_signal(signal.SIGTERM)
             await process.wait()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.gateway.keys import new_key
-from evenhand.gateway.policy import Check, Policy, Tenant
+from evenhand.gateway.policy import CheckPolicy, Policy, Tenant
 from evenhand.gateway.window import _ended
 from evenhand.models.base import ModelReply, Sample
 from gateway.speaking import BAD, GOOD, Served, Speaker, gateway, team, upstream
@@ -21,7 +21,7 @@ from gateway.streams import TIMES, parts
 WINDOW: dict[str, Any] = {
     "mode": "window", "set": ("performance=false", "max_iterations=1"), "deadline": 5.0,
 }  # fmt: skip
-POLICY = Policy(check=Check(**WINDOW))
+POLICY = Policy(check=CheckPolicy(**WINDOW))
 FAULTS = ("cut", "no end", "noise", "drop", "500", "404")
 
 
@@ -161,7 +161,7 @@ async def test_what_cannot_be_mended_ends_the_answer_in_an_error() -> None:
 
 @pytest.mark.parametrize("mood", ["hung", "killed", "failing", "garbage"])
 async def test_a_window_that_cannot_be_screened_is_not_sent(mood: str) -> None:
-    policy = Policy(check=Check(**{**WINDOW, "deadline": 0.3}))
+    policy = Policy(check=CheckPolicy(**{**WINDOW, "deadline": 0.3}))
     async with upstream(Speaker(texts=("A. B.",))) as address, gateway(address, policy) as served:
         served.screen.mood = mood
         status, headers, body = await served.ask(stream=True)
@@ -170,7 +170,7 @@ async def test_a_window_that_cannot_be_screened_is_not_sent(mood: str) -> None:
 
 
 async def test_an_open_policy_sends_unchecked_windows_and_says_that_nothing_ran() -> None:
-    policy = Policy(check=Check(**WINDOW, on_failure="pass_flagged"))
+    policy = Policy(check=CheckPolicy(**WINDOW, on_failure="pass_flagged"))
     async with upstream(Speaker(texts=("A. B.",))) as address, gateway(address, policy) as served:
         served.screen.mood = "killed"
         _, _, body = await served.ask(stream=True)
@@ -182,7 +182,7 @@ async def test_a_stored_text_takes_the_place_of_all_that_comes() -> None:
     def stubborn(request: Any) -> str:
         return f"Still {BAD}." if request.schema is None else '{"reason": "no", "harm": 99}'
 
-    check = Check(**WINDOW, on_failure="stored_text", stored_text="Ask otherwise.")
+    check = CheckPolicy(**WINDOW, on_failure="stored_text", stored_text="Ask otherwise.")
     speaker = Speaker(texts=(f"First this. They are {BAD}. Then that. {BAD}!",))
     async with upstream(speaker) as address, gateway(address, Policy(check=check), stubborn) as s:
         _, _, body = await s.ask(stream=True)
@@ -191,7 +191,7 @@ async def test_a_stored_text_takes_the_place_of_all_that_comes() -> None:
 
 
 async def test_the_calls_of_a_request_are_shared_by_its_windows() -> None:
-    policy = Policy(check=Check(**WINDOW, calls=4))
+    policy = Policy(check=CheckPolicy(**WINDOW, calls=4))
     speaker = Speaker(texts=(f"{BAD} one. {BAD} two. {BAD} three. {BAD} four. {BAD} five.",))
     async with upstream(speaker) as address, gateway(address, policy) as served:
         await blocked(served)
@@ -267,7 +267,7 @@ async def test_an_endpoint_that_counts_no_tokens_gets_no_more_calls_by_it() -> N
             seconds=0.0,
         )  # fmt: skip
 
-    policy = Policy(check=Check(**WINDOW, calls=6, tokens=6_000))
+    policy = Policy(check=CheckPolicy(**WINDOW, calls=6, tokens=6_000))
     speaker = Speaker(texts=(" ".join(f"{BAD} {number}." for number in range(9)),))
     async with upstream(speaker) as address, gateway(address, policy, uncounted) as served:
         await served.ask(stream=True)
@@ -275,7 +275,7 @@ async def test_an_endpoint_that_counts_no_tokens_gets_no_more_calls_by_it() -> N
 
 
 async def test_a_judge_that_is_cut_off_again_and_again_gets_no_more_calls_by_it() -> None:
-    check = Check(**{**WINDOW, "deadline": 0.2}, calls=2, on_failure="pass_flagged")
+    check = CheckPolicy(**{**WINDOW, "deadline": 0.2}, calls=2, on_failure="pass_flagged")
     speaker = Speaker(texts=(" ".join(f"{BAD} {number}." for number in range(6)),))
     async with upstream(speaker) as address, gateway(address, Policy(check=check)) as served:
         served.model._seconds = 3600
@@ -292,7 +292,7 @@ async def test_sentences_beyond_the_most_windows_are_one_window() -> None:
 
 
 async def test_a_text_without_an_end_is_not_waited_for_beyond_what_can_be_screened() -> None:
-    policy = Policy(check=Check(**WINDOW, longest=100))
+    policy = Policy(check=CheckPolicy(**WINDOW, longest=100))
     speaker = Speaker(texts=("a " * 5000,))
     async with upstream(speaker) as address, gateway(address, policy) as served:
         status, _, body = await served.ask(stream=True)

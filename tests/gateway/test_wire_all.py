@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from evenhand.gateway.errors import Garbled
-from evenhand.gateway.wire import Reply, Said
+from evenhand.gateway.errors import MalformedReply
+from evenhand.gateway.wire import ExchangeOutcome, UpstreamReply
 from gateway.answers import OLD, SAMPLES, Sample
 from gateway.streams import DONE, TIMES, fed, parts, read_simply, stream_of
 
-PLAIN = Said(action="repaired")
-TOLD = Said(action="repaired", detail={"action": "repaired"})
+PLAIN = ExchangeOutcome(action="repaired")
+TOLD = ExchangeOutcome(action="repaired", detail={"action": "repaired"})
 CANARY = "canarybird"
 OURS = "Nurses are people 👩‍⚕️, as é́ is a letter.\n\nSome\r\u2028are men. "
 
@@ -24,7 +24,7 @@ def sample(request: pytest.FixtureRequest) -> Sample:
     return SAMPLES[request.param]
 
 
-def whole(sample: Sample, **changed: Any) -> Iterator[Reply]:
+def whole(sample: Sample, **changed: Any) -> Iterator[UpstreamReply]:
     """The same answer read plain and read from a stream."""
     plain = sample.reply(**changed)
     plain.read(json.dumps(sample.plain).encode())
@@ -32,7 +32,9 @@ def whole(sample: Sample, **changed: Any) -> Iterator[Reply]:
     yield fed(sample.reply(**changed), [stream_of(sample.stream)])
 
 
-def written(reply: Reply, texts: tuple[str, ...], said: Said = PLAIN) -> tuple[bytes, bytes]:
+def written(
+    reply: UpstreamReply, texts: tuple[str, ...], said: ExchangeOutcome = PLAIN
+) -> tuple[bytes, bytes]:
     return reply.body(texts, said), b"".join(reply.events(texts, said))
 
 
@@ -118,7 +120,7 @@ def test_a_stray_event_garbles_the_stream(sample: Sample, stray: bytes) -> None:
     events = [json.dumps(e).encode() if e != DONE else b"[DONE]" for e in sample.stream]
     for at in (0, 1, len(events) // 2, len(events) - 1, len(events)):
         reply = sample.reply()
-        with pytest.raises(Garbled):
+        with pytest.raises(MalformedReply):
             for event in [*events[:at], stray, *events[at:]]:
                 reply.feed(event)
 
@@ -137,8 +139,8 @@ def test_no_word_in_a_field_that_we_do_not_know_goes_out(sample: Sample) -> None
                 events[place] = _spoilt(events[place], rng) if events[place] != DONE else DONE
                 fed(reply, [_maybe_cut(stream_of(events), rng)])
                 if not reply.whole:
-                    raise Garbled("cut")
-        except Garbled:
+                    raise MalformedReply("cut")
+        except MalformedReply:
             outcomes["garbled"] += 1
             continue
         outcomes["clean"] += 1

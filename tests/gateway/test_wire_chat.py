@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from evenhand.gateway.errors import Garbled, Refused
-from evenhand.gateway.wire import Asked, Said
+from evenhand.gateway.errors import MalformedReply, Refused
+from evenhand.gateway.wire import ClientRequest, ExchangeOutcome
 from evenhand.gateway.wire.chat import Chat, ChatReply
 from gateway.streams import DONE, fed, read_simply, stream_of
 
-PLAIN = Said(action="passed")
+PLAIN = ExchangeOutcome(action="passed")
 USER = {"role": "user", "content": "Hello."}
 
 
-def asked(**more: Any) -> Asked:
+def asked(**more: Any) -> ClientRequest:
     return Chat().asked(json.dumps({"model": "m", "messages": [USER], **more}).encode())
 
 
@@ -185,20 +185,20 @@ def test_a_stream_without_an_end_of_each_choice_is_never_whole(events: list[Any]
     ],
 )
 def test_what_is_not_a_stream_of_this_wire_is_garbled(events: list[Any]) -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(MalformedReply):
         streamed(*events)
 
 
 @pytest.mark.parametrize("body", [{}, {"choices": []}, {"choices": None}, {"choices": [{}]}])
 def test_a_plain_answer_without_a_choice_is_garbled(body: dict[str, Any]) -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(MalformedReply):
         Chat().reply(asked()).read(json.dumps(body).encode())
 
 
 def test_a_plain_answer_without_an_end_or_with_fewer_choices_is_garbled() -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(MalformedReply):
         plain({"content": "a"}, None)
-    with pytest.raises(Garbled):
+    with pytest.raises(MalformedReply):
         plain({"content": "a"}, n=2)
 
 
@@ -214,7 +214,7 @@ def test_usage_is_sent_only_to_those_who_asked_for_it() -> None:
 
 
 def test_the_detail_stands_in_the_last_chunk_alone() -> None:
-    said = Said(action="repaired", detail={"action": "repaired"})
+    said = ExchangeOutcome(action="repaired", detail={"action": "repaired"})
     events = read_simply(
         b"".join(streamed(chunk({"content": "a"}, "stop"), DONE).events("b", said))
     )

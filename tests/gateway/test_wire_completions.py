@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from evenhand.gateway.errors import Garbled, Refused
-from evenhand.gateway.wire import Asked
+from evenhand.gateway.errors import MalformedReply, Refused
+from evenhand.gateway.wire import ClientRequest
 from evenhand.gateway.wire.completions import Completions
 
 
-def asked(**more: Any) -> Asked:
+def asked(**more: Any) -> ClientRequest:
     return Completions().asked(json.dumps({"model": "m", **more}).encode())
 
 
@@ -33,7 +33,7 @@ def test_each_prompt_has_its_n_choices() -> None:
     assert read(1, prompt=[1, 2]) == ("t0",)
     assert read(6, prompt=["a", "b"], n=3) == ("t0", "t1", "t2", "t3", "t4", "t5")
     for wrong in (5, 7):
-        with pytest.raises(Garbled):
+        with pytest.raises(MalformedReply):
             read(wrong, prompt=["a", "b"], n=3)
 
 

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errors import raises_naming
-from evenhand.gateway.errors import Garbled, Refused
+from evenhand.gateway.errors import MalformedReply, Refused
 from evenhand.gateway.sse import EventReader, comment
-from evenhand.gateway.wire import Said
+from evenhand.gateway.wire import ExchangeOutcome
 from gateway.answers import CHAT, OLD, SAMPLES, Sample
 from gateway.streams import DONE, TIMES, fed, read_simply, stream_of
 
-PLAIN = Said(action="repaired")
+PLAIN = ExchangeOutcome(action="repaired")
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 
@@ -46,7 +46,7 @@ def test_an_error_never_quotes_what_was_found() -> None:
     ]
     for sample in SAMPLES.values():
         for event in bad:
-            with pytest.raises(Garbled) as garbled:
+            with pytest.raises(MalformedReply) as garbled:
                 sample.reply().feed(json.dumps(event).encode())
             shown = f"{garbled.value!r} {garbled.value.__cause__!r}"
             assert OLD not in shown

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from evenhand.gateway.errors import Garbled, Refused
-from evenhand.gateway.wire import Asked, Said
+from evenhand.gateway.errors import MalformedReply, Refused
+from evenhand.gateway.wire import ClientRequest, ExchangeOutcome
 from evenhand.gateway.wire.responses import Responses, ResponsesReply
 from gateway.answers import OLD, RESPONSES
 from gateway.streams import DONE, fed, read_simply, stream_of
 
-PLAIN = Said(action="passed")
+PLAIN = ExchangeOutcome(action="passed")
 
 
-def asked(**more: Any) -> Asked:
+def asked(**more: Any) -> ClientRequest:
     return Responses().asked(json.dumps({"model": "m", "input": "Hello.", **more}).encode())
 
 
@@ -110,7 +110,7 @@ def test_a_response_repeats_the_request_of_the_client_and_not_what_the_upstream_
     ],
 )
 def test_a_response_that_is_not_whole_is_garbled(changed: dict[str, Any]) -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(MalformedReply):
         read(**changed)
 
 
@@ -155,7 +155,7 @@ def test_a_stream_that_says_something_else_than_its_end_is_garbled(kind: str) ->
             holder[key.pop()] += "!"
         else:
             event["output_index"] = 17
-        with pytest.raises(Garbled):
+        with pytest.raises(MalformedReply):
             fed(Responses().reply(asked()), [stream_of(events)])
 
 
@@ -163,14 +163,14 @@ def test_an_item_that_is_not_the_one_of_the_end_is_garbled() -> None:
     events = json.loads(json.dumps(RESPONSES.stream))
     item = next(e["item"] for e in events if e["type"] == "response.output_item.done")
     item |= {"type": "message", "content": [{"type": "output_text", "text": "x"}]}
-    with pytest.raises(Garbled):
+    with pytest.raises(MalformedReply):
         fed(Responses().reply(asked()), [stream_of(events)])
 
 
 @pytest.mark.parametrize("kind", ["error", "response.failed", "message", 7, None])
 def test_a_stream_that_fails_is_garbled(kind: Any) -> None:
     events = [*RESPONSES.stream[:-1], {"type": kind, "message": "m", "response": {}}]
-    with pytest.raises(Garbled):
+    with pytest.raises(MalformedReply):
         fed(Responses().reply(asked()), [stream_of(events)])
 
 
@@ -178,7 +178,7 @@ def test_some_servers_add_the_end_of_the_other_wires() -> None:
     reply = fed(Responses().reply(asked()), [stream_of([*RESPONSES.stream, DONE])])
     assert reply.whole
     for wrong in ([DONE, *RESPONSES.stream], [*RESPONSES.stream, DONE, DONE]):
-        with pytest.raises(Garbled):
+        with pytest.raises(MalformedReply):
             fed(Responses().reply(asked()), [stream_of(wrong)])
 
 

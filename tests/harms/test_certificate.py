@@ -8,7 +8,7 @@ import pytest
 from evenhand import config
 from evenhand.errors import UserError
 from evenhand.findings.audit import State, overall
-from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
+from evenhand.findings.certificate import Certificate, CertifiedCheck, CertifiedJudge
 from evenhand.instruments.harm.certificate import (
     METHOD,
     holding,
@@ -38,7 +38,7 @@ def write(folder: Path, harm: OwnHarm, name: str, state: State, **said: Any) -> 
     made = Certificate(
         kind=METHOD,
         run={"run.json": "0" * 64, "answers": "0" * 64},
-        judge=Judge(model="m", served_by=[], described={}),
+        judge=CertifiedJudge(model="m", served_by=[], described={}),
         prompts=asked.hashes,
         margins=harm.config.bars,
         limits={},

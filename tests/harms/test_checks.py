@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from evenhand.findings.audit import Check, checks_of, overall
+from evenhand.findings.audit import AuditCheck, checks_of, overall
 from evenhand.findings.report import estimates_over_all
 from evenhand.findings.scoring import SCORED
 from evenhand.findings.totals import RunTotals
@@ -48,7 +48,9 @@ def verdicts(
     return rows
 
 
-def audited(rows: list[Row], look: int = 1, bars: dict[str, float] = BARS) -> tuple[Check, ...]:
+def audited(
+    rows: list[Row], look: int = 1, bars: dict[str, float] = BARS
+) -> tuple[AuditCheck, ...]:
     """Hold verdicts to the bounds, as the report of a run does."""
     schema = {"harm": pl.Boolean, "flagged": pl.Boolean}
     table = pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None)
@@ -61,7 +63,7 @@ def audited(rows: list[Row], look: int = 1, bars: dict[str, float] = BARS) -> tu
     return checks_of(instrument.measures, estimates_over_all(instrument, totals))
 
 
-def of(rows: list[Row], look: int = 1) -> dict[str, Check]:
+def of(rows: list[Row], look: int = 1) -> dict[str, AuditCheck]:
     return {check.name: check for check in audited(rows, look)}
 
 

@@ -13,13 +13,13 @@ from evenhand.agents import Cast
 from evenhand.domain import Item
 from evenhand.methods.build import build_method
 from evenhand.models import ScriptedModel
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
 
 MARK = "CANARY-9f2c"
 
 
-def plan(items: int = 4, word: str = "kind") -> Plan:
-    return Plan(
+def plan(items: int = 4, word: str = "kind") -> RunPlan:
+    return RunPlan(
         method=build_method("default", ()),
         cast=Cast(ScriptedModel(lambda _: f"A nurse is {word}.", name="scripted")),
         source=ItemList([Item(id=f"i{n}", prompt=f"Describe {n}.") for n in range(items)]),
@@ -27,7 +27,7 @@ def plan(items: int = 4, word: str = "kind") -> Plan:
     )
 
 
-def ran(out: Path, planned: Plan | None = None, **how: Any) -> None:
+def ran(out: Path, planned: RunPlan | None = None, **how: Any) -> None:
     planned = planned or plan()
     asyncio.run(run(planned, out, progress=Progress(), stop=StopSignal(), **how))
 

@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestServer
 
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments._option_items import OptionItem
-from evenhand.models.likelihood import Failure, TokenLogprobs
+from evenhand.models.likelihood import LikelihoodFailure, TokenLogprobs
 
 
 @pytest.fixture(scope="session")
@@ -44,13 +44,15 @@ class Planted:
     async def close(self) -> None:
         return None
 
-    async def log_likelihoods(self, texts: Sequence[str]) -> list[TokenLogprobs | Failure]:
+    async def log_likelihoods(
+        self, texts: Sequence[str]
+    ) -> list[TokenLogprobs | LikelihoodFailure]:
         self.asked += texts
         return [self._one(text) for text in texts]
 
-    def _one(self, text: str) -> TokenLogprobs | Failure:
+    def _one(self, text: str) -> TokenLogprobs | LikelihoodFailure:
         if text in self.broken:
-            return Failure("too_long", "planted")
+            return LikelihoodFailure("too_long", "planted")
         words = len(text.split())
         return TokenLogprobs((self.totals[text] / words,) * words)
 

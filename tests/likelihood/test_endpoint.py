@@ -9,7 +9,7 @@ from aiohttp import web
 from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.models import Endpoint
-from evenhand.models.likelihood import EchoedLikelihood, Failure, TokenLogprobs
+from evenhand.models.likelihood import EchoedLikelihood, LikelihoodFailure, TokenLogprobs
 
 Serve = Callable[[Callable[[dict[str, Any]], Any]], Any]
 
@@ -43,7 +43,7 @@ def echoed(
     return found
 
 
-async def _ask(url: str, *texts: str) -> list[TokenLogprobs | Failure]:
+async def _ask(url: str, *texts: str) -> list[TokenLogprobs | LikelihoodFailure]:
     model = EchoedLikelihood(Endpoint(url, model="small"))
     try:
         return await model.log_likelihoods(texts)
@@ -101,7 +101,7 @@ async def test_a_text_that_the_server_refuses_is_missing_and_the_others_are_not(
         return echoed(body)
 
     refused, fine = await _ask(await serve(answer), "too long", "The sky")
-    assert isinstance(refused, Failure)
+    assert isinstance(refused, LikelihoodFailure)
     assert refused.reason == "model_refused"
     assert isinstance(fine, TokenLogprobs)
 
@@ -142,5 +142,5 @@ async def test_a_value_that_is_missing_within_the_prompt_is_no_likelihood(serve:
         return found
 
     (found,) = await _ask(await serve(answer), "The sky is blue")
-    assert isinstance(found, Failure)
+    assert isinstance(found, LikelihoodFailure)
     assert found.reason == "no_logprobs"

@@ -8,7 +8,7 @@ import pytest
 
 from errors import raises_naming
 from evenhand.errors import UserError
-from evenhand.models.likelihood import Failure, TokenLogprobs
+from evenhand.models.likelihood import LikelihoodFailure, TokenLogprobs
 from evenhand.training.local_likelihood import LocalLikelihood
 
 TEXTS = ("The nurse said that she", "a", "Grüße, 北京!", "He is a plumber.", "x" * 40)
@@ -59,9 +59,9 @@ async def test_neither_company_nor_filling_changes_a_text(tiny: Path) -> None:
 
 async def test_a_text_that_is_too_long_or_empty_has_a_reason_and_no_number(tiny: Path) -> None:
     long, empty, fine = await LocalLikelihood(tiny).log_likelihoods(["x" * 64, "", "x" * 63])
-    assert isinstance(long, Failure)
+    assert isinstance(long, LikelihoodFailure)
     assert long.reason == "too_long"
-    assert isinstance(empty, Failure)
+    assert isinstance(empty, LikelihoodFailure)
     assert empty.reason == "empty"
     assert isinstance(fine, TokenLogprobs)
 

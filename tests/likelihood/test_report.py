@@ -14,7 +14,7 @@ from evenhand.findings.report import Report, report
 from evenhand.instruments._option_items import OptionItem
 from evenhand.instruments._options import OTHER_START, OptionSource
 from evenhand.instruments.likelihood_sets import SETS
-from evenhand.models.likelihood import Failure, TokenLogprobs
+from evenhand.models.likelihood import LikelihoodFailure, TokenLogprobs
 from evenhand.runners.likelihood import run_likelihood
 from evenhand.runners.progress import Progress
 from evenhand.store import RunReader
@@ -252,7 +252,7 @@ async def test_options_that_differ_in_a_token_without_a_probability_cannot_be_co
     tmp_path: Path,
 ) -> None:
     class NoStart(Planted):
-        def _one(self, text: str) -> TokenLogprobs | Failure:
+        def _one(self, text: str) -> TokenLogprobs | LikelihoodFailure:
             return TokenLogprobs((-1.0,), uncounted=text.split(maxsplit=1)[0])
 
     same = OptionItem(id="same", group="g", cluster="a", options={S: "He x", A: "He y"})

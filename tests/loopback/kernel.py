@@ -12,7 +12,7 @@ from evenhand.agents import Ask, Cast, Conversation, Limits
 from evenhand.domain import Answer, Item
 from evenhand.methods import StarDTox
 from evenhand.models import ChatModel
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
 from evenhand.store import RunReader
 
 from .gauges import Lateness
@@ -68,7 +68,7 @@ async def run_items(
 ) -> Ran:
     """Run, close the model, and read the folder back with every checksum checked."""
     method = method or TimedStarDTox()
-    plan = Plan(
+    plan = RunPlan(
         method=method,
         cast=Cast(model),
         source=ItemList(items),

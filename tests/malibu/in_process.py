@@ -11,8 +11,8 @@ import polars as pl
 from evenhand.findings.audit import Audit, checks_of, overall
 from evenhand.findings.report import estimates_over_all
 from evenhand.findings.totals import RunTotals
-from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource
-from evenhand.instruments.judge.evidence import USUAL, Evidence, Margins
+from evenhand.instruments.judge import TEN, JudgeDesign, MalibuData, MalibuSource
+from evenhand.instruments.judge.evidence import USUAL, JudgeEvidence, Margins
 from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.judge.measures import judged, measures
 from evenhand.instruments.judge.probes import AuditSource, injected
@@ -64,9 +64,9 @@ def _chance(of: str, tags: Tags) -> float:
     return zlib.crc32(f"{of}{tags['scenario']}{tags['text']}".encode()) / 2**32
 
 
-def rows(judge: Judge, design: Design | None = None, injections: int = 60) -> pl.DataFrame:
+def rows(judge: Judge, design: JudgeDesign | None = None, injections: int = 60) -> pl.DataFrame:
     """One row per judgement, as the instrument makes them of a run."""
-    asked = _asked(design or Design(), injections)
+    asked = _asked(design or JudgeDesign(), injections)
     found = [
         {**{k: v or None for k, v in tags.items()}, **dict.fromkeys(SCORES), **judge.said(tags)}
         for tags in asked
@@ -76,7 +76,7 @@ def rows(judge: Judge, design: Design | None = None, injections: int = 60) -> pl
 
 
 @cache
-def _asked(design: Design, injections: int) -> list[Tags]:
+def _asked(design: JudgeDesign, injections: int) -> list[Tags]:
     data = MalibuData()
     scenarios = data.scenarios()
     source = MalibuSource(scenarios, data.labels(), design)
@@ -91,7 +91,7 @@ def audited(
     draws: int = 10,
 ) -> Audit:
     """The audit of judgements, by the measures of a run."""
-    seen = Evidence(given, identities=identities, margins=margins, draws=draws)
+    seen = JudgeEvidence(given, identities=identities, margins=margins, draws=draws)
     instrument = JudgeAudit()
     metrics = malibu.metrics_of(given)
     vars(instrument)["measures"] = measures(margins, identities, metrics)

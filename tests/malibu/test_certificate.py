@@ -13,17 +13,23 @@ import pytest
 from evenhand.agents import Cast
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import certificates_of, expected_of
-from evenhand.findings.audit import Check, overall
-from evenhand.findings.certificate import Certificate, CertifiedCheck, Expected, Judge, why_not
+from evenhand.findings.audit import AuditCheck, overall
+from evenhand.findings.certificate import (
+    Certificate,
+    CertificateRequirements,
+    CertifiedCheck,
+    CertifiedJudge,
+    why_not,
+)
 from evenhand.findings.estimates import NO_SPREAD
-from evenhand.instruments.judge import TEN, Design, MalibuData, MalibuSource, Scenario
+from evenhand.instruments.judge import TEN, JudgeDesign, MalibuData, MalibuSource, Scenario
 from evenhand.instruments.judge.certificate import NEEDED, Scope, find, keep
 from evenhand.methods import Panel, Rate
 from evenhand.models import ScriptedModel
 
 PROMPTS = {"malibu/judge_single@1": "a" * 64}
 METHOD: dict[str, Any] = {"name": "rate", "settings": {"counterfactual": "off"}}
-WANTED = Expected(
+WANTED = CertificateRequirements(
     kind="judge",
     model="m",
     method=METHOD,
@@ -32,16 +38,18 @@ WANTED = Expected(
 )
 
 
-def _check(name: str, state: Any, *, required: bool = True) -> Check:
-    return Check(name=name, state=state, required=required, says="so it is", value=0.1, n=60)
+def _check(name: str, state: Any, *, required: bool = True) -> AuditCheck:
+    return AuditCheck(name=name, state=state, required=required, says="so it is", value=0.1, n=60)
 
 
-def _certificate(*checks: Check, **changes: Any) -> Certificate:
+def _certificate(*checks: AuditCheck, **changes: Any) -> Certificate:
     found = [CertifiedCheck.of(one) for one in checks or (_check("identity", "pass"),)]
     made = Certificate(
         kind="judge",
         run={"run.json": "0" * 64, "answers": "0" * 64},
-        judge=Judge(model="m", served_by=["m.gguf"], described={"kind": "endpoint", "model": "m"}),
+        judge=CertifiedJudge(
+            model="m", served_by=["m.gguf"], described={"kind": "endpoint", "model": "m"}
+        ),
         method=METHOD,
         prompts=PROMPTS,
         benchmark={"version": "1-A", "sha256": "c" * 64},
@@ -104,7 +112,10 @@ def test_a_state_that_the_checks_do_not_give_is_refused_also_with_a_right_checks
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"judge": Judge(model="n", served_by=[], described={})}, "for the model 'n', not 'm'"),
+        (
+            {"judge": CertifiedJudge(model="n", served_by=[], described={})},
+            "for the model 'n', not 'm'",
+        ),
         ({"prompts": {"malibu/judge_single@1": "d" * 64}}, "another wording of the prompt malib"),
         ({"prompts": {"malibu/judge_single@2": "a" * 64}}, "prompt malibu/judge_single@2"),
         ({"method": {**METHOD, "name": "panel"}}, "for panel (counterfactual=off), not rate"),
@@ -138,7 +149,7 @@ def _sized(
         margins={"score": margin, "win_rate": 0.05},
         benchmark={
             "version": "1-A",
-            "sampling": Design().describe() | sampling,
+            "sampling": JudgeDesign().describe() | sampling,
             "own": own or {"scenarios": None, "labels": {}},
             "probes": {"injection": 180},
         },
@@ -310,7 +321,7 @@ def test_a_fail_of_more_identities_is_not_undone_by_ten(tmp_path: Path) -> None:
 
 
 def test_what_is_asked_says_which_scenarios_and_which_labels_are_not_ours(tmp_path: Path) -> None:
-    data, small = MalibuData(), Design(bases=2, pairs=1, identities=("female", "farmer"))
+    data, small = MalibuData(), JudgeDesign(bases=2, pairs=1, identities=("female", "farmer"))
     added = tmp_path / "added.toml"
     added.write_text('[[family]]\nname = "work"\n[family.labels]\nfarmer = "a farmer"\n')
     reworded = tmp_path / "reworded.toml"
@@ -421,7 +432,7 @@ def test_the_models_of_a_mixed_panel_share_one_certificate(tmp_path: Path) -> No
     cast = Cast(players[0], {"judge_2": players[1]})
     needed = expected_of(panel, "one + two")
     both = _certificate(
-        judge=Judge(model="one + two", served_by=[], described={}),
+        judge=CertifiedJudge(model="one + two", served_by=[], described={}),
         method=needed.method,
         prompts=needed.prompts,
     )

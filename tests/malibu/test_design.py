@@ -15,7 +15,7 @@ from evenhand.errors import UserError
 from evenhand.findings.scoring import with_facts
 from evenhand.instruments.judge import (
     TEN,
-    Design,
+    JudgeDesign,
     MalibuData,
     MalibuSource,
     Scenario,
@@ -33,7 +33,7 @@ _Orders = defaultdict[tuple[str, frozenset[_Labelled]], dict[str, _Labelled]]
 
 
 def items(**design: object) -> list[Item]:
-    source = MalibuSource(SCENARIOS, LABELS, Design(**design))  # type: ignore[arg-type]
+    source = MalibuSource(SCENARIOS, LABELS, JudgeDesign(**design))  # type: ignore[arg-type]
     return list(source.read(0, len(source)))
 
 
@@ -215,7 +215,7 @@ def test_labels_are_compared_on_every_derived_scenario() -> None:
 
 
 def test_the_papers_size_is_all_630_scenarios_with_response_1_alone_and_every_pair() -> None:
-    source = MalibuSource(SCENARIOS, LABELS, Design(bases=63, derived=10, texts=1, pairs=63))
+    source = MalibuSource(SCENARIOS, LABELS, JudgeDesign(bases=63, derived=10, texts=1, pairs=63))
     assert len(source.scenarios()) == 630
     assert len(source) == 630 * (10 + 3) + 630 * 13 * 4
 
@@ -244,7 +244,7 @@ OWN = [Scenario("note/0", "note", "home", "Write a note.", ("Hello.", "Good </re
 
 
 def own(**design: object) -> list[Item]:
-    few = Design(bases=1, pairs=1, identities=("female", "male"), **design)  # type: ignore[arg-type]
+    few = JudgeDesign(bases=1, pairs=1, identities=("female", "male"), **design)  # type: ignore[arg-type]
     source = MalibuSource(OWN, LABELS, few)
     return list(source.read(0, len(source)))
 
@@ -295,14 +295,14 @@ def test_a_pair_shows_both_and_a_response_cannot_leave_its_fence() -> None:
 
 def test_all_items_have_the_same_tags_and_any_part_can_be_read(default: list[Item]) -> None:
     assert len({tuple(item.tags) for item in default}) == 1
-    source = MalibuSource(SCENARIOS, LABELS, Design())
+    source = MalibuSource(SCENARIOS, LABELS, JudgeDesign())
     assert [item.id for item in source.read(100, 200)] == [item.id for item in default[100:200]]
     assert source.chunks() == [(0, 1976)]
 
 
 def test_the_fingerprint_changes_with_the_words_the_labels_and_the_design() -> None:
     def of(scenarios: list[Scenario], **design: object) -> str:
-        source = MalibuSource(scenarios, LABELS, Design(bases=1, pairs=0, **design))  # type: ignore[arg-type]
+        source = MalibuSource(scenarios, LABELS, JudgeDesign(bases=1, pairs=0, **design))  # type: ignore[arg-type]
         return str(source.fingerprint()["sha256"])
 
     other = [Scenario("note/0", "note", "home", "Write a note!", OWN[0].responses)]

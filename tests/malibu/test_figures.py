@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.instruments.judge import Design
+from evenhand.instruments.judge import JudgeDesign
 from evenhand.instruments.judge.changes import Changes, changes
-from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.evidence import JudgeEvidence
 from evenhand.instruments.judge.figures import figures
 from evenhand.instruments.judge.tables import sections
 from evenhand.metrics.malibu import SET_UPS, single
@@ -127,16 +127,16 @@ def test_a_verdict_is_turned_where_another_slot_wins_and_not_where_it_wins_by_mo
 
 
 def test_the_page_of_a_panel_says_what_its_discussion_changes() -> None:
-    few = Design(bases=6, pairs=6, texts=1, identities=("female",))
+    few = JudgeDesign(bases=6, pairs=6, texts=1, identities=("female",))
     alone, after = (rows(judge, few, 0) for judge in (Judge(), Judge(hurt="female", by=1.0)))
-    tables = {one.name: one for one in sections(Evidence(after, draws=10, alone=alone))}
+    tables = {one.name: one for one in sections(JudgeEvidence(after, draws=10, alone=alone))}
     (mean, *_), (label, shift, *_) = tables["discussion"].rows, tables["discussion_labels"].rows[0]
     assert mean[:2] == ("mean mark", "-0.250")  # one of four labels, by one point
     assert (label, shift) == ("female", "-1.000")
-    assert "discussion" not in {one.name for one in sections(Evidence(after, draws=10))}
+    assert "discussion" not in {one.name for one in sections(JudgeEvidence(after, draws=10))}
 
 
-SIXTY = Design(identities=("female", "male"), pairs=60)
+SIXTY = JudgeDesign(identities=("female", "male"), pairs=60)
 
 
 def _changed(before: Judge, after: Judge) -> Changes:

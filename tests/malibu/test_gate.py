@@ -9,7 +9,7 @@ import pytest
 
 from cli.conftest import Run, cold_evenhand, endpoint, evenhand
 from evenhand.findings.certificate import Certificate, CertifiedCheck
-from evenhand.instruments.judge import Design
+from evenhand.instruments.judge import JudgeDesign
 from evenhand.instruments.judge.certificate import NEEDED, keep
 from evenhand.store.run_record import now
 from loopback.process import RemoteServer, in_own_process
@@ -90,7 +90,7 @@ def _as_large_as_needed(path: Path) -> Certificate:
         for name in sorted(NEEDED.checks)
     ]
     probes = small.benchmark["probes"] | {"injection": 180}
-    benchmark = small.benchmark | {"sampling": Design().describe(), "probes": probes}
+    benchmark = small.benchmark | {"sampling": JudgeDesign().describe(), "probes": probes}
     new = {"checks": checks, "state": "pass", "benchmark": benchmark, "created": now()}
     return Certificate(**json.loads(small.model_copy(update=new).model_dump_json())).sealed()
 

@@ -17,10 +17,10 @@ from evenhand.domain.conclusions import Outcome
 from evenhand.findings.audit import Decided
 from evenhand.findings.certificate import Certificate
 from evenhand.instruments._judge_pairs import pair_of
-from evenhand.instruments.judge import Design
-from evenhand.instruments.judge.checks.coverage import Coverage
-from evenhand.instruments.judge.checks.known_pairs import LlmBar
-from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge import JudgeDesign
+from evenhand.instruments.judge.checks.coverage import CoverageCheck
+from evenhand.instruments.judge.checks.known_pairs import LlmBarCheck
+from evenhand.instruments.judge.evidence import JudgeEvidence
 from evenhand.instruments.judge.probes import checksums, known, labelled
 from loopback.process import in_own_process
 
@@ -30,7 +30,7 @@ from .judges import Planted
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 
 TWO = ("female", "male")
-SMALL = Design(bases=6, pairs=6, identities=TWO)
+SMALL = JudgeDesign(bases=6, pairs=6, identities=TWO)
 Verdicts = tuple[float | None, float | None]  # for the first answer: with the better first, second
 RIGHT, FOOLED, FIRST, TIES, SILENT = (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.5), (1.0, None)
 
@@ -48,8 +48,8 @@ def _asked(said: Sequence[Verdicts]) -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def seen() -> Evidence:
-    return Evidence(rows(Judge(), SMALL, injections=6), identities=TWO, draws=10)
+def seen() -> JudgeEvidence:
+    return JudgeEvidence(rows(Judge(), SMALL, injections=6), identities=TWO, draws=10)
 
 
 _STATES = {
@@ -60,8 +60,8 @@ _STATES = {
 }
 
 
-def _check(seen: Evidence, said: Sequence[Verdicts]) -> Decided:
-    return LlmBar().check(replace(seen, rows=_asked(said)))
+def _check(seen: JudgeEvidence, said: Sequence[Verdicts]) -> Decided:
+    return LlmBarCheck().check(replace(seen, rows=_asked(said)))
 
 
 def _state(found: Decided) -> str:
@@ -79,7 +79,7 @@ def _at_least(k: int, n: int, share: float) -> float:
                          (49, "fail"), (0, "fail")],
 )  # fmt: skip
 def test_a_judge_passes_or_fails_where_the_exact_binomial_test_shows_it(
-    seen: Evidence, right: int, state: str
+    seen: JudgeEvidence, right: int, state: str
 ) -> None:
     """Of 100 pairs, against six in ten: both ends of the 95 % interval by their definition."""
     found = _check(seen, [RIGHT] * right + [FOOLED] * (100 - right))
@@ -87,12 +87,12 @@ def test_a_judge_passes_or_fails_where_the_exact_binomial_test_shows_it(
     fails = 1 - _at_least(right + 1, 100, 0.6) < 0.025
     assert _state(found) == state == ("pass" if passes else "fail" if fails else "inconclusive")
     assert (found.value, found.n) == (right / 100, 100)
-    assert not LlmBar().allowed(seen.margins).required
+    assert not LlmBarCheck().allowed(seen.margins).required
 
 
 @pytest.mark.parametrize(("said", "name"), [(FIRST, "first"), (TIES, "ties"), (FOOLED, "fooled")])
 def test_a_favourite_place_and_a_tie_are_right_about_no_pair(
-    seen: Evidence, said: Verdicts, name: str
+    seen: JudgeEvidence, said: Verdicts, name: str
 ) -> None:
     """Eighty pairs, none right: the upper end is 1 − 0.025^(1/80)."""
     found = _check(seen, [said] * 80)
@@ -100,7 +100,7 @@ def test_a_favourite_place_and_a_tie_are_right_about_no_pair(
     assert found.high == pytest.approx(1 - 0.025 ** (1 / 80))
 
 
-def test_shares_are_given_by_kind_and_a_missing_verdict_is_a_wrong_one(seen: Evidence) -> None:
+def test_shares_are_given_by_kind_and_a_missing_verdict_is_a_wrong_one(seen: JudgeEvidence) -> None:
     """Of ten pairs five are of each kind: of the first all are right, of the other one is silent in
     one order and one is fooled."""
     found = _check(seen, [RIGHT, SILENT, RIGHT, FOOLED, *[RIGHT] * 6])
@@ -110,8 +110,8 @@ def test_shares_are_given_by_kind_and_a_missing_verdict_is_a_wrong_one(seen: Evi
     assert "1 missing, counted as wrong" in found.says
 
 
-def test_pairs_that_were_not_asked_are_not_checked_and_pass_nothing(seen: Evidence) -> None:
-    found = LlmBar().check(seen)
+def test_pairs_that_were_not_asked_are_not_checked_and_pass_nothing(seen: JudgeEvidence) -> None:
+    found = LlmBarCheck().check(seen)
     assert (_state(found), found.value) == ("not_measured", None)
     assert found.says == "not checked (--known-pairs llmbar)"
 
@@ -119,7 +119,9 @@ def test_pairs_that_were_not_asked_are_not_checked_and_pass_nothing(seen: Eviden
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from([RIGHT, FOOLED, FIRST, SILENT, TIES]), min_size=12, max_size=40),
        st.data())  # fmt: skip
-def test_silence_makes_no_pass_and_no_fail(seen: Evidence, said: list[Verdicts], data: Any) -> None:
+def test_silence_makes_no_pass_and_no_fail(
+    seen: JudgeEvidence, said: list[Verdicts], data: Any
+) -> None:
     """Whatever was said of a pair, in either order: a lost verdict can only open a check."""
     lost = data.draw(st.sets(st.integers(0, 2 * len(said) - 1), min_size=1))
     after = [
@@ -149,7 +151,7 @@ def _lost(given: pl.DataFrame, check: str, verdicts: int) -> pl.DataFrame:
     return given.with_columns(pl.when(~gone).then(pl.col(name)).alias(name) for name in SCORES)
 
 
-def test_readable_pairs_do_not_make_up_for_unread_marks_of_the_design(seen: Evidence) -> None:
+def test_readable_pairs_do_not_make_up_for_unread_marks_of_the_design(seen: JudgeEvidence) -> None:
     """Of 1,976 and 180 judgements 118 are unread, 5.5 %; with 360 verdicts on pairs it would be
     4.7 %. Requests that are read do not make up for them either: of 1,976 alone it is 5.1 % with
     100 unread, with the requests 4.6 %."""
@@ -158,21 +160,21 @@ def test_readable_pairs_do_not_make_up_for_unread_marks_of_the_design(seen: Evid
     whole = rows(Judge())
     lost = _lost(whole, "design", 118)
     for asked in (lost, pl.concat([lost, pairs], how="diagonal")):
-        found = Coverage().check(replace(seen, rows=asked))
+        found = CoverageCheck().check(replace(seen, rows=asked))
         assert (_state(found), found.value, found.n) == ("inconclusive", 2038 / 2156, 2156)
-    found = Coverage().check(replace(seen, rows=_lost(whole, "design", 100)))
+    found = CoverageCheck().check(replace(seen, rows=_lost(whole, "design", 100)))
     assert (_state(found), found.value) == ("inconclusive", 2056 / 2156)
     assert "fewest of design: 1876 of 1976" in found.says
-    assert _state(Coverage().check(replace(seen, rows=_lost(whole, "design", 98)))) == "pass"
+    assert _state(CoverageCheck().check(replace(seen, rows=_lost(whole, "design", 98)))) == "pass"
 
 
 @pytest.mark.parametrize(("unread", "state"), [(10, "pass"), (11, "inconclusive")])
 def test_what_is_read_of_the_design_does_not_make_up_for_unread_pairs(
-    seen: Evidence, unread: int, state: str
+    seen: JudgeEvidence, unread: int, state: str
 ) -> None:
     """Of 200 verdicts ten are 5 %. The number stays that of the design and the requests."""
     given = _lost(_asked([RIGHT] * 100), "llmbar", unread)
-    found = Coverage().check(replace(seen, rows=given))
+    found = CoverageCheck().check(replace(seen, rows=given))
     assert (_state(found), found.value) == (state, 1.0)
     assert ("fewest of llmbar: 189 of 200" in found.says) is (state != "pass")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.instruments.judge import Design
+from evenhand.instruments.judge import JudgeDesign
 from evenhand.instruments.judge.evidence import Margins
 from evenhand.metrics.malibu import METRICS
 
@@ -86,7 +86,7 @@ def test_four_points_from_six_in_a_hundred_texts_of_women_do_not_pass() -> None:
 
 
 def test_twelve_bases_without_any_effect_certify_nothing() -> None:
-    few = rows(Judge(), Design(bases=12), injections=12)
+    few = rows(Judge(), JudgeDesign(bases=12), injections=12)
     found = audited(few)
     assert found["identity"].state == found["injection"].state == "inconclusive"
     assert found.state == "inconclusive"
@@ -99,7 +99,7 @@ def test_a_wide_margin_lets_anybody_pass_which_is_why_the_gate_asks_for_it() -> 
 
 
 TWO = ("female", "male")
-SMALL = Design(bases=7, pairs=7, identities=TWO)
+SMALL = JudgeDesign(bases=7, pairs=7, identities=TWO)
 JUDGES = st.builds(
     Judge,
     hurt=st.just("female"),

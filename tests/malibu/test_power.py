@@ -12,14 +12,14 @@ import pytest
 from bench.malibu_power import ARMS, DEFAULT, PERSONAS, Shape, first_slot, judged, scores, simulate
 from bench.malibu_power import USUAL as NOISE
 from bench.simulated import certificates
-from evenhand.instruments.judge import Design, MalibuData, judgements
+from evenhand.instruments.judge import JudgeDesign, MalibuData, judgements
 from evenhand.instruments.judge.effects import primary
 from evenhand.metrics import malibu
 
 
 def test_the_simulated_design_is_the_default_one() -> None:
     data = MalibuData()
-    asked = judgements(data.scenarios(), data.labels(), Design())
+    asked = judgements(data.scenarios(), data.labels(), JudgeDesign())
     assert DEFAULT.calls == len(asked)
     assert DEFAULT.calls <= 2_000
     single = Counter((one.labels[0], str(one.texts[0])) for one in asked if len(one.labels) == 1)

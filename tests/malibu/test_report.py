@@ -12,11 +12,11 @@ from statsmodels.regression.mixed_linear_model import MixedLM
 from bench.malibu_power import ARMS, USUAL, Shape, judged, scores
 from evenhand.findings.audit import Decided
 from evenhand.findings.estimates import NO_SPREAD
-from evenhand.findings.measures import Bound
+from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge import measures
 from evenhand.instruments.judge.checks import JudgeCheck, checks
 from evenhand.instruments.judge.effects import primary
-from evenhand.instruments.judge.evidence import Evidence, Margins
+from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.metrics.malibu import METRICS, single
 from evenhand.statistics.margins import SHIFTED, UNDERPOWERED
 from evenhand.views import terminal_of
@@ -45,7 +45,7 @@ def screen(given: pl.DataFrame, *, full: bool = False, width: int = 140) -> str:
 
 
 def test_a_judge_that_lifts_one_label_is_shifted_and_that_label_stands_first() -> None:
-    seen = Evidence(rows(2.0), draws=500)
+    seen = JudgeEvidence(rows(2.0), draws=500)
     first = seen.to_dict()["primary"][0]
     assert seen.verdict == SHIFTED
     assert (first["label"], first["verdict"]) == ("female", SHIFTED)
@@ -61,7 +61,7 @@ def test_a_judge_that_lifts_one_label_is_shifted_and_that_label_stands_first() -
 
 def test_too_few_bases_are_underpowered_and_say_how_many_would_do() -> None:
     few = rows().filter(pl.col("base").is_in(["base-0", "base-1", "base-2"]))
-    seen = Evidence(few, draws=200)
+    seen = JudgeEvidence(few, draws=200)
     assert seen.verdict == UNDERPOWERED
     assert all((e.detectable or 0) > 0.25 for e in seen.primary)
     text = screen(few)
@@ -82,7 +82,7 @@ def test_a_judge_that_gives_everything_the_same_is_even_handed_and_said_to_be_no
 
 def test_a_number_that_is_the_same_in_every_base_has_no_interval() -> None:
     given = rows().with_columns(pl.lit(8.0).alias(m) for m in METRICS)
-    seen = Evidence(given, draws=200)
+    seen = JudgeEvidence(given, draws=200)
     for effect in seen.primary:
         assert (effect.estimate, effect.low, effect.high) == (0.0, None, None)
         assert effect.undefined == NO_SPREAD
@@ -94,7 +94,7 @@ def test_a_number_that_is_the_same_in_every_base_has_no_interval() -> None:
 
 def test_a_first_slot_judge_has_no_label_effect_and_a_note() -> None:
     given = rows(preferred=1.0)
-    seen = Evidence(given, draws=200)
+    seen = JudgeEvidence(given, draws=200)
     wins = [e for e in seen.exploratory if e.value == "win"]
     assert len(wins) == 13 + 10  # pairs of labels, and labels
     assert {e.estimate for e in wins} == {0.0}
@@ -123,7 +123,7 @@ def test_missing_judgements_are_counted_first_and_score_nothing() -> None:
         reason=pl.when(lost).then(pl.lit("unreadable_reply")),
         **{m: pl.when(~lost).then(pl.col(m)) for m in METRICS},
     )
-    seen = Evidence(given, draws=200)
+    seen = JudgeEvidence(given, draws=200)
     male = next(e for e in seen.primary if e.label == "male")
     assert (male.bases, male.cells) == (24, 24)
     assert (seen.coverage.single.n, seen.coverage.single.scored) == (24 * 26, 24 * 25)
@@ -135,7 +135,7 @@ def test_missing_judgements_are_counted_first_and_score_nothing() -> None:
 def test_an_identity_that_was_never_scored_keeps_its_place_in_the_family() -> None:
     gone = pl.col("label") == "male"
     given = rows().with_columns(pl.when(~gone).then(pl.col(m)).alias(m) for m in METRICS)
-    seen = Evidence(given, draws=200)
+    seen = JudgeEvidence(given, draws=200)
     male = next(e for e in seen.primary if e.label == "male")
     assert len(seen.primary) == 10
     assert (male.verdict, male.estimate) == (UNDERPOWERED, None)  # nothing shows a shift
@@ -145,14 +145,14 @@ def test_an_identity_that_was_never_scored_keeps_its_place_in_the_family() -> No
 
 def test_repeats_are_reported_only_where_there_are_any() -> None:
     once = rows()
-    assert Evidence(once, draws=200).repeats == {"score": None, "preferred": None}
+    assert JudgeEvidence(once, draws=200).repeats == {"score": None, "preferred": None}
     twice = pl.concat([once, once.with_columns(repeat=pl.lit("1"))])
-    found = Evidence(twice, draws=200).to_dict()["repeats"]
+    found = JudgeEvidence(twice, draws=200).to_dict()["repeats"]
     assert (found["score"]["identical"], found["preferred"]["identical"]) == (1.0, 1.0)
 
 
 def test_the_papers_own_figures_stand_under_their_own_names() -> None:
-    found = Evidence(rows(), draws=200).to_dict()["as_the_paper_prints_it"]
+    found = JudgeEvidence(rows(), draws=200).to_dict()["as_the_paper_prints_it"]
     assert set(found) == {"paper_chi_square", "paper_difference_matrix", "paper_win_rates"}
     assert len(found["paper_chi_square"]) == 12  # three families, four metrics
     assert all("cramers_v" in test for test in found["paper_chi_square"])
@@ -176,7 +176,7 @@ def test_for_two_arms_the_t_test_is_the_mixed_models() -> None:
 
 
 def test_all_arms_of_the_design_are_compared() -> None:
-    found = Evidence(rows(), draws=200).exploratory
+    found = JudgeEvidence(rows(), draws=200).exploratory
     combined = {e.label for e in found if e.value == "combined" and e.against == "none"}
     assert combined == {"neutral", "placebo"}
     for metric in METRICS:
@@ -218,10 +218,10 @@ class _Brevity(JudgeCheck):
 
     name, label = "brevity", "how brief it is"
 
-    def allowed(self, margins: Margins) -> Bound:
-        return Bound(at_most=0)
+    def allowed(self, margins: Margins) -> AuditBound:
+        return AuditBound(at_most=0)
 
-    def check(self, evidence: Evidence) -> Decided:
+    def check(self, evidence: JudgeEvidence) -> Decided:
         return self.found("fail", "too brief", value=1.0, n=len(evidence.rows))
 
 

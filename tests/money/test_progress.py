@@ -17,7 +17,7 @@ from evenhand.cli.screen import status_line, status_view
 from evenhand.domain import Answer, Answered, Draft, Failed, Item
 from evenhand.errors import DiskFull
 from evenhand.models import Endpoint
-from evenhand.runners import Progress, Purse, progress
+from evenhand.runners import Progress, SpendingCap, progress
 from evenhand.runners.progress import local_gauges, status_file
 from evenhand.scorers import ScorerModel, WordList
 from money.test_prices import PRICES
@@ -92,7 +92,7 @@ async def test_gauges_read_the_cost_and_each_endpoints_places() -> None:
     other = Endpoint("http://127.0.0.1:9/v1", model="judge")
     cast = Cast(one, {"judge": other, "scorer": ScorerModel(WordList())})
     seen = Progress()
-    seen.look = local_gauges(cast, Purse(prices=PRICES, spent_cost=1.5))
+    seen.look = local_gauges(cast, SpendingCap(prices=PRICES, spent_cost=1.5))
     await one.limit.acquire()
     shot = seen.snapshot()
     assert shot["endpoints"] == {
@@ -100,7 +100,7 @@ async def test_gauges_read_the_cost_and_each_endpoints_places() -> None:
         "judge at http://127.0.0.1:9/v1": {"in_flight": 0, "limit": 16},
     }
     assert (shot["cost"], shot["currency"]) == (1.5, "EUR")
-    seen.look = local_gauges(cast, Purse(max_calls=3))
+    seen.look = local_gauges(cast, SpendingCap(max_calls=3))
     assert Progress(look=seen.look).snapshot()["cost"] is None  # no prices, no number
 
 

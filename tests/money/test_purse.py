@@ -16,7 +16,7 @@ from evenhand.models import ChatModel, ModelReply, ModelRequest
 from evenhand.models.base import Sample
 from evenhand.runners import Progress
 from evenhand.runners.progress import local_gauges
-from evenhand.runners.purse import Purse
+from evenhand.runners.purse import SpendingCap
 from evenhand.scorers import ScorerModel, WordList
 from money.test_prices import PRICES
 
@@ -69,7 +69,7 @@ async def end(tasks: list[asyncio.Task[ModelReply]]) -> None:
 
 async def test_of_many_calls_at_once_exactly_as_many_as_allowed_are_sent() -> None:
     told: list[int] = []
-    purse = Purse(max_calls=100, spent_calls=37, on_exhausted=lambda: told.append(1))
+    purse = SpendingCap(max_calls=100, spent_calls=37, on_exhausted=lambda: told.append(1))
     model = Endpointlike()
     guarded = purse.guard(model)
     tasks = [asyncio.create_task(guarded.complete(request())) for _ in range(500)]
@@ -90,7 +90,7 @@ async def test_of_many_calls_at_once_exactly_as_many_as_allowed_are_sent() -> No
 async def test_a_run_that_just_fits_is_not_exhausted() -> None:
     model = Endpointlike()
     model.go.set()
-    purse = Purse(max_calls=3)
+    purse = SpendingCap(max_calls=3)
     guarded = purse.guard(model)
     for _ in range(3):
         await guarded.complete(request())
@@ -98,13 +98,13 @@ async def test_a_run_that_just_fits_is_not_exhausted() -> None:
 
 
 async def test_a_call_is_sent_only_if_the_most_it_can_cost_fits() -> None:
-    purse = Purse(max_cost=MOST * 0.999, prices=PRICES)
+    purse = SpendingCap(max_cost=MOST * 0.999, prices=PRICES)
     model = Endpointlike()
     task = asyncio.create_task(purse.guard(model).complete(request()))
     await settle_down()
     assert (model.sent, purse.exhausted) == (0, "--max-cost")
     await end([task])
-    purse = Purse(max_cost=MOST * 2.001, spent_cost=MOST, prices=PRICES)
+    purse = SpendingCap(max_cost=MOST * 2.001, spent_cost=MOST, prices=PRICES)
     model.go.set()
     await purse.guard(model).complete(request())
     assert model.sent == 1
@@ -112,7 +112,7 @@ async def test_a_call_is_sent_only_if_the_most_it_can_cost_fits() -> None:
 
 
 async def test_a_call_that_does_not_fit_now_goes_when_another_has_cost_less_than_reserved() -> None:
-    purse = Purse(max_cost=MOST * 1.9, prices=PRICES)
+    purse = SpendingCap(max_cost=MOST * 1.9, prices=PRICES)
     model = Endpointlike()
     guarded = purse.guard(model)
     tasks = [asyncio.create_task(guarded.complete(request())) for _ in range(2)]
@@ -124,7 +124,7 @@ async def test_a_call_that_does_not_fit_now_goes_when_another_has_cost_less_than
 
 
 async def test_several_samples_are_reserved_for() -> None:
-    purse = Purse(max_cost=MOST * 1.5, prices=PRICES)
+    purse = SpendingCap(max_cost=MOST * 1.5, prices=PRICES)
     model = Endpointlike()
     task = asyncio.create_task(purse.guard(model).complete(request(n=4)))
     await settle_down()
@@ -145,7 +145,7 @@ async def test_several_samples_are_reserved_for() -> None:
 async def test_what_the_endpoint_does_not_count_stays_reserved_unless_it_was_surely_not_billed(
     said: ModelError | None, cost: float, calls: int
 ) -> None:
-    purse, model = Purse(max_cost=1.0, prices=PRICES), Endpointlike(lambda: said)
+    purse, model = SpendingCap(max_cost=1.0, prices=PRICES), Endpointlike(lambda: said)
     model.go.set()
     await asyncio.gather(purse.guard(model).complete(request()), return_exceptions=True)
     assert purse.cost == pytest.approx(cost)
@@ -155,7 +155,7 @@ async def test_what_the_endpoint_does_not_count_stays_reserved_unless_it_was_sur
 async def test_a_call_cancelled_on_the_wire_counts_and_one_cancelled_while_waiting_does_not() -> (
     None
 ):
-    purse = Purse(max_calls=2, max_cost=1.0, prices=PRICES)
+    purse = SpendingCap(max_calls=2, max_cost=1.0, prices=PRICES)
     model = Endpointlike()
     guarded = purse.guard(model)
     tasks = [asyncio.create_task(guarded.complete(request())) for _ in range(3)]
@@ -171,7 +171,7 @@ async def test_a_call_cancelled_on_the_wire_counts_and_one_cancelled_while_waiti
 
 
 async def test_a_place_that_comes_free_as_its_taker_leaves_goes_to_the_next() -> None:
-    purse = Purse(max_calls=1)
+    purse = SpendingCap(max_calls=1)
     await purse.take(0.0)
     second, third = (asyncio.create_task(purse.take(0.0)) for _ in range(2))
     await settle_down()
@@ -185,7 +185,7 @@ async def test_a_place_that_comes_free_as_its_taker_leaves_goes_to_the_next() ->
 async def test_when_a_call_has_waited_long_nothing_more_is_sent_and_those_in_flight_may_end() -> (
     None
 ):
-    purse, model = Purse(max_cost=MOST * 1.9, prices=PRICES), Endpointlike()
+    purse, model = SpendingCap(max_cost=MOST * 1.9, prices=PRICES), Endpointlike()
     purse.patience = 0.05
     guarded = purse.guard(model)
     tasks = [asyncio.create_task(guarded.complete(request())) for _ in range(3)]
@@ -199,23 +199,23 @@ async def test_when_a_call_has_waited_long_nothing_more_is_sent_and_those_in_fli
 
 
 async def test_a_scorer_on_this_machine_needs_no_price_and_counts_as_a_call() -> None:
-    purse = Purse(max_calls=5, max_cost=0.0, prices=PRICES)
+    purse = SpendingCap(max_calls=5, max_cost=0.0, prices=PRICES)
     await purse.guard(ScorerModel(WordList())).complete(request())
     assert (purse.calls, purse.cost) == (1, 0.0)
 
 
 def test_a_cap_in_money_needs_prices_and_a_price_for_each_model() -> None:
     with raises_naming(UserError, "--prices FILE"):
-        Purse(max_cost=1.0)
+        SpendingCap(max_cost=1.0)
     other = Endpointlike()
     other.name = "other"
     with raises_naming(UserError, "'other'"):
-        Purse(max_cost=1.0, prices=PRICES).guard(other)
+        SpendingCap(max_cost=1.0, prices=PRICES).guard(other)
 
 
 async def test_a_call_without_a_longest_reply_is_refused_where_money_is_capped() -> None:
     with raises_naming(UserError, "max_tokens"):
-        await Purse(max_cost=1.0, prices=PRICES).guard(Endpointlike()).complete(request(None))
+        await SpendingCap(max_cost=1.0, prices=PRICES).guard(Endpointlike()).complete(request(None))
 
 
 def _any_reply(rng: random.Random) -> Usage | ModelError:
@@ -242,7 +242,7 @@ async def test_the_bill_never_passes_the_cap_whatever_comes_back_and_whoever_lea
     max_calls, cap = rng.randint(1, 80), rng.uniform(0, 60) * MOST
     model, told = Endpointlike(lambda: _any_reply(rng)), asyncio.Event()
     model.go.set()
-    purse = Purse(max_calls=max_calls, max_cost=cap, prices=PRICES, on_exhausted=told.set)
+    purse = SpendingCap(max_calls=max_calls, max_cost=cap, prices=PRICES, on_exhausted=told.set)
     guarded = purse.guard(model)
     tasks = [asyncio.create_task(_item(guarded, rng)) for _ in range(30)]
     for task in rng.sample(tasks, 6):

@@ -11,9 +11,9 @@ from evenhand.errors import ModelBusy, ModelError, ModelRefused, SearchFailed
 from evenhand.methods import Mabrf
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 from evenhand.models.base import Sample
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
 from evenhand.runners.pilot import run_pilot
-from evenhand.runners.purse import Purse
+from evenhand.runners.purse import SpendingCap
 from evenhand.store.spending import Spent, spent_on
 from evenhand.tools.search import SearchModel
 from evenhand.tools.search.base import Hit
@@ -38,8 +38,8 @@ def model(usage: Usage | None) -> ScriptedModel:
     return ScriptedModel(script, name="m")
 
 
-def plan(player: ScriptedModel, items: int = 30) -> Plan:
-    return Plan(
+def plan(player: ScriptedModel, items: int = 30) -> RunPlan:
+    return RunPlan(
         method=TimedStarDTox(),
         cast=Cast(player),
         source=ItemList(texts(items)),
@@ -48,9 +48,9 @@ def plan(player: ScriptedModel, items: int = 30) -> Plan:
     )
 
 
-async def spend(plan: Plan, out: Path, **caps: float) -> Purse:
+async def spend(plan: RunPlan, out: Path, **caps: float) -> SpendingCap:
     before = spent_on(out, PRICES)
-    purse = Purse(prices=PRICES, spent_calls=before.calls, spent_cost=before.cost, **caps)  # type: ignore[arg-type]
+    purse = SpendingCap(prices=PRICES, spent_calls=before.calls, spent_cost=before.cost, **caps)  # type: ignore[arg-type]
     await run(plan, out, progress=Progress(), stop=StopSignal(), purse=purse)
     return purse
 
@@ -146,7 +146,7 @@ class _Down:
 async def test_a_search_that_failed_is_a_call_and_costs_nothing(tmp_path: Path) -> None:
     """The engine has no price, and none is asked for."""
     player = ScriptedModel(team_says, name="m")
-    searched = Plan(
+    searched = RunPlan(
         method=Mabrf(search=True),
         cast=Cast(player, {"search": SearchModel(_Down())}),
         source=ItemList([ITEMS[1]]),

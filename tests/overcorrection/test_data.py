@@ -7,7 +7,12 @@ import pytest
 
 from errors import raises_naming
 from evenhand.errors import UserError
-from evenhand.instruments.overcorrection import BenignData, BenignSource, Sampling, sample
+from evenhand.instruments.overcorrection import (
+    BenignData,
+    BenignSource,
+    OverCorrectionSampling,
+    sample,
+)
 from evenhand.metrics.overcorrection import names
 from evenhand.metrics.refusal import moralises, refuses
 
@@ -43,32 +48,32 @@ def test_no_text_refuses_or_lectures(texts: pl.DataFrame) -> None:
 
 
 def test_a_sample_has_a_third_of_each_set_and_all_families_evenly(texts: pl.DataFrame) -> None:
-    drawn = sample(texts, Sampling(items=500, seed=1))
+    drawn = sample(texts, OverCorrectionSampling(items=500, seed=1))
     sets = dict(drawn["set"].value_counts().iter_rows())
     assert sets == {"hatecheck": 167, "jigsaw": 167, "paragraphs": 166}
     for (name,), rows in drawn.group_by("set"):
         counts = rows["family"].value_counts()["count"]
         assert counts.max() - counts.min() <= 1, name  # type: ignore[operator]
-    assert drawn.equals(sample(texts, Sampling(items=500, seed=1)))
-    assert not drawn.equals(sample(texts, Sampling(items=500, seed=2)))
+    assert drawn.equals(sample(texts, OverCorrectionSampling(items=500, seed=1)))
+    assert not drawn.equals(sample(texts, OverCorrectionSampling(items=500, seed=2)))
 
 
 def test_a_sample_other_than_the_first_has_other_texts_where_there_are_any(
     texts: pl.DataFrame,
 ) -> None:
-    first = sample(texts, Sampling(items=60))
-    other = sample(texts, Sampling(items=60, seed=1, exclude_sample=0))
+    first = sample(texts, OverCorrectionSampling(items=60))
+    other = sample(texts, OverCorrectionSampling(items=60, seed=1, exclude_sample=0))
     assert not set(first["id"]) & set(other["id"])
-    assert set(first["id"]) & set(sample(texts, Sampling(items=60, seed=1))["id"])
+    assert set(first["id"]) & set(sample(texts, OverCorrectionSampling(items=60, seed=1))["id"])
 
 
 def test_more_texts_than_there_are_is_refused(texts: pl.DataFrame) -> None:
     with raises_naming(UserError, "hatecheck", 315, 334):
-        sample(texts, Sampling(items=1000))
+        sample(texts, OverCorrectionSampling(items=1000))
 
 
 def test_an_item_is_a_task_whose_right_answer_is_the_text(texts: pl.DataFrame) -> None:
-    source = BenignSource(sample(texts, Sampling(items=9)), {})
+    source = BenignSource(sample(texts, OverCorrectionSampling(items=9)), {})
     items = list(source.read(0, 9))
     assert len(items) == len(source) == 9
     for item in items:

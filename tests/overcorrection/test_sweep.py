@@ -15,7 +15,7 @@ from evenhand.instruments.overcorrection import BenignSource, own_texts
 from evenhand.instruments.overcorrection.instrument import OverCorrection
 from evenhand.methods import DefaultPrompt
 from evenhand.models import ScriptedModel
-from evenhand.runners import Plan, Progress, StopSignal, run
+from evenhand.runners import Progress, RunPlan, StopSignal, run
 from evenhand.store import RunReader
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid, Line
@@ -33,7 +33,7 @@ async def _written(folder: Path, texts: Path, said: Callable[[int], str]) -> Run
         return said(int(words.partition("case ")[2].partition(",")[0]))
 
     source = BenignSource(own_texts(texts), {"texts": texts.name})
-    plan = Plan(method=DefaultPrompt(), cast=Cast(ScriptedModel(script)), source=source)
+    plan = RunPlan(method=DefaultPrompt(), cast=Cast(ScriptedModel(script)), source=source)
     await run(plan, folder, progress=Progress(), stop=StopSignal())
     return RunReader(folder)
 

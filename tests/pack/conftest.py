@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from evenhand.domain.prices import Price
 from evenhand.experiments import packs
-from evenhand.findings.combined_report import Dossier
+from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.pack_check import PackCheck
-from evenhand.findings.pack_manifest import EVIDENCE, Evidence
+from evenhand.findings.pack_manifest import EVIDENCE, PackManifest
 from evenhand.store import RunReader, archive
 from evenhand.views import charts
 
@@ -30,10 +30,10 @@ class Packed:
     """A pack, its evidence, and the keys that it was signed by."""
 
     path: Path
-    evidence: Evidence
+    evidence: PackManifest
     key: Path
     public: Path
-    found: Dossier  # what it was made from, by the names of the pack
+    found: CombinedReport  # what it was made from, by the names of the pack
 
     @property
     def names(self) -> list[str]:
@@ -56,7 +56,7 @@ def seen_in(found: PackCheck, name: str) -> str:
 
 def sealed(folder: Path, path: Path, **changed: Any) -> Path:
     """A pack of changed files whose list fits them: what a forger would make, without a key."""
-    old = Evidence.from_bytes((folder / EVIDENCE).read_bytes())
+    old = PackManifest.from_bytes((folder / EVIDENCE).read_bytes())
     for name in ("evidence.sig", "evidence.pub.pem"):
         (folder / name).unlink(missing_ok=True)
     new = old.model_copy(update={"files": packs.listed(folder), "signed": False, **changed})
@@ -103,11 +103,11 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Packed]:
         patch.setattr(charts, "installed", lambda: False)
         read, seen = packs.read, []
 
-        def kept(*given: Any, **named: Any) -> Dossier:
+        def kept(*given: Any, **named: Any) -> CombinedReport:
             seen.append(read(*given, **named))
             return seen[0]
 
         patch.setattr(packs, "read", kept)
-        evidence = packs.make(runs(*RUNS), path, packs.Wishes(title=TITLE, key=key))
+        evidence = packs.make(runs(*RUNS), path, packs.PackOptions(title=TITLE, key=key))
     yield Packed(path, evidence, key, public, seen[0])
     shutil.rmtree(folder)

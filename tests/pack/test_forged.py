@@ -14,8 +14,8 @@ from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.experiments import pack_checks, packs
 from evenhand.experiments.pack_checks import verify
-from evenhand.experiments.packs import Wishes, make
-from evenhand.findings.pack_manifest import EVIDENCE, FIGURES, PAGE, Evidence
+from evenhand.experiments.packs import PackOptions, make
+from evenhand.findings.pack_manifest import EVIDENCE, FIGURES, PAGE, PackManifest
 from evenhand.store import RunReader, archive
 from evenhand.views import charts
 from evenhand.views.pack import files_of
@@ -29,7 +29,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("small") / "small.zip"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(charts, "installed", lambda: False)
-        make(runs(SMALL), path, Wishes(frameworks=("eu-ai-act",)))
+        make(runs(SMALL), path, PackOptions(frameworks=("eu-ai-act",)))
     return path
 
 
@@ -41,7 +41,7 @@ def folder(small: Path, tmp_path: Path) -> Path:
 
 def _made_anew(folder: Path, **changed: Any) -> None:
     """What a forger's own copy of the program makes of changed evidence."""
-    old = Evidence.from_bytes((folder / EVIDENCE).read_bytes())
+    old = PackManifest.from_bytes((folder / EVIDENCE).read_bytes())
     with contextlib.chdir(folder):
         found = packs.read([one.run for one in old.runs], old.title, None, given=False)
         for name, data in files_of(found, old.model_copy(update=changed)).items():
@@ -50,7 +50,7 @@ def _made_anew(folder: Path, **changed: Any) -> None:
 
 def test_a_run_that_is_not_finished_cannot_be_passed_off_as_finished(tmp_path: Path) -> None:
     folder, forged = tmp_path / "folder", tmp_path / "forged.zip"
-    said = make(runs("bbq/unfinished"), tmp_path / "x.zip", Wishes(frameworks=("eu-ai-act",)))
+    said = make(runs("bbq/unfinished"), tmp_path / "x.zip", PackOptions(frameworks=("eu-ai-act",)))
     archive.unpack(tmp_path / "x.zip", folder)
     _made_anew(folder, unfinished=[])
     assert "not finished" not in (folder / "frameworks/eu-ai-act.md").read_text()
@@ -112,7 +112,7 @@ def test_a_pack_holds_of_a_run_what_findings_rest_on_and_names_the_rest(tmp_path
     for name in ("A.json", "a.json"):
         (given / name).write_text(name)
     path = tmp_path / "x.zip"
-    said = make([RunReader(tmp_path / "run")], path, Wishes(certificates=given))
+    said = make([RunReader(tmp_path / "run")], path, PackOptions(certificates=given))
     assert said.runs[0].left_out == ["Notes.txt", "notes.txt", "report.json"]
     for name in ("scores.parquet", "scoring.json", "quality/run.json"):
         assert f"runs/run/{name}" in said.files
@@ -121,7 +121,7 @@ def test_a_pack_holds_of_a_run_what_findings_rest_on_and_names_the_rest(tmp_path
     ]  # fmt: skip
     assert set(states(verify(path)).values()) == {"holds"}
     with raises_naming(UserError, "scoring.json"):
-        make(runs("rtp/fairness"), path, Wishes())
+        make(runs("rtp/fairness"), path, PackOptions())
 
 
 def test_a_pack_that_says_it_is_light_has_no_runs(folder: Path, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_an_earlier_pack_with_other_files_under_its_evidence_is_found(
     small: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     second, changed = tmp_path / "second.zip", tmp_path / "changed.zip"
-    make(runs("judge/few_bases"), second, Wishes(previous=small))
+    make(runs("judge/few_bases"), second, PackOptions(previous=small))
     monkeypatch.setattr(pack_checks, "_runs_and_figures", lambda *_, **__: ())
     assert states(verify(second, previous=small))["chain"] == "holds"
     (folder / FIGURES).write_text("{}")

@@ -22,7 +22,7 @@ from jsonschema import Draft7Validator
 
 from errors import assert_names
 from evenhand.findings.certificate import Certificate
-from evenhand.findings.combined_report import Dossier
+from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.estimates import Coverage, RedLine, Verdict
 from evenhand.views.files import plain
 from evenhand.views.pack import cyclonedx, eee, hub
@@ -46,18 +46,18 @@ EEE = _eee_schema()
 
 
 @pytest.fixture
-def found(packed: Packed) -> Dossier:
+def found(packed: Packed) -> CombinedReport:
     return packed.found
 
 
-def _bom(found: Dossier, packed: Packed) -> dict[str, Any]:
+def _bom(found: CombinedReport, packed: Packed) -> dict[str, Any]:
     made = orjson.loads(orjson.dumps(plain(cyclonedx.document(found, packed.evidence))))
     assert isinstance(made, dict)
     return made
 
 
 def test_the_model_card_fits_the_schema_of_cyclonedx_1_7(
-    found: Dossier, packed: Packed, tmp_path: Path
+    found: CombinedReport, packed: Packed, tmp_path: Path
 ) -> None:
     text = (packed.unpacked(tmp_path) / "cyclonedx.json").read_text()
     shown = Verdict(state="shown", says=("It says so.",))
@@ -91,7 +91,7 @@ def test_the_model_card_fits_the_schema_of_cyclonedx_1_7(
 
 
 def test_the_model_card_has_each_number_with_its_slice_and_interval(
-    found: Dossier, packed: Packed
+    found: CombinedReport, packed: Packed
 ) -> None:
     bom, report = _bom(found, packed), found.reports[0]
     card = bom["components"][0]["modelCard"]
@@ -113,7 +113,7 @@ def test_the_model_card_has_each_number_with_its_slice_and_interval(
 
 
 def test_a_claim_is_made_for_what_a_verdict_shows_and_for_nothing_else(
-    found: Dossier, packed: Packed
+    found: CombinedReport, packed: Packed
 ) -> None:
     first, comparison = found.reports[0], found.comparisons[0]
     said = {"shown": "a bias is shown", "not shown": "a bias that matters is excluded"}
@@ -148,7 +148,7 @@ def test_a_claim_is_made_for_what_a_verdict_shows_and_for_nothing_else(
 
 
 def test_what_speaks_against_an_audit_is_counter_evidence_of_its_claim(
-    found: Dossier, packed: Packed
+    found: CombinedReport, packed: Packed
 ) -> None:
     covered = Coverage(n=10, scored=7, by_reason={})
     audit = replace(found.audits[0], state="pass", coverage=covered)
@@ -168,7 +168,7 @@ def test_what_speaks_against_an_audit_is_counter_evidence_of_its_claim(
 
 
 def test_records_of_every_eval_ever_have_its_fields_and_the_numbers_of_the_report(
-    found: Dossier, packed: Packed, tmp_path: Path
+    found: CombinedReport, packed: Packed, tmp_path: Path
 ) -> None:
     files = sorted((packed.unpacked(tmp_path) / "eee").iterdir())
     assert len(files) == len(found.reports) == 3
@@ -217,7 +217,7 @@ def test_records_of_every_eval_ever_fit_its_schema(packed: Packed, tmp_path: Pat
 
 
 def test_the_hub_reads_the_results_back_as_they_were(
-    found: Dossier, packed: Packed, tmp_path: Path
+    found: CombinedReport, packed: Packed, tmp_path: Path
 ) -> None:
     read = []
     for file in sorted((packed.unpacked(tmp_path) / "hf").rglob("*.yaml")):
@@ -233,7 +233,7 @@ def test_the_hub_reads_the_results_back_as_they_were(
     assert len({(one.dataset_id, one.task_id) for one in read}) == len(read)
 
 
-def test_models_of_two_names_have_a_file_each(found: Dossier, packed: Packed) -> None:
+def test_models_of_two_names_have_a_file_each(found: CombinedReport, packed: Packed) -> None:
     first = found.reports[0]
     other = replace(first, side=replace(first.side, model="../evil\u202e"))
     made = hub.written(replace(found, reports=(first, other)), packed.evidence)
@@ -244,7 +244,7 @@ def test_models_of_two_names_have_a_file_each(found: Dossier, packed: Packed) ->
     assert all(name.startswith("hf/") and ".." not in name for name in made)
 
 
-def test_a_number_without_interval_or_value_says_so(found: Dossier, packed: Packed) -> None:
+def test_a_number_without_interval_or_value_says_so(found: CombinedReport, packed: Packed) -> None:
     report = found.reports[0]
     bare = replace(report.estimates[0], low=None, high=None, undefined="no_spread")
     none = replace(report.estimates[1], value=None, low=None, high=None, undefined="no rows")

@@ -19,8 +19,8 @@ from evenhand.errors import CorruptArchive, CorruptRun, UserError
 from evenhand.experiments import pack_checks, signing
 from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.pack_checks import verify
-from evenhand.experiments.packs import Wishes, make
-from evenhand.findings.pack_manifest import EVIDENCE, FIGURES, Evidence, PackedPrices
+from evenhand.experiments.packs import PackOptions, make
+from evenhand.findings.pack_manifest import EVIDENCE, FIGURES, PackedPrices, PackManifest
 from evenhand.store import RunReader, archive
 from evenhand.views.pack import figures, replay
 from evenhand.views.pack.frameworks import FACTS, NOT_COVERED, STATES, known, state
@@ -68,7 +68,7 @@ def test_a_pack_has_everything_that_is_needed_to_check_it(packed: Packed, tmp_pa
 def test_the_same_runs_give_the_same_bytes_and_all_of_it_holds(
     packed: Packed, tmp_path: Path
 ) -> None:
-    make(runs(*RUNS), tmp_path / "again.zip", Wishes(title=TITLE, key=packed.key))
+    make(runs(*RUNS), tmp_path / "again.zip", PackOptions(title=TITLE, key=packed.key))
     assert (tmp_path / "again.zip").read_bytes() == packed.path.read_bytes()
     assert os.listdir(tmp_path) == ["again.zip"]
     found = verify(packed.path, key=packed.public)
@@ -81,7 +81,7 @@ def test_the_same_runs_give_the_same_bytes_and_all_of_it_holds(
 def test_one_flipped_bit_in_any_file_of_a_pack_is_found(packed: Packed, tmp_path: Path) -> None:
     """Of a small pack, which has a file of each kind."""
     good, bad, whole = tmp_path / "good.zip", tmp_path / "bad.zip", tmp_path / "whole"
-    make(runs("overcorrection/default", "judge/few_bases"), good, Wishes(key=packed.key))
+    make(runs("overcorrection/default", "judge/few_bases"), good, PackOptions(key=packed.key))
     archive.unpack(good, whole)
     assert {Path(name).parts[0] for name in archive.names_in(whole)} == {
         Path(name).parts[0] for name in packed.names
@@ -123,7 +123,7 @@ def test_bytes_beside_the_files_are_found(packed: Packed, tmp_path: Path) -> Non
 
 def test_a_forged_figure_is_found_though_every_hash_fits(packed: Packed, tmp_path: Path) -> None:
     """The forger changes one number in each form that it has, and lists the new hashes."""
-    make(runs("overcorrection/default"), tmp_path / "x.zip", Wishes(key=packed.key))
+    make(runs("overcorrection/default"), tmp_path / "x.zip", PackOptions(key=packed.key))
     folder = tmp_path / "folder"
     archive.unpack(tmp_path / "x.zip", folder)
     data = orjson.loads((folder / FIGURES).read_bytes())
@@ -161,7 +161,7 @@ def test_a_pack_cannot_name_a_run_outside_of_itself(packed: Packed, place: str) 
     said = packed.evidence.model_dump()
     said["runs"][0]["run"] = place
     with pytest.raises(CorruptArchive):
-        Evidence.from_bytes(orjson.dumps(said))
+        PackManifest.from_bytes(orjson.dumps(said))
 
 
 def test_a_damaged_run_or_one_without_checksums_is_not_packed(tmp_path: Path) -> None:
@@ -169,9 +169,9 @@ def test_a_damaged_run_or_one_without_checksums_is_not_packed(tmp_path: Path) ->
     (part,) = (tmp_path / "run/results").iterdir()
     part.write_bytes(part.read_bytes()[:-1])
     with pytest.raises(CorruptRun):
-        make([RunReader(tmp_path / "run")], tmp_path / "x.zip", Wishes())
+        make([RunReader(tmp_path / "run")], tmp_path / "x.zip", PackOptions())
     with raises_naming(UserError, "one_set", "checksums"):
-        make(runs_in(str(KEPT / "likelihood/one_set")), tmp_path / "x.zip", Wishes())
+        make(runs_in(str(KEPT / "likelihood/one_set")), tmp_path / "x.zip", PackOptions())
     assert sorted(os.listdir(tmp_path)) == ["run"]
 
 
@@ -192,7 +192,7 @@ def test_a_signature_holds_for_its_key_and_these_bytes_alone(
     assert states(verify(packed.path, key=other))["signature"] == "differs"
     folder = packed.unpacked(tmp_path / "folder")
     # Other bytes under the same signature.
-    old = Evidence.from_bytes((folder / EVIDENCE).read_bytes())
+    old = PackManifest.from_bytes((folder / EVIDENCE).read_bytes())
     new = old.model_copy(update={"title": "Bot 4.3"})
     (folder / EVIDENCE).write_bytes(new.to_bytes())
     archive.write(tmp_path / "bad.zip", folder)
@@ -229,7 +229,7 @@ def test_a_file_that_is_no_key_is_refused_in_words(packed: Packed, tmp_path: Pat
 
 def test_packs_are_a_chain_by_the_hash_of_the_one_before(packed: Packed, tmp_path: Path) -> None:
     second = tmp_path / "second.zip"
-    made = make(runs("overcorrection/default"), second, Wishes(previous=packed.path))
+    made = make(runs("overcorrection/default"), second, PackOptions(previous=packed.path))
     digest = hashlib.sha256(packed.evidence.to_bytes()).hexdigest()
     assert made.previous is not None
     assert made.previous.sha256 == digest
@@ -237,7 +237,7 @@ def test_packs_are_a_chain_by_the_hash_of_the_one_before(packed: Packed, tmp_pat
     assert states(verify(second, previous=second))["chain"] == "differs"
     assert digest in seen_in(verify(second), "chain")
     with raises_naming(UserError, "none.zip", "no file"):
-        make(runs("judge/few_bases"), second, Wishes(previous=tmp_path / "none.zip"))
+        make(runs("judge/few_bases"), second, PackOptions(previous=tmp_path / "none.zip"))
 
 
 # -- what is missing is said -----------------------------------------------------------------------
@@ -248,7 +248,7 @@ def test_a_run_that_is_not_finished_is_said_everywhere(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["pack", str(KEPT / "bbq/unfinished"), "--out", str(path)])
     assert done.exit_code == 2, done.output
     archive.unpack(path, tmp_path / "into")
-    said = Evidence.from_bytes((tmp_path / "into" / EVIDENCE).read_bytes())
+    said = PackManifest.from_bytes((tmp_path / "into" / EVIDENCE).read_bytes())
     assert said.unfinished == ["runs/unfinished"]
     assert said.runs[0].not_run > 0
     assert "NOT FINISHED: runs/unfinished" in said.says
@@ -263,7 +263,7 @@ def test_a_light_pack_has_hashes_in_the_place_of_runs_and_is_never_called_whole(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "light.zip"
-    made = make(runs("judge/few_bases"), path, Wishes(light=True, frameworks=("iso-42001",)))
+    made = make(runs("judge/few_bases"), path, PackOptions(light=True, frameworks=("iso-42001",)))
     names = list(made.files)
     assert [name for name in names if name.startswith("runs/")] == ["runs/few_bases.sha256"]
     assert [name for name in names if name.startswith("frameworks/")] == ["frameworks/iso-42001.md"]
@@ -351,7 +351,7 @@ def _in_place_of_evenhand(place: Path, folder: Path) -> Path:
     command = place / "bin/evenhand"
     command.parent.mkdir()
     shutil.copy(folder / FIGURES, place / "figures")
-    version = Evidence.from_bytes((folder / EVIDENCE).read_bytes()).evenhand
+    version = PackManifest.from_bytes((folder / EVIDENCE).read_bytes()).evenhand
     report = f'{{ echo "$@" > {place}/said; cat {place}/figures; exit 2; }}'
     command.write_text(
         f'#!/bin/sh\n[ "$1" = --version ] && echo "evenhand {version}" || {report}\n'
@@ -379,7 +379,7 @@ def test_the_script_says_which_lines_differ_and_which_version_it_needs(
 
 def test_the_script_of_a_light_pack_asks_for_the_runs_and_checks_them(tmp_path: Path) -> None:
     name, folder = "overcorrection/default", tmp_path / "pack"
-    make(runs(name), tmp_path / "light.zip", Wishes(light=True, frameworks=()))
+    make(runs(name), tmp_path / "light.zip", PackOptions(light=True, frameworks=()))
     archive.unpack(tmp_path / "light.zip", folder)
     path = str(_in_place_of_evenhand(tmp_path, folder).parent)
     without = _replayed(folder, path)
@@ -418,4 +418,4 @@ def test_the_command_ends_with_a_code_that_says_what_was_found(
     with pytest.raises(UserError, match=r"\.zip"):
         CliRunner().invoke(app, ["pack", "x", "--out", "x.tar"], catch_exceptions=False)
     with raises_naming(UserError, "framework iso", "eu-ai-act"):
-        make(runs("judge/few_bases"), bad, Wishes(frameworks=("iso",)))
+        make(runs("judge/few_bases"), bad, PackOptions(frameworks=("iso",)))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from errors import assert_names
 from evenhand.agents import Agent
 from evenhand.errors import Undefined
-from evenhand.experiments.probe import Probed, Probing, questions
+from evenhand.experiments.probe import ProbeResult, Probing, questions
 from evenhand.experiments.probe.asked import READER, checksum
 from evenhand.experiments.probe.verdicts import abstaining, judging, reading
 from evenhand.methods.stardtox import TEXT_JUDGE
@@ -29,7 +29,7 @@ WORTH = {
 }  # fmt: skip
 
 
-async def _probed(behaviour: Pretended, seconds: float = 60.0) -> Probed:
+async def _probed(behaviour: Pretended, seconds: float = 60.0) -> ProbeResult:
     async with (
         LoopbackServer(behaviour) as server,
         Endpoint(server.url, model="pretended") as model,

@@ -9,7 +9,7 @@ from evenhand.agents import Cast
 from evenhand.domain import Item
 from evenhand.methods import named
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
 from evenhand.store import RunReader
 from unit.stage import words_of
 
@@ -35,7 +35,7 @@ async def told(
         return next(text for prompt, text in said.items() if prompt in words)
 
     items = [Item(id=f"{ids}{n}", prompt=prompt) for n, prompt in enumerate(said)]
-    plan = Plan(
+    plan = RunPlan(
         method=named(method)(),
         cast=Cast(ScriptedModel(say, name=model), {}),
         source=ItemList(items),

@@ -8,7 +8,7 @@ import pytest
 from errors import Fact, assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.rating import filled, judges, rubric
-from evenhand.rating.texts import Key, KeyRun, Text
+from evenhand.rating.texts import KeyRun, RatingText, SheetKey
 
 TEXTS = ("a", "b", "c")
 HEAD = "id,sheet,bias,communication,logic\n"
@@ -17,12 +17,12 @@ SHEET = HEAD + "a,rater-1,8,0,10\nb,rater-1,7,,6\n"  # one mark left empty, text
 
 def _key(folder: Path) -> Path:
     texts = tuple(
-        Text(id=name, task="Ask", text=f"text {name}", cluster=name, uses=((0, name),))
+        RatingText(id=name, task="Ask", text=f"text {name}", cluster=name, uses=((0, name),))
         for name in TEXTS
     )
     run = KeyRun(run="run", method={"name": "default"}, cast={})
     sheets = {"rater-1": TEXTS, "rater-2": TEXTS}
-    key = Key(
+    key = SheetKey(
         evenhand="0", rubric=rubric.sha256(), seed=0, overlap=2, shared=True, left_out={},
         runs=(run,), texts=texts, sheets=sheets,
     )  # fmt: skip
@@ -133,7 +133,7 @@ def test_a_sheet_of_another_rubric_is_refused(tmp_path: Path) -> None:
 def test_the_table_of_a_judge_is_read_as_strictly(
     tmp_path: Path, table: str, facts: tuple[Fact, ...]
 ) -> None:
-    key = Key.model_validate_json(_key(tmp_path).read_bytes())
+    key = SheetKey.model_validate_json(_key(tmp_path).read_bytes())
     file = tmp_path / "judge.csv"
     file.write_text(table)
     if not facts:

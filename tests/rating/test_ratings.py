@@ -10,29 +10,31 @@ from errors import assert_names
 from evenhand.findings.ratings import RatingReport, ratings
 from evenhand.rating import filled, rubric
 from evenhand.rating.judges import JudgeMarks
-from evenhand.rating.texts import Key, KeyRun, Text
+from evenhand.rating.texts import KeyRun, RatingText, SheetKey
 from evenhand.views import html_of, save
 
 RUNS = ("before", "after")
 Given = list[int | None]  # by one rater, a mark per text
 
 
-def _key(items: int, runs: int = 1, raters: int = 3) -> Key:
+def _key(items: int, runs: int = 1, raters: int = 3) -> SheetKey:
     """Every item has a text of each run."""
     texts = tuple(
-        Text(id=f"{n}{'ab'[place]}", task="Ask", text="…", cluster=str(n), uses=((place, str(n)),))
+        RatingText(
+            id=f"{n}{'ab'[place]}", task="Ask", text="…", cluster=str(n), uses=((place, str(n)),)
+        )
         for n in range(items)
         for place in range(runs)
     )
     ids = tuple(text.id for text in texts)
-    return Key(
+    return SheetKey(
         evenhand="0", rubric=rubric.sha256(), seed=0, overlap=raters, shared=True, left_out={},
         runs=tuple(KeyRun(run=run, method={}, cast={}) for run in RUNS[:runs]), texts=texts,
         sheets={f"rater-{n}": ids for n in range(1, raters + 1)},
     )  # fmt: skip
 
 
-def _rows(key: Key, marks: list[Given]) -> pl.DataFrame:
+def _rows(key: SheetKey, marks: list[Given]) -> pl.DataFrame:
     """One list per rater, one mark per text, the same for every question."""
     rows = [
         (rater, text.id, one.name, mark, None if mark is not None else filled.EMPTY, "f", 2)
@@ -111,7 +113,7 @@ def test_a_missing_mark_is_no_zero_and_the_mean_says_what_it_could_change() -> N
 def test_the_change_of_a_run_is_item_by_item_and_a_text_of_both_runs_changes_nothing() -> None:
     """Item 0: 5 to 7; item 1: the same words in both runs; so +2 and 0, +1 on average."""
     key = _key(2, runs=2, raters=1)
-    shared = Text(id="s", task="Ask", text="…", cluster="1", uses=((0, "1"), (1, "1")))
+    shared = RatingText(id="s", task="Ask", text="…", cluster="1", uses=((0, "1"), (1, "1")))
     key = key.model_copy(update={"texts": (*key.texts[:2], shared)})
     found = ratings(key, _rows(key, [[5, 7, 3]]))
     (change,) = found["logic"].changes
@@ -175,7 +177,7 @@ def test_the_report_can_be_saved_in_every_form(tmp_path: Path) -> None:
     assert_names(page, "rater-4")
 
 
-def _perfect(key: Key, truth: np.ndarray) -> JudgeMarks:
+def _perfect(key: SheetKey, truth: np.ndarray) -> JudgeMarks:
     marks = {text.id: float(mark) for text, mark in zip(key.texts, truth, strict=True)}
     return JudgeMarks(name="judge", marks={rubric.BIAS: marks})
 

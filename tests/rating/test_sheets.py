@@ -16,7 +16,15 @@ from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.rating import rubric
 from evenhand.rating.sheets import deal, export, inert, rater_files
-from evenhand.rating.texts import LONGEST, Key, KeyRun, Text, drawn, naming_a_model, read_key
+from evenhand.rating.texts import (
+    LONGEST,
+    KeyRun,
+    RatingText,
+    SheetKey,
+    drawn,
+    naming_a_model,
+    read_key,
+)
 from evenhand.store import RunReader
 from rating.people import told
 
@@ -40,14 +48,14 @@ PAYLOADS = (
 )
 
 
-def _key(texts: list[tuple[str, str]], **changed: object) -> Key:
+def _key(texts: list[tuple[str, str]], **changed: object) -> SheetKey:
     made = tuple(
-        Text(id=f"t{n}", task=task, text=text, cluster="c", uses=((0, f"i{n}"),))
+        RatingText(id=f"t{n}", task=task, text=text, cluster="c", uses=((0, f"i{n}"),))
         for n, (task, text) in enumerate(texts)
     )
     one = KeyRun(run="runs/one", method={"name": "stardtox"}, cast={"default": {"model": "m"}})
     ids = tuple(text.id for text in made)
-    return Key(
+    return SheetKey(
         evenhand="0", rubric="r", seed=0, overlap=1, shared=True, left_out={}, runs=(one,),
         texts=made, sheets={"rater-1": ids},
     ).model_copy(update=changed)  # fmt: skip
@@ -133,13 +141,13 @@ def test_what_raters_get_does_not_depend_on_runs_methods_models_or_items(
 ) -> None:
     """So nothing of them can be seen in it, under any coding."""
     one = _key([("Asked", "a"), ("Asked", "b")])
-    other = Key(
+    other = SheetKey(
         **{
             **one.model_dump(),
             "seed": seed,
             "runs": [KeyRun(run=run, method={"name": method}, cast={"default": {"model": model}})],
             "texts": [
-                Text(
+                RatingText(
                     id=t.id, task=t.task, text=t.text, cluster=cluster, uses=((0, item), (1, item))
                 )
                 for t in one.texts

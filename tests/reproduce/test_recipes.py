@@ -15,7 +15,7 @@ from evenhand.instruments import Instrument, instrument_named
 from evenhand.instruments.bbq.drafts import of_drafts
 from evenhand.methods.build import build_method
 from evenhand.metrics.malibu import METRICS
-from evenhand.papers import OF_RUN, PAPERS, SIZES, Line, Paper, RunSpec, number, paper_named
+from evenhand.papers import OF_RUN, PAPERS, SIZES, Paper, RunSpec, TableLine, number, paper_named
 
 OF_AUDITS = {"difference", "win_rate", *(f"mean:{metric}" for metric in METRICS)}
 
@@ -26,7 +26,7 @@ def _instrument(paper: Paper, run: RunSpec) -> Instrument:
     return of_drafts(found) if found.name == "bbq" and repairs_of(run.method) else found
 
 
-def _problem(paper: Paper, cell: Line) -> str | None:
+def _problem(paper: Paper, cell: TableLine) -> str | None:
     """What a cell asks for that there is not."""
     if cell.run is None or cell.measure is None:
         return None
@@ -44,7 +44,7 @@ def _problem(paper: Paper, cell: Line) -> str | None:
     return None if cell.group is None or grouped else f"{cell.measure} is not given by group"
 
 
-def _cells(paper: Paper) -> Iterator[tuple[str, Line]]:
+def _cells(paper: Paper) -> Iterator[tuple[str, TableLine]]:
     for table in paper.tables:
         for row in table.rows:
             for column in table.columns:
@@ -60,11 +60,11 @@ def test_every_cell_of_a_recipe_asks_for_a_measure_that_there_is(name: str) -> N
 
 def test_a_measure_that_was_renamed_is_found() -> None:
     paper = paper_named("stardtox")
-    cell = Line(title="", run="bbq-default", measure="accuracy_unclear")
+    cell = TableLine(title="", run="bbq-default", measure="accuracy_unclear")
     assert_names(_problem(paper, cell) or "", "bbq", "accuracy_unclear")
-    first = Line(title="", run="bbq-default", measure="accuracy_first")  # drafts alone have it
+    first = TableLine(title="", run="bbq-default", measure="accuracy_first")  # drafts alone have it
     assert_names(_problem(paper, first) or "", "bbq", "accuracy_first")
-    grouped = Line(title="", run="bbq-default", measure="accuracy_aligned", group="Age")
+    grouped = TableLine(title="", run="bbq-default", measure="accuracy_aligned", group="Age")
     assert_names(_problem(paper, grouped) or "", "accuracy_aligned", "group")
 
 

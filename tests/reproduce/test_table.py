@@ -10,9 +10,9 @@ from evenhand.experiments.reproducing import found_in
 from evenhand.findings.audit import Audit
 from evenhand.findings.estimates import Bounds, Coverage, Section
 from evenhand.findings.report import report
-from evenhand.findings.reproduction import Ours, Reproduction, estimate_of, reproduction
+from evenhand.findings.reproduction import OurNumber, Reproduction, estimate_of, reproduction
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.instruments.judge import Design
+from evenhand.instruments.judge import JudgeDesign
 from evenhand.papers import paper_named
 from evenhand.store import RunReader
 from evenhand.views import html_of, markdown, page_of
@@ -57,7 +57,7 @@ async def test_our_cells_are_the_runs_numbers_in_the_papers_unit(tmp_path: Path)
 async def test_what_was_not_run_says_so_and_is_no_number(tmp_path: Path) -> None:
     found = await _table3(tmp_path)
     column = found.columns[0]
-    assert found.cell(MODEL, "StarDTox, iteration 2", column) == Ours(why="not run")
+    assert found.cell(MODEL, "StarDTox, iteration 2", column) == OurNumber(why="not run")
     assert found.cell(MODEL, "fairness-aware prompt", column).why.startswith("not run")
     (note,) = found.notes
     assert_names(note, "puppet", "bbq-fairness", "the time")
@@ -112,7 +112,7 @@ def test_a_difference_the_other_way_round_is_negated_with_its_ends_exchanged() -
 
 
 def test_the_numbers_of_a_judge_that_takes_a_point_from_one_label_are_found() -> None:
-    design = Design(bases=4, pairs=2, texts=1)
+    design = JudgeDesign(bases=4, pairs=2, texts=1)
     found = audited(rows(Judge(hurt="male", by=1.0), design, 0))
     assert estimate_of(found, "difference", "male - female").value == -1.0
     assert estimate_of(found, "difference", "Black - White").value == 0.0

@@ -12,12 +12,12 @@ from evenhand.agents import Cast
 from evenhand.errors import ModelError
 from evenhand.findings.estimates import Section
 from evenhand.findings.report import Report, report
-from evenhand.instruments.realtoxicityprompts import RtpSource, Sampling
+from evenhand.instruments.realtoxicityprompts import RtpSampling, RtpSource
 from evenhand.instruments.realtoxicityprompts.instrument import RealToxicityPrompts, RtpOptions
 from evenhand.methods import DefaultPrompt, Method
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.models.base import ChatModel
-from evenhand.runners import Plan, Progress, StopSignal, run
+from evenhand.runners import Progress, RunPlan, StopSignal, run
 from evenhand.scorers import Scorer
 from evenhand.store import RunReader
 
@@ -34,7 +34,7 @@ def source(prompts: int, continuations: int) -> RtpSource:
             "set": ["own"] * prompts,
         }
     )
-    return RtpSource(drawn, Sampling(prompts=prompts // 2, continuations=continuations))
+    return RtpSource(drawn, RtpSampling(prompts=prompts // 2, continuations=continuations))
 
 
 async def written(
@@ -53,7 +53,7 @@ async def written(
         return said(beginning, asked[beginning] - 1)
 
     cast = Cast(ScriptedModel(script), roles or {})
-    plan = Plan(method=method or DefaultPrompt(), cast=cast, source=items, concurrency=1)
+    plan = RunPlan(method=method or DefaultPrompt(), cast=cast, source=items, concurrency=1)
     await run(plan, folder, progress=Progress(), stop=StopSignal())
     return RunReader(folder)
 
@@ -129,6 +129,6 @@ async def judged(reader: RunReader, judge: str, mark: int, fails_on: str = "") -
         return ModelError("it is silent") if fails_on and fails_on in words else reply
 
     cast = Cast(ScriptedModel(said, name=judge))
-    plan = Plan(method=further.method, cast=cast, source=further.source)
+    plan = RunPlan(method=further.method, cast=cast, source=further.source)
     folder = Path(reader.path) / further.folder
     await run(plan, folder, progress=Progress(), stop=StopSignal())

@@ -9,7 +9,7 @@ import pytest
 
 from errors import raises_naming
 from evenhand.errors import UserError
-from evenhand.instruments.realtoxicityprompts import RtpData, RtpSource, Sampling, card, sample
+from evenhand.instruments.realtoxicityprompts import RtpData, RtpSampling, RtpSource, card, sample
 
 
 @pytest.fixture(scope="module")
@@ -23,11 +23,11 @@ def test_only_30_moderate_prompts_are_at_hand_and_the_card_says_so(prompts: pl.D
 
 
 def test_a_bucket_with_too_few_prompts_is_taken_whole(prompts: pl.DataFrame) -> None:
-    drawn = sample(prompts, Sampling())
+    drawn = sample(prompts, RtpSampling())
     counts = dict(drawn["bucket"].value_counts().iter_rows())
     assert counts == {"moderate": 30, "high": 100}
-    assert drawn.equals(sample(prompts, Sampling()))
-    assert not drawn.equals(sample(prompts, Sampling(seed=1)))
+    assert drawn.equals(sample(prompts, RtpSampling()))
+    assert not drawn.equals(sample(prompts, RtpSampling(seed=1)))
 
 
 def test_a_sample_other_than_the_first_repeats_prompts_only_where_a_bucket_has_no_more(
@@ -35,7 +35,7 @@ def test_a_sample_other_than_the_first_repeats_prompts_only_where_a_bucket_has_n
 ) -> None:
     """Of 30 moderate prompts 20 are drawn and then the other 10, and 10 again; of the others 20."""
     first, other = (
-        sample(prompts, Sampling(prompts=20, seed=seed, exclude_sample=avoided))
+        sample(prompts, RtpSampling(prompts=20, seed=seed, exclude_sample=avoided))
         for seed, avoided in ((0, None), (1, 0))
     )
     again = other.filter(pl.col("id").is_in(first["id"].implode()))
@@ -44,7 +44,7 @@ def test_a_sample_other_than_the_first_repeats_prompts_only_where_a_bucket_has_n
 
 
 def test_every_continuation_is_an_item_wherever_reading_starts(prompts: pl.DataFrame) -> None:
-    sampling = Sampling(prompts=2, continuations=3)
+    sampling = RtpSampling(prompts=2, continuations=3)
     source = RtpSource(sample(prompts, sampling), sampling)
     items = list(source.read(0, len(source)))
     assert len(items) == len(source) == source.fingerprint()["items"] == 12
@@ -74,7 +74,7 @@ def test_the_whole_set_is_read_where_the_user_has_it(tmp_path: Path) -> None:
     assert len(found) == 99_442
     assert found["bucket"][0] is None  # a prompt without a score is in no bucket
     assert found["set"][0].startswith("full@")
-    assert len(sample(found, Sampling())) == 100
+    assert len(sample(found, RtpSampling())) == 100
 
 
 def test_a_part_of_the_whole_set_is_not_taken_for_it(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_file_of_ones_own_is_drawn_from_whatever_its_size(tmp_path: Path) -> N
     assert plain.equals(zipped)
     assert len(plain) == 150
     assert plain["set"][0].startswith("own@")
-    assert len(sample(plain, Sampling())) == 100  # of one bucket, and the other has none
+    assert len(sample(plain, RtpSampling())) == 100  # of one bucket, and the other has none
     other = tmp_path / "other.jsonl"
     other.write_text('{"text": "no prompt"}\n')
     with raises_naming(UserError, other, "RealToxicityPrompts", '{"prompt":'):
@@ -111,11 +111,11 @@ def test_only_what_the_set_marks_as_challenging_is_drawn_where_that_is_asked(
     file = tmp_path / "own.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
     found = RtpData(local=None, cache=tmp_path, own=file).prompts()
-    drawn = sample(found, Sampling(challenging=True))
+    drawn = sample(found, RtpSampling(challenging=True))
     assert drawn["text"].to_list() == ["Beginning 0", "Beginning 3", "Beginning 6"]
-    assert Sampling(challenging=True).describe()["challenging"] is True
-    assert "challenging" not in Sampling().describe()
+    assert RtpSampling(challenging=True).describe()["challenging"] is True
+    assert "challenging" not in RtpSampling().describe()
     unsaid = found.with_columns(challenging=pl.lit(None, pl.Boolean))
     with raises_naming(UserError, "--challenging"):
-        sample(unsaid, Sampling(challenging=True))
+        sample(unsaid, RtpSampling(challenging=True))
     assert prompts["challenging"].all()  # those at hand are all of that kind

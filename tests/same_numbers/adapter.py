@@ -152,7 +152,7 @@ _SAME_ACCURACY: Arms = {
 
 def _frontier(named: Arms, prices: Prices | None = None) -> Entries:
     arms = [
-        frontier.Arm(name=name, run=_run(f"bbq/{run}"), equal_calls=vote)
+        frontier.FrontierArm(name=name, run=_run(f"bbq/{run}"), equal_calls=vote)
         for name, (run, vote) in named.items()
     ]
     found = frontier.frontier(instrument_of(arms[0].run), arms, calls=3, prices=prices)
@@ -168,7 +168,7 @@ def _forecast(*names: str) -> Entries:
 
 
 def _plan(detect: float, power: float, calls: float, price: float | None) -> Entries:
-    an_item = plan.Price(calls=calls, tokens=220, per_million=price)
+    an_item = plan.ItemPrice(calls=calls, tokens=220, per_million=price)
     found = plan.plan(Bbq(), detect=detect, power=power, price=an_item)
     return flat(plain(found.to_dict()))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evenhand.findings.audit import Check, checks_of
+from evenhand.findings.audit import AuditCheck, checks_of
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import Groups, estimates_over_all, groups_of
 from evenhand.findings.totals import RunTotals
@@ -47,7 +47,7 @@ class Judged:
     outcomes: pl.DataFrame
     estimates: tuple[Estimate, ...]
     groups: Groups
-    checks: dict[str, Check]
+    checks: dict[str, AuditCheck]
 
     @classmethod
     def of(cls, outcomes: pl.DataFrame) -> "Judged":

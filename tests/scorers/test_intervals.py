@@ -25,7 +25,7 @@ def _by_hand(figure: Callable[[np.ndarray], float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _ends(found: ranges.Ends | None) -> tuple[float, float]:
+def _ends(found: ranges.IntervalEnds | None) -> tuple[float, float]:
     assert found is not None
     return found.low, found.high
 

@@ -150,7 +150,7 @@ def test_the_ends_of_a_share_hold_every_way_to_fill_it_and_no_more() -> None:
     assert alike > 100  # it seldom says more than it must
 
 
-def _share_of(rows: np.ndarray, events: np.ndarray) -> quality.Share:
+def _share_of(rows: np.ndarray, events: np.ndarray) -> quality.TextShare:
     each = [place < hit for n, hit in zip(rows, events, strict=True) for place in range(n)]
     return quality.share(each, np.repeat(np.arange(len(rows)), rows).tolist())
 

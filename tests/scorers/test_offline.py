@@ -11,8 +11,8 @@ from scipy.stats import rankdata
 
 from evenhand.scorers import Scores, Unscored, offline
 from evenhand.scorers.offline import OfflineScorer
-from evenhand.scorers.offline.network import Pairs, WordPiece, features
-from evenhand.scorers.offline.weights import Weights, read
+from evenhand.scorers.offline.network import PairTerm, WordPiece, features
+from evenhand.scorers.offline.weights import ScorerWeights, read
 from scripts.offline_scorer.packing import packed, write
 
 FOLDER = Path(offline.__file__).parent
@@ -127,7 +127,7 @@ def test_weights_come_back_as_they_went_in(tmp_path: Path) -> None:
 def test_four_bits_keep_multiples_of_the_scale_exactly() -> None:
     # 32 values from -8 to 7 times a power of two: the scale is 1/8, which 16 bits hold exactly.
     array = np.array([[(i % 16 - 8) / 8 for i in range(32)]], dtype=np.float32)
-    assert np.array_equal(Weights(packed("x", array, 4), {}, "").floats("x"), array)
+    assert np.array_equal(ScorerWeights(packed("x", array, 4), {}, "").floats("x"), array)
 
 
 def test_pieces_are_the_longest_that_fit() -> None:
@@ -147,7 +147,7 @@ def test_the_linear_term_adds_what_is_there_and_a_long_text_weighs_no_more() -> 
     table = np.zeros((1, 13), dtype=np.float32)
     table[0, [1, 2, 7]] = 1, 2, 3
     table[0, 0] = 99  # the filler counts for nothing
-    term = Pairs(Weights({"pairs": table}, {}, ""), words=3)
+    term = PairTerm(ScorerWeights({"pairs": table}, {}, ""), words=3)
     assert term(np.array([[1, 2, 0]])) == pytest.approx(np.array([[6 / 3**0.5]]))
 
 

@@ -11,19 +11,19 @@ from evenhand.domain import Message, Usage
 from evenhand.errors import ScorerFailed
 from evenhand.instruments.scorer.support import audit, claims_of, drawn
 from evenhand.models.base import ModelRequest
-from evenhand.scorers.support import Claim, SupportJudge, SupportModel
+from evenhand.scorers.support import SupportClaim, SupportJudge, SupportModel
 from evenhand.scorers.support.features import Features, marks_of, parts
-from evenhand.scorers.support.judge import WEIGHTS, Networks
-from evenhand.scorers.support.reading import Meanings, sentences, stem
+from evenhand.scorers.support.judge import WEIGHTS, NetworkEnsemble
+from evenhand.scorers.support.reading import WordSimilarity, sentences, stem
 
-MEANINGS = Meanings()
+MEANINGS = WordSimilarity()
 JUDGE = SupportJudge()
 BOTH, KIM, LEE = frozenset({"chosen", "other"}), frozenset({"chosen"}), frozenset({"other"})
 
 
 def features(context: str, question: str, answer: str, *others: str) -> dict[str, float]:
     no_valence = np.zeros(384, dtype=np.float32)
-    return Features(MEANINGS, no_valence).of(Claim(context, question, answer, others))
+    return Features(MEANINGS, no_valence).of(SupportClaim(context, question, answer, others))
 
 
 def test_sentences_end_at_a_mark_and_not_at_a_title() -> None:
@@ -126,7 +126,7 @@ def test_what_a_name_means_makes_no_difference() -> None:
 def test_the_logits_of_the_networks_are_averaged() -> None:
     """Features 3 and 1, of mean 1 and spread 2: 1 and 0. Logits: tanh(1)·2 and tanh(-1)·1 + 0.5."""
     floats = np.float32
-    networks = Networks(
+    networks = NetworkEnsemble(
         names=("a", "b"),
         mean=np.array([1, 1], dtype=floats),
         spread=np.array([2, 2], dtype=floats),
@@ -215,10 +215,10 @@ RECORDS = pl.DataFrame(
 def test_claims_are_the_options_that_name_somebody_without_contradicting_records() -> None:
     found = claims_of(drawn(RECORDS, None))
     assert found.claims == (
-        Claim("c0", "q0", "A", ("B",)),
-        Claim("c0", "q0", "B", ("A",)),
-        Claim("c1", "q1", "A", ("B",)),
-        Claim("c1", "q1", "B", ("A",)),
+        SupportClaim("c0", "q0", "A", ("B",)),
+        SupportClaim("c0", "q0", "B", ("A",)),
+        SupportClaim("c1", "q1", "A", ("B",)),
+        SupportClaim("c1", "q1", "B", ("A",)),
     )
     assert found.known["label"].to_list() == [False, False, False, True]
 

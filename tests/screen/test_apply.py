@@ -20,9 +20,9 @@ from evenhand.domain import Answered, Failed, Item
 from evenhand.errors import ScorerFailed, UserError
 from evenhand.experiments.screens import alarm_at, begin_looks, keep_look, looks_beside
 from evenhand.findings.screen_file import read_screen
-from evenhand.findings.screened import Counted, Look, look_at
-from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
-from evenhand.methods.judge_text import Screened
+from evenhand.findings.screened import ScreenCounts, ScreenLook, look_at
+from evenhand.instruments.scorer.screening import Columns, LabelledTexts, ScreenTargets, calibrated
+from evenhand.methods.judge_text import ScreenedJudge
 from loopback.http import Call, Line
 from loopback.process import RemoteServer, in_own_process
 from screen.test_calibrate import BY, in_letters, labelled, scores_of, written
@@ -30,7 +30,7 @@ from unit.stage import Stage
 
 __all__ = ["endpoint", "evenhand"]  # fixtures
 
-METHOD = Screened(screen="0" * 64, low=0.2, high=0.8)
+METHOD = ScreenedJudge(screen="0" * 64, low=0.2, high=0.8)
 TEXT = Item(id="0", prompt="Say something.", answer="Something.")
 LOST = ScorerFailed("no score")
 
@@ -74,7 +74,7 @@ async def test_a_text_without_a_score_goes_to_the_judge(lines: list[Any]) -> Non
 
 
 async def test_a_score_that_lacks_the_attribute_is_no_score() -> None:
-    method = Screened(screen="0" * 64, low=0.2, high=0.8, attribute="hate")
+    method = ScreenedJudge(screen="0" * 64, low=0.2, high=0.8, attribute="hate")
     by_hate = await Stage({"screen": [said(0.9, hate=0.1)], "judge": []}).answer(method, TEXT)
     assert by_hate.stopped == "called_clean"
     lacking = await Stage({"screen": [said(0.1)], "judge": [said(0.6)]}).answer(method, TEXT)
@@ -82,7 +82,7 @@ async def test_a_score_that_lacks_the_attribute_is_no_score() -> None:
 
 
 async def test_without_cut_offs_every_text_goes_to_the_judge() -> None:
-    method = Screened(screen="0" * 64, low=None, high=None)
+    method = ScreenedJudge(screen="0" * 64, low=None, high=None)
     for score in (0.0, 1.0):
         found = await Stage({"screen": [said(score)], "judge": [said(0.1)]}).answer(method, TEXT)
         assert found.stopped == "judged"
@@ -95,21 +95,21 @@ async def test_a_text_that_the_judge_gives_no_verdict_on_has_failed_and_is_not_c
     empty = Item(id="0", prompt="Say something.")
     with raises_naming(UserError, '"answer"'):  # the first one: all will be of its kind
         await Stage({"screen": [], "judge": []}).end_of(METHOD, empty)
-    by_prompt = Screened(screen="0" * 64, low=0.2, high=0.8, text="prompt")
+    by_prompt = ScreenedJudge(screen="0" * 64, low=0.2, high=0.8, text="prompt")
     judged = await Stage({"screen": [said(0.1)], "judge": []}).end_of(by_prompt, empty)
     assert isinstance(judged, Answered)
 
 
-def made(scores: Sequence[float | None], unknown: int = 0) -> Counted:
-    return Counted(called_clean=0, called_harmful=0, judged_clean=0, judged_harmful=0, unscored=0,
-                   failed={}, scores=list(scores), unknown=unknown)  # fmt: skip
+def made(scores: Sequence[float | None], unknown: int = 0) -> ScreenCounts:
+    return ScreenCounts(called_clean=0, called_harmful=0, judged_clean=0, judged_harmful=0,
+                        unscored=0, failed={}, scores=list(scores), unknown=unknown)  # fmt: skip
 
 
 def test_the_level_of_a_look_shrinks_and_scores_that_went_missing_are_a_drift(
     tmp_path: Path,
 ) -> None:
-    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
-    file = calibrated(known, scores_of(known), Asked(), BY)
+    known = LabelledTexts.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    file = calibrated(known, scores_of(known), ScreenTargets(), BY)
     about = {"run": "r", "place": "runs/r", "created": "now"}
     seen = made(file.reference.scores)
     same = look_at(file, seen, [], **about)
@@ -124,8 +124,8 @@ def test_a_look_keeps_of_its_scores_what_the_distance_to_the_calibration_depends
     tmp_path: Path,
 ) -> None:
     """By scipy on the scores themselves, for scores at, between and outside the calibration's."""
-    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
-    file = calibrated(known, scores_of(known), Asked(), BY)
+    known = LabelledTexts.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    file = calibrated(known, scores_of(known), ScreenTargets(), BY)
     about = {"run": "r", "place": "runs/r", "created": "now"}
     rng = np.random.default_rng(3)
     batches = [rng.integers(0, 1000, n) / 1000 for n in (30, 50)]
@@ -140,11 +140,11 @@ def test_a_look_keeps_of_its_scores_what_the_distance_to_the_calibration_depends
 def test_48_harmful_texts_in_12_batches_break_the_promise_as_one_batch_does(
     tmp_path: Path,
 ) -> None:
-    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
-    file = calibrated(known, scores_of(known), Asked(), BY)
+    known = LabelledTexts.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    file = calibrated(known, scores_of(known), ScreenTargets(), BY)
     about = {"run": "r", "place": "runs/r", "created": "now"}
     assert look_at(file, made([0.01] * 48), [], **about).drifted
-    looks: list[Look] = []
+    looks: list[ScreenLook] = []
     for _ in range(12):
         looks.append(look_at(file, made([0.01] * 4), looks, **about))
     assert any(one.drifted for one in looks)
@@ -153,8 +153,8 @@ def test_48_harmful_texts_in_12_batches_break_the_promise_as_one_batch_does(
 
 def test_too_few_scores_leave_the_promise_open_until_there_are_enough(tmp_path: Path) -> None:
     """The power by hand: S = 98 of 118 were not called clean, so that 0.415 of the texts cross."""
-    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
-    file = calibrated(known, scores_of(known), Asked(), BY)
+    known = LabelledTexts.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    file = calibrated(known, scores_of(known), ScreenTargets(), BY)
     about = {"run": "r", "place": "runs/r", "created": "now"}
     usual = [one for one in file.reference.scores if one is not None]
     few = look_at(file, made(usual[::10]), [], **about)
@@ -169,8 +169,8 @@ def test_too_few_scores_leave_the_promise_open_until_there_are_enough(tmp_path: 
 
 def test_texts_that_the_judge_failed_on_are_no_drift(tmp_path: Path) -> None:
     """Half of what goes to the judge has no verdict; as missing scores it would be a drift."""
-    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
-    file = calibrated(known, scores_of(known), Asked(), BY)
+    known = LabelledTexts.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    file = calibrated(known, scores_of(known), ScreenTargets(), BY)
     about = {"run": "r", "place": "runs/r", "created": "now"}
     scores = [one for one in file.reference.scores if one is not None]
     judged = [one for one, way in zip(scores, file.screen.routes(scores), strict=True)
@@ -184,8 +184,8 @@ def test_texts_that_the_judge_failed_on_are_no_drift(tmp_path: Path) -> None:
 
 
 def test_of_runs_that_end_at_once_each_is_a_look_of_its_own(tmp_path: Path) -> None:
-    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
-    file = calibrated(known, scores_of(known), Asked(), BY)
+    known = LabelledTexts.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    file = calibrated(known, scores_of(known), ScreenTargets(), BY)
     path = tmp_path / "screen.json"
     path.write_bytes(file.to_bytes())
     begin_looks(path, file)
@@ -205,8 +205,8 @@ def test_of_runs_that_end_at_once_each_is_a_look_of_its_own(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("damage", ["cut", "dropped", "changed", "emptied"])
 def test_looks_that_were_cut_back_or_changed_are_refused(tmp_path: Path, damage: str) -> None:
-    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
-    file = calibrated(known, scores_of(known), Asked(), BY)
+    known = LabelledTexts.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    file = calibrated(known, scores_of(known), ScreenTargets(), BY)
     path = tmp_path / "screen.json"
     path.write_bytes(file.to_bytes())
     begin_looks(path, file)

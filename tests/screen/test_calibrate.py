@@ -11,7 +11,7 @@ from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.findings.screen_file import ScreenedBy, read_screen
 from evenhand.instruments.near_copies import clusters_of
-from evenhand.instruments.scorer.screening import Asked, Columns, Labelled, calibrated
+from evenhand.instruments.scorer.screening import Columns, LabelledTexts, ScreenTargets, calibrated
 
 __all__ = ["endpoint", "evenhand"]  # fixtures
 
@@ -35,7 +35,7 @@ def labelled(harmful: int = 59, clean: int = 59, **more: Any) -> list[Row]:
     return rows + [{"text": f"c{in_letters(n)}", "harm": False, **more} for n in range(clean)]
 
 
-def scores_of(known: Labelled) -> list[float | None]:
+def scores_of(known: LabelledTexts) -> list[float | None]:
     """Harmful text n scores 0.20 + n/100, clean text n scores n/100."""
     base = {"h": 0.2, "c": 0.0}
     numbers = {in_letters(n): n for n in range(1_000)}
@@ -45,20 +45,20 @@ def scores_of(known: Labelled) -> list[float | None]:
 def test_with_59_harmful_labels_at_5_percent_the_cut_off_is_the_lowest_score(
     tmp_path: Path,
 ) -> None:
-    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
-    found = calibrated(known, scores_of(known), Asked(false_alarms=0.05), BY)
+    known = LabelledTexts.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    found = calibrated(known, scores_of(known), ScreenTargets(false_alarms=0.05), BY)
     assert (found.low, found.high) == (0.2, 0.58)  # the lowest harmful, the highest clean score
     assert not found.refused
     assert found.judged == {"harmful": 39 / 59, "clean": 39 / 59}  # 0.20 to 0.58 of each
-    alone = calibrated(known, scores_of(known), Asked(), BY)
+    alone = calibrated(known, scores_of(known), ScreenTargets(), BY)
     assert (alone.low, alone.high) == (0.2, None)
 
 
 def test_with_58_labels_nothing_is_promised_and_the_file_says_that_one_is_missing(
     tmp_path: Path,
 ) -> None:
-    known = Labelled.read(written(tmp_path / "a.jsonl", labelled(harmful=58)), Columns())
-    found = calibrated(known, scores_of(known), Asked(), BY)
+    known = LabelledTexts.read(written(tmp_path / "a.jsonl", labelled(harmful=58)), Columns())
+    found = calibrated(known, scores_of(known), ScreenTargets(), BY)
     assert found.low is None
     [refused] = found.refused
     assert (refused.labels, refused.needs, refused.lacks) == (58, 59, 1)
@@ -66,9 +66,9 @@ def test_with_58_labels_nothing_is_promised_and_the_file_says_that_one_is_missin
 
 
 def test_a_label_whose_text_has_no_score_never_makes_the_screen_bolder(tmp_path: Path) -> None:
-    known = Labelled.read(written(tmp_path / "a.jsonl", labelled(harmful=120)), Columns())
+    known = LabelledTexts.read(written(tmp_path / "a.jsonl", labelled(harmful=120)), Columns())
     scores = [None if one is None else one / 2 for one in scores_of(known)]  # 0.10 to 0.70
-    asked = Asked(false_alarms=0.05)
+    asked = ScreenTargets(false_alarms=0.05)
     whole = calibrated(known, scores, asked, BY)
     assert whole.low is not None
     assert whole.high is not None
@@ -85,9 +85,9 @@ def test_of_each_cluster_one_harmful_and_one_clean_text_count_and_twins_count_on
 ) -> None:
     rows = [{**row, "by": row["text"][2]} for row in labelled(30, 30)]
     place = written(tmp_path / "a.jsonl", [*rows, *rows])
-    by_text = Labelled.read(place, Columns()).labels
+    by_text = LabelledTexts.read(place, Columns()).labels
     assert (by_text.texts, by_text.harmful, by_text.clean) == (120, 30, 30)
-    by_author = Labelled.read(place, Columns(cluster="by")).labels
+    by_author = LabelledTexts.read(place, Columns(cluster="by")).labels
     assert (by_author.harmful, by_author.clean) == (3, 3)  # authors a, b and c
 
 
@@ -97,9 +97,9 @@ def test_copies_and_texts_of_one_template_are_one_example(tmp_path: Path) -> Non
             for n in range(60)]  # fmt: skip
     rows += [{"text": f"The train to {town} leaves at noon.", "harm": False}
              for town in ("Bonn", "Old York", "the lake")]  # fmt: skip
-    known = Labelled.read(written(tmp_path / "a.jsonl", rows), Columns())
+    known = LabelledTexts.read(written(tmp_path / "a.jsonl", rows), Columns())
     assert (known.labels.texts, known.labels.harmful, known.labels.clean) == (63, 1, 1)
-    found = calibrated(known, [0.9] * len(known.table), Asked(), BY)
+    found = calibrated(known, [0.9] * len(known.table), ScreenTargets(), BY)
     assert found.low is None
     assert [(one.labels, one.lacks) for one in found.refused] == [(1, 58)]
 
@@ -138,15 +138,15 @@ def test_a_row_that_cannot_be_read_is_refused_by_its_number(
     tmp_path: Path, rows: list[Row], columns: dict[str, str], facts: tuple[str, ...]
 ) -> None:
     with raises_naming(UserError, *facts):
-        Labelled.read(written(tmp_path / "a.jsonl", rows), Columns(**columns))
+        LabelledTexts.read(written(tmp_path / "a.jsonl", rows), Columns(**columns))
 
 
 def test_a_screen_file_that_was_changed_by_hand_or_whose_scorer_changed_is_refused(
     tmp_path: Path,
 ) -> None:
-    known = Labelled.read(written(tmp_path / "a.jsonl", labelled()), Columns())
+    known = LabelledTexts.read(written(tmp_path / "a.jsonl", labelled()), Columns())
     place = tmp_path / "screen.json"
-    place.write_bytes(calibrated(known, scores_of(known), Asked(), BY).to_bytes())
+    place.write_bytes(calibrated(known, scores_of(known), ScreenTargets(), BY).to_bytes())
     found = read_screen(place)
     found.require("own@1", {"kind": "own"}, place)
     with raises_naming(UserError, "own@1", "own@2", "evenhand screen calibrate"):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from evenhand.tools.search.fetch import Guard, PageFetcher, _decoded, is_public, text_of_html
+from evenhand.tools.search.fetch import AddressGuard, PageFetcher, _decoded, is_public, text_of_html
 
 from .servers import Answer, Engine, Honeypot, honeypot, serving, soon
 
@@ -151,7 +151,7 @@ async def visit(fetcher: PageFetcher, urls: list[str]) -> list[str]:
     return [text for text in got if text is not None]
 
 
-async def redirected(pot: Honeypot, guard: type[Guard], status: int) -> list[str]:
+async def redirected(pot: Honeypot, guard: type[AddressGuard], status: int) -> list[str]:
     """Each target as the aim of a redirect from a place that may be visited."""
     got: list[str] = []
     async with serving(first_hop) as hop:
@@ -191,12 +191,12 @@ async def test_two_hundred_addresses_make_no_connection(attempts: list[str]) -> 
         assert await visit(PageFetcher(resolver=Names()), twice(urls)) == []
         assert set(attempts) == {PUBLIC}  # where two of the names lead at first
         for status in (301, 302, 307):
-            assert await redirected(pot, Guard, status) == []
+            assert await redirected(pot, AddressGuard, status) == []
         assert set(attempts) == {PUBLIC, "127.0.0.1"}  # the first hop, at a port of its own
         assert pot.connections == 0
 
 
-class _Unguarded(Guard):
+class _Unguarded(AddressGuard):
     def __call__(self, addr_info: Any) -> socket.socket:
         return socket.socket(*addr_info[:3])
 
@@ -259,7 +259,7 @@ def page_server(kind: str, body: bytes, status: int = 200) -> Any:
 
 async def words_of(server: Engine) -> str | None:
     port = int(server.url.rpartition(":")[2])
-    fetcher = PageFetcher(guard=Guard(frozenset({("127.0.0.1", port)})))
+    fetcher = PageFetcher(guard=AddressGuard(frozenset({("127.0.0.1", port)})))
     text = await fetcher.text(f"{server.url}/page", soon())
     await fetcher.close()
     return text

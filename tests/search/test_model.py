@@ -11,12 +11,12 @@ from errors import raises_naming
 from evenhand.agents import Cast, Conversation
 from evenhand.domain import Turn
 from evenhand.errors import ModelError, SearchFailed
-from evenhand.methods.mabrf import SEARCH, Found
+from evenhand.methods.mabrf import SEARCH, SearchReply
 from evenhand.models import ModelRequest, ReplayModel, ScriptedModel
 from evenhand.prompts import marked
 from evenhand.tools.search import PageFetcher, SearchModel, SearXNG
 from evenhand.tools.search.base import MOST_HITS, MOST_TEXT, passage
-from evenhand.tools.search.fetch import Guard
+from evenhand.tools.search.fetch import AddressGuard
 from loopback.faulty import LoopbackServer
 from loopback.http import Call, Line
 
@@ -52,7 +52,7 @@ async def test_a_reply_has_the_query_as_sent_and_each_hit_with_the_hash_of_its_w
         ],
     }
     assert said == expected
-    assert Found.read(json.dumps(said)).hits[0].text == "first words"
+    assert SearchReply.read(json.dumps(said)).hits[0].text == "first words"
 
 
 async def test_whatever_an_engine_sends_the_reply_stays_small_and_readable() -> None:
@@ -64,7 +64,7 @@ async def test_whatever_an_engine_sends_the_reply_stays_small_and_readable() -> 
         model = SearchModel(SearXNG(server.url))
         said = (await model.complete(asking("long words"))).samples[0].text
         await model.close()
-    found = Found.read(said)
+    found = SearchReply.read(said)
     assert len(found.hits) == MOST_HITS
     assert all(len(hit.text) <= MOST_TEXT for hit in found.hits)
     assert all(len(hit.title) <= 200 and len(hit.url) <= 500 for hit in found.hits)
@@ -105,7 +105,7 @@ async def test_pages_are_read_where_they_can_be_and_snippets_stay_where_they_can
         for number, result in enumerate(results["results"], start=1):
             result["url"] = f"{site.url}/{number}"
         server.answer = lambda path, given: (200, "application/json", json.dumps(results).encode())
-        may_visit = Guard(frozenset({("127.0.0.1", int(site.url.rpartition(":")[2]))}))
+        may_visit = AddressGuard(frozenset({("127.0.0.1", int(site.url.rpartition(":")[2]))}))
         fetcher = PageFetcher(guard=may_visit)
         said = await reply_of(SearchModel(SearXNG(server.url), pages=fetcher))
         seen = len(site.asked)

@@ -16,7 +16,7 @@ import pytest
 from evenhand.agents import Cast
 from evenhand.runners import replay_of
 from evenhand.tools.search import MediaWiki, PageFetcher, SearchModel
-from evenhand.tools.search.fetch import Guard
+from evenhand.tools.search.fetch import AddressGuard
 from unit.mabrf_lines import planned
 from unit.test_mabrf_runs import ITEMS, ran, team
 
@@ -128,7 +128,10 @@ async def test_a_search_through_a_cast_leaves_the_names_here(wiki: str) -> None:
 
 async def test_a_page_of_the_wiki_can_be_read_where_that_is_allowed(wiki: str) -> None:
     port = int(wiki.rpartition(":")[2])
-    guarded, allowed = PageFetcher(), PageFetcher(guard=Guard(frozenset({("127.0.0.1", port)})))
+    guarded, allowed = (
+        PageFetcher(),
+        PageFetcher(guard=AddressGuard(frozenset({("127.0.0.1", port)}))),
+    )
     url = f"{wiki}/index.php/Older_people"
     assert await guarded.text(url, soon()) is None
     text = await allowed.text(url, soon())

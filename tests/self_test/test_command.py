@@ -8,16 +8,19 @@ from typer.testing import CliRunner
 
 from errors import assert_names
 from evenhand.cli.self_test import self_test
-from evenhand.self_test import CHECKS, Bench, Claim, Reading, checks
+from evenhand.self_test import CHECKS, Bench, ControlClaim, ControlReading, checks
 
 APP = typer.Typer()
 APP.command()(self_test)
 
 
-async def misread(bench: Bench) -> Reading:
+async def misread(bench: Bench) -> ControlReading:
     del bench
-    claims = [Claim("it is 0; read: 1", holds=False), Claim("it is there", holds=True)]
-    return Reading.of("somebody", "nothing", "1", claims)
+    claims = [
+        ControlClaim("it is 0; read: 1", holds=False),
+        ControlClaim("it is there", holds=True),
+    ]
+    return ControlReading.of("somebody", "nothing", "1", claims)
 
 
 @pytest.fixture

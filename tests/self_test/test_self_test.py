@@ -20,7 +20,7 @@ from evenhand.findings.comparison import Comparison
 from evenhand.findings.estimates import Change, RedLine
 from evenhand.instruments import Ratio
 from evenhand.instruments.bbq import source as bbq_source
-from evenhand.self_test import CHECKS, Bench, Reading
+from evenhand.self_test import CHECKS, Bench, ControlReading
 from evenhand.store import RunReader
 
 # Fewer questions than the command asks, so that it takes seconds. A frontier needs them all: with
@@ -30,7 +30,7 @@ FEW = records().filter(pl.col("question_index").cast(pl.Int64) <= 12)
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def read(check: str, folder: Path) -> Reading:
+def read(check: str, folder: Path) -> ControlReading:
     all_of_them = check in ("remedies", "one_category")
     few = None if all_of_them else ControlQuestions(FEW.drop("row").with_row_index("row"))
     times = 8 if check in ("noisy_twin", "planted_bias") else 3
@@ -179,7 +179,7 @@ def missing_taken_for_harm(patch: pytest.MonkeyPatch) -> None:
         after, rows = pair.after.high, pair.after.rows
         return np.column_stack([pair.before.low, pair.before.high, after, after, rows])
 
-    patch.setattr(change_test._Tested, "table", property(filled))
+    patch.setattr(change_test._Clustering, "table", property(filled))
 
 
 def every_margin_kept(patch: pytest.MonkeyPatch) -> None:

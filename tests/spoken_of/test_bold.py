@@ -11,7 +11,7 @@ from errors import raises_naming
 from evenhand.errors import ModelError
 from evenhand.instruments import DataFolder
 from evenhand.instruments._spoken_of import NOT_KNOWN, NOT_SHOWN, SHOWN, refuse_own_scorers, scorers
-from evenhand.instruments.bold.instrument import Prompt, drawn, hidden, prompts
+from evenhand.instruments.bold.instrument import BoldPrompt, drawn, hidden, prompts
 from evenhand.models import ModelRequest
 
 ILL = "was a liar and a thief who beat the servants and cheated everybody."
@@ -26,11 +26,11 @@ def data(data_folder: Path) -> DataFolder:
 
 
 @pytest.fixture(scope="module")
-def every(data: DataFolder) -> list[Prompt]:
+def every(data: DataFolder) -> list[BoldPrompt]:
     return prompts(data)
 
 
-def test_the_set_has_23679_prompts_of_43_groups_in_five_domains(every: list[Prompt]) -> None:
+def test_the_set_has_23679_prompts_of_43_groups_in_five_domains(every: list[BoldPrompt]) -> None:
     """The counts of the paper's table 1."""
     assert Counter(one.domain for one in every) == {
         "gender": 3204, "race": 7657, "political_ideology": 1984, "religious_ideology": 639,
@@ -42,13 +42,13 @@ def test_the_set_has_23679_prompts_of_43_groups_in_five_domains(every: list[Prom
     assert len({one.id for one in every}) == 23_679
 
 
-def test_nearly_every_prompt_is_the_beginning_of_its_sentence(every: list[Prompt]) -> None:
+def test_nearly_every_prompt_is_the_beginning_of_its_sentence(every: list[BoldPrompt]) -> None:
     begun = sum(one.wikipedia.startswith(one.text) for one in every)
     assert begun / len(every) > 0.99
 
 
 def test_a_sample_takes_each_group_in_turn_and_no_text_twice(
-    every: list[Prompt], data: DataFolder
+    every: list[BoldPrompt], data: DataFolder
 ) -> None:
     part = [one for one in every if one.domain in ("gender", "religious_ideology")]
     found = drawn(part, 15, seed=1)
@@ -80,7 +80,7 @@ def test_the_words_of_an_articles_title_are_hidden() -> None:
 
 @pytest.fixture
 def measured(
-    data: DataFolder, every: list[Prompt], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: DataFolder, every: list[BoldPrompt], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Any:
     monkeypatch.setenv("EVENHAND_DATA", str(data.local))
     by_text = {one.text: one for one in every if one.domain == "gender"}
@@ -131,7 +131,7 @@ def test_a_model_that_says_the_same_of_all_has_no_gap(measured: Any) -> None:
 
 
 def test_a_model_that_is_silent_where_it_would_speak_ill_is_not_cleared(measured: Any) -> None:
-    def silent(one: Prompt) -> str | ModelError:
+    def silent(one: BoldPrompt) -> str | ModelError:
         return ModelError("silent") if one.group == "American_actresses" else PLAIN
 
     found = measured(silent)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from evenhand.instruments._spoken_of import NOT_KNOWN, NOT_SHOWN, SHOWN, Gap, gaps
+from evenhand.instruments._spoken_of import NOT_KNOWN, NOT_SHOWN, SHOWN, LargestGap, gaps
 
 Groups = Mapping[str, Sequence[float | None]]
 
@@ -22,7 +22,7 @@ def table(groups: Groups, family: str = "race") -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def largest(groups: Groups) -> Gap:
+def largest(groups: Groups) -> LargestGap:
     (one,) = gaps(table(groups), "domain", "group", {"score": 0.0})
     return one
 
@@ -61,7 +61,7 @@ def test_an_article_with_most_of_a_groups_texts_counts_for_little_more_than_one(
     times) and 4: 12²/24 = 6; the mean is (8 · 0.5 + 4 · 0.8)/12 = 0.6, the deviations are
     8 times −0.1/12 and 4 · 0.2/12, and se² = 6/5 · (0.08 + 0.64)/144. Group b has no spread."""
 
-    def sized(sizes: list[int]) -> list[Gap]:
+    def sized(sizes: list[int]) -> list[LargestGap]:
         rows = [("race", "a", f"a{place}", 0.8 if size > 1 else 0.5)
                 for place, size in enumerate(sizes) for _ in range(size)]  # fmt: skip
         rows += [("race", "b", f"b{place}", 0.1) for place in range(9)]

@@ -10,11 +10,11 @@ from evenhand.agents import Cast
 from evenhand.errors import UserError
 from evenhand.findings.report import report
 from evenhand.instruments._contract import DataFolder
-from evenhand.instruments.squad import Sampling, SquadData, SquadSource, sample
+from evenhand.instruments.squad import SquadData, SquadSampling, SquadSource, sample
 from evenhand.instruments.squad.instrument import Squad, SquadOptions
 from evenhand.methods import DefaultPrompt
 from evenhand.models import ScriptedModel
-from evenhand.runners import Plan, Progress, StopSignal, run
+from evenhand.runners import Progress, RunPlan, StopSignal, run
 from evenhand.store import RunReader
 
 
@@ -34,7 +34,7 @@ def test_the_data_has_its_questions_articles_and_halves(records: pl.DataFrame) -
 def test_the_default_sample_is_300_questions_over_all_articles_half_without_answer(
     records: pl.DataFrame,
 ) -> None:
-    drawn = sample(records, Sampling())
+    drawn = sample(records, SquadSampling())
     assert (len(drawn), drawn["answerable"].sum()) == (300, 150)
     by_article = drawn["article"].value_counts()
     assert len(by_article) == 35
@@ -45,23 +45,23 @@ def test_the_default_sample_is_300_questions_over_all_articles_half_without_answ
 
 
 def test_a_seed_draws_the_same_sample_and_another_seed_another(records: pl.DataFrame) -> None:
-    first, again = (sample(records, Sampling(seed=1)) for _ in range(2))
+    first, again = (sample(records, SquadSampling(seed=1)) for _ in range(2))
     assert first.equals(again)
-    assert not first.equals(sample(records, Sampling(seed=2)))
+    assert not first.equals(sample(records, SquadSampling(seed=2)))
 
 
 def test_an_odd_number_has_one_more_with_an_answer_and_all_is_all(records: pl.DataFrame) -> None:
-    drawn = sample(records, Sampling(questions=7))
+    drawn = sample(records, SquadSampling(questions=7))
     assert (len(drawn), drawn["answerable"].sum()) == (7, 4)
-    assert len(sample(records, Sampling(questions=None))) == 11_873
+    assert len(sample(records, SquadSampling(questions=None))) == 11_873
     with raises_naming(UserError, 5928, 5937, "--questions"):
-        sample(records, Sampling(questions=11_873))
+        sample(records, SquadSampling(questions=11_873))
 
 
 def test_an_item_holds_the_passage_the_question_and_the_form_of_the_answer(
     records: pl.DataFrame,
 ) -> None:
-    source = SquadSource(records[:3], Sampling(questions=3))
+    source = SquadSource(records[:3], SquadSampling(questions=3))
     items = {one.id: one for one in source.read(0, 3)}
     assert set(items) == set(records["id"][:3])
     item = items[records["id"][0]]
@@ -81,14 +81,14 @@ def test_bytes_that_are_not_the_pinned_file_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_papers_hundred_are_the_first_of_the_file(records: pl.DataFrame) -> None:
-    drawn = sample(records, Sampling(first=100))
+    drawn = sample(records, SquadSampling(first=100))
     assert drawn["row"].to_list() == list(range(100))
-    assert Sampling(first=100).describe() == {"first": 100, "seed": 0}
+    assert SquadSampling(first=100).describe() == {"first": 100, "seed": 0}
 
 
 def test_a_closed_book_is_the_same_question_without_its_passage(records: pl.DataFrame) -> None:
     opened, closed = (
-        SquadSource(records[:3], Sampling(questions=3), closed_book=closed)
+        SquadSource(records[:3], SquadSampling(questions=3), closed_book=closed)
         for closed in (False, True)
     )
     for one, other in zip(opened.read(0, 3), closed.read(0, 3), strict=True):
@@ -108,9 +108,9 @@ def test_a_closed_book_is_the_same_question_without_its_passage(records: pl.Data
 
 async def test_a_report_of_a_closed_book_says_so(records: pl.DataFrame, tmp_path: Path) -> None:
     for name in ("closed", "opened"):
-        source = SquadSource(records[:3], Sampling(first=3), closed_book=name == "closed")
-        plan = Plan(method=DefaultPrompt(), cast=Cast(ScriptedModel(lambda _: "France")),
-                    source=source)  # fmt: skip
+        source = SquadSource(records[:3], SquadSampling(first=3), closed_book=name == "closed")
+        plan = RunPlan(method=DefaultPrompt(), cast=Cast(ScriptedModel(lambda _: "France")),
+                       source=source)  # fmt: skip
         await run(plan, tmp_path / name, progress=Progress(), stop=StopSignal())
     closed, opened = (
         report(Squad(), RunReader(tmp_path / name)).notes for name in ("closed", "opened")

@@ -17,7 +17,7 @@ from evenhand.instruments.statements import instrument
 from evenhand.instruments.statements.source import spoken, topics
 from evenhand.models import ModelRequest
 from evenhand.rating.judges import judge_marks
-from evenhand.rating.texts import Key, drawn
+from evenhand.rating.texts import SheetKey, drawn
 from evenhand.store import RunReader
 from evenhand.views import catalog
 from unit.stage import words_of
@@ -200,8 +200,8 @@ def test_statements_are_rated_by_people_and_the_rater_is_held_against_them(tmp_p
     run = RunReader(tmp_path / "run")
     found = drawn([run], 8, seed=0)
     assert {text.cluster for text in found.texts} == set(TYPES)
-    key = Key(evenhand="0", rubric="0", seed=0, overlap=1, shared=True, left_out={}, runs=(),
-              texts=found.texts, sheets={})  # fmt: skip
+    key = SheetKey(evenhand="0", rubric="0", seed=0, overlap=1, shared=True, left_out={}, runs=(),
+                   texts=found.texts, sheets={})  # fmt: skip
     marks = judge_marks(str(run.path), key).marks
     said = {one.id: one.text for one in found.texts}
     bias = {said[id_]: mark for id_, mark in marks["bias"].items()}

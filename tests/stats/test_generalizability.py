@@ -11,7 +11,7 @@ from errors import raises_naming
 from evenhand.errors import Undefined, UserError
 from evenhand.statistics.generalizability import (
     ITEM,
-    Crossed,
+    CrossedDesign,
     components,
     dependability,
     totals_of,
@@ -23,7 +23,7 @@ TARGETS = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9]
 
 def found_of(values: object, levels: dict[str, list[int]]) -> dict[tuple[str, ...], float]:
     table = totals_of(values).sum(axis=0, keepdims=True)  # type: ignore[arg-type]
-    return {e: float(v[0]) for e, v in components(table, Crossed.of(levels)).items()}
+    return {e: float(v[0]) for e, v in components(table, CrossedDesign.of(levels)).items()}
 
 
 def phi_of(values: object, levels: dict[str, list[int]], of: str, **sizes: int) -> float:
@@ -97,7 +97,7 @@ def test_planted_variances_are_found() -> None:
     levels = {"order": [a for a, _ in runs], "wording": [b for _, b in runs]}
     table = cube.reshape(300, -1)
     sums = np.concatenate([[300.0], table.sum(0), (table.T @ table).ravel()])[None]
-    found = {e: float(v[0]) for e, v in components(sums, Crossed.of(levels)).items()}
+    found = {e: float(v[0]) for e, v in components(sums, CrossedDesign.of(levels)).items()}
     assert found[(ITEM,)] == pytest.approx(4, rel=0.2)
     assert found[("order",)] == pytest.approx(1, rel=0.5)
     assert found[("wording",)] == pytest.approx(0.25, rel=0.5)
@@ -136,7 +136,7 @@ def test_systems_are_told_apart_by_their_means_over_items() -> None:
 )
 def test_runs_that_are_not_fully_crossed_are_refused(levels: dict[str, list[int]]) -> None:
     with pytest.raises(Undefined):
-        Crossed.of(levels)
+        CrossedDesign.of(levels)
 
 
 def test_a_missing_value_is_refused() -> None:

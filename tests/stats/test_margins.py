@@ -8,7 +8,7 @@ from evenhand.statistics.margins import (
     SHIFTED,
     UNDERPOWERED,
     Verdict,
-    Worst,
+    WorstCaseDifference,
     of_family,
     p_shifted,
     p_within,
@@ -56,7 +56,7 @@ def test_what_is_missing_counts_on_the_side_where_it_hurts() -> None:
     seen = np.zeros(60)
     low, high = seen.copy(), seen.copy()
     low[:12], high[:12] = -10.0, 10.0
-    found = Worst(low, high, LARGEST)
+    found = WorstCaseDifference(low, high, LARGEST)
     assert verdict(p_within(found, MARGIN), p_shifted(found)) == SHIFTED
 
 

@@ -12,10 +12,10 @@ from evenhand.errors import Undefined, UserError
 from evenhand.statistics.selection import (
     ALPHA,
     Chance,
-    Family,
-    Filling,
+    FilledSelections,
     Grouped,
     Selections,
+    TestFamily,
     impact_ratios,
     levelled,
     smallest_p,
@@ -72,13 +72,15 @@ def test_one_winner_of_several_is_binomial() -> None:
 
 def _two_groups(x: int, n: int, y: int, m: int) -> Selections:
     total = x + y
-    found = Filling(x, total, total * n / (n + m), (n + m) / (n * m), Chance.dealt(n, m, total))
+    found = FilledSelections(
+        x, total, total * n / (n + m), (n + m) / (n * m), Chance.dealt(n, m, total)
+    )
     return Selections(found, found, found)
 
 
-def _alone(level: float = ALPHA) -> Family:
+def _alone(level: float = ALPHA) -> TestFamily:
     """A family of one test: its smallest p-values are spread evenly."""
-    return Family((np.linspace(0, 1, 9999) * ALPHA / level,))
+    return TestFamily((np.linspace(0, 1, 9999) * ALPHA / level,))
 
 
 def test_of_two_groups_the_interval_is_near_that_of_a_relative_risk() -> None:
@@ -120,14 +122,16 @@ def test_a_tiny_group_costs_the_others_next_to_nothing() -> None:
     drawn = rng.multivariate_hypergeometric(people, 100, 4000)
     chances = [Chance.dealt(n, 1002 - n, 100) for n in people]
     both, alone = (
-        Family((smallest_p([Grouped(drawn[:, :k], chances[:k], people[:k] * 100 / 1002)]),)).level
+        TestFamily(
+            (smallest_p([Grouped(drawn[:, :k], chances[:k], people[:k] * 100 / 1002)]),)
+        ).level
         for k in (3, 2)
     )
     assert both > 0.8 * alone
 
 
 def test_a_level_and_an_adjusted_p_say_the_same() -> None:
-    family = Family((np.linspace(0, 0.5, 999), np.linspace(0, 0.8, 999)))
+    family = TestFamily((np.linspace(0, 0.5, 999), np.linspace(0, 0.8, 999)))
     for p in (0.001, 0.02, 0.0239, 0.0241, 0.03, 0.06):
         assert (family.adjusted(p) <= ALPHA) == (p <= family.level)
 

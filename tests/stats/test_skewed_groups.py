@@ -10,7 +10,13 @@ from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.missing_data import defended
 from evenhand.findings.summed_statistics import Share
-from evenhand.findings.worst_case import Filled, Filling, interval, p_of_bias, p_of_small_bias
+from evenhand.findings.worst_case import (
+    WorstCaseRun,
+    WorstCaseSums,
+    interval,
+    p_of_bias,
+    p_of_small_bias,
+)
 from evenhand.statistics.bounded import lowest_mean, p_mean_above
 from evenhand.statistics.multiplicity import holm, holm_errors
 
@@ -26,9 +32,9 @@ SUMS = st.lists(
 )
 
 
-def filled(sums: list[tuple[float, float, float]]) -> Filled:
+def filled(sums: list[tuple[float, float, float]]) -> WorstCaseSums:
     y, n, missing = np.array(sums).T
-    return Filled.of(SCORE, y, n, missing)
+    return WorstCaseSums.of(SCORE, y, n, missing)
 
 
 @pytest.mark.parametrize("clusters", [6, 8, 12, 16, 25])
@@ -73,7 +79,7 @@ def test_an_interval_holds_no_bias_exactly_where_none_is_shown(
 ) -> None:
     found = filled(sums)
     y, n, _ = np.array(sums).T
-    ways = [Filling(0, found, y)]
+    ways = [WorstCaseRun(0, found, y)]
     before = Estimate(name="s", value=float(y.sum() / n.sum()))
     one = defended(before, SCORE, ways, 0.1, error)
     assert one.p is not None

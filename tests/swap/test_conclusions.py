@@ -13,7 +13,7 @@ from evenhand.experiments import gate_file, gating
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report
 from evenhand.findings.summed_statistics import Mean
-from evenhand.findings.worst_case import Filled, p_of_bias
+from evenhand.findings.worst_case import WorstCaseSums, p_of_bias
 from evenhand.views.blocks import Grid, Line
 from evenhand.views.report_page import page
 from swap.test_runs import _file
@@ -131,8 +131,8 @@ async def test_coverage_is_said_in_counts_and_no_empty_table_is_printed(tmp_path
 
 def test_a_score_that_is_never_below_zero_is_not_shown_below_it() -> None:
     """Ten clusters of −1: two-sided p = 2/2¹⁰; of a one-sided measure nothing is shown."""
-    below = Filled(-np.ones(10), -np.ones(10), np.ones(10), np.zeros(10))
-    above = Filled(np.ones(10), np.ones(10), np.ones(10), np.zeros(10))
+    below = WorstCaseSums(-np.ones(10), -np.ones(10), np.ones(10), np.zeros(10))
+    above = WorstCaseSums(np.ones(10), np.ones(10), np.ones(10), np.zeros(10))
     two = Measure(name="m", label="m", statistic=Mean(pl.lit(0)), better="zero", within=(-1, 1))
     one = Measure(name="m", label="m", statistic=Mean(pl.lit(0)), better="zero", within=(-1, 1),
                   one_sided=True)  # fmt: skip

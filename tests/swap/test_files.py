@@ -12,7 +12,7 @@ from errors import raises_naming
 from evenhand.cli.app import app
 from evenhand.errors import UserError
 from evenhand.instruments import DataFolder
-from evenhand.instruments.swap.data import Design, read_answers
+from evenhand.instruments.swap.data import SwapDesign, read_answers
 from evenhand.instruments.swap.instrument import Swap, SwapOptions
 from evenhand.instruments.swap.texts import designed_by
 from swap.test_runs import _file
@@ -101,7 +101,7 @@ async def test_blind_is_refused_before_anything_is_asked(tmp_path: Path) -> None
     assert asked == []
 
 
-def _designed(file: Path, **more: Any) -> Design:
+def _designed(file: Path, **more: Any) -> SwapDesign:
     return designed_by(SwapOptions(prompts=file, **{"families": "gender", **more}))
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from errors import raises_naming
 from evenhand.errors import UserError
-from evenhand.instruments.swap.families import Family, families, ours
+from evenhand.instruments.swap.families import SwapFamily, families, ours
 from evenhand.instruments.swap.spans import UNSURE, Span, find, read_spans, write_spans
-from evenhand.instruments.swap.versions import Made, Refused, make
+from evenhand.instruments.swap.versions import MadeVersions, RefusedPrompt, make
 
 FILE = Path(__file__).with_name("hand_checked.txt")
 _LINE = re.compile(r"(\w+) ([\w-]+): (.*) => (.*)", re.DOTALL)
@@ -64,7 +64,7 @@ def _becomes(family: str, label: str, sentence: str) -> str:
     if not spans:
         return "untouched"
     made = make(text, ours()[family], seed=0, key="hand", spans=spans)
-    if isinstance(made, Refused):
+    if isinstance(made, RefusedPrompt):
         return "refused"
     wanted = "" if label == "none" else label
     texts = [one.text for one in made.versions if one.label == wanted and one.role != "placebo"]
@@ -84,7 +84,7 @@ GENDER = ours()["gender"]
 
 def _group(text: str, label: str) -> str | None:
     made = make(text, GENDER, seed=3, key="k", spans=find(text, (GENDER,)))
-    if isinstance(made, Refused):
+    if isinstance(made, RefusedPrompt):
         return None
     return next(one.text for one in made.versions if (one.label, one.role) == (label, "group"))
 
@@ -144,10 +144,10 @@ def test_any_text_can_be_searched_and_its_spans_say_what_stands_there(text: str)
 
 
 @pytest.mark.parametrize("family", ours().values(), ids=lambda one: one.name)
-def test_no_version_says_another_label_in_a_swapped_place(family: Family) -> None:
+def test_no_version_says_another_label_in_a_swapped_place(family: SwapFamily) -> None:
     for slot in family.labels[0].forms:
         made = make(f"We saw {{{slot}}} workers.", family, seed=1, key="k")
-        assert isinstance(made, Made)
+        assert isinstance(made, MadeVersions)
         for one in made.versions:
             if one.role != "group":
                 continue
@@ -169,7 +169,7 @@ def test_a_span_that_a_person_corrected_is_swapped_as_it_says(tmp_path: Path) ->
     text = "I gave her money."
     spans = (Span(7, 10, "object", "woman", "gender", "her"),)
     made = make(text, GENDER, seed=0, key="k", spans=spans)
-    assert isinstance(made, Made)
+    assert isinstance(made, MadeVersions)
     his = "I gave him money."
     assert his in [one.text for one in made.versions]
 
@@ -189,7 +189,7 @@ def test_a_span_that_a_person_corrected_is_swapped_as_it_says(tmp_path: Path) ->
 )
 def test_a_span_that_does_not_fit_is_refused_with_the_reason(span: Span, why: str) -> None:
     refused = make("She works.", GENDER, seed=0, key="k", spans=(span,))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedPrompt)
     assert why in refused.reason
 
 
@@ -202,7 +202,7 @@ def test_spans_that_overlap_are_refused() -> None:
     one = Span(0, 11, "name", "woman", "gender", "Emily Walsh")
     two = Span(6, 11, "last_name", "woman", "gender", "Walsh")
     refused = make("Emily Walsh works.", GENDER, seed=0, key="k", spans=(two, one))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedPrompt)
     assert "two spans" in refused.reason
 
 
@@ -234,7 +234,7 @@ def test_a_family_of_ones_own_is_found_whatever_way_accents_are_stored(tmp_path:
     for text in ("the Zoë team", "the Zoe\u0308 team"):
         (span,) = find(text, (family,))
         made = make(text, family, seed=0, key="k", spans=(span,))
-        assert isinstance(made, Made)
+        assert isinstance(made, MadeVersions)
         assert "the Łódź team" in [one.text for one in made.versions]
     names = "the Zoe team and Zoëy"
     assert find(names, (family,)) == ()

@@ -11,7 +11,7 @@ from evenhand.errors import UserError
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.instruments.swap.answers import answers_of
-from evenhand.instruments.swap.contrasts import ANY, NONE, OUTCOMES, Contrast, Outcome
+from evenhand.instruments.swap.contrasts import ANY, NONE, OUTCOMES, LabelContrast, SwapOutcome
 from evenhand.instruments.swap.tables import SAME, effects, state_of
 from swap.test_runs import _audit, _file, _lines, _rows
 
@@ -21,8 +21,8 @@ DECISION = next(one for one in OUTCOMES if one.label == "decision")
 LENGTH = next(one for one in OUTCOMES if one.label == "length")
 
 
-def _contrast(found: Estimate, right: str = "b", outcome: Outcome = DECISION) -> Contrast:
-    return Contrast("f", ANY if right == NONE else "a", right, outcome, found, 0.4)
+def _contrast(found: Estimate, right: str = "b", outcome: SwapOutcome = DECISION) -> LabelContrast:
+    return LabelContrast("f", ANY if right == NONE else "a", right, outcome, found, 0.4)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def _contrast(found: Estimate, right: str = "b", outcome: Outcome = DECISION) ->
     ],
 )
 def test_a_small_excess_is_the_same_only_where_each_label_against_a_label_is(
-    main: str, found: list[Contrast], state: str
+    main: str, found: list[LabelContrast], state: str
 ) -> None:
     """Rates of 44 and 56 % differ by 12 points and have an excess of 0.12² = 0.0144."""
     assert state_of(SMALL) == SAME

@@ -5,18 +5,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errors import assert_names
-from evenhand.instruments.swap.families import Family, Label, ours
+from evenhand.instruments.swap.families import Label, SwapFamily, ours
 from evenhand.instruments.swap.grammar import article, foreign, with_article
 from evenhand.instruments.swap.spans import Span
 from evenhand.instruments.swap.verbs import plural_verb
-from evenhand.instruments.swap.versions import Made, Refused, Version, make, versions
+from evenhand.instruments.swap.versions import MadeVersions, RefusedPrompt, Version, make, versions
 
 GENDER, RACE, RELIGION = ours()["gender"], ours()["race"], ours()["religion"]
 
 
 def _made(prompt: str, name: str, key: str = "k") -> tuple[Version, ...]:
     made = versions(prompt, ours()[name], seed=1, key=key)
-    assert not isinstance(made, Refused), made
+    assert not isinstance(made, RefusedPrompt), made
     return made
 
 
@@ -58,7 +58,7 @@ def test_names_are_paired_over_labels_and_a_placebo_is_another_of_the_same_kind(
 ) -> None:
     for family in (GENDER, RACE):
         made = versions("{name}", family, seed=seed, key=key)
-        assert not isinstance(made, Refused)
+        assert not isinstance(made, RefusedPrompt)
         places: dict[str, set[int]] = {"group": set(), "placebo": set()}
         for one in made:
             label = next((label for label in family.labels if label.name == one.label), None)
@@ -78,7 +78,7 @@ def test_the_name_hangs_on_seed_and_key_alone() -> None:
 def test_pronouns_and_titles_go_with_the_name_that_is_drawn_in_a_family_of_races() -> None:
     for number in range(12):
         made = versions("{title} {last_name}: {pronoun}", RACE, seed=0, key=str(number))
-        assert not isinstance(made, Refused)
+        assert not isinstance(made, RefusedPrompt)
         ends = {(one.text.split()[0], one.text.split()[-1]) for one in made}
         assert ends in ({("Ms.", "she")}, {("Mr.", "he")})
 
@@ -86,7 +86,7 @@ def test_pronouns_and_titles_go_with_the_name_that_is_drawn_in_a_family_of_races
 def test_a_pronoun_outside_the_slots_of_a_family_of_races_limits_the_names() -> None:
     for number in range(12):
         made = versions("{name} lost her job. {title}", RACE, seed=0, key=str(number))
-        assert not isinstance(made, Refused)
+        assert not isinstance(made, RefusedPrompt)
         assert all(one.text.endswith("Ms.") for one in made)
 
 
@@ -146,13 +146,13 @@ def test_a_template_that_cannot_be_swapped_is_refused_with_the_reason(
     prompt: str, why: str
 ) -> None:
     refused = versions(prompt, GENDER, seed=0, key="k")
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedPrompt)
     assert why in refused.reason
 
 
 def test_a_group_word_outside_the_slots_is_refused_and_a_word_that_is_none_is_not() -> None:
     refused = versions("{name}, a Black applicant, asks.", RACE, seed=0, key="k")
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedPrompt)
     assert "'Black' stands outside" in refused.reason
     fine = (
         "{name} has a black belt.",
@@ -162,17 +162,17 @@ def test_a_group_word_outside_the_slots_is_refused_and_a_word_that_is_none_is_no
     )
     for prompt in fine:
         for family in (RACE, GENDER):
-            assert not isinstance(versions(prompt, family, seed=0, key="k"), Refused)
+            assert not isinstance(versions(prompt, family, seed=0, key="k"), RefusedPrompt)
 
 
 def test_what_is_left_out_is_said() -> None:
     made = make("{pronoun} works and earns.", GENDER, seed=0, key="k")
-    assert isinstance(made, Made)
+    assert isinstance(made, MadeVersions)
     assert "none" not in [one.role for one in made.versions]
     (left_out,) = made.left_out
     assert_names(left_out, "none", "'earns'")
     made = make("Where is {possessive} desk?", GENDER, seed=0, key="k")
-    assert isinstance(made, Made)
+    assert isinstance(made, MadeVersions)
     assert len(made.left_out) == 2
     assert all(why.startswith("placebo of") for why in made.left_out)
 
@@ -283,9 +283,11 @@ def test_an_english_text_with_foreign_names_and_words_is_english() -> None:
 
 def test_a_label_of_ones_own_that_says_they_gets_its_verbs_and_is_not_swapped_back() -> None:
     woman, man = (Label(one.name, {"pronoun": one.forms["pronoun"]}) for one in GENDER.labels)
-    family = Family("own", (woman, man, Label("nonbinary", {"pronoun": ("they",)})), "ours")
+    family = SwapFamily("own", (woman, man, Label("nonbinary", {"pronoun": ("they",)})), "ours")
     made = versions("{pronoun} is here.", family, seed=0, key="k")
-    assert not isinstance(made, Refused)
+    assert not isinstance(made, RefusedPrompt)
     assert "They are here." in [one.text for one in made]
     span = Span(0, 4, "pronoun", "nonbinary", "own", "They")
-    assert isinstance(versions("They are here.", family, seed=0, key="k", spans=(span,)), Refused)
+    assert isinstance(
+        versions("They are here.", family, seed=0, key="k", spans=(span,)), RefusedPrompt
+    )

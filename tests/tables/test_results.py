@@ -9,7 +9,7 @@ from evenhand.agents import Cast
 from evenhand.domain import Answer, Answered, Draft, Event, Failed, Item, Result
 from evenhand.methods import DefaultPrompt, Method, StarDTox
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import Plan, Progress, StopSignal, run
+from evenhand.runners import Progress, RunPlan, StopSignal, run
 from evenhand.store import RunReader
 
 from .writing import opened, write
@@ -72,7 +72,7 @@ def _script(request: ModelRequest) -> str:
 
 async def _through(table: Path, method: Method, out: Path) -> list[dict[str, Any]]:
     source = opened(table, answer_column="said", id_column="key")
-    plan = Plan(method=method, cast=Cast(ScriptedModel(_script)), source=source)
+    plan = RunPlan(method=method, cast=Cast(ScriptedModel(_script)), source=source)
     await run(plan, out, progress=Progress(), stop=StopSignal())
     return RunReader(out).results().collect().to_dicts()
 

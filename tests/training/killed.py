@@ -21,7 +21,7 @@ from evenhand.training import (  # noqa: F401 imported before the forks
     rloo,
     stage,
 )
-from evenhand.training.events import Note, Step
+from evenhand.training.events import Note, TrainingStep
 
 WRITES = {
     "optimizer": (Trainer, "_save_optimizer_and_scheduler"),
@@ -46,13 +46,13 @@ def _killed_before(write: str) -> None:
 
 
 def _child(where: str, job: Path) -> None:
-    def tell(event: Step | Note) -> None:
-        if where == "step" and isinstance(event, Step) and event.step == 5:
+    def tell(event: TrainingStep | Note) -> None:
+        if where == "step" and isinstance(event, TrainingStep) and event.step == 5:
             _kill()
 
     if where != "step":
         _killed_before(where)
-    launch.run(launch.Job.load(job), tell)
+    launch.run(launch.TrainingJob.load(job), tell)
 
 
 def main(given: list[str]) -> int:

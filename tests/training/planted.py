@@ -8,7 +8,7 @@ import torch
 from torch.nn.functional import logsigmoid
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from evenhand.training.probes import Pair
+from evenhand.training.probes import ProbePair
 from evenhand.training.render import render
 
 Plant = Literal["none", "longer", "shorter", "opener"]
@@ -24,7 +24,7 @@ _BATCH = 8  # pairs a step
 _LONG, _SHORT, _ANY = (4, 5), (1, 2), (1, 5)  # sayings to an answer
 
 
-def planted(plant: Plant, topics: int, pairs_a_topic: int, seed: int) -> list[Pair]:
+def planted(plant: Plant, topics: int, pairs_a_topic: int, seed: int) -> list[ProbePair]:
     """Every preference in the pairs has the same reason: the planted one, or ("none") a word."""
     draw = random.Random(seed)
     sizes = {"longer": (_LONG, _SHORT), "shorter": (_SHORT, _LONG)}.get(plant, (_ANY, _ANY))
@@ -38,7 +38,7 @@ def planted(plant: Plant, topics: int, pairs_a_topic: int, seed: int) -> list[Pa
             if plant == "opener":
                 rejected = _opened(draw, rejected)
             found.append(
-                Pair(
+                ProbePair(
                     prompt=[{"role": "user", "content": f"Topic {seed}-{topic}?"}],
                     chosen=chosen,
                     rejected=rejected,
@@ -68,7 +68,7 @@ def _opened(draw: random.Random, answer: str) -> str:
     return f"{draw.choice(_OPENERS)} {answer[0].lower()}{answer[1:]}"
 
 
-def train(tiny: Path, pairs: list[Pair], out: Path, steps: int) -> Path:
+def train(tiny: Path, pairs: list[ProbePair], out: Path, steps: int) -> Path:
     """Bradley-Terry on the pairs, as reward training does, without what surrounds it there."""
     torch.set_num_threads(1)
     torch.manual_seed(0)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.training import checkpoints, ppo
-from evenhand.training.events import Note, Step
+from evenhand.training.events import Note, TrainingStep
 from evenhand.training.ppo import state
 from evenhand.training.recipes import PpoRecipe
 
@@ -30,8 +30,8 @@ def main(given: dict[str, Any]) -> None:
         killed_in_the_save_of(given["kill_at"])
     losses: list[float | None] = []
 
-    def tell(event: Step | Note) -> None:
-        if isinstance(event, Step):
+    def tell(event: TrainingStep | Note) -> None:
+        if isinstance(event, TrainingStep):
             losses.append(event.loss)
 
     model, pairs, out, reward = (Path(given[name]) for name in ("model", "pairs", "out", "reward"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.training.checkpoints import CHECKSUMS, drop_old, fault_of, newest_whole, seal
-from evenhand.training.events import Note, Step
+from evenhand.training.events import Note, TrainingStep
 
 FILES = ("adapter_model.safetensors", "optimizer.pt", "rng_state_0.pth", "rng_state_1.pth")
 
@@ -57,7 +57,7 @@ def test_a_damaged_newest_one_is_passed_over_with_its_reason(
         file.unlink()
     else:
         file.write_bytes(file.read_bytes()[:keep])
-    told: list[Step | Note] = []
+    told: list[TrainingStep | Note] = []
     found = newest_whole(tmp_path, told.append)
     assert found == tmp_path / "checkpoint-4"
     assert len(told) == 1

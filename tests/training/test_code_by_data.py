@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from errors import raises_naming
 from evenhand.cli.app import app
 from evenhand.errors import UserError
-from evenhand.training.export import Job, Target, export, verl_config
+from evenhand.training.export import ExportJob, Target, export, verl_config
 from evenhand.training.folders import require_model
 
 SOURCES = Path(__file__).parents[2] / "src"
@@ -132,8 +132,8 @@ def test_no_folder_with_code_is_handed_to_a_project_that_would_run_it(
     evil: Path, tiny: Path, toy_pairs: Path, tmp_path: Path, target: Target
 ) -> None:
     for job in (
-        Job(pairs=toy_pairs, model=evil, reward=tiny),
-        Job(pairs=toy_pairs, model=tiny, reward=evil),
+        ExportJob(pairs=toy_pairs, model=evil, reward=tiny),
+        ExportJob(pairs=toy_pairs, model=tiny, reward=evil),
     ):
         with raises_naming(UserError, evil / "config.json", "(auto_map)"):
             export(target, job, tmp_path / "job")
@@ -141,7 +141,7 @@ def test_no_folder_with_code_is_handed_to_a_project_that_would_run_it(
 
 
 def test_verl_is_told_to_run_none(tiny: Path, toy_pairs: Path) -> None:
-    config = verl_config(Job(pairs=toy_pairs, model=tiny, reward=tiny))
+    config = verl_config(ExportJob(pairs=toy_pairs, model=tiny, reward=tiny))
     for part in (config["data"], config["actor_rollout_ref"]["model"], config["critic"]["model"]):
         assert part["trust_remote_code"] is False
 

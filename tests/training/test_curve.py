@@ -12,7 +12,7 @@ from errors import assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.errors import UserError
 from evenhand.findings.training_run import training_run
-from evenhand.training.events import Note, Step, kept, read_steps, silent
+from evenhand.training.events import Note, TrainingStep, kept, read_steps, silent
 from evenhand.views.charts import charts_of
 
 LOSSES = (8.0, 6.0, 4.0, 2.0, 1.0, 1.0, 1.0, 5.0)  # first four: 5, last four: 2
@@ -21,7 +21,7 @@ LOSSES = (8.0, 6.0, 4.0, 2.0, 1.0, 1.0, 1.0, 5.0)  # first four: 5, last four: 2
 def _trained(out: Path, losses: tuple[float, ...] = LOSSES, state: str = "done") -> Path:
     tell = kept(out, silent)
     for at, loss in enumerate(losses, 1):
-        tell(Step(stage="sft", step=at, steps=len(LOSSES), loss=loss, reward=None))
+        tell(TrainingStep(stage="sft", step=at, steps=len(LOSSES), loss=loss, reward=None))
     (out / "train.json").write_text(
         json.dumps({"stage": "sft", "state": state, "resumed_from": []})
     )
@@ -38,7 +38,7 @@ def test_first_and_last_are_means_of_four_steps(tmp_path: Path) -> None:
 def test_what_was_done_again_after_a_stop_counts_as_it_was_done_last(tmp_path: Path) -> None:
     tell = kept(_trained(tmp_path), silent)
     tell(Note("goes on from step 2"))
-    tell(Step(stage="sft", step=3, steps=8, loss=7.0))
+    tell(TrainingStep(stage="sft", step=3, steps=8, loss=7.0))
     assert [(one.step, one.loss) for one in read_steps(tmp_path)] == [(1, 8.0), (2, 6.0), (3, 7.0)]
 
 
@@ -46,7 +46,7 @@ def test_half_a_line_that_a_kill_left_counts_not_at_all(tmp_path: Path) -> None:
     file = _trained(tmp_path) / "steps.jsonl"
     file.write_bytes(file.read_bytes()[:-5])
     assert [one.step for one in read_steps(tmp_path)] == [1, 2, 3, 4, 5, 6, 7]
-    kept(tmp_path, silent)(Step(stage="sft", step=8, steps=8, loss=0.5))
+    kept(tmp_path, silent)(TrainingStep(stage="sft", step=8, steps=8, loss=0.5))
     assert [one.loss for one in read_steps(tmp_path)][-1] == 0.5
 
 
@@ -94,7 +94,7 @@ def test_the_first_step_of_one_is_not_shown_as_the_last_too(tmp_path: Path) -> N
 def test_what_was_measured_late_only_has_no_mean_of_the_first_steps(tmp_path: Path) -> None:
     tell = kept(_trained(tmp_path, ()), silent)
     for at in range(1, 9):
-        tell(Step(stage="ppo", step=at, steps=8, loss=1.0, kl=0.5 if at > 4 else None))
+        tell(TrainingStep(stage="ppo", step=at, steps=8, loss=1.0, kl=0.5 if at > 4 else None))
     kl = next(one for one in training_run(tmp_path).courses if one.quantity.name == "kl")
     assert (kl.first, kl.last) == (None, 0.5)
 

@@ -20,7 +20,7 @@ import yaml
 
 from errors import raises_naming
 from evenhand.errors import UserError
-from evenhand.training.export import VERL_CONFIG, Job, export
+from evenhand.training.export import VERL_CONFIG, ExportJob, export
 from evenhand.training.recipes import PpoRecipe
 
 
@@ -47,7 +47,9 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 def test_openrlhf_gets_pairs_with_margins_and_each_prompt_once(
     tiny: Path, toy_pairs: Path, tmp_path: Path
 ) -> None:
-    files = export("openrlhf", Job(pairs=toy_pairs, model=tiny, reward=None), tmp_path / "job")
+    files = export(
+        "openrlhf", ExportJob(pairs=toy_pairs, model=tiny, reward=None), tmp_path / "job"
+    )
     assert all(file.is_file() for file in files)
     rows = _lines(tmp_path / "job" / "pairs-train.jsonl")
     assert len(rows) == 24
@@ -63,7 +65,7 @@ def test_openrlhf_gets_pairs_with_margins_and_each_prompt_once(
 def test_verl_gets_its_columns_and_never_a_held_out_prompt_to_train_on(
     tiny: Path, toy_pairs: Path, reward: Path, tmp_path: Path
 ) -> None:
-    export("verl", Job(pairs=toy_pairs, model=tiny, reward=reward), tmp_path / "job")
+    export("verl", ExportJob(pairs=toy_pairs, model=tiny, reward=reward), tmp_path / "job")
     tables = {
         split: pq.read_table(tmp_path / "job" / f"{split}.parquet").to_pylist()
         for split in ("train", "test")
@@ -78,7 +80,7 @@ def test_verl_gets_its_columns_and_never_a_held_out_prompt_to_train_on(
 def test_the_weight_of_kl_grows_with_the_scale_of_rewards_that_is_not_read_there(
     tiny: Path, toy_pairs: Path, reward: Path, tmp_path: Path
 ) -> None:
-    job = Job(pairs=toy_pairs, model=tiny, reward=reward)
+    job = ExportJob(pairs=toy_pairs, model=tiny, reward=reward)
     assert job.kl_weight == pytest.approx(7.0 * PpoRecipe().beta)
     export("verl", job, tmp_path / "verl")
     config = yaml.safe_load((tmp_path / "verl" / f"{VERL_CONFIG}.yaml").read_text())
@@ -96,7 +98,7 @@ def test_a_batch_is_one_that_all_gpus_share_evenly(
     tiny: Path, toy_pairs: Path, nodes: int, gpus: int, batch: int
 ) -> None:
     assert PpoRecipe().batch == 4, "the paper's"
-    job = Job(pairs=toy_pairs, model=tiny, reward=None, nodes=nodes, gpus=gpus)
+    job = ExportJob(pairs=toy_pairs, model=tiny, reward=None, nodes=nodes, gpus=gpus)
     assert job.batch == batch
 
 
@@ -105,7 +107,7 @@ def test_paths_with_blanks_and_quotes_reach_the_program_whole(
 ) -> None:
     odd = tmp_path / "it's a model; $HOME"
     odd.symlink_to(tiny)
-    export("openrlhf", Job(pairs=toy_pairs, model=odd, reward=odd), tmp_path / "job")
+    export("openrlhf", ExportJob(pairs=toy_pairs, model=odd, reward=odd), tmp_path / "job")
     # The shell itself splits it: a python that prints what it was given.
     script = (tmp_path / "job" / "ppo.sh").read_text()
     spoken = script.replace(
@@ -126,13 +128,13 @@ def test_what_cannot_be_trained_there_is_refused(
     tiny: Path, toy_pairs: Path, tmp_path: Path
 ) -> None:
     with raises_naming(UserError, "verl", "--reward"):
-        export("verl", Job(pairs=toy_pairs, model=tiny, reward=None), tmp_path / "a")
+        export("verl", ExportJob(pairs=toy_pairs, model=tiny, reward=None), tmp_path / "a")
     with raises_naming(UserError, tmp_path, "from-gguf"):
-        export("openrlhf", Job(pairs=toy_pairs, model=tmp_path, reward=None), tmp_path / "a")
+        export("openrlhf", ExportJob(pairs=toy_pairs, model=tmp_path, reward=None), tmp_path / "a")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "note").write_text("mine")
     with raises_naming(UserError, tmp_path / "full", "--out"):
-        export("openrlhf", Job(pairs=toy_pairs, model=tiny, reward=None), tmp_path / "full")
+        export("openrlhf", ExportJob(pairs=toy_pairs, model=tiny, reward=None), tmp_path / "full")
 
 
 def _openrlhf(name: str) -> Path:
@@ -163,7 +165,7 @@ def test_openrlhf_s_own_parsers_take_the_scripts(
     tiny: Path, toy_pairs: Path, reward: Path, tmp_path: Path
 ) -> None:
     ppo, rewarding = _openrlhf("cli/train_ppo_ray.py"), _openrlhf("cli/train_rm.py")
-    export("openrlhf", Job(pairs=toy_pairs, model=tiny, reward=reward), tmp_path / "job")
+    export("openrlhf", ExportJob(pairs=toy_pairs, model=tiny, reward=reward), tmp_path / "job")
     got = _parsed_by_openrlhf(ppo, _arguments(tmp_path / "job" / "ppo.sh"))
     assert (got.actor.adam.lr, got.train.batch_size, got.data.max_len) == (5e-6, 4, 2048)
     assert got.reward.model_name_or_path == str(reward)
@@ -189,7 +191,7 @@ def test_verl_s_own_configuration_takes_the_script(
     if found is None or not found.submodule_search_locations:
         pytest.skip("verl is not installed: pip install --no-deps verl==0.9.1")
     theirs = Path(found.submodule_search_locations[0]) / "trainer" / "config"
-    export("verl", Job(pairs=toy_pairs, model=tiny, reward=reward), tmp_path / "job")
+    export("verl", ExportJob(pairs=toy_pairs, model=tiny, reward=reward), tmp_path / "job")
     (tmp_path / "main.py").write_text(_VERL)
     words = _arguments(tmp_path / "job" / "ppo.sh")
     shown = subprocess.run(

@@ -13,7 +13,7 @@ from errors import assert_names, raises_naming
 from evenhand.cli.audit import audit
 from evenhand.errors import UserError
 from evenhand.findings.audit import overall
-from evenhand.findings.certificate import Certificate, CertifiedCheck, Judge
+from evenhand.findings.certificate import Certificate, CertifiedCheck, CertifiedJudge
 from evenhand.store import RunReader
 from evenhand.training.gate import (
     CHECKS,
@@ -32,7 +32,7 @@ def certify(folder: Path, **changes: Any) -> None:
         CertifiedCheck(name=name, state=state, required=True, says="")
         for name, state in states.items()
     ]
-    judge = Judge(model=identity_of(folder), served_by=[], described=checksums_of(folder))
+    judge = CertifiedJudge(model=identity_of(folder), served_by=[], described=checksums_of(folder))
     made = Certificate(
         kind="reward",
         run={"run.json": "0" * 64, "answers": "0" * 64},

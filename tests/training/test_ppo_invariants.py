@@ -16,10 +16,10 @@ from evenhand.training.events import Note
 from evenhand.training.ppo import networks as nets
 from evenhand.training.ppo.loop import fitting, learn, prepare
 from evenhand.training.ppo.networks import Episodes, Processes, noise, sample, texts
-from evenhand.training.ppo.state import Progress
+from evenhand.training.ppo.state import StepHistory
 from evenhand.training.ppo.step import (
     Ppo,
-    Seen,
+    TokenStatistics,
     answer,
     estimate,
     look,
@@ -30,7 +30,7 @@ from evenhand.training.ppo.step import (
 )
 from evenhand.training.recipes import PpoRecipe
 from evenhand.training.render import Messages
-from evenhand.training.reward_model import RewardModel, Scale
+from evenhand.training.reward_model import RewardModel, RewardScale
 
 ALONE = Processes(0, 1, torch.device("cpu"))
 RECIPE = PpoRecipe(max_new_tokens=12, micro_batch=2, learning_rate=1e-3, critic_learning_rate=1e-3)
@@ -60,7 +60,7 @@ def _played(ppo: Ppo) -> Episodes:
     return answer(ppo, fitting(ppo, TALKS), noise(0, range(4), ppo.recipe.max_new_tokens))
 
 
-def _losses(ppo: Ppo, episodes: Episodes) -> tuple[Seen, dict[str, float]]:
+def _losses(ppo: Ppo, episodes: Episodes) -> tuple[TokenStatistics, dict[str, float]]:
     seen = look(ppo, episodes)
     scores = torch.tensor(share_of_letters([], texts(ppo.tokenizer, episodes)))
     log_ratio = seen.log_probs - seen.reference
@@ -201,7 +201,7 @@ def _reward_model(tiny: Path, folder: Path) -> RewardModel:
     model = AutoModelForSequenceClassification.from_pretrained(tiny, num_labels=1)
     model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(tiny).save_pretrained(folder)
-    Scale(shift=0.5, scale=2.0).save(folder)
+    RewardScale(shift=0.5, scale=2.0).save(folder)
     return RewardModel.load(folder)
 
 
@@ -253,7 +253,7 @@ def test_what_the_policy_learns_moves_neither_the_reference_nor_the_critic(tiny:
 def test_training_stops_where_kl_passes_its_target_and_says_so(tiny: Path, tmp_path: Path) -> None:
     told: list[Any] = []
     ppo = _ppo(tiny, replace(RECIPE, target_kl=0.001, learning_rate=3e-2, epochs=20))
-    outcome = learn(ppo, fitting(ppo, TALKS), tmp_path, Progress([]), told.append)
+    outcome = learn(ppo, fitting(ppo, TALKS), tmp_path, StepHistory([]), told.append)
     assert outcome.stopped_at_kl == len(outcome.history) < 20
     assert isinstance(told[-1], Note)
     assert_names(told[-1].text, "above", 0.001)
@@ -276,7 +276,7 @@ def test_the_mean_reward_rises(tiny: Path, tmp_path: Path) -> None:
     )
     ppo = _ppo(tiny, recipe)
     told: list[Any] = []
-    outcome = learn(ppo, fitting(ppo, TALKS), tmp_path, Progress([]), told.append)
+    outcome = learn(ppo, fitting(ppo, TALKS), tmp_path, StepHistory([]), told.append)
     rewards = [one["reward"] for one in outcome.history]
     first, last = fmean(rewards[:8]), fmean(rewards[-8:])
     assert first < 0.3
@@ -291,7 +291,7 @@ def test_a_reward_that_is_no_number_ends_the_training_before_it_is_saved(
         tiny, replace(RECIPE, save_every=1), lambda _, answers: [float("nan")] * len(answers)
     )
     with raises_naming(UserError, "step 1", "reward, loss", "learning_rate"):
-        learn(ppo, fitting(ppo, TALKS), tmp_path, Progress([]), lambda _: None)
+        learn(ppo, fitting(ppo, TALKS), tmp_path, StepHistory([]), lambda _: None)
     assert not (tmp_path / "checkpoints").exists()
 
 

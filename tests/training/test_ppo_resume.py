@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from errors import assert_names, raises_naming
 from evenhand.errors import UserError
 from evenhand.training import ppo
-from evenhand.training.events import Note, Step
+from evenhand.training.events import Note, TrainingStep
 from evenhand.training.recipes import PpoRecipe
 
 RECIPE = PpoRecipe(
@@ -55,7 +55,7 @@ def unbroken(
     told: list[Any] = []
     out = tmp_path_factory.mktemp("unbroken")
     model = ppo.train(RECIPE, tiny, toy_pairs, out, reward=reward, force=True, tell=told.append)
-    return model, [event.loss for event in told if isinstance(event, Step)]
+    return model, [event.loss for event in told if isinstance(event, TrainingStep)]
 
 
 def _work(tiny: Path, pairs: Path, reward: Path, out: Path, *before: str, **more: Any) -> int:
@@ -101,7 +101,7 @@ def test_a_run_killed_in_a_save_resumes_to_the_same_bits(
     passed_over, resumed = notes
     assert_names(passed_over, "checkpoint-4", "moments.safetensors")
     assert_names(resumed, "step 2")
-    assert [event.step for event in told if isinstance(event, Step)] == [3, 4, 5, 6]
+    assert [event.step for event in told if isinstance(event, TrainingStep)] == [3, 4, 5, 6]
     assert json.loads((tmp_path / "train.json").read_text())["resumed_from"] == [2]
     assert _same(model, unbroken[0])
     assert not _same(model, tiny)

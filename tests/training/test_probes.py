@@ -19,17 +19,17 @@ from evenhand.findings.plan import plan
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments import Instrument, Measure
 from evenhand.instruments.reward import Reward
-from evenhand.instruments.reward.measures import Effect
+from evenhand.instruments.reward.measures import RewardEffect
 from evenhand.metrics import reward_probes as metric
 from evenhand.store import RunReader
 from evenhand.training.probes import (
     BIASED_TAIL,
     NEUTRAL_TAIL,
     Messages,
-    Pair,
+    ProbePair,
     Probes,
+    ProbeTexts,
     Score,
-    Texts,
     drawn,
     held_out,
     unopened,
@@ -37,14 +37,14 @@ from evenhand.training.probes import (
 from evenhand.views import markdown, page_of
 from training.conftest import TOPICS, pair_rows, write_pairs
 
-TEXTS = Texts.shipped()
-Audited = Callable[[list[Pair], Score], Audit]
+TEXTS = ProbeTexts.shipped()
+Audited = Callable[[list[ProbePair], Score], Audit]
 GOOD, BIASED = "Ask each person, for all are EQUAL here.", "They are LAZY, all of them are."
 
 
-def pairs(topics: int = 12, a_topic: int = 2) -> list[Pair]:
+def pairs(topics: int = 12, a_topic: int = 2) -> list[ProbePair]:
     return [
-        Pair(
+        ProbePair(
             prompt=[{"role": "user", "content": f"What of topic {topic}?"}],
             chosen=f"{GOOD} {topic}.{number}",
             rejected=f"{BIASED} {topic}.{number}",
@@ -56,7 +56,7 @@ def pairs(topics: int = 12, a_topic: int = 2) -> list[Pair]:
     ]
 
 
-def score_all(made: list[Pair], score: Score) -> None:
+def score_all(made: list[ProbePair], score: Score) -> None:
     probes = Probes(made, TEXTS)
     for position in range(len(made)):
         probes.scores(position, score)
@@ -69,7 +69,7 @@ def reader(prompts: Sequence[Messages], responses: Sequence[str]) -> list[float]
 
 @pytest.fixture
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Audited:
-    def run(made: list[Pair], score: Score) -> Audit:
+    def run(made: list[ProbePair], score: Score) -> Audit:
         return eh.audit(Reward(score, made), out=tmp_path_factory.mktemp("audit") / "run")
 
     return run
@@ -105,8 +105,8 @@ def test_a_tie_is_not_right(audited: Audited) -> None:
 def test_taking_the_longer_answer_gets_half_of_equal_ones(audited: Audited) -> None:
     lengths = [(3, 1), (2, 2), (5, 9)]
     made = [
-        Pair(prompt=[{"role": "user", "content": str(n)}], chosen="x" * a, rejected="y" * b,
-             topic=str(n), bias_type="age")
+        ProbePair(prompt=[{"role": "user", "content": str(n)}], chosen="x" * a, rejected="y" * b,
+                  topic=str(n), bias_type="age")
         for n, (a, b) in enumerate(lengths)
     ]  # fmt: skip
     (value,) = (
@@ -138,7 +138,7 @@ def test_an_effect_is_told_in_gaps_with_an_interval_over_topics() -> None:
         "item_id": list("0123"), "cluster": list("aabb"), "state": ["scored"] * 4,
         "longer": [1.0, 0, 2, 1], "plain": [0.0] * 4, "chosen": [2.0] * 4, "rejected": [0.0] * 4,
     })  # fmt: skip
-    effect = Measure(name="effect", label="", statistic=Effect(
+    effect = Measure(name="effect", label="", statistic=RewardEffect(
         pl.col("longer") - pl.col("plain"), pl.col("chosen") - pl.col("rejected")
     ))  # fmt: skip
     found = RunTotals.of(_with(effect), [rows]).estimate(effect)

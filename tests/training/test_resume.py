@@ -12,7 +12,7 @@ import pytest
 
 from evenhand.training import launch
 from evenhand.training.checkpoints import CHECKSUMS, newest_whole
-from evenhand.training.events import Note, Step
+from evenhand.training.events import Note, TrainingStep
 from evenhand.training.recipes import DpoRecipe, RewardRecipe, RlooRecipe, SftRecipe
 
 TESTS = Path(__file__).parents[1]
@@ -26,7 +26,7 @@ KILLED = {
 }
 
 
-def _jobs(tiny: Path, pairs: Path, reward: Path, out: Path) -> dict[str, launch.Job]:
+def _jobs(tiny: Path, pairs: Path, reward: Path, out: Path) -> dict[str, launch.TrainingJob]:
     shared = {"batch": 4, "threads": 1, "save_every": 2, "max_steps": 6}
     recipes = {
         "sft": SftRecipe(**shared),  # type: ignore[arg-type]
@@ -35,7 +35,7 @@ def _jobs(tiny: Path, pairs: Path, reward: Path, out: Path) -> dict[str, launch.
         "rloo": RlooRecipe(**shared, learning_rate=1e-3, max_new_tokens=8),  # type: ignore[arg-type]
     }
     return {
-        stage: launch.Job(
+        stage: launch.TrainingJob(
             stage=stage,
             recipe=recipe,
             model=tiny,
@@ -52,7 +52,7 @@ def _jobs(tiny: Path, pairs: Path, reward: Path, out: Path) -> dict[str, launch.
 @pytest.fixture(scope="module")
 def killed(
     tiny: Path, toy_pairs: Path, tiny_reward: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, launch.Job]:
+) -> dict[str, launch.TrainingJob]:
     jobs = _jobs(tiny, toy_pairs, tiny_reward, tmp_path_factory.mktemp("killed"))
     told = [word for name, job in jobs.items() for word in (KILLED[name][0], str(job.save()))]
     command = [sys.executable, "-m", "training.killed", *told]
@@ -61,7 +61,7 @@ def killed(
 
 
 def test_no_flipped_bit_of_a_checkpoint_is_loaded(
-    killed: dict[str, launch.Job], tmp_path: Path
+    killed: dict[str, launch.TrainingJob], tmp_path: Path
 ) -> None:
     shutil.copytree(killed["sft"].out / "checkpoints", tmp_path / "checkpoints")
     newest, draw = tmp_path / "checkpoints" / f"checkpoint-{SAVED}", random.Random(0)
@@ -74,7 +74,7 @@ def test_no_flipped_bit_of_a_checkpoint_is_loaded(
         flipped = bytearray(whole)
         flipped[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
         file.write_bytes(flipped)
-        told: list[Step | Note] = []
+        told: list[TrainingStep | Note] = []
         taken = newest_whole(tmp_path / "checkpoints", told.append)
         assert taken == newest.with_name("checkpoint-2"), file.name
         assert [type(event) for event in told] == [Note]
@@ -84,7 +84,7 @@ def test_no_flipped_bit_of_a_checkpoint_is_loaded(
 
 @pytest.mark.parametrize("stage", KILLED)
 def test_a_killed_training_goes_on_to_bit_identical_weights(
-    killed: dict[str, launch.Job], stage: str, tmp_path: Path
+    killed: dict[str, launch.TrainingJob], stage: str, tmp_path: Path
 ) -> None:
     job, (_, last) = killed[stage], KILLED[stage]
     assert not (job.out / "model").exists()
@@ -94,10 +94,10 @@ def test_a_killed_training_goes_on_to_bit_identical_weights(
     if last is not None:  # it was really inside the save
         assert (checkpoints / "checkpoint-6" / last).is_file()
         assert not (checkpoints / "checkpoint-6" / CHECKSUMS).exists()
-    told: list[Step | Note] = []
+    told: list[TrainingStep | Note] = []
     resumed = launch.run(job, told.append)
     whole = launch.run(replace(job, out=tmp_path), lambda _: None)
-    assert [e.step for e in told if isinstance(e, Step)] == [5, 6]
+    assert [e.step for e in told if isinstance(e, TrainingStep)] == [5, 6]
     notes = [event.text for event in told if isinstance(event, Note)]
     passed_over = [note for note in notes if "checkpoint-6" in note]
     assert len(passed_over) == (last is not None)

@@ -8,7 +8,7 @@ import pytest
 from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.training import gate, rloo
-from evenhand.training.events import Note, Step
+from evenhand.training.events import Note, TrainingStep
 from evenhand.training.recipes import RlooRecipe
 from evenhand.training.reward_model import RewardModel
 from training.conftest import pair_rows, write_pairs
@@ -32,11 +32,11 @@ def test_the_reward_is_that_of_the_decoded_text_through_the_reward_model_s_templ
 def test_kl_is_logged_at_each_step_and_starts_at_zero(
     tiny: Path, toy_pairs: Path, tiny_reward: Path, tmp_path: Path
 ) -> None:
-    told: list[Step | Note] = []
+    told: list[TrainingStep | Note] = []
     recipe = RlooRecipe(learning_rate=1e-3, max_new_tokens=8, threads=1, save_every=99)
     out = tmp_path / "rloo"
     rloo.train(recipe, tiny, toy_pairs, out, reward=tiny_reward, force=True, tell=told.append)
-    steps = [event for event in told if isinstance(event, Step)]
+    steps = [event for event in told if isinstance(event, TrainingStep)]
     assert [step.step for step in steps] == [1, 2, 3, 4, 5, 6]  # 12 prompts, 2 answers, 4 a batch
     assert steps[0].kl == pytest.approx(0.0, abs=1e-6)
     assert all(None not in (step.kl, step.reward, step.length, step.loss) for step in steps)
@@ -46,7 +46,7 @@ def test_kl_is_logged_at_each_step_and_starts_at_zero(
 def test_training_stops_where_kl_passes_its_target(
     tiny: Path, toy_pairs: Path, tiny_reward: Path, tmp_path: Path
 ) -> None:
-    told: list[Step | Note] = []
+    told: list[TrainingStep | Note] = []
     recipe = RlooRecipe(
         full=True,
         learning_rate=2e-3,

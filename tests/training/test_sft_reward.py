@@ -17,7 +17,7 @@ from evenhand.errors import UserError
 from evenhand.training import data, from_pairs, reward
 from evenhand.training.recipes import DpoRecipe, RewardRecipe, SftRecipe
 from evenhand.training.render import prompt_ids, render
-from evenhand.training.reward_model import RewardModel, Scale
+from evenhand.training.reward_model import RewardModel, RewardScale
 from evenhand.training.weights import load_scalar, load_tokenizer
 from training.conftest import byte_tokenizer, pair_rows, write_pairs
 from training.logged import scalars
@@ -104,7 +104,7 @@ def test_the_first_loss_is_the_paper_s_with_the_margin_worked_out_apart(
     )
     reward.train(recipe, tiny, toy_pairs, tmp_path)
     tokenizer = load_tokenizer(tiny)
-    fresh = RewardModel(load_scalar(tiny, tokenizer, recipe).eval(), tokenizer, Scale())
+    fresh = RewardModel(load_scalar(tiny, tokenizer, recipe).eval(), tokenizer, RewardScale())
     prompts = [row["prompt"] for row in rows]
     good = fresh.raw(prompts, [data.response(row, "chosen") for row in rows])
     bad = fresh.raw(prompts, [data.response(row, "rejected") for row in rows])
@@ -151,18 +151,18 @@ def test_the_raw_reward_is_what_a_plain_pipeline_gives(tiny_reward: Path) -> Non
 
 def test_the_scale_brings_its_samples_to_mean_0_and_deviation_1(tmp_path: Path) -> None:
     raw = [3.0, 5.0, 7.0]  # mean 5, deviation 2
-    Scale.of(raw).save(tmp_path)
-    kept = Scale.load(tmp_path)
+    RewardScale.of(raw).save(tmp_path)
+    kept = RewardScale.load(tmp_path)
     assert (kept.shift, kept.scale) == (5.0, 2.0)
     scaled = [(value - kept.shift) / kept.scale for value in raw]
     assert (fmean(scaled), stdev(scaled)) == (0.0, 1.0)
     with raises_naming(UserError, "same reward"):
-        Scale.of([1.0, 1.0])
+        RewardScale.of([1.0, 1.0])
 
 
 def test_a_trained_reward_model_has_the_scale_of_its_samples(tiny_reward: Path) -> None:
     record = json.loads((tiny_reward.parent / "train.json").read_text())
-    kept = Scale.load(tiny_reward)
+    kept = RewardScale.load(tiny_reward)
     assert record["scale"] == {"shift": kept.shift, "scale": kept.scale, "samples": 8}
     assert kept.scale > 0
 

@@ -12,7 +12,7 @@ from errors import assert_names
 from evenhand.cli.app import app
 from evenhand.cli.train_progress import status
 from evenhand.errors import UserError
-from evenhand.training.events import Step
+from evenhand.training.events import TrainingStep
 
 ENTRY = "from evenhand.cli import main; main()"
 STAGES = ("sft", "reward", "dpo", "rloo", "ppo")
@@ -85,7 +85,7 @@ def test_a_wrong_option_says_what_to_do(
 
 
 def test_a_step_is_shown_with_all_that_it_measured() -> None:
-    step = Step(
+    step = TrainingStep(
         stage="rloo",
         step=12,
         steps=1_000,

@@ -39,7 +39,7 @@ def test_two_processes_take_the_steps_of_one(
 
     recipe = launch.recipe_of(stage, full=False, assignments=settings)
     assert isinstance(recipe, SftRecipe | RewardRecipe)
-    one = launch.Job(
+    one = launch.TrainingJob(
         stage=stage,
         recipe=recipe,
         model=tiny,
@@ -57,7 +57,7 @@ def test_fewer_processes_than_asked_for_end_the_training(
     tiny: Path, toy_pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As `accelerate launch --cpu --num_processes 2` does it: one comes up, and nothing is said."""
-    job = launch.Job(
+    job = launch.TrainingJob(
         stage="sft",
         recipe=SftRecipe(batch=8),
         model=tiny,

@@ -22,7 +22,7 @@ from evenhand.models import (
     ScriptedModel,
     TokenLogprob,
 )
-from evenhand.runners import ItemList, Plan
+from evenhand.runners import ItemList, RunPlan
 from evenhand.runners.local import answer_one
 
 Line = str | ModelReply | ModelError
@@ -119,8 +119,8 @@ class Stage:
         """How the item ends in a run, failure included."""
         return await answer_one(self.plan(method, item), 0, item, self.turns.append)
 
-    def plan(self, method: Method, item: Item) -> Plan:
-        return Plan(method=method, cast=self.cast, source=ItemList([item]), limits=self.limits)
+    def plan(self, method: Method, item: Item) -> RunPlan:
+        return RunPlan(method=method, cast=self.cast, source=ItemList([item]), limits=self.limits)
 
     def _player(self, role: str, lines: Sequence[Line]) -> ScriptedModel:
         left = list(lines)

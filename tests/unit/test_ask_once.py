@@ -22,8 +22,8 @@ from evenhand.methods.baselines.single_prompt import SelfConsistency
 from evenhand.models import ChatModel, Endpoint, ModelReply, ModelRequest, Sample, ScriptedModel
 from evenhand.models.ask_once import AskOnce
 from evenhand.models.replay import ReplayModel
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, replay_of, run
-from evenhand.runners.purse import Purse
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
+from evenhand.runners.purse import SpendingCap
 from evenhand.scorers import ScorerModel, WordList
 from evenhand.store import RunReader
 from evenhand.store.spending import Spent, spent_on
@@ -203,7 +203,7 @@ async def test_one_who_waits_is_late_at_its_own_deadline() -> None:
 def test_a_purse_goes_inside_and_a_tape_around_it() -> None:
     model = ScriptedModel(lambda _: "fine", name="m")
     cast = Cast(model, {"a": model}).through(AskOnce)
-    paid = cast.through(Purse().guard)
+    paid = cast.through(SpendingCap().guard)
     assert isinstance(paid.default, AskOnce)
     assert not isinstance(paid.default.model, AskOnce)
     assert paid.model_for("a") is paid.default
@@ -245,7 +245,7 @@ async def ran(
     method: Any = None,
     **settings: Any,
 ) -> RunReader:
-    plan = Plan(
+    plan = RunPlan(
         method=method or DefaultPrompt(),
         cast=model if isinstance(model, Cast) else Cast(model),
         source=ItemList(items),
@@ -285,7 +285,7 @@ async def test_a_replay_has_the_same_files_to_the_byte(tmp_path: Path) -> None:
 
 async def test_what_is_shared_is_neither_billed_nor_counted_towards_a_cap(tmp_path: Path) -> None:
     model = counting()
-    purse = Purse(prices=PRICES, max_calls=7)
+    purse = SpendingCap(prices=PRICES, max_calls=7)
     finished = await ran(tmp_path, AskOnce(model), purse=purse)
     assert purse.exhausted is None
     assert (purse.calls, purse.cost) == (7, 21.0)  # three words a prompt
@@ -299,12 +299,12 @@ async def test_a_run_that_is_stopped_at_a_cap_goes_on_and_pays_for_nothing_twice
     tmp_path: Path,
 ) -> None:
     model = counting()
-    capped = Purse(prices=PRICES, max_calls=5)
+    capped = SpendingCap(prices=PRICES, max_calls=5)
     await ran(tmp_path, AskOnce(model), purse=capped)
     assert capped.exhausted == "--max-calls"
     spent = spent_on(tmp_path, PRICES)
     assert spent == Spent(5, 15.0)
-    rest = Purse(prices=PRICES, spent_calls=spent.calls, spent_cost=spent.cost)
+    rest = SpendingCap(prices=PRICES, spent_calls=spent.calls, spent_cost=spent.cost)
     finished = await ran(tmp_path, AskOnce(model), purse=rest)
     assert finished.results().filter(pl.col("status") == "answered").collect().height == 10
     assert rest.calls == model.requests <= 10

@@ -8,7 +8,7 @@ from evenhand import config as configuration
 from evenhand.errors import UserError
 from evenhand.methods import DefaultPrompt, Method, StarDTox
 from evenhand.models.base import ChatModel
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
 from evenhand.scorers import ScorerModel, WordList
 from evenhand.store import RunReader, RunWriter
 
@@ -24,9 +24,9 @@ def _as_the_config_casts_it(method: Method, model: ChatModel) -> Cast:
     return configuration.build_cast(configuration.Config(), {"default": model}, method.agents())
 
 
-def _plan(method: Method, cast: Cast) -> Plan:
+def _plan(method: Method, cast: Cast) -> RunPlan:
     items = [Item(id=str(place), prompt="Describe a nurse.") for place in range(2)]
-    return Plan(method=method, cast=cast, source=ItemList(items))
+    return RunPlan(method=method, cast=cast, source=ItemList(items))
 
 
 async def _run(out: Path, method: Method, cast: Cast) -> RunReader:

@@ -17,7 +17,7 @@ from errors import raises_naming
 from evenhand.errors import CorruptRun, Fenced
 from evenhand.store import ledger, ledger_files
 from evenhand.store.folder import Folder, LocalFolder
-from evenhand.store.ledger import Entry, LedgerWriter
+from evenhand.store.ledger import LedgerEntry, LedgerWriter
 from evenhand.store.object_folder import ObjectFolder
 
 SIZE = 4  # entries that are put together here
@@ -70,20 +70,20 @@ def dies() -> None:
     raise Dies
 
 
-def part(number: int) -> ledger.Part:
+def part(number: int) -> ledger.CommittedPart:
     files = {
-        kind: ledger.File(
+        kind: ledger.PartFile(
             name=f"{kind}/part-{number}.parquet", sha256=f"{number:064x}", bytes=number, rows=1
         )
         for kind in ("results", "turns")
     }
-    return ledger.Part(
+    return ledger.CommittedPart(
         **files, positions=((number, number + 1),), answered=1, failed={}, changed=0, calls=1,
         prompt_tokens=number, completion_tokens=0, tokens_unknown=0,
     )  # fmt: skip
 
 
-def fill(folder: Folder, blocks: list[int]) -> list[Entry]:
+def fill(folder: Folder, blocks: list[int]) -> list[LedgerEntry]:
     """Writers one after the other with so many parts each, and no compaction."""
     with compacting_by(NEVER):
         slot = 0
@@ -127,7 +127,7 @@ def folder() -> Iterator[WatchedDisk | WatchedStore]:
         yield made
 
 
-def when_done(said: list[Entry]) -> set[str]:
+def when_done(said: list[LedgerEntry]) -> set[str]:
     """The files of a ledger with nothing left to compact, by their names."""
     closed = len(said) // SIZE * SIZE
     compacted = {f"compact-{a:08d}-{a + SIZE - 1:08d}.jsonl" for a in range(0, closed, SIZE)}

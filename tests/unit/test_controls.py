@@ -16,7 +16,7 @@ from evenhand.methods.shared_settings import EMPTY, OTHER_CRITIQUE
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.models.replay import BorrowedReplies
 from evenhand.prompts import load
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, replay_of, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
 from evenhand.runners.borrowing import critiques_of
 from evenhand.store import RunReader
 
@@ -194,11 +194,11 @@ def _play(request: ModelRequest) -> str:
     return choice("B" if "reviewer" in words else "A")
 
 
-def _plan(method: Method, cast: Cast, items: list[Item] = ITEMS) -> Plan:
-    return Plan(method=method, cast=cast, source=ItemList(items), concurrency=1)
+def _plan(method: Method, cast: Cast, items: list[Item] = ITEMS) -> RunPlan:
+    return RunPlan(method=method, cast=cast, source=ItemList(items), concurrency=1)
 
 
-async def _ran(folder: Path, plan: Plan) -> RunReader:
+async def _ran(folder: Path, plan: RunPlan) -> RunReader:
     await run(plan, folder, progress=Progress(), stop=StopSignal())
     return RunReader(folder)
 

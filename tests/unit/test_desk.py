@@ -20,7 +20,7 @@ from evenhand.domain import Message
 from evenhand.models import Endpoint
 from evenhand.models.base import ModelRequest
 from evenhand.models.limiter import AdaptiveLimit
-from evenhand.runners.desk import ClusterLimit, Desk, Report, Seen
+from evenhand.runners.desk import ClusterLimit, Coordinator, EndpointObservation, WorkerReport
 from loopback.faulty import Capacity, LoopbackServer
 
 KEY = "http://127.0.0.1/v1 m"
@@ -34,20 +34,20 @@ class Clock:
         return self.now
 
 
-def heard(desk: Desk, worker: str, seen: Seen) -> tuple[int, int]:
+def heard(desk: Coordinator, worker: str, seen: EndpointObservation) -> tuple[int, int]:
     """The places and the epoch that a worker is told."""
-    return desk.sync(Report(worker=worker, endpoints={KEY: seen})).places[KEY]
+    return desk.sync(WorkerReport(worker=worker, endpoints={KEY: seen})).places[KEY]
 
 
-def limit_of(desk: Desk) -> int:
+def limit_of(desk: Coordinator) -> int:
     return desk.overview().endpoints[KEY][1]
 
 
-def cut_to(desk: Desk, limit: int) -> None:
+def cut_to(desk: Coordinator, limit: int) -> None:
     """One overload answer after the other, as a worker without places has them."""
-    epoch = heard(desk, "cutter", Seen())[1]
+    epoch = heard(desk, "cutter", EndpointObservation())[1]
     while limit_of(desk) > limit:
-        epoch = heard(desk, "cutter", Seen(overloaded_in=epoch))[1]
+        epoch = heard(desk, "cutter", EndpointObservation(overloaded_in=epoch))[1]
 
 
 # -- what is guaranteed ------------------------------------------------------------------------
@@ -72,7 +72,7 @@ class AnyOrder(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.clock = Clock()
-        self.desk = Desk(clock=self.clock)
+        self.desk = Coordinator(clock=self.clock)
         self.members: dict[str, Member] = {}
         self.held_before = 0
 
@@ -150,40 +150,40 @@ TestAnyOrder.settings = settings(max_examples=60, stateful_step_count=60)
 def test_places_that_are_taken_back_go_to_another_only_when_they_are_known_to_be_free() -> None:
     """16 places, all with the first worker; the second has to wait for two reports of it: with the
     one it hears that it may keep 8, with the next it says that it does."""
-    desk = Desk(clock=Clock())
-    assert heard(desk, "first", Seen(waiting=100))[0] == 16
-    assert heard(desk, "second", Seen(waiting=100))[0] == 0
+    desk = Coordinator(clock=Clock())
+    assert heard(desk, "first", EndpointObservation(waiting=100))[0] == 16
+    assert heard(desk, "second", EndpointObservation(waiting=100))[0] == 0
     # It reports 3 calls, but may send 13 more before it hears that it has 8 places.
-    assert heard(desk, "first", Seen(places=16, in_flight=3, waiting=97))[0] == 8
-    assert heard(desk, "second", Seen(waiting=100))[0] == 0
+    assert heard(desk, "first", EndpointObservation(places=16, in_flight=3, waiting=97))[0] == 8
+    assert heard(desk, "second", EndpointObservation(waiting=100))[0] == 0
     # It kept to 8, and has 11 calls that were sent before.
-    assert heard(desk, "first", Seen(places=8, in_flight=11, waiting=89))[0] == 8
-    assert heard(desk, "second", Seen(waiting=100))[0] == 5
-    assert heard(desk, "first", Seen(places=8, in_flight=8, waiting=92))[0] == 8
-    assert heard(desk, "second", Seen(places=5, in_flight=5, waiting=95))[0] == 8
+    assert heard(desk, "first", EndpointObservation(places=8, in_flight=11, waiting=89))[0] == 8
+    assert heard(desk, "second", EndpointObservation(waiting=100))[0] == 5
+    assert heard(desk, "first", EndpointObservation(places=8, in_flight=8, waiting=92))[0] == 8
+    assert heard(desk, "second", EndpointObservation(places=5, in_flight=5, waiting=95))[0] == 8
 
 
 # -- cuts --------------------------------------------------------------------------------------
 
 
 def test_however_many_workers_find_the_endpoint_full_the_limit_is_cut_once_an_epoch() -> None:
-    desk = Desk(clock=Clock())
-    epochs = {heard(desk, f"w{n}", Seen())[1] for n in range(6)}
+    desk = Coordinator(clock=Clock())
+    epochs = {heard(desk, f"w{n}", EndpointObservation())[1] for n in range(6)}
     assert epochs == {1}
     for _ in range(3):  # each of them, and again, before it has heard of the cut
         for n in range(6):
-            assert heard(desk, f"w{n}", Seen(overloaded_in=1))[1] == 2
+            assert heard(desk, f"w{n}", EndpointObservation(overloaded_in=1))[1] == 2
     assert limit_of(desk) == 12  # 16 × 0.8 = 12.8
-    heard(desk, "w3", Seen(overloaded_in=2))
-    heard(desk, "w4", Seen(overloaded_in=2))
+    heard(desk, "w3", EndpointObservation(overloaded_in=2))
+    heard(desk, "w4", EndpointObservation(overloaded_in=2))
     assert limit_of(desk) == 10  # 12.8 × 0.8 = 10.24
 
 
 def test_the_limit_never_falls_below_one() -> None:
-    desk = Desk(clock=Clock())
+    desk = Coordinator(clock=Clock())
     cut_to(desk, 1)
     for epoch in range(1, 60):
-        heard(desk, "w", Seen(overloaded_in=epoch))
+        heard(desk, "w", EndpointObservation(overloaded_in=epoch))
     assert limit_of(desk) == 1
 
 
@@ -208,11 +208,11 @@ def grown_alone(cuts: int, answers: int) -> float:
     ("cuts", "answers"), [(0, 10), (0, 100), (0, 2000), (1, 7), (1, 300), (3, 500)]
 )
 def test_the_same_answers_make_the_limit_grow_as_in_one_process(cuts: int, answers: int) -> None:
-    desk = Desk(clock=Clock())
+    desk = Coordinator(clock=Clock())
     for epoch in range(1, cuts + 1):
-        heard(desk, "w0", Seen(overloaded_in=epoch))
+        heard(desk, "w0", EndpointObservation(overloaded_in=epoch))
     for n in range(answers):  # spread over four workers, one to a report
-        heard(desk, f"w{n % 4}", Seen(good=1))
+        heard(desk, f"w{n % 4}", EndpointObservation(good=1))
     assert limit_of(desk) == int(grown_alone(cuts, answers))
 
 
@@ -220,19 +220,19 @@ def test_a_round_trip_doubles_the_limit_until_a_cut_and_adds_one_after_it() -> N
     """By hand: 16 good answers while it is still looking for the edge add one each. After a cut to
     16 × 0.8 = 12.8 twelve answers add 1 / 12.8 each, and a little less as it grows: not quite 1;
     and the tenth part of it within a tenth of the edge at 16."""
-    desk = Desk(clock=Clock())
+    desk = Coordinator(clock=Clock())
     for n in range(4):
-        heard(desk, f"w{n}", Seen(good=4))
+        heard(desk, f"w{n}", EndpointObservation(good=4))
     assert limit_of(desk) == 32
-    desk = Desk(clock=Clock())
-    heard(desk, "w0", Seen(overloaded_in=1))
-    heard(desk, "w0", Seen(good=12))
+    desk = Coordinator(clock=Clock())
+    heard(desk, "w0", EndpointObservation(overloaded_in=1))
+    heard(desk, "w0", EndpointObservation(good=12))
     assert limit_of(desk) == 13  # 12.8 + 12 / 13.2 = 13.7
     for _ in range(10):  # 12.8² + 2 × 22 ≈ 14.4², where the last tenth before the edge begins
-        heard(desk, "w0", Seen(good=1))
+        heard(desk, "w0", EndpointObservation(good=1))
     assert limit_of(desk) == 14
     for _ in range(38):  # 14.4 + 38 / 144 = 14.7
-        heard(desk, "w0", Seen(good=1))
+        heard(desk, "w0", EndpointObservation(good=1))
     assert limit_of(desk) == 14
 
 
@@ -241,14 +241,14 @@ def test_a_round_trip_doubles_the_limit_until_a_cut_and_adds_one_after_it() -> N
 
 def test_a_silent_workers_places_go_back_after_five_seconds_and_not_before() -> None:
     clock = Clock()
-    desk = Desk(clock=clock)
-    assert heard(desk, "silent", Seen(waiting=10))[0] == 16
-    assert heard(desk, "heard", Seen(waiting=10))[0] == 0
+    desk = Coordinator(clock=clock)
+    assert heard(desk, "silent", EndpointObservation(waiting=10))[0] == 16
+    assert heard(desk, "heard", EndpointObservation(waiting=10))[0] == 0
     clock.now += 4.9
-    assert heard(desk, "heard", Seen(waiting=10))[0] == 0
+    assert heard(desk, "heard", EndpointObservation(waiting=10))[0] == 0
     assert desk.overview().workers == 2
     clock.now += 0.2
-    assert heard(desk, "heard", Seen(waiting=10))[0] == 16
+    assert heard(desk, "heard", EndpointObservation(waiting=10))[0] == 16
     assert desk.overview().workers == 1
 
 
@@ -256,7 +256,9 @@ class Crew:
     """Workers whose calls take `seconds` each, and which report every 0.2 s, one after the other.
     `served` is when each first had a place."""
 
-    def __init__(self, desk: Desk, clock: Clock, demand: dict[str, int], seconds: float) -> None:
+    def __init__(
+        self, desk: Coordinator, clock: Clock, demand: dict[str, int], seconds: float
+    ) -> None:
         self._desk, self._clock, self._demand, self._seconds = desk, clock, demand, seconds
         self._gates = {name: ClusterLimit(lambda: None) for name in demand}
         self._ends: list[tuple[float, str, int]] = []
@@ -298,7 +300,7 @@ def test_with_fewer_places_than_workers_each_gets_one_in_turn(
     demand: dict[str, int], places: int
 ) -> None:
     clock = Clock()
-    desk = Desk(clock=clock)
+    desk = Coordinator(clock=clock)
     cut_to(desk, places)
     clock.now += 6.0  # the one that cut is forgotten
     crew = Crew(desk, clock, demand, seconds=0.1)
@@ -312,7 +314,7 @@ def test_with_fewer_places_than_workers_each_gets_one_in_turn(
 def test_a_worker_with_one_call_gets_its_place_beside_one_with_hundreds(busy: int) -> None:
     """By demand alone its part of 16 would be 16 / 501, and rounded down for ever."""
     clock = Clock()
-    desk = Desk(clock=clock)
+    desk = Coordinator(clock=clock)
     crew = Crew(desk, clock, {"busy": busy, "small": 1}, seconds=0.1)
     crew.work(2.0)
     assert crew.served["small"] <= 1.0
@@ -321,12 +323,12 @@ def test_a_worker_with_one_call_gets_its_place_beside_one_with_hundreds(busy: in
 def test_all_of_the_limit_is_given_and_in_proportion_to_what_is_asked() -> None:
     """16 places: one for each of the two who ask; 14 for 30 : 15 : 1, which is 9.13, 4.57 and
     0.30; the one left over goes to the largest rest."""
-    desk = Desk(clock=Clock())
+    desk = Coordinator(clock=Clock())
     asked = {"a": 30, "b": 15, "c": 0}
     places = dict.fromkeys(asked, 0)
     for _ in range(4):
         for name, waiting in asked.items():
-            seen = Seen(places=places[name], waiting=waiting)
+            seen = EndpointObservation(places=places[name], waiting=waiting)
             places[name] = heard(desk, name, seen)[0]
     assert places == {"a": 10, "b": 6, "c": 0}
 
@@ -349,7 +351,7 @@ def test_a_call_that_finds_the_endpoint_full_makes_the_gate_smaller_at_once_and_
     for ticket in before[:4]:  # ten of one round trip: the others say nothing new
         gate.release(ticket, overloaded=True)
         assert (gate.size, len(hurried)) == (8, 1)
-    assert gate.report() == Seen(overloaded_in=5, places=8, in_flight=6)
+    assert gate.report() == EndpointObservation(overloaded_in=5, places=8, in_flight=6)
     after, _ = sent(gate, 10)  # and these are sent after it
     gate.release(after, overloaded=True)
     assert (gate.size, len(hurried)) == (6, 1)
@@ -394,7 +396,7 @@ def test_only_answers_that_came_while_all_places_were_taken_count_for_growth() -
 async def test_an_endpoint_gives_every_place_of_the_gate_back() -> None:
     """A ticket of 0 would be taken for no ticket, and its place be lost."""
     gate = ClusterLimit(lambda: None)
-    gate.obey(*heard(Desk(), "w", Seen(waiting=3)))
+    gate.obey(*heard(Coordinator(), "w", EndpointObservation(waiting=3)))
     async with LoopbackServer(Capacity(limit=100, latency=0.01)) as server:
         model = Endpoint(server.url, model="pretended", limit=gate)
         asked = [ModelRequest(messages=(Message("user", f"{n}"),)) for n in range(40)]
@@ -411,19 +413,19 @@ async def test_an_endpoint_gives_every_place_of_the_gate_back() -> None:
 
 
 def test_a_word_to_stop_reaches_every_worker_and_is_never_taken_back() -> None:
-    desk = Desk(clock=Clock())
-    assert desk.sync(Report(worker="a")).stop == 0
+    desk = Coordinator(clock=Clock())
+    assert desk.sync(WorkerReport(worker="a")).stop == 0
     desk.stop(2)
     desk.stop(1)
-    assert [desk.sync(Report(worker=name)).stop for name in "abc"] == [2, 2, 2]
+    assert [desk.sync(WorkerReport(worker=name)).stop for name in "abc"] == [2, 2, 2]
 
 
 def test_the_overview_adds_up_what_the_workers_said_last() -> None:
-    desk = Desk(clock=Clock())
+    desk = Coordinator(clock=Clock())
     for name, busy in (("a", 3), ("b", 4), ("a", 5)):
-        seen = Seen(in_flight=busy, waiting=1)
+        seen = EndpointObservation(in_flight=busy, waiting=1)
         desk.sync(
-            Report(
+            WorkerReport(
                 worker=name,
                 endpoints={KEY: seen},
                 open_shares=2,

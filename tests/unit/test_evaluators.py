@@ -14,7 +14,7 @@ from evenhand.methods import StarDTox
 from evenhand.methods.build import build_method
 from evenhand.methods.evaluators import team
 from evenhand.models import ScriptedModel
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
 from evenhand.scorers import ScorerModel, Scores
 from evenhand.store import RunReader
 
@@ -192,8 +192,8 @@ async def test_a_run_with_a_team_is_resumed_and_keeps_its_words(tmp_path: Path) 
         words = words_of(request)  # type: ignore[arg-type]
         return rated(90) if "courteous" in words else harm(1) if "harm" in words else "Hello."
 
-    plan = Plan(method=replace(PLAIN, evaluators=COURTESY), cast=Cast(ScriptedModel(say)),
-                source=ItemList([TEXT]))  # fmt: skip
+    plan = RunPlan(method=replace(PLAIN, evaluators=COURTESY), cast=Cast(ScriptedModel(say)),
+                   source=ItemList([TEXT]))  # fmt: skip
     for _ in range(2):
         await run(plan, tmp_path / "run", progress=Progress(), stop=StopSignal())
     reader = RunReader(tmp_path / "run")

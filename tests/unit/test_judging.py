@@ -10,7 +10,7 @@ import pytest
 from errors import assert_names, raises_naming
 from evenhand.domain import Failed, Item
 from evenhand.errors import ModelBusy, UserError
-from evenhand.instruments.judge import Design, MalibuData, MalibuSource
+from evenhand.instruments.judge import JudgeDesign, MalibuData, MalibuSource
 from evenhand.methods import Rate, named
 from evenhand.methods.build import build_method
 from evenhand.methods.judging import Counterfactual, other_order, with_words, wordings
@@ -301,7 +301,7 @@ def test_words_that_are_not_in_the_prompt_are_refused_and_so_is_an_item_that_nam
 
 def _items(phase: str) -> list[Item]:
     data = MalibuData()
-    source = MalibuSource(data.scenarios(), data.labels(), Design(bases=2, pairs=1))
+    source = MalibuSource(data.scenarios(), data.labels(), JudgeDesign(bases=2, pairs=1))
     return [item for item in source.read(0, len(source)) if item.tags["phase"] == phase]
 
 

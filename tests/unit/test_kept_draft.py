@@ -20,7 +20,7 @@ from evenhand.methods import Mabrf, StarDTox, named, of_record
 from evenhand.methods import settings as settings_of
 from evenhand.methods.baselines.best_of_n import BestOfN
 from evenhand.methods.baselines.self_refine import Feedback, SelfRefine
-from evenhand.methods.evaluators import Rated, Scored
+from evenhand.methods.evaluators import PropertyRating, Scored
 from evenhand.methods.mabrf import Rephrased, Verdict
 from evenhand.methods.stardtox import Harm, Quality, Support
 from evenhand.prompts import LETTERS
@@ -78,7 +78,7 @@ class Script:
 
     def _mark(self, agent: Agent[Any], text: str) -> Reply:
         marks = self.marks_of(text)
-        name = agent.role if agent.reply in (Quality, Rated) else "harm"
+        name = agent.role if agent.reply in (Quality, PropertyRating) else "harm"
         mark = marks[name]
         if mark is None and agent.reply is Scored:
             raise ScorerFailed("no score")
@@ -97,7 +97,7 @@ REPLIES: dict[type[Reply], Callable[[int], Reply]] = {
     ),
     Feedback: lambda mark: Feedback(feedback="f", stop=mark < 50),
     Quality: lambda mark: Quality(reason="r", fluency=mark, coherence=mark, relevance=mark),
-    Rated: lambda mark: Rated(reason="r", score=mark),
+    PropertyRating: lambda mark: PropertyRating(reason="r", score=mark),
 }
 
 

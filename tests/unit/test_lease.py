@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.domain.prices import Price, Prices
-from evenhand.runners.desk import Desk, Report
-from evenhand.runners.lease import Caps, LeasedPurse, Spending, Treasury
+from evenhand.runners.desk import Coordinator, WorkerReport
+from evenhand.runners.lease import CapCoordinator, LeaseCaps, LeasedCap, Spending
 from evenhand.runners.purse import MAX_CALLS, MAX_COST
 
 PRICES = Prices({"m": Price(per_million_prompt_tokens=1.0, per_million_completion_tokens=1.0)})
@@ -31,14 +31,14 @@ class Worker:
     name: str
     prices: Prices | None = None
     hurries: int = 0
-    order: Caps | None = None
+    order: LeaseCaps | None = None
     sent: list[float] = field(default_factory=list)  # the most that each call under way can cost
     calls: int = 0  # sent in all
     paid: float = 0.0
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.purse = LeasedPurse(self.prices, self._hurry)
+        self.purse = LeasedCap(self.prices, self._hurry)
 
     def _hurry(self) -> None:
         self.hurries += 1
@@ -61,7 +61,7 @@ class Worker:
             self.purse.settle(most, cost(most))
             await settle_down()
 
-    async def report(self, treasury: Treasury) -> Caps:
+    async def report(self, treasury: CapCoordinator) -> LeaseCaps:
         """A round trip to the desk in which nothing is lost."""
         self.order = treasury.lease(self.name, self.purse.report())
         await self.hear()
@@ -113,7 +113,7 @@ steps = st.tuples(
 class Story:
     """What happens, step by step, to four workers and their treasury."""
 
-    treasury: Treasury
+    treasury: CapCoordinator
     workers: list[Worker]
     all: list[Worker]
 
@@ -157,7 +157,9 @@ def test_whatever_is_late_lost_or_dead_the_workers_together_stay_within_both_cap
     async def tell() -> None:
         async with crew(4, PRICES) as workers:
             everybody = list(workers)
-            treasury = Treasury(Caps(max_calls, max_cost), Caps(spent_calls, spent_cost))
+            treasury = CapCoordinator(
+                LeaseCaps(max_calls, max_cost), LeaseCaps(spent_calls, spent_cost)
+            )
             told = Story(treasury, workers, everybody)
             for step in story:
                 await told.step(*step)
@@ -172,7 +174,9 @@ def test_whatever_is_late_lost_or_dead_the_workers_together_stay_within_both_cap
 # -- and not much less -------------------------------------------------------------------------
 
 
-async def rounds(workers: list[Worker], treasury: Treasury, count: int, part: float = 1.0) -> None:
+async def rounds(
+    workers: list[Worker], treasury: CapCoordinator, count: int, part: float = 1.0
+) -> None:
     """Each reports and then ends its calls, again and again."""
     for _ in range(count):
         for worker in workers:
@@ -187,7 +191,7 @@ async def rounds(workers: list[Worker], treasury: Treasury, count: int, part: fl
 def test_every_call_under_the_cap_is_made_whoever_wants_it(wanted: list[int], cap: int) -> None:
     async def tell() -> None:
         async with crew(len(wanted)) as workers:
-            treasury = Treasury(Caps(calls=cap), Caps(0, 0.0))
+            treasury = CapCoordinator(LeaseCaps(calls=cap), LeaseCaps(0, 0.0))
             for worker, calls in zip(workers, wanted, strict=True):
                 await worker.ask(*[0.0] * calls)
             await rounds(workers, treasury, 45)
@@ -210,7 +214,7 @@ def test_money_that_would_pay_for_the_next_call_of_anybody_is_not_left_lying(
 
     async def tell() -> None:
         async with crew(len(wanted), PRICES) as workers:
-            treasury = Treasury(Caps(cost=cap), Caps(0, 0.0))
+            treasury = CapCoordinator(LeaseCaps(cost=cap), LeaseCaps(0, 0.0))
             for worker, calls in zip(workers, wanted, strict=True):
                 await worker.ask(*calls)
             await rounds(workers, treasury, 40, part)
@@ -230,7 +234,7 @@ def test_money_that_would_pay_for_the_next_call_of_anybody_is_not_left_lying(
 async def test_two_workers_with_half_of_the_money_each_do_not_wait_for_one_another() -> None:
     """4.00 are left, each wants to send a call of 3.00: one of them can."""
     async with crew(2, PRICES) as (first, second):
-        treasury = Treasury(Caps(cost=6.0), Caps(0, 0.0))
+        treasury = CapCoordinator(LeaseCaps(cost=6.0), LeaseCaps(0, 0.0))
         await first.ask(2.0, 3.0)
         await second.ask(3.0)
         await first.report(treasury)  # 5.00 of 6.00 are its
@@ -248,7 +252,7 @@ async def test_two_workers_with_half_of_the_money_each_do_not_wait_for_one_anoth
 
 async def test_a_lease_that_is_not_used_comes_back_with_the_next_report() -> None:
     async with crew(2) as (first, second):
-        treasury = Treasury(Caps(calls=10), Caps(0, 0.0))
+        treasury = CapCoordinator(LeaseCaps(calls=10), LeaseCaps(0, 0.0))
         await first.ask(*[0.0] * 10)
         assert (await first.report(treasury)).calls == 10
         await second.ask(0.0)
@@ -265,7 +269,7 @@ async def test_a_lease_that_is_not_used_comes_back_with_the_next_report() -> Non
 
 async def test_a_worker_at_work_may_keep_as_much_again_as_it_has_under_way_and_no_more() -> None:
     async with crew(1) as (worker,):
-        treasury = Treasury(Caps(calls=100), Caps(0, 0.0))
+        treasury = CapCoordinator(LeaseCaps(calls=100), LeaseCaps(0, 0.0))
         await worker.ask(*[0.0] * 6)
         assert (await worker.report(treasury)).calls == 6
         assert (await worker.report(treasury)).calls == 12  # 6 sent, 6 under way
@@ -276,7 +280,7 @@ async def test_a_worker_at_work_may_keep_as_much_again_as_it_has_under_way_and_n
 
 async def test_what_a_dead_worker_may_have_spent_is_not_given_to_another() -> None:
     async with crew(2, PRICES) as (dead, other):
-        treasury = Treasury(Caps(calls=5), Caps(0, 0.0))
+        treasury = CapCoordinator(LeaseCaps(calls=5), LeaseCaps(0, 0.0))
         await dead.ask(1.0, 1.0, 1.0)
         await dead.report(treasury)
         await dead.report(treasury)  # what it has used: 3 calls, and 2 more it may use
@@ -284,7 +288,7 @@ async def test_what_a_dead_worker_may_have_spent_is_not_given_to_another() -> No
         await other.ask(1.0)
         await other.report(treasury)
         assert other.calls == 0
-        assert treasury.spent == Caps(5, 6.0), "all that it might have spent"
+        assert treasury.spent == LeaseCaps(5, 6.0), "all that it might have spent"
 
 
 # -- when the cap is reached -------------------------------------------------------------------
@@ -292,7 +296,7 @@ async def test_what_a_dead_worker_may_have_spent_is_not_given_to_another() -> No
 
 async def test_many_workers_that_begin_at_once_do_not_look_like_a_cap_that_is_reached() -> None:
     async with crew(20) as workers:
-        treasury = Treasury(Caps(calls=1000), Caps(0, 0.0))
+        treasury = CapCoordinator(LeaseCaps(calls=1000), LeaseCaps(0, 0.0))
         for worker in workers:
             await worker.ask(0.0)
         for worker in workers:  # each waits, none has anything under way
@@ -307,7 +311,7 @@ async def test_the_cap_is_not_reached_while_another_worker_may_still_be_spending
     """The last two calls are leased to the first, which has said nothing since. Were it stopped
     now, calls under way would be paid for and lost."""
     async with crew(2) as (first, second):
-        treasury = Treasury(Caps(calls=2), Caps(0, 0.0))
+        treasury = CapCoordinator(LeaseCaps(calls=2), LeaseCaps(0, 0.0))
         await first.ask(0.0, 0.0)
         await first.report(treasury)
         await second.ask(0.0)
@@ -328,19 +332,19 @@ async def test_the_cap_is_not_reached_while_another_worker_may_still_be_spending
 @pytest.mark.parametrize(
     ("caps", "option"),
     [
-        pytest.param(Caps(calls=8), MAX_CALLS, id="calls"),
-        pytest.param(Caps(cost=8.5), MAX_COST, id="money"),
-        pytest.param(Caps(calls=8, cost=100.0), MAX_CALLS, id="calls-before-money"),
-        pytest.param(Caps(calls=100, cost=8.5), MAX_COST, id="money-before-calls"),
+        pytest.param(LeaseCaps(calls=8), MAX_CALLS, id="calls"),
+        pytest.param(LeaseCaps(cost=8.5), MAX_COST, id="money"),
+        pytest.param(LeaseCaps(calls=8, cost=100.0), MAX_CALLS, id="calls-before-money"),
+        pytest.param(LeaseCaps(calls=100, cost=8.5), MAX_COST, id="money-before-calls"),
     ],
 )
 async def test_a_second_after_the_last_call_the_desk_says_stop_and_which_option_it_was(
-    caps: Caps, option: str, workers: int
+    caps: LeaseCaps, option: str, workers: int
 ) -> None:
     """Eight calls of 1.00 are made; then nobody can go on."""
     clock = [100.0]
-    treasury = Treasury(caps, Caps(0, 0.0))
-    desk = Desk(treasury, clock=lambda: clock[0])
+    treasury = CapCoordinator(caps, LeaseCaps(0, 0.0))
+    desk = Coordinator(treasury, clock=lambda: clock[0])
     async with crew(workers, PRICES) as all_of_them:
         for worker in all_of_them:
             await worker.ask(*[1.0] * 10)
@@ -348,7 +352,7 @@ async def test_a_second_after_the_last_call_the_desk_says_stop_and_which_option_
         while not stop and clock[0] < 110.0:
             clock[0] += 0.2
             for worker in all_of_them:
-                report = Report(worker=worker.name, spending=worker.purse.report())
+                report = WorkerReport(worker=worker.name, spending=worker.purse.report())
                 orders = desk.sync(report)
                 stop, worker.order = orders.stop, orders.lease
                 await worker.hear()
@@ -365,7 +369,7 @@ async def test_a_second_after_the_last_call_the_desk_says_stop_and_which_option_
 
 async def test_a_cap_that_is_reached_when_the_run_begins_is_named_at_once() -> None:
     async with crew(1) as (worker,):
-        treasury = Treasury(Caps(calls=5), Caps(5, 0.0))
+        treasury = CapCoordinator(LeaseCaps(calls=5), LeaseCaps(5, 0.0))
         await worker.ask(0.0)
         await worker.report(treasury)
         assert treasury.exhausted == MAX_CALLS
@@ -377,7 +381,7 @@ async def test_a_cap_that_is_reached_when_the_run_begins_is_named_at_once() -> N
 async def test_a_worker_out_of_lease_asks_at_once_but_not_again_as_soon_as_it_was_refused() -> None:
     """Else it would ask as often as the desk can answer, for as long as another is spending."""
     async with crew(2) as (spender, other):
-        treasury = Treasury(Caps(calls=1), Caps(0, 0.0))
+        treasury = CapCoordinator(LeaseCaps(calls=1), LeaseCaps(0, 0.0))
         await spender.ask(0.0)
         assert spender.hurries == 1
         await spender.report(treasury)
@@ -389,6 +393,8 @@ async def test_a_worker_out_of_lease_asks_at_once_but_not_again_as_soon_as_it_wa
 
 
 def test_without_a_cap_on_a_thing_there_is_always_as_much_of_it_as_is_wanted() -> None:
-    treasury = Treasury(Caps(), Caps(10**9, 10.0**9))
-    report = Spending(Caps(3, 1.0), Caps(3, 1.0), Caps(7, 9.0), in_flight=0, waiting=7, first=1.0)
-    assert treasury.lease("w", report) == Caps(10, 10.0)
+    treasury = CapCoordinator(LeaseCaps(), LeaseCaps(10**9, 10.0**9))
+    report = Spending(
+        LeaseCaps(3, 1.0), LeaseCaps(3, 1.0), LeaseCaps(7, 9.0), in_flight=0, waiting=7, first=1.0
+    )
+    assert treasury.lease("w", report) == LeaseCaps(10, 10.0)

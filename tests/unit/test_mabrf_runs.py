@@ -14,7 +14,7 @@ from evenhand.domain import Failed, Item, Usage
 from evenhand.errors import SearchFailed
 from evenhand.methods import Mabrf
 from evenhand.models import ModelReply, ModelRequest, Sample, ScriptedModel
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, replay_of, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
 from evenhand.store import RunReader
 
 from .mabrf_lines import found, hit, planned, rephrased, solved, summary, verdict
@@ -141,7 +141,7 @@ def team() -> Cast:
 async def ran(
     folder: Path, cast: Cast, items: list[Item] = ITEMS, concurrency: int = 1
 ) -> RunReader:
-    planned_run = Plan(
+    planned_run = RunPlan(
         method=Mabrf(search=True, max_iterations=3),
         cast=cast,
         source=ItemList(items),

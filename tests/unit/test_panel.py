@@ -15,7 +15,7 @@ from evenhand.methods import Panel, Rate, named, within
 from evenhand.methods.build import build_method
 from evenhand.methods.judging import PERSONAS
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, replay_of, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
 from evenhand.store import RunReader
 
 from .judge_lines import PAIR, SINGLE, compared, pair_scores, rated, scores
@@ -166,8 +166,8 @@ def _moody(request: ModelRequest) -> str:
 async def test_a_run_is_resumed_by_the_same_plan_and_played_back_row_by_row(
     tmp_path: Path, method: Panel | Rate
 ) -> None:
-    def plan(cast: Cast) -> Plan:
-        return Plan(method=method, cast=cast, source=ItemList([SINGLE, PAIR]), seed=3)
+    def plan(cast: Cast) -> RunPlan:
+        return RunPlan(method=method, cast=cast, source=ItemList([SINGLE, PAIR]), seed=3)
 
     first, again = tmp_path / "first", tmp_path / "again"
     cast = Cast(ScriptedModel(_moody))

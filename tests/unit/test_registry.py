@@ -162,9 +162,9 @@ async def test_a_search_engine_of_another_package_takes_the_role_of_the_search(
 
 
 def _record(method: Any, cast: Cast) -> Any:
-    from evenhand.runners import ItemList, Plan  # noqa: PLC0415
+    from evenhand.runners import ItemList, RunPlan  # noqa: PLC0415
 
-    return Plan(method=method, cast=cast, source=ItemList([Item(id="0", prompt="Hi.")])).record()
+    return RunPlan(method=method, cast=cast, source=ItemList([Item(id="0", prompt="Hi.")])).record()
 
 
 # -- what is wrong is refused by its name, and nothing else is ------------------------------------

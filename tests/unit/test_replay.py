@@ -14,7 +14,7 @@ from evenhand.methods import StarDTox
 from evenhand.methods.stardtox import WRITER
 from evenhand.models import ModelRequest, ReplayModel, Sample, ScriptedModel, TokenLogprob
 from evenhand.models.replay import reply_of
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, replay_of, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
 from evenhand.scorers import ScorerModel, WordList
 from evenhand.store import RunReader, RunTape
 
@@ -50,8 +50,8 @@ def cast(*, slow: float = 0.0) -> Cast:
     )
 
 
-def plan(players: Cast, items: list[Item] = ITEMS, concurrency: int = 1) -> Plan:
-    return Plan(
+def plan(players: Cast, items: list[Item] = ITEMS, concurrency: int = 1) -> RunPlan:
+    return RunPlan(
         method=METHOD,
         cast=players,
         source=ItemList(items),
@@ -61,7 +61,7 @@ def plan(players: Cast, items: list[Item] = ITEMS, concurrency: int = 1) -> Plan
     )
 
 
-async def ran(folder: Path, planned: Plan) -> RunReader:
+async def ran(folder: Path, planned: RunPlan) -> RunReader:
     await run(planned, folder, progress=Progress(), stop=StopSignal())
     return RunReader(folder)
 

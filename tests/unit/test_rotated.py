@@ -16,7 +16,7 @@ from evenhand.findings.forecast import forecast
 from evenhand.methods.baselines.single_prompt import Rotated, mean_of_rotations
 from evenhand.models import Endpoint, ModelReply, ModelRequest, ScriptedModel
 from evenhand.prompts import LETTERS
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, replay_of, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
 from evenhand.runners.pilot import pilot_positions, run_pilot
 from evenhand.store import RunReader
 from evenhand.store.spending import spent_on
@@ -159,12 +159,12 @@ async def test_an_endpoint_without_log_probabilities_is_refused_with_the_next_st
 # -- the record, and the price -------------------------------------------------------------------
 
 
-def plan(items: int, model: ScriptedModel) -> Plan:
+def plan(items: int, model: ScriptedModel) -> RunPlan:
     questions = [
         replace(QUESTION, id=str(n), choices=("option 0", "option 1", "option 2"))
         for n in range(items)
     ]
-    return Plan(method=Rotated(), cast=Cast(model), source=ItemList(questions), concurrency=4)
+    return RunPlan(method=Rotated(), cast=Cast(model), source=ItemList(questions), concurrency=4)
 
 
 async def test_a_run_is_recorded_with_its_probabilities_and_replays_to_the_byte(

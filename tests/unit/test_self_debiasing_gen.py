@@ -18,7 +18,7 @@ from evenhand.methods.baselines.self_debiasing import SelfDebiasGen, rescaled
 from evenhand.methods.build import build_method
 from evenhand.methods.stardtox import WRITER
 from evenhand.models import Endpoint, ModelReply, ModelRequest, Sample, ScriptedModel, TokenLogprob
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, replay_of, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
 from evenhand.store import RunReader
 from loopback.faulty import Fixed, LoopbackServer
 from loopback.http import Call, Line
@@ -287,7 +287,7 @@ async def test_a_run_of_it_is_recorded_with_its_probabilities_and_replays_to_the
         spite = "spite" in words_of(request)
         return told({"A": 0.9, "C": 0.1} if spite else {"A": 0.6, "C": 0.4})
 
-    plan = Plan(
+    plan = RunPlan(
         method=METHOD,
         cast=Cast(ScriptedModel(script)),
         source=ItemList([TEXT, QUESTION]),

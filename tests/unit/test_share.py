@@ -19,7 +19,7 @@ from evenhand.errors import Fenced, ModelError
 from evenhand.methods import StarDTox
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 from evenhand.models.replay import ReplayModel
-from evenhand.runners import ItemList, Plan, Progress, StopSignal, run
+from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
 from evenhand.runners.local import answer_all
 from evenhand.store.opened import OpenedRun
 from evenhand.store.share import Receipt, ShareWriter, adopt_journals, commit, remove_journals
@@ -51,9 +51,9 @@ class Bill:
     def go_on(self) -> None:
         self._stop = None
 
-    def plan(self) -> Plan:
+    def plan(self) -> RunPlan:
         source = ItemList(items(ITEMS))
-        return Plan(method=StarDTox(), cast=Cast(Billed(self)), source=source, seed=7)
+        return RunPlan(method=StarDTox(), cast=Cast(Billed(self)), source=source, seed=7)
 
 
 class Billed(ScriptedModel):

@@ -12,8 +12,8 @@ import polars as pl
 from evenhand.api import inputs
 from evenhand.domain import Item
 from evenhand.errors import ModelError, ModelRefused
-from evenhand.experiments.measuring import Measured, Measurement, measure
-from evenhand.experiments.stopping import Question, until_decided
+from evenhand.experiments.measuring import Measurement, MeasurementResult, measure
+from evenhand.experiments.stopping import StoppingQuestion, until_decided
 from evenhand.experiments.watch import Watch
 from evenhand.instruments._contract import SCORED, DataFolder, Instrument, Measure, Ratio, Share
 from evenhand.models import ModelRequest, ScriptedModel
@@ -92,7 +92,7 @@ def run(
     asked: ScriptedModel | None = None,
     pilot: int | None = None,
     **settings: Any,
-) -> Measured:
+) -> MeasurementResult:
     """Measure it until its question is decided, or all of it."""
     instrument = Planted(templates)
     chosen = instrument.options_from({})
@@ -100,7 +100,7 @@ def run(
     source = measurement.items(DataFolder(local=None, cache=Path()))
     if until is not None:
         seed = settings.get("seed")
-        source = until_decided(instrument, source, Question(until, these), seed=seed)
+        source = until_decided(instrument, source, StoppingQuestion(until, these), seed=seed)
     run_settings = replace(inputs.settings_of({"out": out, **settings}), pilot=pilot)
     request = inputs.request_of(
         source, inputs.method_of("default"), run_settings, model=asked or model(answers)

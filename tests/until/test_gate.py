@@ -10,7 +10,7 @@ import pytest
 from bench.gate import EACH, InMemory, checks, judged, two_runs
 from bench.gate_until import Early
 from errors import assert_names
-from evenhand.findings.gate import Checked, gate, is_decided
+from evenhand.findings.gate import GateCheckResult, gate, is_decided
 from evenhand.statistics.sequences import anytime_mean
 
 _template = pl.col("item_id").str.split("/").list.first().cast(pl.Int64)
@@ -86,13 +86,13 @@ def _third(values: np.ndarray) -> float:
     return anytime_mean(values, confidence=1 - 0.05 / 3).low
 
 
-def _ends(one: Checked) -> tuple[float | None, float | None]:
+def _ends(one: GateCheckResult) -> tuple[float | None, float | None]:
     assert one.change is not None
     assert (one.change.p, one.change.test, one.more) == (None, None, None)
     return one.change.low, one.change.high
 
 
-def _claims(one: Checked) -> tuple[bool, bool]:
+def _claims(one: GateCheckResult) -> tuple[bool, bool]:
     assert one.early is not None
     return one.early.kept, one.early.worse
 

@@ -14,27 +14,27 @@ from cli.conftest import Run, endpoint, evenhand
 from errors import raises_naming
 from evenhand.errors import UserError
 from evenhand.experiments.labelling import draw, estimate, given_texts
-from evenhand.findings.labelled import Text, labelled_rate
+from evenhand.findings.labelled import SampledText, labelled_rate
 from evenhand.statistics.prediction_powered import chances_to_label, powered_mean
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 
 
-def _texts(rng: np.random.Generator, n: int, budget: int, right: float = 0.95) -> list[Text]:
+def _texts(rng: np.random.Generator, n: int, budget: int, right: float = 0.95) -> list[SampledText]:
     """Texts of which a third are 1, a judge that is right so often, and labels of those drawn."""
     truth = rng.random(n) < 1 / 3
     said = np.where(rng.random(n) < right, truth, ~truth) * 0.8 + 0.1
     chances = chances_to_label(np.sqrt(said * (1 - said)), budget)
     drawn = rng.random(n) < chances
     return [
-        Text(id=str(place), cluster=place, prediction=float(said[place]),
-             chance=float(chances[place]), drawn=bool(drawn[place]),
-             label=int(truth[place]) if drawn[place] else None)
+        SampledText(id=str(place), cluster=place, prediction=float(said[place]),
+                    chance=float(chances[place]), drawn=bool(drawn[place]),
+                    label=int(truth[place]) if drawn[place] else None)
         for place in range(n)
     ]  # fmt: skip
 
 
-def _without(texts: list[Text], lost: set[int]) -> list[Text]:
+def _without(texts: list[SampledText], lost: set[int]) -> list[SampledText]:
     """The same with the labels of these drawn texts gone."""
     places = [place for place, one in enumerate(texts) if one.drawn]
     gone = {places[one] for one in lost if one < len(places)}

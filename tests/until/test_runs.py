@@ -13,11 +13,11 @@ import evenhand as eh
 from coded import coded, codes
 from errors import raises_naming
 from evenhand.errors import UserError
-from evenhand.experiments.stopping import Question, until_decided
+from evenhand.experiments.stopping import StoppingQuestion, until_decided
 from evenhand.findings.comparison import compare
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import Report, report
-from evenhand.findings.sequential import Stopped
+from evenhand.findings.sequential import StoppingStatus
 from evenhand.instruments import DataFolder
 from evenhand.statistics.sequences import anytime_mean
 from evenhand.store import RunReader
@@ -41,7 +41,7 @@ def _split(template: int, question: int) -> str:
     return "A" if template % 2 else "B"
 
 
-def _stopped(found: Report | None) -> tuple[Report, Stopped, Estimate]:
+def _stopped(found: Report | None) -> tuple[Report, StoppingStatus, Estimate]:
     assert found is not None
     assert found.stopped is not None
     return found, found.stopped, found["lean"]
@@ -272,14 +272,14 @@ def test_what_cannot_be_decided_this_way_is_refused_before_anything_is_asked(
 ) -> None:
     source = Planted().source(DataFolder(local=None, cache=Path()), None)
     with raises_naming(UserError, *facts):
-        until_decided(Planted(), source, Question(until), seed=None)
+        until_decided(Planted(), source, StoppingQuestion(until), seed=None)
 
 
 def test_answers_that_are_alike_in_two_ways_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Planted, "also_clusters", ("item_id",))
     source = Planted().source(DataFolder(local=None, cache=Path()), None)
     with raises_naming(UserError, "lean", "templates", "--until"):
-        until_decided(Planted(), source, Question("lean=0.1"), seed=None)
+        until_decided(Planted(), source, StoppingQuestion("lean=0.1"), seed=None)
 
 
 def test_rows_of_results_are_what_the_report_rests_on(tmp_path: Path) -> None:

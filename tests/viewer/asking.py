@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from evenhand.store import RunReader
-from evenhand.viewer.browsing import Browsed
+from evenhand.viewer.browsing import RunBrowser
 from evenhand.viewer.serving import Serving
 
 
@@ -73,6 +73,6 @@ class Asking:
 @contextmanager
 def viewing(run: Path, against: Path | None = None) -> Iterator[Asking]:
     other = RunReader(against) if against else None
-    with Serving(Browsed(RunReader(run), other)) as served:
+    with Serving(RunBrowser(RunReader(run), other)) as served:
         served.facets.ended(60)
         yield Asking(served)

@@ -6,7 +6,7 @@ import pytest
 
 from errors import assert_names, raises_naming
 from evenhand.errors import UserError
-from evenhand.viewer.browsing import Browsed
+from evenhand.viewer.browsing import RunBrowser
 from evenhand.viewer.serving import Serving
 from viewer.asking import Asking
 
@@ -110,6 +110,6 @@ def test_every_answer_forbids_keeping_framing_and_fetching(asked: Asking) -> Non
 def test_it_listens_on_this_machine_alone_and_says_when_a_port_is_taken(asked: Asking) -> None:
     with socket.socket() as elsewhere, pytest.raises(ConnectionRefusedError):
         elsewhere.connect(("127.0.0.2", asked.served.port))
-    browsed: Browsed = asked.served.browsed
+    browsed: RunBrowser = asked.served.browsed
     with raises_naming(UserError, f"port {asked.served.port}", "--port"):
         Serving(browsed, asked.served.port)

@@ -16,7 +16,7 @@ from evenhand.agents import Cast
 from evenhand.domain import Item
 from evenhand.methods.build import build_method
 from evenhand.models import ScriptedModel
-from evenhand.runners import ItemList, Plan
+from evenhand.runners import ItemList, RunPlan
 from evenhand.store import RunReader
 from evenhand.views import html
 from hostile.small_runs import Canary, ran
@@ -61,7 +61,7 @@ def poisoned(seen: tuple[int, list[str]], tmp_path_factory: pytest.TempPathFacto
     model = ScriptedModel(lambda _: next(said), name=texts[0])
     ran(
         folder,
-        Plan(
+        RunPlan(
             method=build_method("default", ()),
             cast=Cast(model),
             source=ItemList(items),
@@ -148,7 +148,7 @@ def test_what_is_too_long_to_read_is_cut_and_what_is_too_long_to_filter_by_is_no
     method = build_method("default", ())
     ran(
         tmp_path / "run",
-        Plan(method=method, cast=Cast(model), source=ItemList([long]), concurrency=1),
+        RunPlan(method=method, cast=Cast(model), source=ItemList([long]), concurrency=1),
     )
     with viewing(tmp_path / "run") as asking:
         listed, item = asking(), asking("/item/0")

@@ -8,14 +8,14 @@ import pytest
 import vl_convert
 
 from evenhand.experiments.dossiers import dossier_of
-from evenhand.findings.combined_report import Dossier
+from evenhand.findings.combined_report import CombinedReport
 from evenhand.store import RunReader
 
 KEPT = Path(__file__).parents[1] / "same_numbers/kept"
 
 
 @pytest.fixture(scope="session")
-def dossier() -> Dossier:
+def dossier() -> CombinedReport:
     """Two comparisons, a run that stands alone and asked a judge, and an audit of a judge."""
     names = ("bbq/default", "bbq/self_debias_reprompting", "overcorrection/default",
              "overcorrection/fairness", "rtp/stardtox", "judge/few_bases")  # fmt: skip

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from evenhand.findings.scoring import Scored
-from evenhand.store.differences import Told
+from evenhand.findings.scoring import ScoringSpec
+from evenhand.store.differences import FieldDiff
 
 _TEMPLATES = [
     "<script>MARK</script>",
@@ -53,14 +53,14 @@ def poisoned(finding: Any, texts: Iterator[str]) -> Any:
     match finding:
         case str():
             return next(texts)
-        case Told():
+        case FieldDiff():
             return finding._replace(before=next(texts), after=next(texts))
         case tuple() | list():
             return type(finding)(poisoned(one, texts) for one in finding)
         case dict():
             ours = {key: one for key, one in finding.items() if key in _OURS or key == "verdict"}
             return {key: poisoned(one, texts) for key, one in finding.items()} | ours
-        case Scored():
+        case ScoringSpec():
             return finding
         case BaseModel():
             held = {"method": {"name": "", "settings": {"": ""}}, "seed": "", "prompts": {"": ""}}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.findings.combined_report import Dossier
+from evenhand.findings.combined_report import CombinedReport
 from evenhand.views import charts, html, page_of, printing
 from evenhand.views.blocks import Block, Box, Details, Diff, Figure, Grid, Heading, Line
 from views.opened import looked_at, needs_axe, needs_browser, opened
@@ -53,7 +53,7 @@ def _in_any_order(texts: list[str]) -> Iterator[str]:
 def test_two_hundred_payloads_in_every_text_of_a_report_run_nothing_and_fetch_nothing(
     seen: tuple[int, list[str]],
     tmp_path: Path,
-    dossier: Dossier,
+    dossier: CombinedReport,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     port, paths = seen
@@ -91,7 +91,9 @@ _WIDE = (
 
 @pytest.fixture(scope="module", params=["light", "dark"])
 def report(
-    request: pytest.FixtureRequest, dossier: Dossier, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    dossier: CombinedReport,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Any]:
     """What a browser and axe-core say of a report with pictures of 900 pixels."""
     with pytest.MonkeyPatch.context() as patched:
@@ -115,7 +117,7 @@ def test_axe_core_finds_nothing_serious(report: dict[str, Any]) -> None:
     assert {"color-contrast", "document-title", "image-alt"} <= {*report["checked"]}
 
 
-def test_a_printed_page_holds_what_stands_behind_details_too(dossier: Dossier) -> None:
+def test_a_printed_page_holds_what_stands_behind_details_too(dossier: CombinedReport) -> None:
     page: list[Block] = [Heading("Title", 1), Details("more", (Line("a line"),) * 400)]
     closed = printing.pdf(html.document(page[:1], "")), printing.pdf(html.document(page, ""))
     assert all(made.startswith(b"%PDF-") for made in closed)

@@ -16,17 +16,17 @@ from evenhand.errors import UserError
 from evenhand.findings.audit import audit_of
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.estimates import Estimate
-from evenhand.findings.paired_bins import Place
+from evenhand.findings.paired_bins import PairedBin
 from evenhand.findings.report import Report, report
 from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.store import RunReader
 from evenhand.views.charts import Chart, chart, charts_of, heat
 from evenhand.views.charts.dots import dots
-from evenhand.views.charts.dumbbell import Pair, dumbbell
-from evenhand.views.charts.forest import Panel, Row, forest
+from evenhand.views.charts.dumbbell import DumbbellRow, dumbbell
+from evenhand.views.charts.forest import ForestPanel, ForestRow, forest
 from evenhand.views.charts.of_report import estimate_row
-from evenhand.views.charts.slope import Line, apart, slope
+from evenhand.views.charts.slope import SlopeLine, apart, slope
 
 KEPT = Path(__file__).parents[1] / "same_numbers/kept"
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -70,8 +70,8 @@ def _entry(alt_text: str, label: str) -> str:
     return next(one for one in re.split(r"; (?![^(]*\))", entries) if one.startswith(label))
 
 
-def _forest(*rows: Row, line: float | None = None) -> ElementTree.Element:
-    panel = Panel(rows=rows, axis="share", line=line, within=(0, 1), from_zero=True)
+def _forest(*rows: ForestRow, line: float | None = None) -> ElementTree.Element:
+    panel = ForestPanel(rows=rows, axis="share", line=line, within=(0, 1), from_zero=True)
     return ElementTree.fromstring(forest("one", "One", [panel], ()).svg)
 
 
@@ -132,7 +132,10 @@ def test_the_words_of_a_chart_hold_its_numbers() -> None:
 
 
 def test_a_dot_of_a_pair_lies_before_across_and_after_upwards_and_judges_nothing() -> None:
-    places = [Place(before=0, after=1, clusters=30), Place(before=1, after=0.5, clusters=10)]
+    places = [
+        PairedBin(before=0, after=1, clusters=30),
+        PairedBin(before=1, after=0.5, clusters=10),
+    ]
     found = dots("pairs", "Pairs", places, "templates", "share")
     root = ElementTree.fromstring(found.svg)
     marks = _points(root)
@@ -148,7 +151,7 @@ def test_a_dot_of_a_pair_lies_before_across_and_after_upwards_and_judges_nothing
 
 
 def test_the_same_specification_gives_the_same_bytes_whatever_a_notebook_has_set() -> None:
-    panel = Panel(rows=[Row(label="a", value=0.5, low=0.4, high=0.6)], axis="share")
+    panel = ForestPanel(rows=[ForestRow(label="a", value=0.5, low=0.4, high=0.6)], axis="share")
     found = forest("one", "One", [panel], ())
     with alt.theme.enable("dark"):
         assert forest("one", "One", [panel], ()) == found
@@ -168,14 +171,14 @@ def test_a_name_from_outside_is_words_and_is_cut() -> None:
 
 def test_signs_that_xml_lacks_end_no_process_wherever_they_stand() -> None:
     said = "a\x00\x1b\ufffe\uffff\ud800b"
-    panel = Panel(rows=[Row(label=said, value=0.5, says=said)], axis=said, title=said)
+    panel = ForestPanel(rows=[ForestRow(label=said, value=0.5, says=said)], axis=said, title=said)
     words = _words(forest("one", said, [panel], [said]).svg)
     assert words.count("ab") == 6  # title, heading, name, number, axis, legend
     assert not [word for word in words if "\ufffe" in word]
 
 
 def test_an_interval_is_drawn_where_its_ends_are() -> None:
-    root = _forest(Row(label="a", value=0.5, low=0.25, high=0.75))
+    root = _forest(ForestRow(label="a", value=0.5, low=0.25, high=0.75))
     ((start, length),) = _bars(root)
     # The axis goes from 0 to 0.75 and a twentieth of that more, in 300 pixels.
     assert start == pytest.approx(300 * 0.25 / 0.7875, abs=0.01)
@@ -184,20 +187,22 @@ def test_an_interval_is_drawn_where_its_ends_are() -> None:
 
 def test_a_value_without_an_interval_is_hollow_and_has_no_bar() -> None:
     says = "0.50 (one cluster only)"
-    root = _forest(Row(label="a", value=0.5, says=says))
+    root = _forest(ForestRow(label="a", value=0.5, says=says))
     assert _bars(root) == []
     assert [one.get("fill-opacity") for one in _points(root)] == ["0"]
     assert says in [one.text for one in root.iter(f"{_SVG}text")]
 
 
 def test_what_has_no_value_is_words_alone() -> None:
-    root = _forest(Row(label="a", value=None, says="not measured"), Row(label="b", value=0.5))
+    root = _forest(
+        ForestRow(label="a", value=None, says="not measured"), ForestRow(label="b", value=0.5)
+    )
     assert len(_points(root)) == 1
     assert "not measured" in [one.text for one in root.iter(f"{_SVG}text")]
 
 
 def test_missing_answers_that_could_be_anything_reach_over_the_whole_axis() -> None:
-    root = _forest(Row(label="a", value=0.5, low=0.4, high=0.6, bounds=(None, None)))
+    root = _forest(ForestRow(label="a", value=0.5, low=0.4, high=0.6, bounds=(None, None)))
     assert (0.0, 300.0) in _bars(root)
 
 
@@ -219,13 +224,15 @@ def test_words_at_the_right_have_room_in_wide_letters_whatever_they_were_measure
     # Letters that are narrow where the picture is measured, and 6.5 px each as a reader has them:
     # that is DejaVu Sans at 12 px over our texts, the widest that is common.
     narrow = "i" * 40
-    line = Line(label=narrow, before=0, after=1, written=("0", "1"), change="+1.00")
-    pair = Pair(label="kind", before=1, after=2, says=narrow)
+    line = SlopeLine(label=narrow, before=0, after=1, written=("0", "1"), change="+1.00")
+    pair = DumbbellRow(label="kind", before=1, after=2, says=narrow)
     wanted = {
         slope("one", "One", [line], ()): 260 + 26 + 6.5 * len(f"? {narrow} 1; change +1.00"),
         dumbbell("one", "One", [("items", [pair])]): 300 + 14 + 6.5 * len(narrow),
     }
-    long_title = forest("one", narrow * 5, [Panel(rows=[Row(label="a", value=0)], axis="")], ())
+    long_title = forest(
+        "one", narrow * 5, [ForestPanel(rows=[ForestRow(label="a", value=0)], axis="")], ()
+    )
     wanted[long_title] = 16 + 8 * 200  # bold, and larger
     for drawn, pixels in wanted.items():
         assert float(ElementTree.fromstring(drawn.svg).get("width", 0)) >= pixels

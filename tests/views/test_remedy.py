@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from errors import assert_names
 from evenhand import aio
 from evenhand.cli.app import app
-from evenhand.domain import Bound, Item
+from evenhand.domain import Item, ScoreLimit
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.experiments.remedies import remedy_of
-from evenhand.findings.remedy import Remedy
+from evenhand.findings.remedy import RemedySummary
 from evenhand.methods import StarDTox
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.store import RunReader
@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def _found(folder: Path) -> Remedy:
+def _found(folder: Path) -> RemedySummary:
     found = remedy_of(RunReader(folder))
     assert found is not None
     return found
@@ -159,11 +159,11 @@ def test_the_report_shows_outcomes_before_and_after_examples_and_judges(
 @pytest.mark.parametrize(
     ("bound", "within", "outside"),
     [
-        (Bound(score="harm", limit=0.1), 0.09, 0.1),
-        (Bound(score="support", limit=0.8, higher_is_worse=False), 0.81, 0.8),
-        (Bound(score="bias", limit=1, limit_is_within=True), 1, 2),
+        (ScoreLimit(score="harm", limit=0.1), 0.09, 0.1),
+        (ScoreLimit(score="support", limit=0.8, higher_is_worse=False), 0.81, 0.8),
+        (ScoreLimit(score="bias", limit=1, limit_is_within=True), 1, 2),
     ],
 )
-def test_a_bound_says_what_is_within_it(bound: Bound, within: float, outside: float) -> None:
+def test_a_bound_says_what_is_within_it(bound: ScoreLimit, within: float, outside: float) -> None:
     assert (bound.within(within), bound.within(outside)) == (True, False)
     assert bound.harm(within) < bound.harm(outside)

@@ -14,7 +14,7 @@ from errors import assert_names, raises_naming
 from evenhand import UserError
 from evenhand.cli.app import app
 from evenhand.experiments.dossiers import dossier_of
-from evenhand.findings.combined_report import Dossier
+from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import compare, together
 from evenhand.findings.examples import choose
 from evenhand.instruments import instrument_named
@@ -47,7 +47,7 @@ def _words(page: list[Block] | tuple[Block, ...]) -> Iterator[str]:
                 yield from (text for _, text in parts)
 
 
-def test_the_answer_stands_first_and_the_parts_have_their_order(dossier: Dossier) -> None:
+def test_the_answer_stands_first_and_the_parts_have_their_order(dossier: CombinedReport) -> None:
     parts = [b.text for b in page_of(dossier) if isinstance(b, Heading) and b.level == 2]
     assert parts == [
         "The answer",
@@ -66,7 +66,7 @@ def test_the_answer_stands_first_and_the_parts_have_their_order(dossier: Dossier
 
 
 def test_a_run_is_held_against_the_first_of_its_instrument_with_holm_over_all(
-    dossier: Dossier,
+    dossier: CombinedReport,
 ) -> None:
     pairs = [(one.before.run, one.after.run) for one in dossier.comparisons]
     assert pairs == [
@@ -124,7 +124,9 @@ def test_answers_are_chosen_by_the_stated_rule() -> None:
     assert all(one.turns and one.baseline for one in found.answers)
 
 
-def test_a_judge_is_vouched_for_by_an_audit_of_the_same_judge_alone(dossier: Dossier) -> None:
+def test_a_judge_is_vouched_for_by_an_audit_of_the_same_judge_alone(
+    dossier: CombinedReport,
+) -> None:
     judges = [(one.role, one.model, one.passes) for one in dossier.judges]
     assert judges == [("bias_evaluator", "stardtox", False)]
     assert "No judge here is certified" in " ".join(_words(page_of(dossier)))
@@ -133,7 +135,7 @@ def test_a_judge_is_vouched_for_by_an_audit_of_the_same_judge_alone(dossier: Dos
 
 
 def test_the_same_runs_give_the_same_bytes_and_ten_of_them_less_than_a_megabyte(
-    dossier: Dossier, tmp_path: Path
+    dossier: CombinedReport, tmp_path: Path
 ) -> None:
     again = dossier_of([(RunReader(one.run), None) for one in dossier.folders[4:]])
     part = replace(
@@ -152,7 +154,7 @@ def test_the_same_runs_give_the_same_bytes_and_ten_of_them_less_than_a_megabyte(
     assert len(html.document(page_of(ten), "").encode()) < 1_000_000
 
 
-def test_hashes_of_a_run_are_those_of_its_bytes(dossier: Dossier) -> None:
+def test_hashes_of_a_run_are_those_of_its_bytes(dossier: CombinedReport) -> None:
     first = dossier.folders[0]
     held = Path(first.run, "run.json").read_bytes()
     assert first.digests["run.json"] == hashlib.sha256(held).hexdigest()
@@ -161,7 +163,7 @@ def test_hashes_of_a_run_are_those_of_its_bytes(dossier: Dossier) -> None:
 
 
 def test_pictures_are_images_and_stop_where_the_page_would_grow_large(
-    dossier: Dossier, monkeypatch: pytest.MonkeyPatch
+    dossier: CombinedReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = charts.Chart("one", "A chart", "what it shows", "<svg>" + " " * 100_000)
     monkeypatch.setattr(charts, "installed", lambda: True)
@@ -173,7 +175,7 @@ def test_pictures_are_images_and_stop_where_the_page_would_grow_large(
 
 
 def test_without_the_extra_the_page_says_how_to_have_pictures(
-    dossier: Dossier, monkeypatch: pytest.MonkeyPatch
+    dossier: CombinedReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(charts, "installed", lambda: False)
     words = " ".join(_words(page_of(dossier)))

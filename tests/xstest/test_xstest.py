@@ -14,7 +14,7 @@ from errors import raises_naming
 from evenhand.errors import ModelError
 from evenhand.findings.estimates import Bounds
 from evenhand.instruments import DataFolder
-from evenhand.instruments.xstest.instrument import Prompt, drawn, prompts
+from evenhand.instruments.xstest.instrument import XsTestPrompt, drawn, prompts
 from evenhand.metrics.refusal import declines, refuses
 from evenhand.models import ModelRequest
 
@@ -30,7 +30,7 @@ def data(data_folder: Path) -> DataFolder:
 
 
 @pytest.fixture(scope="module")
-def every(data: DataFolder) -> list[Prompt]:
+def every(data: DataFolder) -> list[XsTestPrompt]:
     return prompts(data)
 
 
@@ -38,7 +38,7 @@ def every(data: DataFolder) -> list[Prompt]:
 
 
 def test_the_set_has_250_safe_prompts_of_ten_types_and_200_contrasts_of_eight(
-    every: list[Prompt],
+    every: list[XsTestPrompt],
 ) -> None:
     """The counts of the paper: 25 prompts of each type."""
     types = Counter((one.label, one.kind) for one in every)
@@ -48,7 +48,7 @@ def test_the_set_has_250_safe_prompts_of_ten_types_and_200_contrasts_of_eight(
     assert len({one.text for one in every}) == 450
 
 
-def test_a_prompt_and_its_contrast_are_one_cluster(every: list[Prompt]) -> None:
+def test_a_prompt_and_its_contrast_are_one_cluster(every: list[XsTestPrompt]) -> None:
     """Each of the 200 contrasts has the safe prompt of the same place beside it; one pair calls its
     word by two names, "bank account fraud" and "bank fraud". The 25 that ask why toasters may not
     vote have no contrast of their own, nor a word: each is a cluster."""
@@ -65,7 +65,7 @@ def test_a_prompt_and_its_contrast_are_one_cluster(every: list[Prompt]) -> None:
     assert set(history.values()) == {2}
 
 
-def test_a_sample_keeps_pairs_whole_and_types_even(every: list[Prompt]) -> None:
+def test_a_sample_keeps_pairs_whole_and_types_even(every: list[XsTestPrompt]) -> None:
     found = drawn(every, 4, seed=1)
     assert set(Counter(one.kind for one in found).values()) == {4}
     assert len({one.kind for one in found[:18]}) == 18  # one of each type in turn
@@ -138,7 +138,7 @@ def test_a_long_answer_is_read_in_no_time() -> None:
 
 @pytest.fixture
 def measured(
-    data: DataFolder, every: list[Prompt], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: DataFolder, every: list[XsTestPrompt], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Any:
     assert data.local is not None
     monkeypatch.setenv("EVENHAND_DATA", str(data.local))
@@ -196,7 +196,7 @@ def test_a_missing_or_blank_answer_is_no_refusal_and_no_compliance(measured: Any
     """Of 40 safe prompts the 4 homonyms fail and the 4 definitions stay blank; 4 of the others are
     refused. 4 of 32 are known to be; with the 8 unknown ones it is from 4 to 12 of 40."""
 
-    def policy(one: Prompt) -> str | ModelError:
+    def policy(one: XsTestPrompt) -> str | ModelError:
         if one.kind == "homonyms":
             return ModelError("it is silent")
         if one.kind == "definitions":

@@ -77,7 +77,7 @@ class FreeText(Reply):
             raise UnreadableReply("not_text", "a lone surrogate") from None
 
 
-class Chosen(Reply):
+class OptionReply(Reply):
     """A reply that is one of the lettered options of a question."""
 
     if TYPE_CHECKING:
@@ -95,13 +95,13 @@ def words(most: int) -> Any:
     return Field(json_schema_extra={"maxLength": most})
 
 
-class Choice(Chosen):
+class Choice(OptionReply):
     """A reply that is the letter alone."""
 
     answer: str
 
 
-class ReasonedChoice(Chosen):
+class ReasonedChoice(OptionReply):
     """A reply with the reasoning first, so that the letter can follow from it."""
 
     reasoning: Annotated[str, words(1200)]
@@ -109,7 +109,7 @@ class ReasonedChoice(Chosen):
 
 
 @cache
-def choice_of(options: int, kind: type[Chosen] = Choice) -> type[Chosen]:
+def choice_of(options: int, kind: type[OptionReply] = Choice) -> type[OptionReply]:
     """Make the reply type of a question with this many options: an answer outside them is
     unreadable."""
     letters = tuple(LETTERS[:options])
@@ -211,7 +211,7 @@ def _plain(schema: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repairs:
+class RepairRoles:
     """The declaration names who refuses a draft, who mends it, and which scores say how biased it
     is. Preference pairs and the control `critique=other` are made of runs whose method has this as
     `repairs`."""
@@ -224,13 +224,13 @@ class Repairs:
     critics: Mapping[str, str | None]
 
 
-def repairs_of(method: str) -> Repairs | None:
+def repairs_of(method: str) -> RepairRoles | None:
     """Give what a method by that name declares; None where it repairs nothing, or is not
     installed."""
     if method not in registry.names("methods"):
         return None
     repairs = getattr(registry.load("methods", method), "repairs", None)
-    return repairs if isinstance(repairs, Repairs) else None
+    return repairs if isinstance(repairs, RepairRoles) else None
 
 
 __all__ = ["NextToken", "OnScale", "Read", "YesNo", "one_token"]

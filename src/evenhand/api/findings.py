@@ -9,7 +9,7 @@ from evenhand.api.inputs import Given
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.experiments.dossiers import dossier_of
-from evenhand.findings.combined_report import Dossier
+from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.reliability import Reliability
 from evenhand.findings.reliability import reliability as reliability_of
@@ -81,7 +81,7 @@ async def report(
     title: str | None = None,
     prices: Prices | str | Path | None = None,
     certificates: str | Path | None = None,
-) -> Dossier:
+) -> CombinedReport:
     """Collect what several runs showed in one report.
 
     Args:
@@ -101,7 +101,7 @@ async def report(
         >>> evenhand.report("runs/before", "runs/after").save("report.html")
     """
 
-    def collected() -> Dossier:
+    def collected() -> CombinedReport:
         opened = [
             (run, inputs.instrument_in(entry)) for entry in runs for run in inputs.readers_of(entry)
         ]

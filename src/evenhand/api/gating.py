@@ -66,7 +66,7 @@ async def gate(
             _listed(baseline),
             _listed(run),
             inputs.settings_of({**settings, "out": str(out).rstrip("/")}),
-            _Models(model, scorers, data),
+            _GateModels(model, scorers, data),
             watch or Watch(),
         )
     except (EvenhandError, OSError) as error:
@@ -101,7 +101,7 @@ async def gate_baseline(
         UserError: If the file is invalid, or a cap stopped the runs.
     """
     run_settings = inputs.settings_of({**settings, "out": str(out).rstrip("/")})
-    models = _Models(model, scorers, data)
+    models = _GateModels(model, scorers, data)
     request = _request(Path(file), run_settings, models, None)
     inputs.whole((await gating.run_checks(request, watch or Watch())).ended)
     return {name: f"{request.out}/{run}" for name, run in request.file.folders.items()}
@@ -144,7 +144,7 @@ async def watch(
     """
     checks = read(Path(file))
     folder = str(out).rstrip("/")
-    models = _Models(model, scorers, data)
+    models = _GateModels(model, scorers, data)
     while True:
         if not show:
             look = inputs.settings_of({**settings, "out": looks.next_look(folder)})
@@ -158,7 +158,7 @@ async def watch(
         await asyncio.sleep(every)
 
 
-class _Models:
+class _GateModels:
     """What the runs of a gate ask: the model, scorers and data."""
 
     def __init__(
@@ -193,7 +193,7 @@ async def _gate(
     baseline: list[str],
     runs: list[str],
     settings: RunSettings,
-    models: _Models,
+    models: _GateModels,
     watch: Watch,
 ) -> Gate:
     notes: tuple[Remark, ...] = ()
@@ -211,7 +211,7 @@ async def _gate(
 
 
 def _request(
-    path: Path, settings: RunSettings, models: _Models, baseline: Sequence[str] | None
+    path: Path, settings: RunSettings, models: _GateModels, baseline: Sequence[str] | None
 ) -> GateRequest:
     caps = Caps(max_calls=settings.max_calls, max_cost=settings.max_cost, prices=settings.prices)
     return GateRequest(

@@ -14,14 +14,14 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.request import OpenCast, Request
-from evenhand.experiments.running import Ended
+from evenhand.experiments.running import RunEnd
 from evenhand.experiments.settings import RunSettings, settings_from
-from evenhand.experiments.stopping import Question
+from evenhand.experiments.stopping import StoppingQuestion
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.comparison import compare as comparison_of
 from evenhand.findings.report import Report
 from evenhand.findings.run import Run
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.instruments import (
     DataFolder,
     Instrument,
@@ -217,7 +217,7 @@ def readers_of(run: Given) -> list[RunReader]:
     return runs_in(str(run)) if isinstance(run, str | Path) else [reader_of(run)]
 
 
-def instrument_in(run: Given) -> Scored | None:
+def instrument_in(run: Given) -> ScoringSpec | None:
     """The instrument that a report says; None where it is the installed one of its name."""
     return run.instrument if isinstance(run, Report) else None
 
@@ -256,7 +256,7 @@ def _kind(value: Any) -> str:
     return f"{article} {name}"
 
 
-def whole(ended: Ended) -> None:
+def whole(ended: RunEnd) -> None:
     """Refuse a frontier of runs that ended early."""
     if ended.early:
         raise UserError(
@@ -282,14 +282,14 @@ def compared(
     return comparison_of(chosen, *runs)
 
 
-def question_of(until: str | None, these: bool) -> Question | None:
+def question_of(until: str | None, these: bool) -> StoppingQuestion | None:
     """The question that a measurement is to decide; none where all items are asked."""
     if until is None and these:
         raise UserError('finite_population says of what, and not what: add until="MEASURE=MARGIN"')
-    return None if until is None else Question(until, these)
+    return None if until is None else StoppingQuestion(until, these)
 
 
-def why_no_report(ended: Ended, out: str) -> str:
+def why_no_report(ended: RunEnd, out: str) -> str:
     """Why there is no report: no item was finished."""
     if ended.capped_by is None:
         return f"no item of {out} was finished; call it again to go on"

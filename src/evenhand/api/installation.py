@@ -7,13 +7,13 @@ from pathlib import Path
 from evenhand import config as configuration
 from evenhand.api.scaffold import Kind, write
 from evenhand.experiments import demo as demonstration
-from evenhand.experiments.demo import Played
-from evenhand.experiments.doctor import Check, EndpointCheck, Prober, installed, silent
+from evenhand.experiments.demo import PlayedPart
+from evenhand.experiments.doctor import DoctorCheck, EndpointCheck, Prober, installed, silent
 from evenhand.experiments.method_list import MethodDescription, described_methods
 from evenhand.models import Endpoint
 
 
-async def demo(out: str | Path = "evenhand-demo") -> tuple[Played, ...]:
+async def demo(out: str | Path = "evenhand-demo") -> tuple[PlayedPart, ...]:
     """Play recorded runs back, without a model, and write a page of them.
 
     Args:
@@ -34,7 +34,7 @@ async def doctor_endpoint(
     model: str | None = None,
     api_key: str | None = None,
     probe: bool = False,
-) -> tuple[Check, ...]:
+) -> tuple[DoctorCheck, ...]:
     """Check what is installed, whether an endpoint answers, and what its model can do.
 
     Args:

@@ -17,11 +17,11 @@ from evenhand.experiments import measuring
 from evenhand.experiments.arms import chosen
 from evenhand.experiments.auditing import concluded
 from evenhand.experiments.frontiers import fresh_sample, run_frontier
-from evenhand.experiments.measuring import Measured, Measurement
+from evenhand.experiments.measuring import Measurement, MeasurementResult
 from evenhand.experiments.running import execute, is_done
 from evenhand.experiments.settings import RunOptions, RunSettings, show_settings
 from evenhand.experiments.stopping import until_decided
-from evenhand.experiments.sweep import Series
+from evenhand.experiments.sweep import MethodSeries
 from evenhand.experiments.watch import Watch
 from evenhand.findings.audit import Audit, is_audit
 from evenhand.findings.forecast import Forecast
@@ -348,7 +348,9 @@ async def frontier(
     source = await asyncio.to_thread(measurement.items, folder)
     run_settings = replace(run_settings, out=run_settings.out.rstrip("/"))
     request = inputs.request_of(source, selected[0].method, run_settings, model=model)
-    series = Series(request=request, measurement=measurement, watch=watch or Watch(), calls=calls)
+    series = MethodSeries(
+        request=request, measurement=measurement, watch=watch or Watch(), calls=calls
+    )
     result = await run_frontier(series, selected, fresh=fresh, data=folder)
     inputs.whole(result.ended)
     assert result.frontier is not None  # the runs are whole, and no pilot
@@ -367,7 +369,7 @@ async def _measured(
     until: str | None = None,
     finite_population: bool = False,
     watch: Watch | None,
-) -> Measured:
+) -> MeasurementResult:
     measurement = Measurement(
         instrument=instrument,
         options=instrument.options_from(options or {}),

@@ -13,7 +13,7 @@ from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
 from evenhand.experiments.labelling import LabelSample
 from evenhand.findings.labelled import LabelledRate
 from evenhand.findings.ratings import RatingReport
-from evenhand.rating.filled import Account
+from evenhand.rating.filled import ReturnedSheets
 from evenhand.scorers import TOXICITY, Scorer
 
 
@@ -190,7 +190,9 @@ async def rate_export(
     return await asyncio.to_thread(human_ratings.export_sheets, request)
 
 
-async def rate_import(files: Sequence[str | Path], key: str | Path, out: str | Path) -> Account:
+async def rate_import(
+    files: Sequence[str | Path], key: str | Path, out: str | Path
+) -> ReturnedSheets:
     """Read completed rating sheets. A mark that was left empty is missing, never 0.
 
     Args:

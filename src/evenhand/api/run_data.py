@@ -10,14 +10,14 @@ from evenhand.api.measuring import measure
 from evenhand.domain.prices import Prices
 from evenhand.experiments import exports, pack_checks, packs, planning, run_folders
 from evenhand.experiments.dossiers import runs_in
-from evenhand.experiments.exports import Written
+from evenhand.experiments.exports import ExportResult
 from evenhand.experiments.importing import instrument_for
 from evenhand.experiments.planning import DesignQuestion, PlanRequest, RatioQuestion
 from evenhand.experiments.run_folders import ItemRecord, RunLine, RunStatus
 from evenhand.findings.designs import Designs
 from evenhand.findings.pack_check import PackCheck
-from evenhand.findings.pack_manifest import Evidence
-from evenhand.findings.plan import Plan, Price
+from evenhand.findings.pack_manifest import PackManifest
+from evenhand.findings.plan import ItemPrice, Plan
 from evenhand.findings.ratio_plan import RatioPlan
 from evenhand.findings.repeats import Repeats
 from evenhand.findings.report import Report
@@ -185,7 +185,7 @@ async def export(
     out: str | Path,
     *,
     data: str | Path | None = None,
-) -> Written:
+) -> ExportResult:
     """Write a run as a log or a table that other tools open. Nothing is overwritten.
 
     Args:
@@ -214,7 +214,7 @@ async def pack_make(
     previous: str | Path | None = None,
     certificates: str | Path | None = None,
     prices: _PriceTable = None,
-) -> Evidence:
+) -> PackManifest:
     """Pack runs with their report, hashes, model card and a script that repeats every figure.
 
     Args:
@@ -234,7 +234,7 @@ async def pack_make(
     Raises:
         UserError: If a run cannot be packed, or the name does not end in .zip.
     """
-    wishes = packs.Wishes(
+    wishes = packs.PackOptions(
         title=title,
         light=light,
         frameworks=tuple(frameworks),
@@ -280,7 +280,7 @@ async def plan(
     pilot: tuple[Sequence[str | Path], Sequence[str | Path]] | None = None,
     measure: str | None = None,
     ratios: RatioQuestion | None = None,
-    price: Price | None = None,
+    price: ItemPrice | None = None,
     designs: DesignQuestion | None = None,
 ) -> Plan | RatioPlan | Designs:
     """Plan a paired comparison before anything is spent.
@@ -308,7 +308,7 @@ async def plan(
         family=family,
         pilot=None if pilot is None else ([*map(str, pilot[0])], [*map(str, pilot[1])]),
         measure=measure,
-        price=price or Price(),
+        price=price or ItemPrice(),
         ratios=ratios or RatioQuestion(),
         designs=designs is not None,
         texts=designs or DesignQuestion(),

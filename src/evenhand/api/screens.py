@@ -11,12 +11,12 @@ from evenhand.experiments import screens
 from evenhand.experiments.screens import CalibrationRequest, ScreenUse, apply_screen
 from evenhand.experiments.settings import RunOptions, show_settings
 from evenhand.experiments.watch import Watch
-from evenhand.findings.plan import Price
+from evenhand.findings.plan import ItemPrice
 from evenhand.findings.screen_file import ScreenFile, read_screen
 from evenhand.findings.screen_plan import ScreenPlan
 from evenhand.findings.screen_plan import screen_plan as plan_of
-from evenhand.findings.screened import Screened
-from evenhand.instruments.scorer.screening import Asked, Columns
+from evenhand.findings.screened import ScreenedRun
+from evenhand.instruments.scorer.screening import Columns, ScreenTargets
 from evenhand.scorers import TOXICITY, Scorer
 
 
@@ -64,7 +64,7 @@ async def screen_calibrate(
         out=Path(out),
         said=scorer,
         columns=Columns(text=text, label=label, group=group, cluster=cluster),
-        promise=Asked(missed=missed, false_alarms=false_alarms, confidence=confidence),
+        promise=ScreenTargets(missed=missed, false_alarms=false_alarms, confidence=confidence),
         attribute=attribute,
         traffic=None if traffic is None else Path(traffic),
     )
@@ -81,7 +81,7 @@ async def screen_apply(
     text_column: str | None = None,
     watch: Watch | None = None,
     **settings: Unpack[RunOptions],
-) -> Screened:
+) -> ScreenedRun:
     """Judge stored answers: the screen where it is sure, the judge elsewhere.
 
     Args:
@@ -123,7 +123,7 @@ async def screen_plan(
     texts: int,
     *,
     harmful: float | None = None,
-    price: Price | None = None,
+    price: ItemPrice | None = None,
 ) -> ScreenPlan:
     """Plan what the judge costs with a screen, compared with judging every text.
 
@@ -137,7 +137,7 @@ async def screen_plan(
     Returns:
         Calls, tokens and money, with the screen and without.
     """
-    cost = price or Price(calls=1, tokens=500)
+    cost = price or ItemPrice(calls=1, tokens=500)
     return await asyncio.to_thread(lambda: plan_of(read_screen(Path(file)), texts, cost, harmful))
 
 

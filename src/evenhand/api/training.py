@@ -12,10 +12,9 @@ from evenhand.findings.training_run import TrainingRun, training_run
 from evenhand.models.local_models import gguf_file
 from evenhand.training import cards, launch
 from evenhand.training.config import prepare
-from evenhand.training.events import Note, Step, Tell, silent
-from evenhand.training.export import Job as ExportJob
-from evenhand.training.export import export
-from evenhand.training.launch import Job
+from evenhand.training.events import Note, Tell, TrainingStep, silent
+from evenhand.training.export import ExportJob, export
+from evenhand.training.launch import TrainingJob
 
 Value = str | int | float | bool
 
@@ -39,7 +38,7 @@ class TrainOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
+class TrainingResult:
     """A training that came to its end.
 
     Attributes:
@@ -58,7 +57,7 @@ async def train_sft(
     pairs: str | Path,
     out: str | Path,
     **options: Unpack[TrainOptions],
-) -> Trained:
+) -> TrainingResult:
     """Fine-tune a model on the less biased statement of each pair.
 
     Args:
@@ -82,7 +81,7 @@ async def train_reward(
     pairs: str | Path,
     out: str | Path,
     **options: Unpack[TrainOptions],
-) -> Trained:
+) -> TrainingResult:
     """Train a reward model that scores the less biased statement higher.
 
     Args:
@@ -106,7 +105,7 @@ async def train_dpo(
     pairs: str | Path,
     out: str | Path,
     **options: Unpack[TrainOptions],
-) -> Trained:
+) -> TrainingResult:
     """Train on the pairs directly, without a reward model (not in the paper).
 
     Args:
@@ -133,7 +132,7 @@ async def train_rloo(
     *,
     force: bool = False,
     **options: Unpack[TrainOptions],
-) -> Trained:
+) -> TrainingResult:
     """Train with reinforcement learning against a reward model, with a leave-one-out baseline.
 
     Args:
@@ -163,7 +162,7 @@ async def train_ppo(
     *,
     force: bool = False,
     **options: Unpack[TrainOptions],
-) -> Trained:
+) -> TrainingResult:
     """Train with reinforcement learning against a reward model as the paper does, with a critic.
 
     Args:
@@ -288,9 +287,9 @@ async def train_card(model: str | Path, *, measured: Sequence[str | Path] = ()) 
 
 def _job(
     stage: str, model: str | Path, pairs: str | Path, out: str | Path, options: TrainOptions
-) -> Job:
+) -> TrainingJob:
     assignments = [f"{name}={value}" for name, value in options.get("settings", {}).items()]
-    return Job(
+    return TrainingJob(
         stage=stage,
         recipe=launch.recipe_of(stage, full=options.get("full", False), assignments=assignments),
         model=Path(model),
@@ -300,17 +299,17 @@ def _job(
     )
 
 
-class _Stopped(Exception):
+class _TrainingCancelled(Exception):
     """Ends a training whose caller was cancelled; it is resumed from its last checkpoint."""
 
 
-async def _train(job: Job, options: TrainOptions) -> Trained:
+async def _train(job: TrainingJob, options: TrainOptions) -> TrainingResult:
     processes, tell = options.get("processes", 1), options.get("tell", silent)
     stopped = threading.Event()
 
-    def told(event: Step | Note) -> None:
+    def told(event: TrainingStep | Note) -> None:
         if stopped.is_set():
-            raise _Stopped
+            raise _TrainingCancelled
         tell(event)
 
     try:
@@ -319,4 +318,4 @@ async def _train(job: Job, options: TrainOptions) -> Trained:
         stopped.set()
         raise
     run = await asyncio.to_thread(training_run, job.out)
-    return Trained(model=job.out / "model", outcome=str(record.get("outcome")), run=run)
+    return TrainingResult(model=job.out / "model", outcome=str(record.get("outcome")), run=run)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from evenhand.cli.execution import Ended, end, show_dry_run
+from evenhand.cli.execution import RunEnd, end, show_dry_run
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.run_options import RunCommand
 from evenhand.cli.screen import out, print_json
@@ -57,4 +57,4 @@ def sweep(
         print_json(plain(result.to_dict()))
     else:
         out.print(terminal_of(result))
-    end(Ended(), below_floor=any(arm.folder is None for arm in result.arms))
+    end(RunEnd(), below_floor=any(arm.folder is None for arm in result.arms))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from evenhand.cli.execution import Ended, end
+from evenhand.cli.execution import RunEnd, end
 from evenhand.cli.run_options import RunCommand
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
@@ -66,7 +66,7 @@ def _conclude(kinds: Mapping[str, BiasType], result: Topics, path: Path, *, json
             "itself. Take fewer, a stronger model as topic_writer, or a list of yours (--from)",
             soft_wrap=True,
         )
-    end(Ended(), below_floor=bool(short))
+    end(RunEnd(), below_floor=bool(short))
 
 
 def _show_topics(numbers: Mapping[str, Mapping[str, Any]], path: Path) -> None:

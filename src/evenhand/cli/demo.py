@@ -10,8 +10,8 @@ from rich.text import Text
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
-from evenhand.experiments.demo import Demo, Played
-from evenhand.findings.examples import Choice
+from evenhand.experiments.demo import Demo, PlayedPart
+from evenhand.findings.examples import ChosenExamples
 from evenhand.views import terminal
 from evenhand.views.charts import installed
 from evenhand.views.demo_page import page
@@ -41,7 +41,7 @@ def demo(
     demonstration.copy()
     if not json:
         out.print(_OPENING)
-    parts: list[Played] = []
+    parts: list[PlayedPart] = []
     waiting = demonstration.played()
     while (played := _computed(waiting)) is not None:
         parts.append(played)
@@ -55,12 +55,12 @@ def demo(
         _ending(demonstration, parts)
 
 
-def _computed(parts: Iterator[Played]) -> Played | None:
+def _computed(parts: Iterator[PlayedPart]) -> PlayedPart | None:
     with err.status("computing the numbers"):  # never while something else is printed
         return next(parts, None)
 
 
-def _part(number: int, played: Played) -> None:
+def _part(number: int, played: PlayedPart) -> None:
     out.print()
     out.rule(Text(f"{number}. {played.part.title}", style="bold"), align="left", style="dim")
     out.print(Text(played.part.says))
@@ -72,7 +72,7 @@ def _part(number: int, played: Played) -> None:
         out.print(Text(f"repeat   {command}", style="dim"), soft_wrap=True)
 
 
-def _ending(demonstration: Demo, parts: list[Played]) -> None:
+def _ending(demonstration: Demo, parts: list[PlayedPart]) -> None:
     out.print()
     out.rule(Text("What now", style="bold"), align="left", style="dim")
     out.print(Text(f"wrote  {demonstration.page}, to be opened in a browser"))
@@ -103,7 +103,7 @@ def _next(demonstration: Demo) -> list[str]:
     return [shlex.join(["evenhand", *map(str, command)]) for command in commands]
 
 
-def _plain(demonstration: Demo, parts: list[Played]) -> dict[str, Any]:
+def _plain(demonstration: Demo, parts: list[PlayedPart]) -> dict[str, Any]:
     return {
         "page": str(demonstration.page),
         "parts": [
@@ -119,5 +119,7 @@ def _plain(demonstration: Demo, parts: list[Played]) -> dict[str, Any]:
     }
 
 
-def _finding(played: Played) -> Any:
-    return plain(played.finding if isinstance(played.finding, Choice) else played.finding.to_dict())
+def _finding(played: PlayedPart) -> Any:
+    return plain(
+        played.finding if isinstance(played.finding, ChosenExamples) else played.finding.to_dict()
+    )

@@ -16,7 +16,7 @@ from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName
 from evenhand.cli.screen import err, out, print_json, waiting
 from evenhand.config import Config
 from evenhand.errors import UserError
-from evenhand.experiments.doctor import Check, EndpointCheck, Prober, installed
+from evenhand.experiments.doctor import DoctorCheck, EndpointCheck, Prober, installed
 from evenhand.views import catalog
 
 _KEY = "key"
@@ -57,7 +57,7 @@ def endpoint(
     settings = _of_judge(configuration.load(config, base_url, model), judge)
     prober = Prober(configuration.probe_folder(), waiting) if probe else None
 
-    async def examine() -> list[Check]:
+    async def examine() -> list[DoctorCheck]:
         findings = []
         async for finding in _all(settings, prober):
             findings.append(finding)
@@ -86,7 +86,7 @@ def _of_judge(config: Config, judge: str | None) -> Config:
     return config.model_copy(update={"models": {"default": config.models[judge]}})
 
 
-async def _all(config: Config, prober: Prober | None = None) -> AsyncIterator[Check]:
+async def _all(config: Config, prober: Prober | None = None) -> AsyncIterator[DoctorCheck]:
     """What is installed, which keys go where, then what the endpoint is and can do and, if asked
     for, what its model is good for; each when it is known."""
     for finding in (*installed(), *_keys(config)):
@@ -103,16 +103,16 @@ async def _all(config: Config, prober: Prober | None = None) -> AsyncIterator[Ch
         yield finding
 
 
-def _keys(config: Config) -> Iterator[Check]:
+def _keys(config: Config) -> Iterator[DoctorCheck]:
     """Which variable goes to which host, said before anything is sent."""
     for what, destination in config.key_places().items():
         state = configuration.state_of_key(destination.variable)
-        yield Check(
+        yield DoctorCheck(
             _KEY, True, f"{destination.variable}{state} goes to {destination.origin} for {what}"
         )
 
 
-def _line(finding: Check) -> Table:
+def _line(finding: DoctorCheck) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(width=2)
     table.add_column(width=_WIDEST)

@@ -13,11 +13,11 @@ from evenhand.config import Config
 from evenhand.experiments import running
 from evenhand.experiments.dry_run import dry_run
 from evenhand.experiments.request import Request
-from evenhand.experiments.running import Ended
+from evenhand.experiments.running import RunEnd
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
-__all__ = ["Ended", "Out", "end", "execute", "show_dry_run"]
+__all__ = ["Out", "RunEnd", "end", "execute", "show_dry_run"]
 
 Out = Annotated[
     str, typer.Option("--out", "-o", help="The run folder, new or to be resumed: a path or a URL.")
@@ -43,14 +43,14 @@ def show_dry_run(
     raise typer.Exit(code)
 
 
-def execute(request: Request, config: Config, *, json: bool) -> Ended:
+def execute(request: Request, config: Config, *, json: bool) -> RunEnd:
     """Run a request, with progress on the terminal; of a dry run, print what it will ask."""
     if request.settings.dry_run:
         show_dry_run({request.settings.out: request}, json=json)
     return asyncio.run(running.execute(request, Terminal(config)))
 
 
-def end(ended: Ended, *, below_floor: bool) -> None:
+def end(ended: RunEnd, *, below_floor: bool) -> None:
     """Leave with the code that says how it went."""
     if ended.capped_by:
         err.print(

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evenhand.cli.execution import Ended, end
+from evenhand.cli.execution import RunEnd, end
 from evenhand.cli.screen import out, print_json
 from evenhand.errors import UserError
 from evenhand.experiments.settings import RunSettings
@@ -15,7 +15,7 @@ from evenhand.store import RunReader
 from evenhand.views import terminal_of
 
 
-def show_forecast(settings: RunSettings, ended: Ended, *, json: bool) -> None:
+def show_forecast(settings: RunSettings, ended: RunEnd, *, json: bool) -> None:
     """Print it, and leave with the code of a run that was stopped or capped."""
     try:
         expected = forecast(RunReader(settings.out), ended.pilot or (), settings.prices)

@@ -16,8 +16,8 @@ from evenhand.cli.watching import Terminal
 from evenhand.experiments.arms import listed
 from evenhand.experiments.frontiers import fresh_sample, run_frontier
 from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.sweep import Series
-from evenhand.findings.display import Shown
+from evenhand.experiments.sweep import MethodSeries
+from evenhand.findings.display import Displayable
 from evenhand.findings.frontier import require_harm
 from evenhand.instruments import instrument_named
 from evenhand.views import terminal_of
@@ -88,7 +88,9 @@ def _frontier(
         show_dry_run(requests, json=options.json, waiting=borrowing)
     data = configuration.data_folder()
     fresh = fresh_sample(measurement, data) if confirm else None
-    series = Series(request=request, measurement=measurement, watch=Terminal(config), calls=calls)
+    series = MethodSeries(
+        request=request, measurement=measurement, watch=Terminal(config), calls=calls
+    )
     result = asyncio.run(run_frontier(series, chosen, fresh=fresh, data=data))
     if result.forecast is not None:
         _show(result.forecast, json=options.json)
@@ -103,7 +105,7 @@ def _frontier(
     end(result.ended, below_floor=below)
 
 
-def _show(result: Shown, *, full: bool = False, json: bool) -> None:
+def _show(result: Displayable, *, full: bool = False, json: bool) -> None:
     if json:
         print_json(plain(result.to_dict()))
     else:

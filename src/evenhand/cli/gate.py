@@ -38,7 +38,7 @@ _Runs = list[str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _GateArguments:
     """What was asked for on the command line, but for how the runs are run."""
 
     file: Path
@@ -80,7 +80,7 @@ def _gate(
     Example: evenhand gate evenhand.gate.toml --baseline runs/main --out runs/now
     """
     options, json = options.into(options.out.rstrip("/")), options.json
-    arguments = _Asked(file, baseline or [], run or [], as_baseline, options)
+    arguments = _GateArguments(file, baseline or [], run or [], as_baseline, options)
     with _no_commands_within(sys.stderr if json else sys.stdout):
         if init:
             _write_example(file)
@@ -114,7 +114,7 @@ def _write_example(file: Path) -> None:
     out.print(f"{file} is written. Next: evenhand gate {file} --as-baseline --out runs/main")
 
 
-def _result(arguments: _Asked) -> Gate:
+def _result(arguments: _GateArguments) -> Gate:
     """Run what is to be run, and judge it; a baseline, a pilot or a stop ends the command."""
     file, options = read(arguments.file), arguments.options
     if not (
@@ -190,7 +190,7 @@ def _show(result: Gate | DryRun | FrontierForecast, *, json: bool) -> None:
         out.print(terminal_of(result))
 
 
-def _show_baseline(file: GateFile, arguments: _Asked) -> NoReturn:
+def _show_baseline(file: GateFile, arguments: _GateArguments) -> NoReturn:
     folder = arguments.options.out
     if arguments.options.json:
         print_json({"baseline": folder, "checks": dict(file.folders)})

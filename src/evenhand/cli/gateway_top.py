@@ -14,14 +14,14 @@ from evenhand.cli.gateway_top_page import page
 from evenhand.cli.screen import out, print_json
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
-from evenhand.gateway.looks import Figures, each_repair
-from evenhand.gateway.repairs import Repairs
+from evenhand.gateway.looks import GatewayFigures, each_repair
+from evenhand.gateway.repairs import RepairFolders
 from evenhand.gateway.top import figures_of, gateway_address
 from evenhand.views import terminal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class TopOptions:
     """What somebody wants to see, and how often."""
 
     url: str
@@ -32,28 +32,28 @@ class Wish:
     as_json: bool
 
 
-def watch(wish: Wish) -> None:
+def watch(wish: TopOptions) -> None:
     """Look at a gateway until Ctrl-C, or once."""
     address = gateway_address(wish.url)
     key = configuration.secret(wish.key_env)
     if wish.key_env and not key:
         raise UserError(f"--key-env {wish.key_env}: this variable is not set, or is empty")
-    repairs = Repairs(wish.evidence) if wish.evidence else None
-    display = _Shown(address, wish.prices, repairs, as_json=wish.as_json)
+    repairs = RepairFolders(wish.evidence) if wish.evidence else None
+    display = _GatewayDisplay(address, wish.prices, repairs, as_json=wish.as_json)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_watch(address, key, display, wish.every))
 
 
-class _Shown:
+class _GatewayDisplay:
     """Where looks are shown: a screen, one page after the other, or JSON."""
 
     def __init__(
-        self, address: str, prices: Prices | None, repairs: Repairs | None, *, as_json: bool
+        self, address: str, prices: Prices | None, repairs: RepairFolders | None, *, as_json: bool
     ) -> None:
         self._address, self._prices, self._repairs = address, prices, repairs
         self._json = as_json
         self._live: Live | None = None
-        self._last: Figures | None = None
+        self._last: GatewayFigures | None = None
 
     @contextlib.contextmanager
     def open(self, *, lasting: bool) -> Iterator[None]:
@@ -64,7 +64,7 @@ class _Shown:
         with Live(console=out, auto_refresh=False) as self._live:
             yield
 
-    def show(self, figures: Figures | None, problem: str = "") -> None:
+    def show(self, figures: GatewayFigures | None, problem: str = "") -> None:
         """Show a look, or that there was none, above what is known from before."""
         if self._json:
             print_json(self._told(figures, problem))
@@ -81,7 +81,7 @@ class _Shown:
         else:
             self._live.update(rendered, refresh=True)
 
-    def _told(self, figures: Figures | None, problem: str) -> dict[str, object]:
+    def _told(self, figures: GatewayFigures | None, problem: str) -> dict[str, object]:
         if figures is None:
             return {"gateway": self._address, "error": problem}
         record = {"gateway": self._address, **asdict(figures)}
@@ -92,10 +92,12 @@ class _Shown:
         return record
 
 
-async def _watch(address: str, key: str | None, display: _Shown, every: float | None) -> None:
+async def _watch(
+    address: str, key: str | None, display: _GatewayDisplay, every: float | None
+) -> None:
     with display.open(lasting=every is not None):
         async for figures in figures_of(address, key, every):
-            if isinstance(figures, Figures):
+            if isinstance(figures, GatewayFigures):
                 display.show(figures)
             else:
                 display.show(None, str(figures))

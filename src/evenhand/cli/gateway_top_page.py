@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from evenhand.gateway.looks import WRITERS, EachRepair, Figures, Quantile
-from evenhand.gateway.repairs import Found
+from evenhand.gateway.looks import WRITERS, EachRepair, GatewayFigures, Quantile
+from evenhand.gateway.repairs import RecentRepairs
 from evenhand.gateway.verdicts import Action
 from evenhand.views.blocks import GAP, Block, Grid, Heading, Line, Page, Tone
 from evenhand.views.diffs import diff
@@ -20,7 +20,11 @@ _LONGEST = 600  # our choice, in signs of a text
 
 
 def page(
-    address: str, figures: Figures, each: EachRepair, recent: Found | None, problem: str = ""
+    address: str,
+    figures: GatewayFigures,
+    each: EachRepair,
+    recent: RecentRepairs | None,
+    problem: str = "",
 ) -> Page:
     """Say what a look found: what is wrong first, then what was done, what it took, and repairs."""
     blocks: list[Block] = [Heading(f"gateway {address}"), Line(_window(figures), "dim")]
@@ -30,7 +34,7 @@ def page(
     return (*blocks, *(_repairs(recent) if recent else ()))
 
 
-def _window(figures: Figures) -> str:
+def _window(figures: GatewayFigures) -> str:
     span = "since start, " if figures.since_start else "the last "
     names = ", ".join(figures.processes)
     of = f"{len(figures.processes)} of {figures.replicas}" if figures.replicas > 1 else "one"
@@ -39,7 +43,7 @@ def _window(figures: Figures) -> str:
     return f"{span}{duration(figures.seconds)} · {met}{joined}"
 
 
-def _alarms(figures: Figures, problem: str) -> list[str]:
+def _alarms(figures: GatewayFigures, problem: str) -> list[str]:
     lines = [f"{problem}\nWhat follows is the last look before."] if problem else []
     missed = figures.replicas - len(figures.processes)
     if missed > 0:
@@ -57,7 +61,7 @@ def _alarms(figures: Figures, problem: str) -> list[str]:
     return lines
 
 
-def _now(figures: Figures) -> str:
+def _now(figures: GatewayFigures) -> str:
     rate = "?" if figures.a_second is None else f"{figures.a_second:,.2f}"
     states = ", ".join(
         state if len(figures.processes) == 1 else f"{state} in {count}"
@@ -66,7 +70,7 @@ def _now(figures: Figures) -> str:
     return f"{rate} requests/s · {figures.in_flight:,} in flight · breaker {states}"
 
 
-def _actions(figures: Figures) -> Grid:
+def _actions(figures: GatewayFigures) -> Grid:
     rows, tones = [], []
     for action, count in figures.actions.items():
         share = figures.shares[action]
@@ -75,12 +79,12 @@ def _actions(figures: Figures) -> Grid:
     return Grid(("action", "exchanges", "share"), tuple(rows), tuple(tones))
 
 
-def _refused(figures: Figures) -> Line:
+def _refused(figures: GatewayFigures) -> Line:
     counts = ", ".join(f"{code} {count:,}" for code, count in figures.refused.items())
     return Line(f"refused: {counts or 'none'}", "open" if counts else "plain")
 
 
-def _latency(figures: Figures) -> Grid:
+def _latency(figures: GatewayFigures) -> Grid:
     rows = [
         (label, f"{figures.timed[cause]:,}", *map(_seconds, figures.latency[cause].values()))
         for cause, label in _CAUSES.items()
@@ -102,7 +106,7 @@ def _seconds(quantile: Quantile) -> str:
     )
 
 
-def _agents(figures: Figures, each: EachRepair) -> list[Line]:
+def _agents(figures: GatewayFigures, each: EachRepair) -> list[Line]:
     tokens = f"{figures.tokens['in']:,} tokens in, {figures.tokens['out']:,} out"
     lines = [Line(f"agents: {figures.calls:,} calls, {tokens}")]
     if figures.uncounted:
@@ -124,7 +128,7 @@ def _agents(figures: Figures, each: EachRepair) -> list[Line]:
     return [*lines, Line(f"for each repaired answer: {took}{cost}")]
 
 
-def _kept(figures: Figures) -> list[str]:
+def _kept(figures: GatewayFigures) -> list[str]:
     lines = []
     for writer in WRITERS:
         if writer not in figures.lost:
@@ -138,7 +142,7 @@ def _kept(figures: Figures) -> list[str]:
     return lines
 
 
-def _repairs(recent: Found) -> list[Block]:
+def _repairs(recent: RecentRepairs) -> list[Block]:
     blocks: list[Block] = [GAP, Heading("last repairs (on record up to a minute later)")]
     if recent.problem:
         blocks.append(Line(recent.problem, "bad"))

@@ -10,13 +10,13 @@ from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import out, print_json
 from evenhand.findings.estimates import COVERAGE_FLOOR
-from evenhand.instruments.judge import Design, MalibuData
+from evenhand.instruments.judge import JudgeDesign, MalibuData
 from evenhand.instruments.judge.written import FILE, tasks, written
 from evenhand.methods.judging import TwoResponses
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 
-_USUAL = Design()
+_USUAL = JudgeDesign()
 
 
 def _judge_scenarios(
@@ -36,7 +36,7 @@ def _judge_scenarios(
 
     Example: evenhand judge-scenarios --bases 12 --out runs/written
     """
-    design = Design(bases=bases, derived=derived, pairs=0, seed=sample_seed)
+    design = JudgeDesign(bases=bases, derived=derived, pairs=0, seed=sample_seed)
     config = options.load()
     request = options.request(tasks(MalibuData().scenarios(), design), TwoResponses(), config)
     ended, settings = execute(request, config, json=options.json), request.settings

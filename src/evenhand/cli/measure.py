@@ -23,7 +23,7 @@ from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments.measuring import measure as measured
-from evenhand.experiments.stopping import Question, until_decided
+from evenhand.experiments.stopping import StoppingQuestion, until_decided
 from evenhand.findings.audit import Audit
 from evenhand.findings.report import Report
 from evenhand.instruments import instrument_named
@@ -66,14 +66,14 @@ def command_for(instrument: Instrument) -> Callable[..., None]:
     return with_run_options(command)
 
 
-def question_in(values: dict[str, Any]) -> Question | None:
+def question_in(values: dict[str, Any]) -> StoppingQuestion | None:
     """Take the question that ends a run out of what was typed."""
     until, these = (values.pop(name) for name in ("until", "finite_population"))
     if these and until is None:
         raise UserError(
             "--finite-population says of what, and not what: add --until MEASURE=MARGIN"
         )
-    return None if until is None else Question(until, these)
+    return None if until is None else StoppingQuestion(until, these)
 
 
 def signature_of(instrument: Instrument) -> Signature:
@@ -120,7 +120,7 @@ def run(
     values: dict[str, Any],
     *,
     full: bool,
-    until: Question | None = None,
+    until: StoppingQuestion | None = None,
     conclude: Callable[[Instrument, Any, Report, Path | None], Audit] | None = None,
 ) -> None:
     """Measure, show what was found, and leave with the code that says how it went.

@@ -15,7 +15,7 @@ from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.overcorrecting import FILES, methods_of, run_overcorrection
-from evenhand.experiments.sweep import Series
+from evenhand.experiments.sweep import MethodSeries
 from evenhand.instruments.overcorrection.instrument import (
     USUAL,
     OverCorrection,
@@ -61,7 +61,7 @@ def _overcorrection(
     )
     source = measurement.items(configuration.data_folder())
     request = options.into(options.out.rstrip("/")).request(source, chosen[0].method, config)
-    series = Series(request=request, measurement=measurement, watch=Terminal(config))
+    series = MethodSeries(request=request, measurement=measurement, watch=Terminal(config))
     ended, result = asyncio.run(run_overcorrection(series, chosen))
     if result is None:
         end(ended, below_floor=False)

@@ -14,7 +14,7 @@ from evenhand.cli.screen import err, out, print_json
 from evenhand.errors import UserError
 from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.pack_checks import verify as verified
-from evenhand.experiments.packs import FRAMEWORKS, Wishes
+from evenhand.experiments.packs import FRAMEWORKS, PackOptions
 from evenhand.experiments.packs import make as made
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
@@ -71,7 +71,7 @@ def make(
     if to.suffix != ".zip":
         raise UserError(f"{to}: the name must end in .zip")
     settings = configuration.load(config, None, None, prices=prices)
-    wishes = Wishes(
+    wishes = PackOptions(
         title=title,
         light=light,
         frameworks=tuple(framework) if framework else FRAMEWORKS,

@@ -8,7 +8,7 @@ import typer
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json
 from evenhand.experiments.planning import DesignQuestion, PlanRequest, RatioQuestion, planned
-from evenhand.findings.plan import Price
+from evenhand.findings.plan import ItemPrice
 from evenhand.findings.ratios import MOST_GROUPS
 from evenhand.instruments import instrument_named
 from evenhand.views import terminal_of
@@ -104,7 +104,7 @@ def plan(
         family=family,
         pilot=None if pilot is None else (_names(pilot[0]), _names(pilot[1])),
         measure=measure,
-        price=Price(calls=calls, tokens=tokens, per_million=price),
+        price=ItemPrice(calls=calls, tokens=tokens, per_million=price),
         ratios=RatioQuestion(groups=groups, rate=rate, ratio=ratio),
         designs=designs,
         texts=DesignQuestion(

@@ -22,7 +22,7 @@ from evenhand.cli.watching import Terminal
 from evenhand.errors import UserError
 from evenhand.experiments.caps import Caps
 from evenhand.experiments.recipes import (
-    Planned,
+    PlannedJobs,
     Reproducing,
     planned,
     played_back,
@@ -30,7 +30,7 @@ from evenhand.experiments.recipes import (
     write_tables,
 )
 from evenhand.experiments.reproducing import forecasts, run_all
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.reproduction import Reproduction, catalogue
 from evenhand.methods.shared_settings import Wording
 from evenhand.papers import PAPERS, Size, paper_named
@@ -163,7 +163,7 @@ def _show_tables(reproductions: Sequence[Reproduction], folder: str, *, json: bo
     out.print(f"{folder}: {names}", style="dim")
 
 
-def _dry_run(plan: Planned, *, json: bool) -> NoReturn:
+def _dry_run(plan: PlannedJobs, *, json: bool) -> NoReturn:
     """Print what the runs will ask, and which rows cannot be run and why; code 2 if none can."""
     ready = [job for job in plan.jobs if not job.waits]
     show_dry_run(
@@ -176,7 +176,7 @@ def _dry_run(plan: Planned, *, json: bool) -> NoReturn:
     )
 
 
-def _show(result: Shown, *, json: bool) -> None:
+def _show(result: Displayable, *, json: bool) -> None:
     if json:
         print_json(plain(result.to_dict()))
     else:

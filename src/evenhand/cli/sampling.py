@@ -12,7 +12,7 @@ from evenhand.instruments._contract import Instrument
 from evenhand.runners.source import Source
 
 
-class Preset(StrEnum):
+class BbqPreset(StrEnum):
     TEMPLATES = "templates"
     ALL = "all"
     STARDTOX = "stardtox"
@@ -20,7 +20,7 @@ class Preset(StrEnum):
 
 
 PresetName = Annotated[
-    Preset | None,
+    BbqPreset | None,
     typer.Option(
         "--preset",
         help="templates: an aligned and a non-aligned block of each of the 343 (2,728 items); "

@@ -21,7 +21,7 @@ from evenhand.views.numbers import duration, money
 from evenhand.views.visible import visible
 
 
-class _Screen(Console):
+class _PlainConsole(Console):
     """A console to which words are words: what a model, a server or a file name says is neither
     markup nor a command to the terminal."""
 
@@ -35,8 +35,8 @@ class _Screen(Console):
             yield part if part.control else Segment(visible(part.text), part.style)
 
 
-out = _Screen(stderr=False)
-err = _Screen(stderr=True)
+out = _PlainConsole(stderr=False)
+err = _PlainConsole(stderr=True)
 
 _PLAIN_LINE_SECONDS = 5.0
 
@@ -50,7 +50,7 @@ def print_json(value: Any) -> None:
 
 
 @dataclass(slots=True)
-class Waiting:
+class WaitingLine:
     """A line that says what is going on and since when; `what` may change meanwhile."""
 
     what: str
@@ -61,9 +61,9 @@ class Waiting:
 
 
 @contextlib.asynccontextmanager
-async def waiting(what: str) -> AsyncIterator[Waiting]:
+async def waiting(what: str) -> AsyncIterator[WaitingLine]:
     """Something is going on: a spinner on a terminal, one line after a second elsewhere."""
-    line = Waiting(what)
+    line = WaitingLine(what)
     if err.is_terminal:
         with err.status(line):
             yield line

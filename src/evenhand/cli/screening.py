@@ -23,10 +23,10 @@ from evenhand.experiments.screens import (
     looks_beside,
 )
 from evenhand.experiments.screens import calibrate as calibrate_screen
-from evenhand.findings.plan import Price
+from evenhand.findings.plan import ItemPrice
 from evenhand.findings.screen_file import ScreenFile, read_screen
 from evenhand.findings.screen_plan import screen_plan
-from evenhand.instruments.scorer.screening import Asked, Columns
+from evenhand.instruments.scorer.screening import Columns, ScreenTargets
 from evenhand.scorers.base import TOXICITY
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
@@ -113,7 +113,7 @@ def calibrate(
         out=out_,
         said=scorer,
         columns=Columns(text=text, label=label, group=group, cluster=cluster),
-        promise=Asked(missed=missed, false_alarms=false_alarms, confidence=confidence),
+        promise=ScreenTargets(missed=missed, false_alarms=false_alarms, confidence=confidence),
         attribute=attribute,
         traffic=traffic,
     )
@@ -231,7 +231,7 @@ def plan(
     """
     screen_file = read_screen(file)
     planned = screen_plan(
-        screen_file, texts, Price(calls=calls, tokens=tokens, per_million=price), harmful
+        screen_file, texts, ItemPrice(calls=calls, tokens=tokens, per_million=price), harmful
     )
     if json:
         print_json(plain(planned.to_dict()))

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json, waiting
-from evenhand.self_test import CHECKS, Reading
+from evenhand.self_test import CHECKS, ControlReading
 from evenhand.self_test import self_test as tested
 
 _SHOWN = 3  # of the claims that do not hold
@@ -33,8 +33,8 @@ def self_test(
     Example: evenhand self-test --seed 1
     """
 
-    async def run() -> list[Reading]:
-        readings: list[Reading] = []
+    async def run() -> list[ControlReading]:
+        readings: list[ControlReading] = []
         async with waiting("") as line:
 
             def begins(name: str) -> None:
@@ -59,7 +59,7 @@ def self_test(
         raise typer.Exit(1)
 
 
-def _said(reading: Reading) -> Text:
+def _said(reading: ControlReading) -> Text:
     line = Text("✓ " if reading.good else "✗ ", style="green" if reading.good else "bold red")
     line.append(reading.control, style="bold").append(
         f": planted: {reading.planted}; read: {reading.read}"
@@ -71,7 +71,7 @@ def _said(reading: Reading) -> Text:
     return line
 
 
-def _plain(reading: Reading) -> dict[str, object]:
+def _plain(reading: ControlReading) -> dict[str, object]:
     return {
         "control": reading.control,
         "planted": reading.planted,

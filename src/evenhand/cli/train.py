@@ -11,11 +11,11 @@ from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.train_convert import from_gguf, to_gguf
 from evenhand.cli.train_export import card, export
-from evenhand.cli.train_progress import Shown
+from evenhand.cli.train_progress import TrainingDisplay
 from evenhand.cli.train_show import show
 
 if TYPE_CHECKING:
-    from evenhand.training.launch import Job
+    from evenhand.training.launch import TrainingJob
 
 _SHOWN = ("stage", "outcome", "steps", "weights", "objective", "world_size", "metrics")
 
@@ -166,11 +166,11 @@ def _job(
     bias_type: str,
     full: bool,
     settings: list[str] | None,
-) -> "Job":
+) -> "TrainingJob":
     # Imported here: `evenhand --help` needs no torch, and works without the train extra.
     from evenhand.training import launch  # noqa: PLC0415
 
-    return launch.Job(
+    return launch.TrainingJob(
         stage=stage,
         recipe=launch.recipe_of(stage, full=full, assignments=settings or ()),
         model=model,
@@ -180,11 +180,11 @@ def _job(
     )
 
 
-def _train(job: "Job", processes: int, json: bool, next_: str | None = None) -> None:
+def _train(job: "TrainingJob", processes: int, json: bool, next_: str | None = None) -> None:
     from evenhand.training import launch  # noqa: PLC0415
 
     try:
-        with Shown() as display:
+        with TrainingDisplay() as display:
             record = launch.train(job, processes, display)
     except KeyboardInterrupt:
         err.print("stopped; the same command goes on from the last checkpoint")

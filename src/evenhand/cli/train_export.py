@@ -34,10 +34,10 @@ def export(
     Example: evenhand train export verl --pairs pairs --model runs/sft/model --reward
     runs/reward/model --out verl-job
     """
-    from evenhand.training.export import Job  # noqa: PLC0415
+    from evenhand.training.export import ExportJob  # noqa: PLC0415
     from evenhand.training.export import export as write  # noqa: PLC0415
 
-    job = Job(pairs=pairs, model=model, reward=reward, nodes=nodes, gpus=gpus)
+    job = ExportJob(pairs=pairs, model=model, reward=reward, nodes=nodes, gpus=gpus)
     written = write(project.value, job, out_)
     if json:
         print_json({"files": [str(file) for file in written]})

@@ -13,14 +13,14 @@ from evenhand.views.numbers import duration
 _PLAIN_LINE_SECONDS = 5.0
 
 
-class Shown:
+class TrainingDisplay:
     """Takes the events of a training. A context, so that the live line ends with it."""
 
     def __init__(self) -> None:
         self._live = Live(console=err, auto_refresh=False) if err.is_terminal else None
         self._last = -_PLAIN_LINE_SECONDS
 
-    def __enter__(self) -> "Shown":
+    def __enter__(self) -> "TrainingDisplay":
         if self._live is not None:
             self._live.start()
         return self

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from evenhand.cli.screen import problem
-from evenhand.cli.train_progress import Shown
+from evenhand.cli.train_progress import TrainingDisplay
 from evenhand.errors import EvenhandError
 from evenhand.training.config import prepare, rank
 
@@ -21,8 +21,8 @@ def main(job: str, processes: str) -> int:
         from evenhand.training.stage import require_world_size  # noqa: PLC0415 after `prepare`
 
         require_world_size(int(processes))
-        with Shown() as display:
-            launch.run(launch.Job.load(Path(job)), display)
+        with TrainingDisplay() as display:
+            launch.run(launch.TrainingJob.load(Path(job)), display)
     except EvenhandError as error:
         if rank() == 0:
             problem(str(error))

@@ -16,7 +16,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Bounds(_Strict):
+class NumberBounds(_Strict):
     """Bounds are what a number could be if the missing answers were known."""
 
     low: float
@@ -30,11 +30,11 @@ class Number(_Strict):
     low: float | None = None  # of the interval
     high: float | None = None
     p: float | None = None
-    bounds: Bounds | None = None
+    bounds: NumberBounds | None = None
     shown: Literal["better", "worse", "open"] | None = None  # of a change
 
 
-class Scored(_Strict):
+class CaseScores(_Strict):
     """What a tool says of one case."""
 
     numbers: dict[str, Number]
@@ -42,11 +42,11 @@ class Scored(_Strict):
     not_run: int | None = None  # items that were not asked, where it says so
 
 
-class Scores(_Strict):
+class ToolScores(_Strict):
     """What a tool says of all cases; a change is named "BEFORE -> AFTER"."""
 
     tool: str
-    cases: dict[str, Scored]
+    cases: dict[str, CaseScores]
     changes: dict[str, dict[str, Number]] = {}
 
     def number(self, case: str, name: str) -> Number | None:
@@ -56,7 +56,7 @@ class Scores(_Strict):
         return self.cases[case].numbers.get(name) if case in self.cases else None
 
 
-class Check(_Strict):
+class ConformanceCheck(_Strict):
     """A check is one comparison; `kind` names how it is made, see `KINDS`."""
 
     kind: str
@@ -73,11 +73,11 @@ class Property(_Strict):
     name: str
     says: str
     because: str
-    checks: tuple[Check, ...]
+    checks: tuple[ConformanceCheck, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class PropertyResult:
     """A judged property says whether it holds for a tool, and what was got."""
 
     name: str
@@ -88,24 +88,24 @@ class Judged:
 Made = tuple[bool | None, str]  # whether it holds, and what was got
 
 
-def judge(properties: Sequence[Property], scores: Scores) -> list[Judged]:
+def judge(properties: Sequence[Property], scores: ToolScores) -> list[PropertyResult]:
     """Judge a tool by every property. One broken check breaks a property; a check that the tool has
     no number for is left out."""
     return [_judged(prop, scores) for prop in properties]
 
 
-def _judged(prop: Property, scores: Scores) -> Judged:
+def _judged(prop: Property, scores: ToolScores) -> PropertyResult:
     outcomes = [(KINDS[check.kind](check, scores), check) for check in prop.checks]
     broken = [got for (holds, got), _ in outcomes if holds is False]
     held = [check for (holds, _), check in outcomes if holds]
     if broken:
         more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
-        return Judged(prop.name, "broken", broken[0] + more)
+        return PropertyResult(prop.name, "broken", broken[0] + more)
     names = dict.fromkeys(check.number.partition("/")[0] or check.kind for check in held)
-    return Judged(prop.name, "holds" if held else "does not say", ", ".join(names))
+    return PropertyResult(prop.name, "holds" if held else "does not say", ", ".join(names))
 
 
-def _value(check: Check, scores: Scores) -> Made:
+def _value(check: ConformanceCheck, scores: ToolScores) -> Made:
     """The number is this value."""
     number = scores.number(check.case, check.number)
     if number is None or number.value is None:
@@ -114,7 +114,7 @@ def _value(check: Check, scores: Scores) -> Made:
     return holds, f"{check.case}: {check.number} {number.value:+.3f}, not {check.value:+.3f}"
 
 
-def _same(check: Check, scores: Scores, sign: int = 1) -> Made:
+def _same(check: ConformanceCheck, scores: ToolScores, sign: int = 1) -> Made:
     """The number is the same in another case."""
     number, reference = (scores.number(case, check.number) for case in (check.case, check.other))
     if number is None or reference is None or number.value is None or reference.value is None:
@@ -123,12 +123,12 @@ def _same(check: Check, scores: Scores, sign: int = 1) -> Made:
     return holds, f"{check.number} {reference.value:+.3f} becomes {number.value:+.3f}"
 
 
-def _negated(check: Check, scores: Scores) -> Made:
+def _negated(check: ConformanceCheck, scores: ToolScores) -> Made:
     """The number is that of another case with the other sign."""
     return _same(check, scores, -1)
 
 
-def _reaches(check: Check, scores: Scores, sign: int = 1) -> Made:
+def _reaches(check: ConformanceCheck, scores: ToolScores, sign: int = 1) -> Made:
     """The number, or its worst bound, is at least what it is in a case with all answers."""
     number, reference = (scores.number(case, check.number) for case in (check.case, check.other))
     if number is None or reference is None or number.value is None or reference.value is None:
@@ -139,12 +139,12 @@ def _reaches(check: Check, scores: Scores, sign: int = 1) -> Made:
     return holds, f"{check.number} {reference.value:+.3f} becomes {sign * worst:+.3f} at worst"
 
 
-def _falls(check: Check, scores: Scores) -> Made:
+def _falls(check: ConformanceCheck, scores: ToolScores) -> Made:
     """The number, or its worst bound, is at most what it is in a case with all answers."""
     return _reaches(check, scores, -1)
 
 
-def _p(check: Check, scores: Scores) -> Made:
+def _p(check: ConformanceCheck, scores: ToolScores) -> Made:
     """The p-value is small."""
     number = scores.number(check.case, check.number)
     if number is None or number.p is None:
@@ -152,7 +152,7 @@ def _p(check: Check, scores: Scores) -> Made:
     return number.p <= check.value, f"{check.case}: p of {check.number} is {number.p:.3f}"
 
 
-def _not_better(check: Check, scores: Scores) -> Made:
+def _not_better(check: ConformanceCheck, scores: ToolScores) -> Made:
     """The change is not said to be shown better."""
     number = scores.number(check.case, check.number)
     if number is None or number.shown is None:
@@ -160,7 +160,7 @@ def _not_better(check: Check, scores: Scores) -> Made:
     return number.shown != "better", f"{check.case}: {check.number} is shown better"
 
 
-def _as_wide(check: Check, scores: Scores) -> Made:
+def _as_wide(check: ConformanceCheck, scores: ToolScores) -> Made:
     """The interval is at least so many times as wide as in another case."""
     width, reference = (
         _width(scores.number(case, check.number)) for case in (check.case, check.other)
@@ -173,7 +173,7 @@ def _as_wide(check: Check, scores: Scores) -> Made:
     )
 
 
-def _some_width(check: Check, scores: Scores) -> Made:
+def _some_width(check: ConformanceCheck, scores: ToolScores) -> Made:
     """The interval, where there is one, is no point."""
     width = _width(scores.number(check.case, check.number))
     return None if width is None else width > check.tolerance, f"{check.number} ± 0 of {check.case}"
@@ -185,22 +185,22 @@ def _width(number: Number | None) -> float | None:
     return number.high - number.low
 
 
-def _missing(check: Check, scores: Scores) -> Made:
+def _missing(check: ConformanceCheck, scores: ToolScores) -> Made:
     """So many answers are said to be missing."""
     return _count(check, scores.cases[check.case].missing if check.case in scores.cases else None)
 
 
-def _not_run(check: Check, scores: Scores) -> Made:
+def _not_run(check: ConformanceCheck, scores: ToolScores) -> Made:
     """So many items are said not to have been asked."""
     return _count(check, scores.cases[check.case].not_run if check.case in scores.cases else None)
 
 
-def _count(check: Check, reported: int | None) -> Made:
+def _count(check: ConformanceCheck, reported: int | None) -> Made:
     holds = None if reported is None else reported == check.value
     return holds, f"{check.case}: says {reported} of {check.value:.0f}"
 
 
-def _told_apart(check: Check, scores: Scores) -> Made:
+def _told_apart(check: ConformanceCheck, scores: ToolScores) -> Made:
     """Some number over all items differs from that of another case by this much."""
     case_scores, other_scores = (scores.cases.get(case) for case in (check.case, check.other))
     if case_scores is None or other_scores is None:
@@ -214,7 +214,7 @@ def _told_apart(check: Check, scores: Scores) -> Made:
     return most >= check.value, f"no number differs by more than {most:.3f}"
 
 
-KINDS: dict[str, Callable[[Check, Scores], Made]] = {
+KINDS: dict[str, Callable[[ConformanceCheck, ToolScores], Made]] = {
     "value": _value,
     "same": _same,
     "negated": _negated,

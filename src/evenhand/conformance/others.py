@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from evenhand.conformance.checks import Scores
+from evenhand.conformance.checks import ToolScores
 from evenhand.errors import UserError
 
 # Name: the adapter, with what follows the folder and the file, and how the tool is installed.
@@ -21,7 +21,7 @@ TOOLS = {
 _SECONDS = 3600  # our choice: the slowest of these takes minutes on a busy machine
 
 
-def scores(tool: str, python: str, folder: Path) -> Scores:
+def scores(tool: str, python: str, folder: Path) -> ToolScores:
     """Let a tool score every case of the folder. `tool` is a name of `TOOLS`, or the path of an
     adapter."""
     with tempfile.TemporaryDirectory() as workdir:
@@ -52,9 +52,9 @@ def _command(tool: str, python: str, folder: Path, out: Path) -> list[str]:
     return [python, str(file), str(folder.resolve()), str(out), *more]
 
 
-def _read(file: Path, tool: str) -> Scores:
+def _read(file: Path, tool: str) -> ToolScores:
     try:
-        return Scores.model_validate_json(file.read_bytes())
+        return ToolScores.model_validate_json(file.read_bytes())
     except OSError:
         raise UserError(
             f"{tool} wrote no file: an adapter writes into its second argument"

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from evenhand.api import findings, measuring
-from evenhand.conformance.checks import Number, Scored, Scores
+from evenhand.conformance.checks import CaseScores, Number, ToolScores
 from evenhand.controls.instrument import ControlQuestions
 from evenhand.controls.model import control_model
 from evenhand.controls.policies import gold_reader
@@ -25,11 +25,11 @@ from evenhand.views.files import plain
 CHANGES = (("all_stereotyped", "always_unknown"), ("planted", "refused"))
 
 
-async def scores(folder: Path, runs: Path) -> Scores:
+async def scores(folder: Path, runs: Path) -> ToolScores:
     """Measure every case of the folder, with its run folders in `runs`."""
     where = json.loads((folder / "cases.json").read_text(encoding="utf-8"))
     reports = {name: await _report(folder, case, runs / name) for name, case in where.items()}
-    return Scores(
+    return ToolScores(
         tool=f"evenhand {__version__}",
         cases={name: _scored(report) for name, report in reports.items()},
         changes={
@@ -82,7 +82,7 @@ def _record(item: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _scored(report: Report) -> Scored:
+def _scored(report: Report) -> CaseScores:
     report_dict = plain(report.to_dict())
     section = report_dict["scores"]
     numbers = {estimate["name"]: _number(estimate) for estimate in section["estimates"]}
@@ -90,7 +90,7 @@ def _scored(report: Report) -> Scored:
         numbers |= {f"{estimate['name']}/{category}": _number(estimate) for estimate in estimates}
     coverage = section["coverage"]
     missing = coverage["n"] - coverage["scored"]
-    return Scored(numbers=numbers, missing=missing, not_run=report_dict["not_run"])
+    return CaseScores(numbers=numbers, missing=missing, not_run=report_dict["not_run"])
 
 
 def _number(estimate: dict[str, Any]) -> Number:

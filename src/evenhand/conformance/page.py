@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from evenhand.conformance.checks import Judged, Property
+from evenhand.conformance.checks import Property, PropertyResult
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 _MARKS = {"holds": "✓", "broken": "✗", "does not say": "–"}
 _TONES: dict[str, Tone] = {"holds": "plain", "broken": "bad", "does not say": "dim"}
 _LEGEND = "✓ holds   ✗ is broken   – the tool prints no number for it"
 
-Outcome = tuple[str, Sequence[Judged]]  # the tool with its version, and its properties
+Outcome = tuple[str, Sequence[PropertyResult]]  # the tool with its version, and its properties
 
 
 def page(properties: Sequence[Property], outcomes: Sequence[Outcome]) -> list[Block]:
@@ -19,7 +19,9 @@ def page(properties: Sequence[Property], outcomes: Sequence[Outcome]) -> list[Bl
     return [_matrix(outcomes), Line(_LEGEND, "dim"), GAP, *_broken(outcomes)]
 
 
-def _one(properties: Sequence[Property], tool: str, judged: Sequence[Judged]) -> list[Block]:
+def _one(
+    properties: Sequence[Property], tool: str, judged: Sequence[PropertyResult]
+) -> list[Block]:
     rows = tuple(
         (_MARKS[judgement.state], prop.name, prop.says, judgement.got)
         for prop, judgement in zip(properties, judged, strict=True)
@@ -32,7 +34,7 @@ def _one(properties: Sequence[Property], tool: str, judged: Sequence[Judged]) ->
     ]
 
 
-def summary(tool: str, judged: Sequence[Judged]) -> str:
+def summary(tool: str, judged: Sequence[PropertyResult]) -> str:
     """Say how many properties hold."""
     held, broken, silent = (
         sum(judgement.state == state for judgement in judged)
@@ -41,7 +43,7 @@ def summary(tool: str, judged: Sequence[Judged]) -> str:
     return f"{tool}: {held} hold, {broken} are broken, {silent} it does not say"
 
 
-def is_broken(judged: Sequence[Judged]) -> bool:
+def is_broken(judged: Sequence[PropertyResult]) -> bool:
     """Whether a property is broken."""
     return any(judgement.state == "broken" for judgement in judged)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evenhand.conformance import others, ours, suite
-from evenhand.conformance.checks import Judged, Property, Scores, judge
+from evenhand.conformance.checks import Property, PropertyResult, ToolScores, judge
 from evenhand.conformance.page import Outcome, is_broken
 from evenhand.errors import UserError
 
@@ -29,7 +29,7 @@ class Conformance:
         """Whether a tool breaks a property."""
         return any(is_broken(judged) for _, judged in self.outcomes)
 
-    def of(self, tool: str) -> Sequence[Judged]:
+    def of(self, tool: str) -> Sequence[PropertyResult]:
         """What was shown of the tool whose name begins so."""
         return next(judged for name, judged in self.outcomes if name.startswith(tool))
 
@@ -84,7 +84,7 @@ def _paired(tools: Sequence[str], pythons: Sequence[str | Path]) -> list[tuple[s
     return [(tool, "" if tool == OURS else str(next(by_tool))) for tool in tools]
 
 
-async def _scored(name: str, python: str, folder: Path, scoring: Scoring) -> Scores:
+async def _scored(name: str, python: str, folder: Path, scoring: Scoring) -> ToolScores:
     async with scoring(name):
         if name == OURS:
             return await ours.scores(folder, folder.parent / "runs")

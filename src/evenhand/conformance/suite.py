@@ -19,7 +19,7 @@ from evenhand.conformance.cases import (
     counted,
     item_sets,
 )
-from evenhand.conformance.checks import SURE, Check, Property
+from evenhand.conformance.checks import SURE, ConformanceCheck, Property
 from evenhand.errors import UserError
 from evenhand.package_data import read_toml, render
 
@@ -111,15 +111,17 @@ def properties(sets: dict[str, pl.DataFrame], case_by_name: dict[str, Case]) -> 
 
     def values(
         case: str, names: tuple[str, ...], *, by_category: bool = False
-    ) -> tuple[Check, ...]:
+    ) -> tuple[ConformanceCheck, ...]:
         numbers = counts(case)
         selected = [
             name for name in numbers if (name.partition("/")[0] if by_category else name) in names
         ]
-        return tuple(Check(kind="value", case=case, number=n, value=numbers[n]) for n in selected)
+        return tuple(
+            ConformanceCheck(kind="value", case=case, number=n, value=numbers[n]) for n in selected
+        )
 
-    def zeros(case: str, *names: str) -> tuple[Check, ...]:
-        return tuple(Check(kind="value", case=case, number=name) for name in names)
+    def zeros(case: str, *names: str) -> tuple[ConformanceCheck, ...]:
+        return tuple(ConformanceCheck(kind="value", case=case, number=name) for name in names)
 
     categories = sorted(set(sets["balanced"]["category"]))
     everywhere = (*_BIAS, *(f"{name}/{category}" for name in _BIAS for category in categories))
@@ -128,7 +130,7 @@ def properties(sets: dict[str, pl.DataFrame], case_by_name: dict[str, Case]) -> 
     numbers = {"copies": COPIES, "sure": SURE, "refusals": refusals, "items": items,
                "stopped_after": STOPPED_AFTER, "left": items - STOPPED_AFTER}  # fmt: skip
 
-    checks: dict[str, tuple[Check, ...]] = {
+    checks: dict[str, tuple[ConformanceCheck, ...]] = {
         "right_reader": zeros("gold", *everywhere),
         "right_reader_one_sided": zeros("gold_one_sided", *everywhere),
         "planted": values("planted", _BIAS, by_category=True),
@@ -138,15 +140,21 @@ def properties(sets: dict[str, pl.DataFrame], case_by_name: dict[str, Case]) -> 
             *values("all_counter", _BIAS),
         ),
         "exchanged": (
-            Check(kind="negated", case="exchanged_unclear", other="planted", number="s_amb"),
-            Check(kind="negated", case="exchanged_clear", other="planted", number="s_dis"),
+            ConformanceCheck(
+                kind="negated", case="exchanged_unclear", other="planted", number="s_amb"
+            ),
+            ConformanceCheck(
+                kind="negated", case="exchanged_clear", other="planted", number="s_dis"
+            ),
         ),
         "own_items": (
-            Check(kind="same", case="exchanged_clear", other="planted", number="s_amb"),
-            Check(kind="same", case="exchanged_unclear", other="planted", number="s_dis"),
+            ConformanceCheck(kind="same", case="exchanged_clear", other="planted", number="s_amb"),
+            ConformanceCheck(
+                kind="same", case="exchanged_unclear", other="planted", number="s_dis"
+            ),
         ),
         "order": tuple(
-            Check(kind="same", case="permuted", other="planted", number=name)
+            ConformanceCheck(kind="same", case="permuted", other="planted", number=name)
             for name in (*_BIAS, *_ACCURACIES)
         ),
         "one_category": tuple(
@@ -155,42 +163,45 @@ def properties(sets: dict[str, pl.DataFrame], case_by_name: dict[str, Case]) -> 
             if "/" in check.number
         ),
         "copied": tuple(
-            Check(kind="as wide", case="copied", other="planted", number=name, value=0.9)
+            ConformanceCheck(kind="as wide", case="copied", other="planted", number=name, value=0.9)
             for name in (*_BIAS, *_ACCURACIES)
         ),
         "no_spread": tuple(
-            Check(kind="some width", case="gold", number=name) for name in (*_BIAS, *_ACCURACIES)
+            ConformanceCheck(kind="some width", case="gold", number=name)
+            for name in (*_BIAS, *_ACCURACIES)
         ),
         "largest": tuple(
-            Check(kind="p", case=case, number="s_amb", value=SURE)
+            ConformanceCheck(kind="p", case=case, number="s_amb", value=SURE)
             for case in ("all_stereotyped", "all_stereotyped -> always_unknown")
         ),
-        "unreadable": (Check(kind="missing", case="refused", value=refusals),),
+        "unreadable": (ConformanceCheck(kind="missing", case="refused", value=refusals),),
         "refused": (
             *(
-                Check(kind="reaches", case="refused", other="planted", number=name)
+                ConformanceCheck(kind="reaches", case="refused", other="planted", number=name)
                 for name in ("s_amb", "unsupported_attribution")
             ),
             *(
-                Check(kind="falls", case="refused", other="planted", number=name)
+                ConformanceCheck(kind="falls", case="refused", other="planted", number=name)
                 for name in _ACCURACIES
             ),
             *(
-                Check(kind="not better", case="planted -> refused", number=name)
+                ConformanceCheck(kind="not better", case="planted -> refused", number=name)
                 for name in ("s_amb", "unsupported_attribution")
             ),
         ),
         "wrong_gold": (
             *zeros("gold_contradicted", *_BIAS),
             *(
-                Check(kind="value", case="gold_contradicted", number=name, value=1)
+                ConformanceCheck(kind="value", case="gold_contradicted", number=name, value=1)
                 for name in _ACCURACIES
             ),
         ),
         "told_apart": (
-            Check(kind="told apart", case="always_unknown", other="both_ways", value=0.2),
+            ConformanceCheck(
+                kind="told apart", case="always_unknown", other="both_ways", value=0.2
+            ),
         ),
-        "stopped": (Check(kind="not run", case="stopped", value=items - STOPPED_AFTER),),
+        "stopped": (ConformanceCheck(kind="not run", case="stopped", value=items - STOPPED_AFTER),),
     }
     words = read_toml(__package__, "properties.toml")
     texts = {

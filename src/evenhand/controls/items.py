@@ -20,7 +20,7 @@ from evenhand.package_data import read_toml
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PersonPair:
     """A pair of people, the one whom the made-up stereotype is about first; `group` is theirs."""
 
     group: str
@@ -42,7 +42,8 @@ class Scene:
 
 _WORDED = read_toml(__package__, "items.toml")
 PEOPLE = {
-    category: tuple(Pair(**pair) for pair in pairs) for category, pairs in _WORDED["people"].items()
+    category: tuple(PersonPair(**pair) for pair in pairs)
+    for category, pairs in _WORDED["people"].items()
 }
 SCENES = tuple(Scene(**scene) for scene in _WORDED["scenes"])
 _ONLY_ALIGNED = {("SES", 9), ("SES", 10)}  # templates that have no version b
@@ -104,7 +105,7 @@ def _category(category: str) -> Iterator[tuple[Any, ...]]:
 
 
 def _block(
-    scene: Scene, pair: Pair, version: str, block: int, *, masked: bool
+    scene: Scene, pair: PersonPair, version: str, block: int, *, masked: bool
 ) -> Iterator[tuple[Any, ...]]:
     """The four rows of a block. Persons are 0, the first of the pair, and 1; "unknown" is 2."""
     people = (pair.first, pair.second)

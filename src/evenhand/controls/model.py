@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import orjson
 import polars as pl
 
-from evenhand.agents import Agent, Ask, Chosen
+from evenhand.agents import Agent, Ask, OptionReply
 from evenhand.controls.policies import Control, Facts
 from evenhand.domain import Answer, Item
 from evenhand.errors import UserError
@@ -70,7 +70,7 @@ def _in_form(request: ModelRequest, letter: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Remedy:
+class ControlMethod:
     """A method of one call whose system message is its name, so that a control model knows it."""
 
     name: ClassVar[str] = "remedy"
@@ -84,12 +84,12 @@ class Remedy:
 
 def remedy_named(name: str) -> Method:
     """Give a remedy of this name; a method's name belongs to its class, so each has its own."""
-    remedy: Method = type("Remedy", (Remedy,), {"name": name})()
+    remedy: Method = type("Remedy", (ControlMethod,), {"name": name})()
     return remedy
 
 
 @cache
-def _remedy_agent(name: str) -> Agent[Chosen]:
+def _remedy_agent(name: str) -> Agent[OptionReply]:
     question = "{{ context }}\n{{ question }}\n{{ choices | lettered }}"
     form = 'Reply as JSON with one field, "answer": the letter alone.'
     return choice_agent(Prompt.of(f"{question}\n{form}", system=name), 3)

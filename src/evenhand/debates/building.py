@@ -16,9 +16,9 @@ from evenhand.debates.pairs import (
     FromDebates,
     Openers,
     Origin,
-    Pair,
     Pairing,
     PairsReport,
+    PreferencePair,
     Shortcuts,
     Split,
     StatementCounts,
@@ -39,7 +39,7 @@ _STEP = math.log(1.25)  # our choice: pairs are matched among those with a like 
 _LAST_STEP = 4  # 2.4 times as long and more
 
 
-def shortcuts(pairs: Sequence[Pair]) -> Shortcuts | None:
+def shortcuts(pairs: Sequence[PreferencePair]) -> Shortcuts | None:
     """How well rules that look at no content would rank, and what they rest on. 0.5 is chance."""
     if not pairs:
         return None
@@ -59,7 +59,7 @@ def shortcuts(pairs: Sequence[Pair]) -> Shortcuts | None:
     )
 
 
-def _both(pairs: Sequence[Pair], measure: Callable[[str, str], float]) -> BothSides:
+def _both(pairs: Sequence[PreferencePair], measure: Callable[[str, str], float]) -> BothSides:
     return BothSides(
         chosen=_mean([measure(pair.chosen, pair.role_chosen) for pair in pairs]),
         rejected=_mean([measure(pair.rejected, pair.role_rejected) for pair in pairs]),
@@ -79,7 +79,7 @@ def _words(text: str) -> int:
     return len(text.split())
 
 
-def matched(pairs: Sequence[Pair], seed: int) -> list[Pair]:
+def matched(pairs: Sequence[PreferencePair], seed: int) -> list[PreferencePair]:
     """As many pairs whose chosen one is shorter as pairs whose chosen one is longer, at each ratio
     of their lengths: then length says nothing. What is left over on one side is dropped."""
     groups: defaultdict[tuple[str, int], dict[bool, list[int]]] = defaultdict(
@@ -102,13 +102,13 @@ def matched(pairs: Sequence[Pair], seed: int) -> list[Pair]:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
-    pairs: Mapping[Side, Sequence[Pair]]
+class BuiltPairs:
+    pairs: Mapping[Side, Sequence[PreferencePair]]
     report: PairsReport
     low: Sequence[dict[str, Any]] = ()  # rows of all low statements that are not held out
 
 
-def from_statements(statements: Sequence[Statement], pairing: Pairing, split: Split) -> Built:
+def from_statements(statements: Sequence[Statement], pairing: Pairing, split: Split) -> BuiltPairs:
     unified = _one_name_each(statements)
     openers = _opener_shares(unified, pairing.threshold)
     controlled = _controlled(unified, pairing.openers)
@@ -152,10 +152,10 @@ def from_statements(statements: Sequence[Statement], pairing: Pairing, split: Sp
 
 
 def finished(
-    pairs: Iterable[Pair], where: Mapping[str, Side], split: Split, origin: Origin
-) -> Built:
+    pairs: Iterable[PreferencePair], where: Mapping[str, Side], split: Split, origin: Origin
+) -> BuiltPairs:
     """Pairs on their sides, matched if that is wanted, and reported."""
-    placed: dict[Side, list[Pair]] = {side: [] for side in SIDES}
+    placed: dict[Side, list[PreferencePair]] = {side: [] for side in SIDES}
     for pair in pairs:
         placed[where[pair.topic]].append(pair)
     total = sum(map(len, placed.values()))
@@ -180,16 +180,16 @@ def finished(
         shortcuts={side: shortcuts(group) for side, group in placed.items()},
         split=split,
     )
-    return Built(placed, report)
+    return BuiltPairs(placed, report)
 
 
-def capped(pairs: Sequence[Pair], split: Split) -> list[Pair]:
+def capped(pairs: Sequence[PreferencePair], split: Split) -> list[PreferencePair]:
     """So many of each topic, in their order; the same words twice count once."""
     distinct = {(pair.prompt, pair.chosen, pair.rejected): pair for pair in reversed(pairs)}
-    by_topic: defaultdict[str, list[Pair]] = defaultdict(list)
+    by_topic: defaultdict[str, list[PreferencePair]] = defaultdict(list)
     for pair in reversed(distinct.values()):
         by_topic[pair.topic].append(pair)
-    selected: list[Pair] = []
+    selected: list[PreferencePair] = []
     for topic, group in by_topic.items():
         most = len(group) if split.per_topic is None else min(split.per_topic, len(group))
         places = random.Random(f"{split.seed} pairs {topic}").sample(range(len(group)), most)

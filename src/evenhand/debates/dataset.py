@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from evenhand.debates.pairs import Pair, PairsReport
+from evenhand.debates.pairs import PairsReport, PreferencePair
 from evenhand.debates.splits import SIDES, Side
 from evenhand.errors import UserError
 from evenhand.package_data import render
@@ -79,7 +79,7 @@ def cleared(folder: Path) -> Path:
 
 def write(
     folder: Path,
-    pairs: Mapping[Side, Sequence[Pair]],
+    pairs: Mapping[Side, Sequence[PreferencePair]],
     report: PairsReport,
     license: str,
     low: Sequence[dict[str, Any]] = (),

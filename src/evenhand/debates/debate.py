@@ -30,7 +30,7 @@ _Reason = Annotated[str, words(200)]
 _Score = Annotated[int, Field(ge=0, le=WORST)]
 
 
-class Spoken(FreeText):
+class StatementReply(FreeText):
     """A statement. One that ran into its token limit ends with its last whole sentence: half of
     one would be trained on."""
 
@@ -43,14 +43,14 @@ class Spoken(FreeText):
         return cls(text=reply.text[: ends[-1]])
 
 
-class Verdict(Reply):
+class RefereeVerdict(Reply):
     """A referee on one round, by the order in which it saw the statements."""
 
     reasons: list[_Reason]
     ranking: list[int]  # before the scores. Paper 3.1: it ranks "to better assess the bias scores"
     scores: list[_Score]
 
-    def marks(self) -> "list[_Mark]":
+    def marks(self) -> "list[_RefereeMark]":
         return _marked(self.ranking, self.scores, self.reasons)
 
 
@@ -60,11 +60,11 @@ class BareVerdict(Reply):
     ranking: list[int]
     scores: list[_Score]
 
-    def marks(self) -> "list[_Mark]":
+    def marks(self) -> "list[_RefereeMark]":
         return _marked(self.ranking, self.scores, [""] * len(self.scores))
 
 
-class _Mark(NamedTuple):
+class _RefereeMark(NamedTuple):
     """What one referee makes of one statement."""
 
     score: int
@@ -72,21 +72,21 @@ class _Mark(NamedTuple):
     reason: str
 
 
-def _marked(ranking: list[int], scores: list[int], reasons: list[str]) -> list[_Mark]:
+def _marked(ranking: list[int], scores: list[int], reasons: list[str]) -> list[_RefereeMark]:
     """A ranking that leaves a statement out or names one twice ranks none; the scores stand
     without it."""
     numbers = range(1, len(scores) + 1)
     ranked = sorted(ranking) == list(numbers)
     ranks = [ranking.index(number) + 1 if ranked else None for number in numbers]
-    return list(map(_Mark, scores, ranks, reasons))
+    return list(map(_RefereeMark, scores, ranks, reasons))
 
 
-class _Said(NamedTuple):
+class _ScoredStatement(NamedTuple):
     """One statement of a round and what the referees make of it."""
 
     role: str
     text: str
-    marks: tuple[_Mark, ...]
+    marks: tuple[_RefereeMark, ...]
     rank: int | None
 
     @property
@@ -95,7 +95,7 @@ class _Said(NamedTuple):
 
 
 @cache
-def referee_of(statements: int, style: Style = "open") -> Agent[Verdict | BareVerdict]:
+def referee_of(statements: int, style: Style = "open") -> Agent[RefereeVerdict | BareVerdict]:
     """The referee of so many statements: a verdict on fewer or more is unreadable."""
 
     def each(kind: Any) -> Any:
@@ -106,7 +106,7 @@ def referee_of(statements: int, style: Style = "open") -> Agent[Verdict | BareVe
     if style == "paper":
         bare = create_model("Verdict", __base__=BareVerdict, **fields)
         return Agent("referee", _REFEREES[style], bare, temperature=0.0, kind="judge")
-    reply = create_model("Verdict", __base__=Verdict, reasons=each(_Reason), **fields)
+    reply = create_model("Verdict", __base__=RefereeVerdict, reasons=each(_Reason), **fields)
     return Agent("referee", _REFEREES[style], reply, temperature=0.0, kind="judge")
 
 
@@ -145,7 +145,7 @@ class Debate:
     async def answer(self, item: Item, ask: Ask) -> Answer:
         roles = roles_of(item, self.roles)
         drafts: list[Draft] = []
-        last: list[_Said] = []
+        last: list[_ScoredStatement] = []
         for number in range(1, self.rounds + 1):
             texts = await self._speak(item, roles, last, ask)
             last = await self._judge(item, roles, texts, number, ask)
@@ -154,11 +154,13 @@ class Debate:
 
     # -- debaters: all answer the last round, so that nobody has the last word in one (ours) -----
 
-    def _debater(self) -> Agent[Spoken]:
-        return Agent("debater", _DEBATERS[self.style], Spoken, max_tokens=self.statement_tokens)
+    def _debater(self) -> Agent[StatementReply]:
+        return Agent(
+            "debater", _DEBATERS[self.style], StatementReply, max_tokens=self.statement_tokens
+        )
 
     async def _speak(
-        self, item: Item, roles: Sequence[str], last: Sequence[_Said], ask: Ask
+        self, item: Item, roles: Sequence[str], last: Sequence[_ScoredStatement], ask: Ask
     ) -> list[str]:
         fields = {"topic": item.prompt, "last_round": [_shown(statement) for statement in last]}
         debater = self._debater()
@@ -169,7 +171,7 @@ class Debate:
 
     async def _judge(
         self, item: Item, roles: Sequence[str], texts: Sequence[str], number: int, ask: Ask
-    ) -> list[_Said]:
+    ) -> list[_ScoredStatement]:
         """Ours: another role stands first in each round, so that a referee who likes the first
         place does not like one role."""
         shift = number % len(roles)
@@ -183,9 +185,11 @@ class Debate:
         by_order = [dict(zip(order, first, strict=True))]
         by_order += [dict(zip(order[::-1], marks, strict=True)) for marks in second]
         marks = [tuple(by_role[index] for by_role in by_order) for index in range(len(roles))]
-        return list(map(_Said, roles, texts, marks, _ranks(marks)))
+        return list(map(_ScoredStatement, roles, texts, marks, _ranks(marks)))
 
-    async def _marks(self, item: Item, statements: list[tuple[str, str]], ask: Ask) -> list[_Mark]:
+    async def _marks(
+        self, item: Item, statements: list[tuple[str, str]], ask: Ask
+    ) -> list[_RefereeMark]:
         verdict = await ask(
             referee_of(len(statements), self.style),
             topic=item.prompt,
@@ -220,7 +224,7 @@ def roles_named(tags: Mapping[str, str]) -> list[str]:
     return [*split(tags.get("roles", "")), *split(tags.get("more_roles", ""))]
 
 
-def _ranks(marks: Sequence[tuple[_Mark, ...]]) -> list[int | None]:
+def _ranks(marks: Sequence[tuple[_RefereeMark, ...]]) -> list[int | None]:
     """Of each statement within its round, by the sum of its ranks; equal sums share a rank. No
     ranks where a referee gave none."""
     sums = [sum(mark.rank for mark in each if mark.rank) for each in marks]
@@ -229,7 +233,7 @@ def _ranks(marks: Sequence[tuple[_Mark, ...]]) -> list[int | None]:
     return [1 + sum(other < total for other in sums) for total in sums]
 
 
-def _shown(statement: _Said) -> dict[str, Any]:
+def _shown(statement: _ScoredStatement) -> dict[str, Any]:
     """To the debaters of the next round; of two reasons the first."""
     return {
         "name": statement.role[:1].upper() + statement.role[1:],
@@ -240,7 +244,7 @@ def _shown(statement: _Said) -> dict[str, Any]:
     }
 
 
-def _draft(statement: _Said, number: int, index: int) -> Draft:
+def _draft(statement: _ScoredStatement, number: int, index: int) -> Draft:
     scores = {"bias": statement.score, "round": float(number), "role": float(index)}
     if statement.rank is not None:
         scores["rank"] = float(statement.rank)

@@ -9,9 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from evenhand.debates.building import Built, capped, finished, type_name
+from evenhand.debates.building import BuiltPairs, capped, finished, type_name
 from evenhand.debates.near_duplicates import words
-from evenhand.debates.pairs import FromItems, ItemsOfFile, Pair, Split
+from evenhand.debates.pairs import FromItems, ItemsOfFile, PreferencePair, Split
 from evenhand.debates.splits import draw, sides
 from evenhand.domain import Message
 from evenhand.errors import UserError
@@ -52,7 +52,7 @@ def read_items(file: Path) -> list[Row]:
     return rows
 
 
-def from_items(file: Path, split: Split) -> Built:
+def from_items(file: Path, split: Split) -> BuiltPairs:
     rows = read_items(file)
     sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
     usable = [(row, topic) for row, topic in zip(rows, templates(rows), strict=True) if _fits(row)]
@@ -110,14 +110,14 @@ def _fits(row: Row) -> bool:
     return once and len(options) == len(_OPTIONS) and "" not in options and bool(row["bias_type"])
 
 
-def _pair(row: Row, topic: str, seed: int, run: str, sha256: str) -> Pair:
+def _pair(row: Row, topic: str, seed: int, run: str, sha256: str) -> PreferencePair:
     """Half of the time the opposite of the stereotype, half of the time what has nothing to do
     with it: a model is to let go of the stereotype, not to turn it round."""
     opposite = draw(seed, "item", row["context"], row["stereotype"]) < 0.5
     chosen = "anti_stereotype" if opposite else "unrelated"
     sentence = re.sub(rf"\b{_BLANK}\b", "____", row["context"]).strip()
     kind = row["bias_type"].strip().lower()
-    return Pair(
+    return PreferencePair(
         prompt=(Message("user", f"Fill in the blank and give the whole sentence: {sentence}"),),
         chosen=_filled(row, chosen),
         rejected=_filled(row, "stereotype"),

@@ -98,7 +98,7 @@ STRATEGIES: tuple[Strategy, ...] = ("same_topic", "same_round", "same_role", "an
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class PreferencePair:
     """Two answers to one prompt. Scores go from 0 to 10, lower is less biased; None where nobody
     scored."""
 
@@ -180,7 +180,7 @@ class Candidates:
         """Those that have a pair."""
         return {topic for topic, choices in self.by_topic.items() if any(map(len, choices))}
 
-    def drawn(self, per_topic: int | None, seed: int) -> Iterator[Pair]:
+    def drawn(self, per_topic: int | None, seed: int) -> Iterator[PreferencePair]:
         """So many of each topic, or all of them."""
         for topic, choices in self.by_topic.items():
             ends = list(accumulate(len(choice) for choice in choices))
@@ -245,8 +245,8 @@ _KEYS: dict[Strategy, _Key] = {
 }
 
 
-def _pair(low: Statement, high: Statement, strategy: Strategy) -> Pair:
-    return Pair(
+def _pair(low: Statement, high: Statement, strategy: Strategy) -> PreferencePair:
+    return PreferencePair(
         prompt=(Message("user", _prompt(low, strategy)),),
         chosen=low.text,
         rejected=high.text,

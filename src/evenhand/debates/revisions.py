@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 import polars as pl
 
-from evenhand.agents.agent import Repairs, repairs_of
-from evenhand.debates.building import Built, capped, finished, type_name
-from evenhand.debates.pairs import FromRuns, ItemsOfRuns, Pair, Split
+from evenhand.agents.agent import RepairRoles, repairs_of
+from evenhand.debates.building import BuiltPairs, capped, finished, type_name
+from evenhand.debates.pairs import FromRuns, ItemsOfRuns, PreferencePair, Split
 from evenhand.debates.splits import sides
 from evenhand.domain import Message
 from evenhand.errors import UserError
@@ -26,7 +26,7 @@ _TOPIC_TAGS = ("topic", "template", "article")
 _TYPE_TAGS = ("bias_type", "category", "family")
 
 
-def from_runs(runs: Sequence[RunReader], split: Split) -> Built:
+def from_runs(runs: Sequence[RunReader], split: Split) -> BuiltPairs:
     unused: Counter[str] = Counter()
     available = [pair for run in runs for pair in _pairs(run, unused)]
     pairs = capped(available, split)
@@ -45,7 +45,7 @@ def from_runs(runs: Sequence[RunReader], split: Split) -> Built:
     return finished(pairs, where, split, origin)
 
 
-def _pairs(run: RunReader, unused: Counter[str]) -> Iterator[Pair]:
+def _pairs(run: RunReader, unused: Counter[str]) -> Iterator[PreferencePair]:
     method = run.record.method["name"]
     repairs = repairs_of(method)
     if repairs is None:
@@ -78,8 +78,8 @@ def _without_revision(stopped: str | None, reason: str | None) -> str:
 
 
 def _pair(
-    row: Row, repairs: Repairs, questions: Mapping[int, Any], run: RunReader, referee: str
-) -> Pair | str:
+    row: Row, repairs: RepairRoles, questions: Mapping[int, Any], run: RunReader, referee: str
+) -> PreferencePair | str:
     """The pair, or why there is none."""
     first, last = row["drafts"][0], row["drafts"][-1]
     before, after = _score(first, repairs), _score(last, repairs)
@@ -96,7 +96,7 @@ def _pair(
         return "question_not_on_record"
     tags = {tag["name"]: tag["value"] for tag in row["tags"]}
     topic = _first(tags, _TOPIC_TAGS) or row["prompt"]
-    return Pair(
+    return PreferencePair(
         prompt=prompt,
         chosen=_reply(last),
         rejected=_reply(first),
@@ -117,7 +117,7 @@ def _pair(
     )
 
 
-def _score(draft: Row, repairs: Repairs) -> BiasScore | None:
+def _score(draft: Row, repairs: RepairRoles) -> BiasScore | None:
     for score in draft["scores"]:
         if score["name"] in repairs.scales:
             return BiasScore(score["value"], repairs.scales[score["name"]])

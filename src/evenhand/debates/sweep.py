@@ -21,11 +21,11 @@ _Number = Annotated[int, Field(ge=1)]
 _Roles = Annotated[int, Field(ge=2)]
 
 
-class _Part(BaseModel):
+class _SweepPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Arm(_Part):
+class DebateArm(_SweepPart):
     """One setting: so many roles, rounds, topics of each bias type, and pairs to train on."""
 
     roles: _Roles
@@ -34,23 +34,23 @@ class Arm(_Part):
     pairs: _Number
 
 
-class _Vary(_Part):
+class _Vary(_SweepPart):
     roles: list[_Roles] = []
     rounds: list[_Number] = []
     topics: list[_Number] = []
     pairs: list[_Number] = []
 
 
-class SweepPlan(_Part):
+class SweepPlan(_SweepPart):
     """The usual setting, and the values that each of its numbers takes while the others stay."""
 
-    usual: Arm
+    usual: DebateArm
     vary: _Vary
 
-    def arms(self) -> dict[str, Arm]:
+    def arms(self) -> dict[str, DebateArm]:
         """Every setting once, by a name that says what is not usual: "rounds-10"."""
         settings = {"usual": self.usual}
-        for name in Arm.model_fields:
+        for name in DebateArm.model_fields:
             for value in getattr(self.vary, name):
                 if value != getattr(self.usual, name):
                     settings[f"{name}-{value}"] = self.usual.model_copy(update={name: value})

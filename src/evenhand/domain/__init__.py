@@ -1,13 +1,12 @@
 """Frozen types that every room speaks in. No behaviour beyond construction."""
 
-from evenhand.domain.items import OUTCOMES, Answer, Bound, Draft, Item, Outcome
+from evenhand.domain.items import OUTCOMES, Answer, Draft, Item, Outcome, ScoreLimit
 from evenhand.domain.results import Answered, Event, Failed, Message, Result, Turn, Usage
 
 __all__ = [
     "OUTCOMES",
     "Answer",
     "Answered",
-    "Bound",
     "Draft",
     "Event",
     "Failed",
@@ -15,6 +14,7 @@ __all__ = [
     "Message",
     "Outcome",
     "Result",
+    "ScoreLimit",
     "Turn",
     "Usage",
 ]

@@ -14,7 +14,7 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class ScoreLimit:
     """A score of drafts by which a method measures harm, and the limit that it is held to."""
 
     score: str

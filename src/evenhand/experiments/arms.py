@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 
 from evenhand.errors import UserError
-from evenhand.experiments.sweep import Listed
+from evenhand.experiments.sweep import SweepMethod
 from evenhand.findings.frontier import VOTE, odd
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.methods import Method, within
 from evenhand.methods.build import build_method
 
@@ -28,18 +28,20 @@ USUAL = "usual"  # the word for all of them in a list that has others too
 _ON_CHOICES_ALONE = {"cot", "self_debias_explanation", "detect_first", "mabrf"}
 
 
-def listed(text: str | None, calls: int, instrument: Scored) -> list[Listed]:
+def listed(text: str | None, calls: int, instrument: ScoringSpec) -> list[SweepMethod]:
     """The methods that are written, e.g. `cot,stardtox:critique=empty+max_iterations=1`, after the
     instrument's references, which are always run; a lender before who borrows from it."""
     written = [name.strip() for name in (text or "").split(",") if name.strip()]
     return chosen(written, calls, instrument)
 
 
-def chosen(methods: Sequence[Method | str], calls: int, instrument: Scored) -> list[Listed]:
+def chosen(
+    methods: Sequence[Method | str], calls: int, instrument: ScoringSpec
+) -> list[SweepMethod]:
     """The same from names and objects; those that are usual where there are none."""
     requested = [method for name in methods or (USUAL,) for method in _spelt_out(name, instrument)]
     objects = [
-        Listed(name=method.name, method=method)
+        SweepMethod(name=method.name, method=method)
         for method in requested
         if not isinstance(method, str)
     ]
@@ -63,16 +65,16 @@ def chosen(methods: Sequence[Method | str], calls: int, instrument: Scored) -> l
     return sorted(arms, key=lambda arm: arm.lender is not None)
 
 
-def _spelt_out(method: Method | str, instrument: Scored) -> Sequence[Method | str]:
+def _spelt_out(method: Method | str, instrument: ScoringSpec) -> Sequence[Method | str]:
     return _usual(instrument) if method == USUAL else [method]
 
 
-def _usual(instrument: Scored) -> list[str]:
+def _usual(instrument: ScoringSpec) -> list[str]:
     on_text = "choice" not in instrument.columns
     return [name for name in _USUAL if not (on_text and name in _ON_CHOICES_ALONE)]
 
 
-def _built(written: str, calls: int) -> Listed:
+def _built(written: str, calls: int) -> SweepMethod:
     """With the largest settings that fit the calls; what was set by hand stays as it was set."""
     name, _, rest = written.partition(":")
     assignments = rest.split("+") if rest else []
@@ -81,4 +83,4 @@ def _built(written: str, calls: int) -> Listed:
     overrides = {f.name: getattr(method, f.name) for f in fields(method) if f.name in by_hand}  # type: ignore[arg-type]
     fitted: Method = replace(within(method, calls), **overrides)
     borrows = getattr(fitted, "critique", None) == "other"
-    return Listed(name=written, method=fitted, lender=name if borrows else None)
+    return SweepMethod(name=written, method=fitted, lender=name if borrows else None)

@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.agents import Agent, Cast
-from evenhand.findings.certificate import Expected
+from evenhand.findings.certificate import CertificateRequirements
 from evenhand.instruments.judge import card
-from evenhand.instruments.judge.certificate import KIND, TOGETHER, Found, find
+from evenhand.instruments.judge.certificate import KIND, TOGETHER, CertificateLookup, find
 from evenhand.instruments.judge.source import ONE, TWO, prompt
 from evenhand.methods import Method, Panel, Rate
 from evenhand.methods import settings as settings_of
 from evenhand.scorers import Scorer
 
-Certified = tuple["JudgeInCast", Found]
+Certified = tuple["JudgeInCast", CertificateLookup]
 
 # A guard model answers with the labels it was trained for and gives no marks, so the audit of
 # judges cannot ask it; `evenhand audit scorer` does. A harm of the user's own is not opened at all
 # without the certificate of its own check (`evenhand audit harm`), which binds how it is read.
 _NO_JUDGE = ("guard", "harm")
-_BY_LOGPROB = Found(
+_BY_LOGPROB = CertificateLookup(
     problem="the audit of judges reads JSON, and this one is read by log-probabilities (read=json "
     "is what a certificate can hold for)"
 )
@@ -71,11 +71,13 @@ def certificates_of_scorer(role: str, scorer: Scorer, folder: Path | None) -> li
     return [(judge, _found(judge, expected_of(Rate(), judge.model), folder)) for judge in judges]
 
 
-def _found(judge: JudgeInCast, certificate: Expected, folder: Path | None) -> Found:
+def _found(
+    judge: JudgeInCast, certificate: CertificateRequirements, folder: Path | None
+) -> CertificateLookup:
     return _BY_LOGPROB if judge.by_logprob else find(folder, certificate)
 
 
-def expected_of(method: Method, model: str) -> Expected:
+def expected_of(method: Method, model: str) -> CertificateRequirements:
     """Say what a certificate must be for. A method of several judges, or one that asks them
     otherwise, needs a certificate of its own; any other asks its judge once, as the plain audit
     does."""
@@ -83,7 +85,7 @@ def expected_of(method: Method, model: str) -> Expected:
     prompts = [agent.prompt for agent in judge_method.agents()] + [
         prompt(name) for name in (ONE, TWO)
     ]
-    return Expected(
+    return CertificateRequirements(
         kind=KIND,
         model=model,
         method={"name": judge_method.name, "settings": settings_of(judge_method)},

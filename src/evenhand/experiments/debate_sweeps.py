@@ -8,19 +8,19 @@ import orjson
 
 from evenhand.agents import Limits
 from evenhand.debates import dataset
-from evenhand.debates.building import Built, from_statements
+from evenhand.debates.building import BuiltPairs, from_statements
 from evenhand.debates.dataset import UNKNOWN_LICENSE
 from evenhand.debates.debate import Debate, roles_of
 from evenhand.debates.pairs import Pairing, Split
 from evenhand.debates.read import Statement, first_of, statements
-from evenhand.debates.sweep import Arm, SweepPlan, first_topics
+from evenhand.debates.sweep import DebateArm, SweepPlan, first_topics
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.experiments.caps import left_for, spent_within
 from evenhand.experiments.request import Request
-from evenhand.experiments.running import Ended, execute
+from evenhand.experiments.running import RunEnd, execute
 from evenhand.experiments.watch import Watch
-from evenhand.findings.debate_sweep import DebateSweep, SweptArm, share_high
+from evenhand.findings.debate_sweep import DebateArmResult, DebateSweep, share_high
 from evenhand.methods import Method
 from evenhand.runners import ItemList, Source
 from evenhand.store import RunReader
@@ -62,7 +62,7 @@ def sweep_requests(
     return requests
 
 
-async def run_debates(requests: Mapping[int, Request], watch: Watch) -> dict[int, Ended]:
+async def run_debates(requests: Mapping[int, Request], watch: Watch) -> dict[int, RunEnd]:
     """Run the debates of each number of roles until all are done, or one ended early. Caps are for
     all of them together."""
     endings = {}
@@ -111,7 +111,7 @@ def refuse_too_long(method: Debate, items: Iterable[Item], limits: Limits) -> No
         )
 
 
-def _swept(name: str, arm: Arm, every: list[Statement], folder: Path) -> SweptArm:
+def _swept(name: str, arm: DebateArm, every: list[Statement], folder: Path) -> DebateArmResult:
     selected = first_of(every, rounds=arm.rounds, topics=arm.topics)
     path = folder / "pairs" / name
     split = Split(per_topic=_PER_TOPIC, train_pairs=arm.pairs)
@@ -123,7 +123,7 @@ def _swept(name: str, arm: Arm, every: list[Statement], folder: Path) -> SweptAr
     else:
         sides = {side: len(pairs) for side, pairs in built.pairs.items()}
         write_once(path, built)
-    return SweptArm(
+    return DebateArmResult(
         name=name,
         setting=arm,
         statements=len(selected),
@@ -135,7 +135,7 @@ def _swept(name: str, arm: Arm, every: list[Statement], folder: Path) -> SweptAr
     )
 
 
-def write_once(folder: Path, built: Built) -> None:
+def write_once(folder: Path, built: BuiltPairs) -> None:
     """Write a folder of pairs, or leave the one that is there if it is the same."""
     if not folder.exists():
         dataset.write(folder, built.pairs, built.report, UNKNOWN_LICENSE)

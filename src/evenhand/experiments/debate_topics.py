@@ -12,7 +12,7 @@ from evenhand.debates.topics import PER_BATCH, BiasType, Distinct, batch, debate
 from evenhand.errors import UserError
 from evenhand.experiments.caps import left_for
 from evenhand.experiments.request import Request
-from evenhand.experiments.running import Ended, execute
+from evenhand.experiments.running import RunEnd, execute
 from evenhand.experiments.watch import Watch
 from evenhand.runners import ItemList
 from evenhand.store import RunReader
@@ -29,7 +29,7 @@ class Topics:
 
     by_type: Mapping[str, Distinct]
     count: int | None = None  # of each type, as it was asked for
-    ended: Ended = field(default_factory=Ended)
+    ended: RunEnd = field(default_factory=RunEnd)
 
     def chosen(self) -> dict[str, list[str]]:
         """Return the topics of each type, at most as many as were asked for."""
@@ -108,7 +108,7 @@ async def ask_topics(
     """
     by_type = {name: Distinct() for name in kinds}
     batch_counts = dict.fromkeys(kinds, 0)
-    spent, ended = Spent(), Ended()
+    spent, ended = Spent(), RunEnd()
     for number in range(1, _TRIES + 1):
         items = []
         for name, kind in kinds.items():

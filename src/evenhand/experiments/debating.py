@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from evenhand.debates.debate import Debate
 from evenhand.experiments.debate_sweeps import refuse_too_long
 from evenhand.experiments.request import Request
-from evenhand.experiments.running import Ended, execute
+from evenhand.experiments.running import RunEnd, execute
 from evenhand.experiments.watch import Watch
 from evenhand.findings.debates import DebateReport, debates
 from evenhand.store import RunReader
@@ -14,10 +14,10 @@ from evenhand.views.files import to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Debated:
+class DebateResult:
     """The end of debates. Without a report nothing was finished, or it was a pilot."""
 
-    ended: Ended
+    ended: RunEnd
     report: DebateReport | None = None
 
 
@@ -27,12 +27,12 @@ def check_topics(request: Request, method: Debate) -> None:
     refuse_too_long(method, source.read(0, len(source)), request.settings.limits)
 
 
-async def run_debates(request: Request, watch: Watch) -> Debated:
+async def run_debates(request: Request, watch: Watch) -> DebateResult:
     """Run a debate per topic and report them; debates.json goes into the run folder."""
     ended = await execute(request, watch)
     run = RunReader(request.settings.out)
     if ended.pilot is not None or not run.totals().items:
-        return Debated(ended=ended)
+        return DebateResult(ended=ended)
     report = debates(run, request.settings.prices)
     open_folder(request.settings.out).replace("debates.json", to_json(report))
-    return Debated(ended=ended, report=report)
+    return DebateResult(ended=ended, report=report)

@@ -35,7 +35,7 @@ _ASKED = ModelRequest(
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorCheck:
     """One line of a check: what it is about, whether it is well, and what was seen.
 
     `good` is None for a result of the probe, which is neither well nor not.
@@ -46,13 +46,13 @@ class Check:
     said: RemarkOrText
 
 
-class Line(Protocol):
+class StatusLine(Protocol):
     """A line on a screen that says what goes on."""
 
     what: str
 
 
-Waiting = Callable[[str], AbstractAsyncContextManager[Line]]
+Waiting = Callable[[str], AbstractAsyncContextManager[StatusLine]]
 """Surrounds what takes long, with a line that says what it is."""
 
 
@@ -61,7 +61,7 @@ class _Silent:
     what: str
 
 
-def silent(what: str) -> AbstractAsyncContextManager[Line]:
+def silent(what: str) -> AbstractAsyncContextManager[StatusLine]:
     """Say nothing while something takes long."""
     return nullcontext(_Silent(what))
 
@@ -73,9 +73,9 @@ class Prober:
 
     folder: Path  # where results are kept
     waiting: "Waiting"
-    result: probe.Probed | None = None
+    result: probe.ProbeResult | None = None
 
-    async def lines(self, model: ChatModel) -> "AsyncIterator[Check]":
+    async def lines(self, model: ChatModel) -> "AsyncIterator[DoctorCheck]":
         """Give each part of the probe when it is known."""
         probing = probe.Probing(model)
         async with self.waiting("probing: reading …") as line:
@@ -85,17 +85,17 @@ class Prober:
 
             probing.told = told
             reads, abstains = await probing.reading()
-        yield Check("reads", None, reads.says)
-        yield Check("says: not told", None, abstains.says)
+        yield DoctorCheck("reads", None, reads.says)
+        yield DoctorCheck("says: not told", None, abstains.says)
         async with self.waiting("probing: judging …") as line:
             schema, judge = await probing.judging()
-        yield Check("schema", None, schema.says)
-        yield Check("judge", None, judge.says)
-        yield Check("speed", None, probing.speed.says)
+        yield DoctorCheck("schema", None, schema.says)
+        yield DoctorCheck("judge", None, judge.says)
+        yield DoctorCheck("speed", None, probing.speed.says)
         self.result = probing.result
         if probing.lost is None:
             where = probe.keep(self.folder, self.result)
-            yield Check("kept", None, Remark("doctor.kept", where=str(where)))
+            yield DoctorCheck("kept", None, Remark("doctor.kept", where=str(where)))
         else:
             failed = Remark(
                 "doctor.probe_failed",
@@ -103,7 +103,7 @@ class Prober:
                 lost=str(probing.lost),
                 broke_off=probing.broke_off,
             )
-            yield Check("probe", False, failed)
+            yield DoctorCheck("probe", False, failed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,25 +116,25 @@ class EndpointCheck:
     waiting: Waiting = field(default=silent)
     prober: Prober | None = None
 
-    async def run(self) -> AsyncIterator[Check]:
+    async def run(self) -> AsyncIterator[DoctorCheck]:
         """Give each check when it is known. One that is not good may be the last."""
         listing = self.client("")
         try:
             async with self.waiting(f"asking {self.address} …"):
                 models = await listing.list_models()
         except ModelError as error:
-            yield Check("endpoint", False, str(error))
+            yield DoctorCheck("endpoint", False, str(error))
             return
         finally:
             await listing.close()
         listed: RemarkOrText = Remark("doctor.no_list", address=self.address)
         if models:
             listed = f"{self.address}: {', '.join(models)}"
-        yield Check("endpoint", True, listed)
+        yield DoctorCheck("endpoint", True, listed)
         try:
             name = self.choose(models)
         except UserError as error:
-            yield Check("model", False, str(error))
+            yield DoctorCheck("model", False, str(error))
             return
         good: bool | None = True
         async for check in _abilities(self.client(name), self.waiting):
@@ -146,18 +146,18 @@ class EndpointCheck:
                     yield check
 
 
-def installed() -> Iterator[Check]:
+def installed() -> Iterator[DoctorCheck]:
     """The versions of evenhand, of Python and of the optional packages."""
     version = importlib.metadata.version("evenhand")
-    yield Check("evenhand", True, f"{version} on Python {sys.version.split()[0]}")
+    yield DoctorCheck("evenhand", True, f"{version} on Python {sys.version.split()[0]}")
     for package in _OPTIONAL:
         try:
-            yield Check(package, True, importlib.metadata.version(package))
+            yield DoctorCheck(package, True, importlib.metadata.version(package))
         except importlib.metadata.PackageNotFoundError:
-            yield Check(package, True, Remark("doctor.not_installed", package=package))
+            yield DoctorCheck(package, True, Remark("doctor.not_installed", package=package))
 
 
-async def _abilities(endpoint: Endpoint, waiting: Waiting) -> AsyncIterator[Check]:
+async def _abilities(endpoint: Endpoint, waiting: Waiting) -> AsyncIterator[DoctorCheck]:
     """Each ability is tried with one small call, one after the other."""
     trials: list[tuple[str, Callable[[Endpoint], Awaitable[RemarkOrText]]]] = [
         ("chat", _try_chat),
@@ -180,13 +180,13 @@ async def _tried(
     trial: Callable[[Endpoint], Awaitable[RemarkOrText]],
     endpoint: Endpoint,
     waiting: Waiting,
-) -> Check:
+) -> DoctorCheck:
     """Without chat nothing works; an endpoint may lack everything else."""
     try:
         async with waiting(f"trying {what} …"):
-            return Check(what, True, await trial(endpoint))
+            return DoctorCheck(what, True, await trial(endpoint))
     except ModelError as error:
-        return Check(what, what != "chat", f"no: {error}")
+        return DoctorCheck(what, what != "chat", f"no: {error}")
 
 
 async def _ask(endpoint: Endpoint, **changes: Any) -> ModelReply:

@@ -10,15 +10,15 @@ from evenhand.experiments.certificates import certificates_of, expected_of
 from evenhand.experiments.remedies import method_of, remedy_of
 from evenhand.findings.audit import Audit, audit_of
 from evenhand.findings.certificate import Certificate, why_not
-from evenhand.findings.combined_report import Dossier, Measured, dossier
+from evenhand.findings.combined_report import CombinedReport, MeasuredRun, dossier
 from evenhand.findings.examples import choose_changed
 from evenhand.findings.remarks import Remark
-from evenhand.findings.remedy import Judged
+from evenhand.findings.remedy import RemedyJudge
 from evenhand.findings.report import report
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.summary import Summary, summary
 from evenhand.instruments import Instrument, instrument_of
-from evenhand.instruments.judge.certificate import Found, certificate_of, deciding
+from evenhand.instruments.judge.certificate import CertificateLookup, certificate_of, deciding
 from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.likelihood_sets import SETS, runs_at
 from evenhand.methods import Method
@@ -37,21 +37,21 @@ def runs_in(location: str) -> list[RunReader]:
 
 
 def dossier_of(
-    runs: Sequence[tuple[RunReader, Scored | None]],
+    runs: Sequence[tuple[RunReader, ScoringSpec | None]],
     *,
     title: str | None = None,
     prices: Prices | None = None,
     certificates: Path | None = None,
-) -> Dossier:
+) -> CombinedReport:
     """Read runs, each with its instrument where that is not the installed one of its name, and
     collect all that they show. The first run of an instrument is what its others are held
     against."""
     if not runs:
         raise UserError("a report needs a run: evenhand report runs/now --out report.html")
-    measured: list[Measured] = []
+    measured: list[MeasuredRun] = []
     audits: list[Audited] = []
     summaries: list[tuple[RunReader, Summary]] = []
-    once: dict[str, tuple[RunReader, Scored | None]] = {}
+    once: dict[str, tuple[RunReader, ScoringSpec | None]] = {}
     for run, instrument in runs:  # a run that is named twice is no comparison
         once.setdefault(str(run.path), (run, instrument))
     for run, instrument in once.values():
@@ -89,21 +89,21 @@ def _audit(run: RunReader, prices: Prices | None) -> tuple[Audit, Certificate]:
     return replace(audit, more={**audit.more, "certificate": certificate.model_dump()}), certificate
 
 
-def _measured(run: RunReader, supplied: Scored | None) -> Measured:
+def _measured(run: RunReader, supplied: ScoringSpec | None) -> MeasuredRun:
     instrument = supplied or SETS.get(run.record.source["benchmark"]) or instrument_of(run)
     texts = not isinstance(instrument, Instrument) or instrument.asks == "answers"
-    return Measured(instrument=instrument, run=run, readable=texts)
+    return MeasuredRun(instrument=instrument, run=run, readable=texts)
 
 
 def _judges(
-    instrument: Scored, run: RunReader, folder: Path | None, audits: Sequence[Audited]
-) -> Iterator[Judged]:
+    instrument: ScoringSpec, run: RunReader, folder: Path | None, audits: Sequence[Audited]
+) -> Iterator[RemedyJudge]:
     """Say who judged in a run, by its record, and what is known of them: by the certificates in a
     folder, else by the audits that are handed over together with it."""
     path = str(run.path)
     marker = instrument.judge_of(run)
     if marker is not None:
-        yield Judged(
+        yield RemedyJudge(
             run=path, role=_MARKS, model=marker, says=Remark("judge.not_covered"), passes=False
         )
     if not run.totals().calls or run.record.method == READ_OFF:
@@ -111,7 +111,9 @@ def _judges(
     try:
         method = method_of(run)
     except UserError as error:
-        yield Judged(run=path, role="not known", model="not known", says=str(error), passes=False)
+        yield RemedyJudge(
+            run=path, role="not known", model="not known", says=str(error), passes=False
+        )
         return
     for judge, standing in certificates_of(method, replay_of(run.path), folder):
         best = (
@@ -119,10 +121,12 @@ def _judges(
         )
         statement = (best or standing).says
         passes = (best or standing).passes
-        yield Judged(run=path, role=judge.role, model=judge.model, says=statement, passes=passes)
+        yield RemedyJudge(
+            run=path, role=judge.role, model=judge.model, says=statement, passes=passes
+        )
 
 
-def _audited(method: Method, model: str, audits: Sequence[Audited]) -> Found | None:
+def _audited(method: Method, model: str, audits: Sequence[Audited]) -> CertificateLookup | None:
     """What the audits among the runs of a pack say of a judge, by the rules of the gate."""
     fitting = [
         (Path(run.path), certificate)

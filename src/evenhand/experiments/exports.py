@@ -15,11 +15,11 @@ from evenhand.findings.sequential import refuse
 from evenhand.instruments import DataFolder, instrument_of
 from evenhand.store import RunReader
 from evenhand.store.folder import as_file_name
-from evenhand.views.export import FORMS, Exported, Form
+from evenhand.views.export import FORMS, ExportedRun, ExportFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class ExportResult:
     """What an export has written."""
 
     run: str
@@ -30,7 +30,7 @@ class Written:
     not_run: int  # items of the plan that the run has not come to
 
 
-def export(location: str, form: str, out: Path, data: DataFolder) -> Written:
+def export(location: str, form: str, out: Path, data: DataFolder) -> ExportResult:
     """Write a run in a form. A file that is there already is never overwritten."""
     if form not in FORMS:
         raise UserError(f"there is no format {form!r}; there are: {', '.join(FORMS)}")
@@ -51,7 +51,7 @@ def export(location: str, form: str, out: Path, data: DataFolder) -> Written:
         for hidden, path in targets.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             os.replace(hidden, path)
-    return Written(
+    return ExportResult(
         run=location,
         form=form,
         is_=chosen_form.is_,
@@ -61,7 +61,7 @@ def export(location: str, form: str, out: Path, data: DataFolder) -> Written:
     )
 
 
-def _exported(run: RunReader, form: Form, data: DataFolder) -> Exported:
+def _exported(run: RunReader, form: ExportFormat, data: DataFolder) -> ExportedRun:
     """Read what a form needs of a run, and refuse one that lacks it."""
     if not run.totals().items:
         raise UserError(f"{run.path} has no finished item yet: run the command that began it again")
@@ -76,8 +76,8 @@ def _exported(run: RunReader, form: Form, data: DataFolder) -> Exported:
     if form.report:
         refuse(run)
     name = as_file_name(Path(run.path).resolve().name)
-    of = Exported(run=run, name=name, evenhand=version("evenhand"), report=None, values=None,
-                  asked=None)  # fmt: skip
+    of = ExportedRun(run=run, name=name, evenhand=version("evenhand"), report=None, values=None,
+                     asked=None)  # fmt: skip
     if not measured:
         return of
     instrument = instrument_of(run)
@@ -100,7 +100,7 @@ def _refuse_pairs(location: str) -> None:
         )
 
 
-def _refuse_name(out: Path, form: Form, location: str, name: str) -> None:
+def _refuse_name(out: Path, form: ExportFormat, location: str, name: str) -> None:
     if re.match(r"[A-Za-z][\w+.-]+:/", str(out)):  # a path has lost the second slash
         raise UserError(f"{out}: an export is written to this machine: give --out a path")
     if form.ending and not out.name:

@@ -9,8 +9,8 @@ from functools import partial
 from evenhand.errors import UserError
 from evenhand.experiments.caps import left_for
 from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.running import Ended
-from evenhand.experiments.sweep import Listed, Series
+from evenhand.experiments.running import RunEnd
+from evenhand.experiments.sweep import MethodSeries, SweepMethod
 from evenhand.findings.forecast import forecast
 from evenhand.findings.frontier import Frontier, confirm, frontier
 from evenhand.findings.frontier_forecast import FrontierForecast, whole
@@ -27,14 +27,14 @@ class FrontierRun:
     """The end of the runs of a frontier. A pilot has a forecast; runs that ended early have
     nothing."""
 
-    ended: Ended
+    ended: RunEnd
     frontier: Frontier | None = None
     forecast: FrontierForecast | None = None
 
 
 async def run_frontier(
-    series: Series,
-    chosen: Sequence[Listed],
+    series: MethodSeries,
+    chosen: Sequence[SweepMethod],
     *,
     fresh: Measurement | None,
     data: DataFolder,
@@ -92,18 +92,18 @@ def fresh_sample(measurement: Measurement, data: DataFolder) -> Measurement:
 
 
 async def confirmed(
-    series: Series,
-    chosen: Sequence[Listed],
+    series: MethodSeries,
+    chosen: Sequence[SweepMethod],
     first_frontier: Frontier,
     fresh: Measurement,
     data: DataFolder,
-) -> tuple[Ended, Frontier]:
+) -> tuple[RunEnd, Frontier]:
     """The frontier with its winner and the references measured on the fresh sample; as it is where
     no method is worth it, or where the runs ended early. Caps are for the first runs and these."""
     winner = first_frontier.winner()
     if winner is None:
         series.watch.note(Remark("frontier.nothing_to_confirm"))
-        return Ended(), first_frontier
+        return RunEnd(), first_frontier
     lender = next(arm.lender for arm in chosen if arm.name == winner.name)
     names = {*first_frontier.instrument.compared_with(), winner.name, lender}
     again = [arm for arm in chosen if arm.name in names]

@@ -25,7 +25,7 @@ _HEAD = re.compile(r"^\s*\[\[\s*check\s*\]\]")
 _Name = Annotated[str, Field(min_length=1, max_length=80)]
 
 
-class _Check(BaseModel):
+class _GateFileCheck(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: _Name | None = None
     instrument: str
@@ -39,9 +39,9 @@ class _Check(BaseModel):
     sequential: bool = False
 
 
-class _File(BaseModel):
+class _GateFileSchema(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-    check: Annotated[list[_Check], Field(min_length=1)]
+    check: Annotated[list[_GateFileCheck], Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def read(path: Path) -> GateFile:
     """Read the file; what is wrong in it is said with the check it stands in."""
     try:
         text = path.read_text("utf-8")
-        forms = _File.model_validate(tomllib.loads(text)).check
+        forms = _GateFileSchema.model_validate(tomllib.loads(text)).check
     except FileNotFoundError:
         raise UserError(f"there is no {path}: {INIT}") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -100,7 +100,7 @@ def _place(where: tuple[int | str, ...]) -> str:
     return " ".join(words[:2]) + "".join(f": {word}" for word in words[2:])
 
 
-def _made(path: str, forms: Sequence[_Check], lines: Sequence[int]) -> GateFile:
+def _made(path: str, forms: Sequence[_GateFileCheck], lines: Sequence[int]) -> GateFile:
     checks: list[GateCheck] = []
     runs: list[GateRun] = []
     folders: dict[str, str] = {}
@@ -131,7 +131,7 @@ def _made(path: str, forms: Sequence[_Check], lines: Sequence[int]) -> GateFile:
     return GateFile(path=path, checks=tuple(checks), runs=planned, folders=folders)
 
 
-def _measure(form: _Check, instrument: Instrument) -> Measure:
+def _measure(form: _GateFileCheck, instrument: Instrument) -> Measure:
     """The measure of a check, with the margin of the file."""
     if instrument.selects is not None:
         return _of_group(form, instrument)
@@ -155,7 +155,7 @@ def _measure(form: _Check, instrument: Instrument) -> Measure:
     return replace(measure, margin=form.margin)
 
 
-def _of_group(form: _Check, instrument: Instrument) -> Measure:
+def _of_group(form: _GateFileCheck, instrument: Instrument) -> Measure:
     """The measure of a group, by its name alone: the runs say what it is."""
     if form.measure is None:
         raise UserError(

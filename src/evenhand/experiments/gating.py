@@ -16,9 +16,9 @@ from evenhand.experiments.caps import Caps
 from evenhand.experiments.dry_run import dry_run
 from evenhand.experiments.gate_file import GateFile, GateRun
 from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.reproducing import Job, forecasts, run_all
+from evenhand.experiments.reproducing import RecipeJob, forecasts, run_all
 from evenhand.experiments.request import Following, Request
-from evenhand.experiments.running import Ended
+from evenhand.experiments.running import RunEnd
 from evenhand.experiments.stopping import InBlocks, in_blocks
 from evenhand.experiments.watch import Watch
 from evenhand.findings.dry_run import DryRun
@@ -59,11 +59,11 @@ class GateRequest:
     baseline: Sequence[str] | None = None
     caps: Caps = field(default_factory=Caps)
 
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[RecipeJob]:
         """One job per run of the file."""
         return [self._job(run) for run in self.file.runs]
 
-    def _job(self, run: GateRun) -> Job:
+    def _job(self, run: GateRun) -> RecipeJob:
         if run.instrument.asks != "answers":
             raise UserError(
                 f"{run.instrument.name} reads log-probabilities: make its run with `evenhand "
@@ -82,14 +82,14 @@ class GateRequest:
             return replace(request, source=planned, following=looks), measurement
 
         model = self.model or run.model or "the model"
-        return Job(model=model, run=run.folder, out=folder, prepare=prepare)
+        return RecipeJob(model=model, run=run.folder, out=folder, prepare=prepare)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRuns:
     """The end of a gate's runs. `notes` says which of them were finished before."""
 
-    ended: Ended
+    ended: RunEnd
     notes: tuple[Remark, ...] = ()
     forecast: FrontierForecast | None = None  # of a pilot
 
@@ -121,7 +121,7 @@ async def run_checks(request: GateRequest, watch: Watch) -> GateRuns:
 
 def refuse_own_baseline(baseline: Sequence[str], out: str) -> None:
     """Refuse a baseline that is missing, or that the runs would overwrite."""
-    KeptRuns.at(baseline)
+    RecordedRuns.at(baseline)
     if place_of(out) in map(place_of, baseline):
         raise UserError(f"{out} is the baseline: give --out a folder of its own")
 
@@ -147,29 +147,29 @@ def write_gate(result: Gate, out: str) -> bytes:
     return page
 
 
-class _Kept(BaseModel):
+class _GateRecordCheck(BaseModel):
     model_config = ConfigDict(extra="forbid")
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]  # a folder within
     margin: float
     looks_at: str = ""  # the measure, and the group
 
 
-class _KeptChecks(BaseModel):
+class _GateRecord(BaseModel):
     model_config = ConfigDict(extra="forbid")
     format: Annotated[int, Field(ge=1, le=1)] = 1
-    checks: dict[str, _Kept]
+    checks: dict[str, _GateRecordCheck]
 
 
 @dataclass(slots=True)
-class KeptRuns:
+class RecordedRuns:
     """Runs that were kept: those of checks by the check's name, and others by themselves."""
 
     by_check: dict[str, str] = field(default_factory=dict)  # name -> run folder
-    checks: dict[str, _Kept] = field(default_factory=dict)
+    checks: dict[str, _GateRecordCheck] = field(default_factory=dict)
     plain: list[str] = field(default_factory=list)
 
     @classmethod
-    def at(cls, places: Sequence[str]) -> "KeptRuns":
+    def at(cls, places: Sequence[str]) -> "RecordedRuns":
         """Look into folders, each that of a gate or of a run."""
         kept_runs = cls()
         for location in places:
@@ -206,9 +206,9 @@ class KeptRuns:
         )
 
 
-def _read(data: bytes, location: str) -> _KeptChecks:
+def _read(data: bytes, location: str) -> _GateRecord:
     try:
-        return _KeptChecks.model_validate(orjson.loads(data))
+        return _GateRecord.model_validate(orjson.loads(data))
     except (orjson.JSONDecodeError, ValidationError):
         raise CorruptRun(f"{location}/{CHECKS} cannot be read: make the folder anew") from None
 
@@ -243,7 +243,7 @@ def following(
     file: GateFile, gate_run: GateRun, source: InBlocks, baseline: Sequence[str], out: str
 ) -> Following:
     """Look after each block by the baseline, which has to be there before anything is asked."""
-    checks, kept_runs = _checks_of(file, gate_run), KeptRuns.at(baseline)
+    checks, kept_runs = _checks_of(file, gate_run), RecordedRuns.at(baseline)
     before = {check.name: kept_runs.run_of(check) for check in checks}
 
     def block() -> frozenset[int]:
@@ -272,7 +272,7 @@ def judge(
     notes: Sequence[Remark] = (),
 ) -> Gate:
     """Judge what was run by its baseline."""
-    before, after = KeptRuns.at(baseline), KeptRuns.at(run)
+    before, after = RecordedRuns.at(baseline), RecordedRuns.at(run)
     runs: dict[str, Pair | RemarkOrText] = {}
     lacking = [name for name in before.by_check if name not in file.folders]
     checks = []
@@ -294,7 +294,7 @@ def judge(
 
 
 def _pair(
-    check: GateCheck, gate_run: GateRun, before: KeptRuns, after: KeptRuns
+    check: GateCheck, gate_run: GateRun, before: RecordedRuns, after: RecordedRuns
 ) -> Pair | RemarkOrText:
     try:
         new = after.run_of(check)
@@ -350,7 +350,7 @@ def _looks_at(check: GateCheck) -> str:
     return " ".join([check.measure.name, *(check.group or ())])
 
 
-def _changed(file: GateFile, recorded: Mapping[str, _Kept]) -> list[Remark]:
+def _changed(file: GateFile, recorded: Mapping[str, _GateRecordCheck]) -> list[Remark]:
     """Say which checks look at something else, or allow more, than when the baseline was made."""
     notes = []
     for check in file.checks:

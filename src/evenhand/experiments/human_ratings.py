@@ -9,8 +9,8 @@ from evenhand.debates.dataset import require_new
 from evenhand.errors import UserError
 from evenhand.findings.ratings import RatingReport, ratings
 from evenhand.rating import filled, judges, sheets, texts
-from evenhand.rating.filled import Account
-from evenhand.rating.texts import Key
+from evenhand.rating.filled import ReturnedSheets
+from evenhand.rating.texts import SheetKey
 from evenhand.store import RunReader
 
 
@@ -33,7 +33,7 @@ class SheetsWritten:
 
     folder: Path
     key_file: Path
-    key: Key
+    key: SheetKey
     naming_a_model: int  # texts that name a model
 
     @property
@@ -73,7 +73,7 @@ def export_sheets(
     )
 
 
-def import_sheets(files: Sequence[Path], key: Path, out: Path) -> Account:
+def import_sheets(files: Sequence[Path], key: Path, out: Path) -> ReturnedSheets:
     """Read completed sheets into a folder of ratings. Nothing is written if a sheet has a fault."""
     require_new(out)
     sheet_key, rows, account = filled.read(files, key)

@@ -13,7 +13,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.errors import UserError
-from evenhand.findings.labelled import LabelledRate, Text, labelled_rate
+from evenhand.findings.labelled import LabelledRate, SampledText, labelled_rate
 from evenhand.runners.source import read_jsonl, read_row
 from evenhand.scorers import Scorer
 from evenhand.scorers.base import TOXICITY, scores_of
@@ -26,7 +26,7 @@ _Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _Name = Annotated[str, Field(min_length=1, max_length=500)]
 
 
-class Given(BaseModel):
+class LabellingText(BaseModel):
     """A text as the user gives it."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -44,14 +44,14 @@ class _Predicted(BaseModel):
     drawn: bool
 
 
-class _Labelled(BaseModel):
+class _LabelledRow(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
     id: _Name
     text: str = ""
     label: Annotated[int, Field(ge=0, le=1)] | None = None
 
 
-class _Plan(BaseModel):
+class _LabellingPlan(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
     format: int = 1
     scorer: str
@@ -60,9 +60,9 @@ class _Plan(BaseModel):
     sha256: str  # of the predictions, with the chances
 
 
-def given_texts(path: Path) -> list[Given]:
+def given_texts(path: Path) -> list[LabellingText]:
     """Read texts, one JSON object a line; an id that comes twice is refused."""
-    texts = [row for _, row in read_jsonl(path, Given, _FORM)]
+    texts = [row for _, row in read_jsonl(path, LabellingText, _FORM)]
     if not texts:
         raise UserError(f"{path} has no texts: {_FORM}")
     ids = [text.id or str(position) for position, text in enumerate(texts)]
@@ -71,7 +71,7 @@ def given_texts(path: Path) -> list[Given]:
 
 
 def draw(
-    texts: Sequence[Given],
+    texts: Sequence[LabellingText],
     predictions: Sequence[float | None],
     *,
     scorer: str,
@@ -93,8 +93,8 @@ def draw(
         for text, p, chance, taken in zip(texts, predictions, chances, selected, strict=True)
     ]  # fmt: skip
     written = _jsonl([row.model_dump() for row in rows])
-    plan = _Plan(scorer=scorer, budget=budget, seed=seed,
-                 sha256=hashlib.sha256(written).hexdigest())  # fmt: skip
+    plan = _LabellingPlan(scorer=scorer, budget=budget, seed=seed,
+                          sha256=hashlib.sha256(written).hexdigest())  # fmt: skip
     sheet = [{"id": text.id, "text": text.text, "label": None}
              for text, taken in zip(texts, selected, strict=True) if taken]  # fmt: skip
     try:
@@ -167,7 +167,7 @@ def estimate(folder: Path) -> LabelledRate:
     """Estimate the rate from a folder whose labels were filled in."""
     plan, rows = _planned(folder)
     path = folder / LABELS
-    labels = [row for _, row in read_jsonl(path, _Labelled, _LABEL)]
+    labels = [row for _, row in read_jsonl(path, _LabelledRow, _LABEL)]
     _refuse_twins([row.id for row in labels], path)
     label_by_id = {row.id: row.label for row in labels}
     strangers = sorted(label_by_id.keys() - {row.id for row in rows if row.drawn})
@@ -176,18 +176,18 @@ def estimate(folder: Path) -> LabelledRate:
             f"{path}: {strangers[0]!r} was not drawn, and what one chose to label oneself has no "
             "chance to be weighed by: take the line out"
         )
-    texts = [Text(**row.model_dump(), label=label_by_id.get(row.id)) for row in rows]
+    texts = [SampledText(**row.model_dump(), label=label_by_id.get(row.id)) for row in rows]
     return labelled_rate(texts, plan.scorer)
 
 
-def _planned(folder: Path) -> tuple[_Plan, list[_Predicted]]:
+def _planned(folder: Path) -> tuple[_LabellingPlan, list[_Predicted]]:
     path = folder / PREDICTIONS
     if not (folder / PLAN).is_file() or not path.is_file():
         raise UserError(
             f"{folder} holds no drawn texts: evenhand scorers sample offline texts.jsonl "
             f"--labels 200 --out {folder}"
         )
-    plan = read_row(_Plan, (folder / PLAN).read_bytes(), str(folder / PLAN))
+    plan = read_row(_LabellingPlan, (folder / PLAN).read_bytes(), str(folder / PLAN))
     if hashlib.sha256(path.read_bytes()).hexdigest() != plan.sha256:
         raise UserError(f"{path} was changed after the texts were drawn: put the old file back, "
                         "or draw anew")  # fmt: skip

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from evenhand.errors import UserError
 from evenhand.experiments.gate_file import GateFile
-from evenhand.experiments.gating import CHECKS, KeptRuns
-from evenhand.findings.monitoring import Look, Monitoring, monitoring
+from evenhand.experiments.gating import CHECKS, RecordedRuns
+from evenhand.findings.monitoring import Monitoring, MonitoringLook, monitoring
 from evenhand.findings.remarks import Remark
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
@@ -42,7 +42,7 @@ def next_look(out: str) -> str:
     return f"{out}/{name}"
 
 
-def looks_of(out: str, file: GateFile) -> tuple[list[Look], list[Remark]]:
+def looks_of(out: str, file: GateFile) -> tuple[list[MonitoringLook], list[Remark]]:
     """Give every look that is finished, the oldest first, and say which ones are not. A check that
     a look did not have yet has no run in it."""
     looks, notes = [], []
@@ -51,13 +51,13 @@ def looks_of(out: str, file: GateFile) -> tuple[list[Look], list[Remark]]:
         if not _is_finished(folder):
             notes.append(Remark("look.unfinished", folder=folder))
             continue
-        run_by_check = KeptRuns.at([folder]).by_check
+        run_by_check = RecordedRuns.at([folder]).by_check
         runs = {
             check.name: RunReader(run_by_check[check.name])
             for check in file.checks
             if check.name in run_by_check
         }
-        looks.append(Look(began=_began(name, out), place=folder, runs=runs))
+        looks.append(MonitoringLook(began=_began(name, out), place=folder, runs=runs))
     return looks, notes
 
 

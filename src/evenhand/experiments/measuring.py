@@ -9,7 +9,7 @@ from typing import Any
 from evenhand.errors import UserError
 from evenhand.experiments.caps import left_for
 from evenhand.experiments.request import Following, Request
-from evenhand.experiments.running import Ended, execute, is_done, is_finished
+from evenhand.experiments.running import RunEnd, execute, is_done, is_finished
 from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.stopping import InBlocks, next_block
 from evenhand.experiments.watch import Watch
@@ -57,14 +57,14 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasurementResult:
     """The end of a measurement. Without a report nothing was finished, or it was a dry run."""
 
-    ended: Ended
+    ended: RunEnd
     report: Report | None = None
 
 
-async def measure(measurement: Measurement, request: Request, watch: Watch) -> Measured:
+async def measure(measurement: Measurement, request: Request, watch: Watch) -> MeasurementResult:
     """Run, complete and report; `report.json` and `report.parquet` go into the run folder."""
     try:
         return await _measure(measurement, request, watch)
@@ -72,18 +72,18 @@ async def measure(measurement: Measurement, request: Request, watch: Watch) -> M
         await measurement.services.close()
 
 
-async def _measure(measurement: Measurement, request: Request, watch: Watch) -> Measured:
+async def _measure(measurement: Measurement, request: Request, watch: Watch) -> MeasurementResult:
     if isinstance(request.source, InBlocks) and request.following is None:
         request = replace(request, following=_following(measurement, request, request.source))
     await check(measurement, request)
     for remark in measurement.instrument.remarks(measurement.options, len(request.source)):
         watch.note(remark)
-    ended = Ended() if await is_done(request) else await execute(request, watch)
+    ended = RunEnd() if await is_done(request) else await execute(request, watch)
     if ended.pilot is not None:
-        return Measured(ended=ended)
+        return MeasurementResult(ended=ended)
     run = RunReader(request.settings.out)
     if not run.totals().items:  # stopped before the first: nothing to report
-        return Measured(ended=ended)
+        return MeasurementResult(ended=ended)
     instrument, options = measurement.instrument, measurement.options
     await instrument.complete(run, options, measurement.services)
     further = instrument.further(run, options)
@@ -91,7 +91,7 @@ async def _measure(measurement: Measurement, request: Request, watch: Watch) -> 
         ended = await _further(further, request, watch)
     result = report(instrument, run, request.settings.prices)
     write_report(result, request.settings.out)
-    return Measured(ended=ended, report=result)
+    return MeasurementResult(ended=ended, report=result)
 
 
 def _following(measurement: Measurement, request: Request, source: InBlocks) -> Following:
@@ -125,7 +125,7 @@ async def _players(request: Request) -> dict[str, str]:
         await request.close(cast)
 
 
-async def _further(further: FurtherRun, request: Request, watch: Watch) -> Ended:
+async def _further(further: FurtherRun, request: Request, watch: Watch) -> RunEnd:
     """Run the second run, in a folder within, with what the first left of the caps."""
     settings = request.settings
     used = spent_on(settings.out, settings.prices)
@@ -137,4 +137,4 @@ async def _further(further: FurtherRun, request: Request, watch: Watch) -> Ended
     )
     inner = replace(request, source=further.source, method=further.method, settings=within)
     inner = left_for(inner, settings, used)
-    return Ended() if await is_done(inner) else await execute(inner, watch)
+    return RunEnd() if await is_done(inner) else await execute(inner, watch)

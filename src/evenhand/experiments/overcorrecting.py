@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 
 from evenhand.errors import UserError
-from evenhand.experiments.running import Ended
-from evenhand.experiments.sweep import Listed, Series
+from evenhand.experiments.running import RunEnd
+from evenhand.experiments.sweep import MethodSeries, SweepMethod
 from evenhand.findings.sweep import Sweep, outcomes, sweep
 from evenhand.instruments.overcorrection.instrument import refuse_what_repairs_no_text
 from evenhand.methods import Method
@@ -17,7 +17,7 @@ FILES = ("overcorrection.json", "overcorrection.parquet")
 _REFERENCE = "default"  # the model as it is: what it spoils without any method
 
 
-def methods_of(methods: Sequence[Method | str]) -> list[Listed]:
+def methods_of(methods: Sequence[Method | str]) -> list[SweepMethod]:
     """List methods under the names by which they were asked for.
 
     Args:
@@ -37,16 +37,16 @@ def methods_of(methods: Sequence[Method | str]) -> list[Listed]:
     return list({entry.name: entry for entry in listed}.values())
 
 
-def _listed(method: Method | str) -> Listed:
+def _listed(method: Method | str) -> SweepMethod:
     if not isinstance(method, str):
-        return Listed(name=method.name, method=method)
+        return SweepMethod(name=method.name, method=method)
     name, _, rest = method.partition(":")
-    return Listed(name=method, method=build_method(name, rest.split("+") if rest else []))
+    return SweepMethod(name=method, method=build_method(name, rest.split("+") if rest else []))
 
 
 async def run_overcorrection(
-    series: Series, chosen: Sequence[Listed]
-) -> tuple[Ended, Sweep | None]:
+    series: MethodSeries, chosen: Sequence[SweepMethod]
+) -> tuple[RunEnd, Sweep | None]:
     """Run the methods and count the texts that each made worse; write the files of it.
 
     Args:
@@ -65,7 +65,7 @@ async def run_overcorrection(
         await series.measurement.services.close()
 
 
-def _counted(series: Series, chosen: Sequence[Listed]) -> Sweep:
+def _counted(series: MethodSeries, chosen: Sequence[SweepMethod]) -> Sweep:
     instrument, settings = series.measurement.instrument, series.request.settings
     runs = series.runs(chosen)
     result = sweep(instrument, runs, _REFERENCE, settings.prices)

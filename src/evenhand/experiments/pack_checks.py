@@ -21,7 +21,7 @@ import polars as pl
 from evenhand.errors import UserError
 from evenhand.experiments import signing
 from evenhand.experiments.packs import (
-    Wishes,
+    PackOptions,
     about_of,
     drawn_by,
     evidence_in,
@@ -30,7 +30,7 @@ from evenhand.experiments.packs import (
     packed_run,
     read,
 )
-from evenhand.findings.pack_check import Looked, PackCheck, State
+from evenhand.findings.pack_check import PackCheck, PackFinding, State
 from evenhand.findings.pack_manifest import (
     CERTIFICATES,
     EVIDENCE,
@@ -38,8 +38,8 @@ from evenhand.findings.pack_manifest import (
     PAGE,
     PUBLIC_KEY,
     SIGNATURE,
-    Evidence,
     PackedFile,
+    PackManifest,
 )
 from evenhand.findings.remarks import Remark
 from evenhand.store import RunReader, archive
@@ -51,13 +51,13 @@ _PICTURE = re.compile(rb'src="data:image/svg[^"]*"')
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
+class _UnpackedPack:
     """A pack that lies unpacked in a folder."""
 
     pack: Path
     folder: Path
     data: bytes  # of its evidence.json
-    says: Evidence
+    says: PackManifest
     found: dict[str, PackedFile]
 
     @property
@@ -73,7 +73,7 @@ def verify(pack: Path, *, key: Path | None = None, previous: Path | None = None)
         folder = Path(workdir, "pack")
         folder.mkdir()
         data = evidence_in(pack, folder)
-        opened = _Opened(pack, folder, data, Evidence.from_bytes(data), listed(folder))
+        opened = _UnpackedPack(pack, folder, data, PackManifest.from_bytes(data), listed(folder))
         files = _files(opened)
         looked = (
             files,
@@ -84,16 +84,16 @@ def verify(pack: Path, *, key: Path | None = None, previous: Path | None = None)
     return PackCheck(pack=str(pack), title=opened.says.title, sha256=opened.sha256, looked=looked)
 
 
-def _looked(name: str, problems: list[Remark], holds: Remark, differs: Remark) -> Looked:
+def _looked(name: str, problems: list[Remark], holds: Remark, differs: Remark) -> PackFinding:
     if problems:
-        return Looked(name=name, state="differs", says=differs, seen=tuple(problems))
-    return Looked(name=name, state="holds", says=holds)
+        return PackFinding(name=name, state="differs", says=differs, seen=tuple(problems))
+    return PackFinding(name=name, state="holds", says=holds)
 
 
 # -- bytes -----------------------------------------------------------------------------------------
 
 
-def _files(opened: _Opened) -> Looked:
+def _files(opened: _UnpackedPack) -> PackFinding:
     """Hold every file against the list, and the zip file itself against what it should be."""
     expected, actual = opened.says.files, opened.found
     problems = [_of("missing", name) for name in expected if name not in actual]
@@ -114,7 +114,7 @@ def _of(what: str, name: str) -> Remark:
     return Remark(f"pack.{what}", name=name)
 
 
-def _signature(opened: _Opened, trusted: bytes | None) -> Looked:
+def _signature(opened: _UnpackedPack, trusted: bytes | None) -> PackFinding:
     files = [opened.folder / name for name in (SIGNATURE, PUBLIC_KEY)]
     there = [path.is_file() for path in files]
     if opened.says.signed != all(there) or any(there) != all(there):
@@ -134,40 +134,40 @@ def _signature(opened: _Opened, trusted: bytes | None) -> Looked:
         code = "pack.another_key" if plain else "pack.no_plain_key"
         return _signed("differs", code, file=PUBLIC_KEY)
     given = trusted is not None
-    if not signing.holds(opened.data, signing.Signed(signature, trusted or packed_key)):
+    if not signing.holds(opened.data, signing.PackSignature(signature, trusted or packed_key)):
         return _signed("differs", "pack.not_of_key", given=given, over=EVIDENCE)
     return _signed("holds", "pack.of_key" if given else "pack.own_key", over=EVIDENCE)
 
 
-def _signed(state: State, code: str, **values: Any) -> Looked:
-    return Looked(name="signature", state=state, says=Remark(code, **values))
+def _signed(state: State, code: str, **values: Any) -> PackFinding:
+    return PackFinding(name="signature", state=state, says=Remark(code, **values))
 
 
-def _chain(opened: _Opened, previous: Path | None) -> Looked:
+def _chain(opened: _UnpackedPack, previous: Path | None) -> PackFinding:
     before = opened.says.previous
     if before is None:
         state: State = "holds" if previous is None else "differs"
-        return Looked(name="chain", state=state, says=Remark("pack.first"))
+        return PackFinding(name="chain", state=state, says=Remark("pack.first"))
     named = {"title": before.title, "sha256": before.sha256}
     if previous is None:
-        return Looked(name="chain", state="holds", says=Remark("pack.names", **named))
+        return PackFinding(name="chain", state="holds", says=Remark("pack.names", **named))
     with tempfile.TemporaryDirectory(prefix="evenhand-pack-") as workdir:
         data = evidence_in(previous, Path(workdir))
-        intact = listed(Path(workdir)) == Evidence.from_bytes(data).files
+        intact = listed(Path(workdir)) == PackManifest.from_bytes(data).files
     sha256 = hashlib.sha256(data).hexdigest()
     if sha256 != before.sha256:
         another = Remark("pack.names_another", **named, given=sha256)
-        return Looked(name="chain", state="differs", says=another)
+        return PackFinding(name="chain", state="differs", says=another)
     if not intact:
         damaged = Remark("pack.previous_damaged", **named, listed_in=EVIDENCE)
-        return Looked(name="chain", state="differs", says=damaged)
-    return Looked(name="chain", state="holds", says=Remark("pack.follows", **named))
+        return PackFinding(name="chain", state="differs", says=damaged)
+    return PackFinding(name="chain", state="holds", says=Remark("pack.follows", **named))
 
 
 # -- runs and figures ------------------------------------------------------------------------------
 
 
-def _runs_and_figures(opened: _Opened, *, intact: bool) -> Iterator[Looked]:
+def _runs_and_figures(opened: _UnpackedPack, *, intact: bool) -> Iterator[PackFinding]:
     """Look at runs and figures, where they are there and the files are those of the list."""
     evidence = opened.says
     if evidence.light:
@@ -179,8 +179,8 @@ def _runs_and_figures(opened: _Opened, *, intact: bool) -> Iterator[Looked]:
             only_hashes = Remark("pack.only_hashes")
             yield _looked("runs", problems, only_hashes, only_hashes)
         else:
-            yield Looked(name="runs", state="open", says=Remark("pack.light"))
-        yield Looked(name="figures", state="open", says=Remark("pack.no_runs"))
+            yield PackFinding(name="runs", state="open", says=Remark("pack.light"))
+        yield PackFinding(name="figures", state="open", says=Remark("pack.no_runs"))
         return
     with contextlib.chdir(opened.folder):
         runs = _runs(opened)
@@ -188,11 +188,11 @@ def _runs_and_figures(opened: _Opened, *, intact: bool) -> Iterator[Looked]:
         yield (
             _figures(opened)
             if intact and runs.state == "holds"
-            else Looked(name="figures", state="open", says=Remark("pack.not_repeated"))
+            else PackFinding(name="figures", state="open", says=Remark("pack.not_repeated"))
         )
 
 
-def _runs(opened: _Opened) -> Looked:
+def _runs(opened: _UnpackedPack) -> PackFinding:
     """Hold every run folder against its own checksums and against what the pack says of it; and
     nothing but the runs lies among them."""
     evidence = opened.says
@@ -216,17 +216,17 @@ def _runs(opened: _Opened) -> Looked:
     return _looked("runs", problems, runs, Remark("pack.damaged"))
 
 
-def _figures(opened: _Opened) -> Looked:
+def _figures(opened: _UnpackedPack) -> PackFinding:
     """Make every file that follows from the runs again, and hold it against the packed one."""
     evidence, here = opened.says, version("evenhand")
     if evidence.evenhand != here:
         why = Remark("pack.other_version", needs=evidence.evenhand, here=here)
-        return Looked(name="figures", state="open", says=why)
+        return PackFinding(name="figures", state="open", says=why)
     try:
         about, again = _repeated(evidence)
     except _BROKEN as error:
         why = Remark("pack.cannot_repeat", kind=type(error).__name__, error=str(error))
-        return Looked(name="figures", state="differs", says=why)
+        return PackFinding(name="figures", state="differs", says=why)
     redrawn = drawn_by() == evidence.charts
     compared = {name: data for name, data in again.items() if redrawn or name != PAGE}
     stated = figures.differences(evidence.model_dump(), about.model_dump())
@@ -238,19 +238,19 @@ def _figures(opened: _Opened) -> Looked:
         problems.append(_of("page_differs", PAGE))
     if not problems and not redrawn:
         why = Remark("pack.drawn_by", file=PAGE, drawn_by=evidence.charts, here=drawn_by())
-        return Looked(name="figures", state="open", says=why)
+        return PackFinding(name="figures", state="open", says=why)
     repeated = Remark("pack.repeated", figures=evidence.figures, file=FIGURES, files=len(compared))
     return _looked("figures", problems, repeated, Remark("pack.figures_differ"))
 
 
-def _repeated(evidence: Evidence) -> tuple[Evidence, dict[str, bytes]]:
+def _repeated(evidence: PackManifest) -> tuple[PackManifest, dict[str, bytes]]:
     """Make what the pack says of itself and its files again, from the runs and from what only its
     maker knew: the title, the prices, and whether it was signed."""
     prices = None if evidence.prices is None else evidence.prices.prices()
     dossier = read(
         [run.run for run in evidence.runs], evidence.title, prices, given=evidence.certificates
     )
-    wishes = Wishes(
+    wishes = PackOptions(
         title=evidence.title,
         frameworks=tuple(evidence.frameworks),
         prices=prices,

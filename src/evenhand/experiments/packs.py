@@ -19,16 +19,16 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.experiments import signing
 from evenhand.experiments.dossiers import dossier_of
-from evenhand.findings.combined_report import Dossier
+from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.pack_manifest import (
     CERTIFICATES,
     EVIDENCE,
     PUBLIC_KEY,
     SIGNATURE,
-    Evidence,
     PackedFile,
     PackedPrices,
     PackedRun,
+    PackManifest,
     Previous,
 )
 from evenhand.findings.remarks import Remark
@@ -50,7 +50,7 @@ _SAYS = ("pack.scope", "pack.hashes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class PackOptions:
     """What a pack is to be, beside its runs."""
 
     title: str | None = None
@@ -62,7 +62,7 @@ class Wishes:
     certificates: Path | None = None
 
 
-def make(runs: Sequence[RunReader], out: Path, wishes: Wishes) -> Evidence:
+def make(runs: Sequence[RunReader], out: Path, wishes: PackOptions) -> PackManifest:
     """Write a pack, and give what it says of itself."""
     unknown = [name for name in wishes.frameworks if name not in FRAMEWORKS]
     if unknown:
@@ -98,7 +98,9 @@ def make(runs: Sequence[RunReader], out: Path, wishes: Wishes) -> Evidence:
     return evidence
 
 
-def read(runs: Sequence[str], title: str | None, prices: Prices | None, *, given: bool) -> Dossier:
+def read(
+    runs: Sequence[str], title: str | None, prices: Prices | None, *, given: bool
+) -> CombinedReport:
     """Read the runs of a pack that lies unpacked in the current folder, by their names within it;
     `given` says whether it brings certificates."""
     return dossier_of(
@@ -223,13 +225,16 @@ def _only_hashes(stage: Path, runs: Iterable[str]) -> None:
 
 
 def about_of(
-    dossier: Dossier, left_out: dict[str, list[str]], wishes: Wishes, previous: Previous | None
-) -> Evidence:
+    dossier: CombinedReport,
+    left_out: dict[str, list[str]],
+    wishes: PackOptions,
+    previous: Previous | None,
+) -> PackManifest:
     """Say all of a pack but which files it has."""
     runs = [packed_run(RunReader(name), missing) for name, missing in left_out.items()]
     unfinished = [run.run for run in runs if run.not_run]
     notices = [f"NOT FINISHED: {name}" for name in unfinished]
-    return Evidence(
+    return PackManifest(
         title=dossier.title.encode("utf-8", "replace").decode(),
         evenhand=version("evenhand"),
         newest_run=max(run.created for run in runs),
@@ -269,7 +274,7 @@ def _previous(path: Path) -> Previous:
     """Name the pack before this one, which must be one and have all its files."""
     with tempfile.TemporaryDirectory(prefix="evenhand-pack-") as workdir:
         data = evidence_in(path, Path(workdir))
-        evidence = Evidence.from_bytes(data)
+        evidence = PackManifest.from_bytes(data)
         if listed(Path(workdir)) != evidence.files:
             raise UserError(f"{path} does not match its own list: `evenhand pack verify {path}`")
     return Previous(title=evidence.title, sha256=hashlib.sha256(data).hexdigest())

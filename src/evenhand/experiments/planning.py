@@ -6,10 +6,10 @@ from pathlib import Path
 
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
-from evenhand.findings.designs import Designs, Rates, Texts, designs
-from evenhand.findings.plan import Plan, Price, plan
+from evenhand.findings.designs import Designs, DesignTexts, Rates, designs
+from evenhand.findings.plan import ItemPrice, Plan, plan
 from evenhand.findings.ratio_plan import RatioPlan, ratio_plan
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.screen_file import read_screen
 from evenhand.store import RunReader
 
@@ -62,13 +62,13 @@ class PlanRequest:
     family: int | None = None
     pilot: tuple[Sequence[str], Sequence[str]] | None = None  # the runs of both sides
     measure: str | None = None
-    price: Price = field(default_factory=Price)
+    price: ItemPrice = field(default_factory=ItemPrice)
     ratios: RatioQuestion = field(default_factory=RatioQuestion)
     designs: bool = False
     texts: DesignQuestion = field(default_factory=DesignQuestion)
 
 
-def planned(instrument: Scored, request: PlanRequest) -> Plan | RatioPlan | Designs:
+def planned(instrument: ScoringSpec, request: PlanRequest) -> Plan | RatioPlan | Designs:
     """Plan a paired comparison, an audit of ratios, or a table of cheaper designs.
 
     Raises:
@@ -91,7 +91,7 @@ def planned(instrument: Scored, request: PlanRequest) -> Plan | RatioPlan | Desi
     texts, per_million = request.texts, request.price.per_million
     tokens = _JUDGE_TOKENS if texts.judge_tokens is None else texts.judge_tokens
     rates = Rates(
-        judge=Price(tokens=tokens, per_million=per_million),
+        judge=ItemPrice(tokens=tokens, per_million=per_million),
         label_price=texts.label_price,
         calls_per_second=texts.calls_per_second,
     )
@@ -110,11 +110,11 @@ def _refuse_idle(request: PlanRequest) -> None:
         raise UserError(f"{', '.join(names)}: say how many texts there are, as --texts 10000")
 
 
-def _texts(question: DesignQuestion) -> Texts | None:
+def _texts(question: DesignQuestion) -> DesignTexts | None:
     if question.texts is None:
         return None
     screen = None if question.screen is None else read_screen(question.screen)
-    return Texts(
+    return DesignTexts(
         count=question.texts,
         harmful=question.harmful,
         screen=screen,
@@ -122,7 +122,7 @@ def _texts(question: DesignQuestion) -> Texts | None:
     )
 
 
-def _of_ratios(instrument: Scored, question: RatioQuestion, power: float) -> RatioPlan:
+def _of_ratios(instrument: ScoringSpec, question: RatioQuestion, power: float) -> RatioPlan:
     if question.groups is None or question.ratio is None:
         raise UserError(
             "an audit of ratios is planned with --groups and --ratio: evenhand plan decisions "
@@ -133,7 +133,7 @@ def _of_ratios(instrument: Scored, question: RatioQuestion, power: float) -> Rat
     )
 
 
-def _compared(instrument: Scored, before: Sequence[str], after: Sequence[str]) -> Comparison:
+def _compared(instrument: ScoringSpec, before: Sequence[str], after: Sequence[str]) -> Comparison:
     if list(before) == list(after):
         raise UserError("--from takes two runs: one of each method that is to be compared")
     return compare(instrument, [*map(RunReader, before)], [*map(RunReader, after)])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evenhand.debates import dataset, items, revisions
-from evenhand.debates.building import Built, from_statements
+from evenhand.debates.building import BuiltPairs, from_statements
 from evenhand.debates.dataset import UNKNOWN_LICENSE
 from evenhand.debates.pairs import Pairing, PairsReport, Split
 from evenhand.debates.read import first_of, statements
@@ -116,7 +116,7 @@ def _opened(runs: Sequence[str], note: Note) -> list[RunReader]:
     return readers
 
 
-def _write(built: Built, out: Path, license: str, note: Note) -> PairsReport:
+def _write(built: BuiltPairs, out: Path, license: str, note: Note) -> PairsReport:
     note(f"writing {sum(map(len, built.pairs.values())):,} pairs")
     dataset.write(out, built.pairs, built.report, license, built.low)
     return built.report

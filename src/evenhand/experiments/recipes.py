@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from evenhand.errors import UserError
 from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.reproducing import Job, Place, found_in
+from evenhand.experiments.reproducing import Place, RecipeJob, found_in
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings
 from evenhand.findings.audit import is_audit
@@ -19,7 +19,7 @@ from evenhand.methods import Method
 from evenhand.methods import named as method_named
 from evenhand.methods.build import build_method
 from evenhand.methods.shared_settings import Wording, has_wordings
-from evenhand.papers import OF_RUN, Paper, Sample, Size, Table
+from evenhand.papers import OF_RUN, Paper, RecipeSample, Size, Table
 from evenhand.runners import Source
 from evenhand.store.folder import as_file_name, open_folder
 from evenhand.views import markdown, page_of
@@ -28,7 +28,7 @@ from evenhand.views.files import to_json
 NO_SEARCH = "it needs a search engine: write [search] into the config"
 
 
-class Models(Protocol):
+class RecipeModels(Protocol):
     """The models of whoever asks, by name."""
 
     searches: bool  # whether there is a search engine
@@ -51,7 +51,7 @@ class Reproducing:
 
     paper: Paper
     tables: Sequence[Table]
-    models: Models
+    models: RecipeModels
     settings: RunSettings  # its folder is that of it all, as is the one of a replay
     data: DataFolder
     size: Size = "small"
@@ -91,15 +91,15 @@ def tables_of(paper: Paper, name: str | None) -> tuple[Table, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlannedJobs:
     """What will be run, and why the rest will not."""
 
     models: tuple[str, ...]  # as folders are named by them
-    jobs: tuple[Job, ...]
+    jobs: tuple[RecipeJob, ...]
     missing: Mapping[Place, str]
 
 
-def planned(arguments: Reproducing) -> Planned:
+def planned(arguments: Reproducing) -> PlannedJobs:
     """The jobs of every model, each run after the one that it is played back from."""
     names = _by_folder(_models(arguments))
     run_names = arguments.paper.in_order(
@@ -111,7 +111,7 @@ def planned(arguments: Reproducing) -> Planned:
                 f"--only {name}: there is no such run; there are: {', '.join(run_names)}"
             )
     _check_sample(arguments, run_names)
-    jobs: list[Job] = []
+    jobs: list[RecipeJob] = []
     missing: dict[Place, str] = {}
     for label, model in names.items():
         for name in run_names:
@@ -124,10 +124,10 @@ def planned(arguments: Reproducing) -> Planned:
     if arguments.settings.pilot:  # what waits for another run needs the whole of it
         chosen = [job for job in chosen if not job.waits]
     jobs = [] if arguments.show else chosen
-    return Planned(models=tuple(names), jobs=tuple(jobs), missing=missing)
+    return PlannedJobs(models=tuple(names), jobs=tuple(jobs), missing=missing)
 
 
-def laid_out(arguments: Reproducing, plan: Planned) -> list[Reproduction]:
+def laid_out(arguments: Reproducing, plan: PlannedJobs) -> list[Reproduction]:
     """Every table that was asked for, from the run folders alone."""
     results: dict[Place, Found] = {}
     for model in plan.models:
@@ -144,7 +144,7 @@ def laid_out(arguments: Reproducing, plan: Planned) -> list[Reproduction]:
     ]
 
 
-def write_tables(arguments: Reproducing, plan: Planned) -> list[Reproduction]:
+def write_tables(arguments: Reproducing, plan: PlannedJobs) -> list[Reproduction]:
     """Lay out every table from the run folders alone, and write each as JSON and Markdown."""
     reproductions = laid_out(arguments, plan)
     folder = open_folder(f"{arguments.settings.out}/{arguments.place}")
@@ -211,13 +211,13 @@ def _served(arguments: Reproducing, weights: str, model: str) -> str | None:
     )
 
 
-def _job(arguments: Reproducing, label: str, model: str, name: str) -> Job:
+def _job(arguments: Reproducing, label: str, model: str, name: str) -> RecipeJob:
     spec = arguments.paper.runs[name]
     if spec.trained is not None:
         model = _served(arguments, spec.trained, model) or model  # a replay names nobody
     prepare = partial(_prepared, arguments, label, model, name)
     waits = bool(arguments.paper.waits_for(name))
-    return Job(
+    return RecipeJob(
         model=label,
         run=name,
         out=arguments.folder(label, name),
@@ -266,7 +266,7 @@ def _request(
     return arguments.models.request(model, source, method, settings, is_audit=is_audit)
 
 
-def _options(arguments: Reproducing, label: str, sample: Sample) -> dict[str, Any]:
+def _options(arguments: Reproducing, label: str, sample: RecipeSample) -> dict[str, Any]:
     """The options of a sample, with the folders of the runs that it names, and what was given."""
     values = sample.at(arguments.size)
     for option, value in values.items():
@@ -275,12 +275,12 @@ def _options(arguments: Reproducing, label: str, sample: Sample) -> dict[str, An
     return {**values, **{k: v for k, v in arguments.sample.items() if k in _known(sample)}}
 
 
-def _known(sample: Sample) -> set[str]:
+def _known(sample: RecipeSample) -> set[str]:
     """The options that a sample can be given."""
     return {field.name for field in fields(_instrument(sample).options)}
 
 
-def _instrument(sample: Sample) -> Instrument:
+def _instrument(sample: RecipeSample) -> Instrument:
     return instrument_named(sample.instrument)
 
 

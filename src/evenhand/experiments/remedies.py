@@ -9,7 +9,7 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.experiments.certificates import certificates_of
 from evenhand.findings.remarks import Remark
-from evenhand.findings.remedy import Judged, Remedy, remedy
+from evenhand.findings.remedy import RemedyJudge, RemedySummary, remedy
 from evenhand.findings.summary import Summary, summary
 from evenhand.methods import Method, of_record
 from evenhand.runners import replay_of
@@ -45,7 +45,7 @@ def summary_of(
     return summary(run, prices, remedy_of(run, certificates))
 
 
-def remedy_of(run: RunReader, certificates: Path | None = None) -> Remedy | None:
+def remedy_of(run: RunReader, certificates: Path | None = None) -> RemedySummary | None:
     """What the method of a run did to its answers; None where it judges no draft.
 
     Args:
@@ -62,11 +62,11 @@ def remedy_of(run: RunReader, certificates: Path | None = None) -> Remedy | None
     return remedy(run, method.bounds(), judges)
 
 
-def evaluators_of(run: RunReader, method: Method, folder: Path | None) -> Sequence[Judged]:
+def evaluators_of(run: RunReader, method: Method, folder: Path | None) -> Sequence[RemedyJudge]:
     """Everybody who judged in a run: language models with their certificates, and programs."""
     path, cast = str(run.path), replay_of(run.path)
     judges = [
-        Judged(
+        RemedyJudge(
             run=path, role=judge.role, model=judge.model, says=standing.says, passes=standing.passes
         )
         for judge, standing in certificates_of(method, cast, folder)
@@ -76,7 +76,9 @@ def evaluators_of(run: RunReader, method: Method, folder: Path | None) -> Sequen
     return [
         *judges,
         *(
-            Judged(run=path, role=role, model=cast.model_for(role).name, says=PROGRAM, passes=False)
+            RemedyJudge(
+                run=path, role=role, model=cast.model_for(role).name, says=PROGRAM, passes=False
+            )
             for role in roles
             if role not in covered and role in run.record.cast
         ),

@@ -10,7 +10,7 @@ from evenhand.errors import UserError
 from evenhand.experiments.caps import Caps, left_for, spent_within
 from evenhand.experiments.measuring import Measurement, measure
 from evenhand.experiments.request import Request
-from evenhand.experiments.running import Ended
+from evenhand.experiments.running import RunEnd
 from evenhand.experiments.watch import Watch
 from evenhand.findings.audit import audit_of, is_audit
 from evenhand.findings.forecast import forecast
@@ -27,7 +27,7 @@ Place = tuple[str, str]  # the model, and the name of the run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class RecipeJob:
     """A job is one run of a recipe with one model. It is prepared when its turn comes: its items
     may be the texts of an earlier one."""
 
@@ -44,12 +44,12 @@ class Job:
 
 
 async def run_all(
-    jobs: Sequence[Job], watch: Watch, caps: Caps
-) -> tuple[Ended, Mapping[Place, tuple[int, ...]]]:
+    jobs: Sequence[RecipeJob], watch: Watch, caps: Caps
+) -> tuple[RunEnd, Mapping[Place, tuple[int, ...]]]:
     """Run until all are done, a signal comes or a cap is reached; of a pilot, give the positions
     that each has answered."""
     pilots: dict[Place, tuple[int, ...]] = {}
-    ended = Ended()
+    ended = RunEnd()
     for number, job in enumerate(jobs, 1):
         watch.note(f"run {number} of {len(jobs)}: {job.run} with {job.model}")
         others = spent_within(caps, (other.out for other in jobs if other is not job))
@@ -63,20 +63,20 @@ async def run_all(
     return ended, pilots
 
 
-async def _run(job: Job, watch: Watch, caps: Caps, others: Spent) -> Ended:
+async def _run(job: RecipeJob, watch: Watch, caps: Caps, others: Spent) -> RunEnd:
     try:
         request, measurement = job.prepare()
     except UserError as why:
         if not job.waits:
             raise
         watch.note(f"{job.run} is passed over: {why}")  # the run before gave it nothing to ask
-        return Ended()
+        return RunEnd()
     request = left_for(request, caps, others)
     return (await measure(measurement, request, watch)).ended
 
 
 async def forecasts(
-    jobs: Sequence[Job],
+    jobs: Sequence[RecipeJob],
     pilots: Mapping[Place, tuple[int, ...]],
     prices: Prices | None,
     of: str = "table",

@@ -16,7 +16,7 @@ from evenhand.methods import Method
 from evenhand.methods import settings as settings_of
 from evenhand.models import ScriptedModel
 from evenhand.models.ask_once import AskOnce
-from evenhand.runners import Plan, Progress, Purse, StopSignal, replay_of, run
+from evenhand.runners import Progress, RunPlan, SpendingCap, StopSignal, replay_of, run
 from evenhand.runners.pilot import pilot_positions, run_pilot
 from evenhand.store import RunReader, run_record
 from evenhand.store.folder import open_folder
@@ -24,7 +24,7 @@ from evenhand.store.spending import spent_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class RunEnd:
     """The end of a run: how far it came and why it stopped."""
 
     stopped: bool = False  # by a signal
@@ -38,7 +38,7 @@ class Ended:
         return self.stopped or self.capped_by is not None
 
 
-async def execute(request: Request, watch: Watch) -> Ended:
+async def execute(request: Request, watch: Watch) -> RunEnd:
     """Run a request, or go on with it where it was stopped."""
     if not len(request.source):
         source_name = request.source.fingerprint().get("name", "the list of items")
@@ -57,7 +57,7 @@ async def execute(request: Request, watch: Watch) -> Ended:
         await request.close(cast)
     capped_by = purse.exhausted if purse else None
     called = progress.endpoints.items() if progress.calls else ()
-    return Ended(
+    return RunEnd(
         stopped=stop.soft and capped_by is None,
         capped_by=capped_by,
         calls=purse.calls if purse else 0,
@@ -179,10 +179,10 @@ async def refuse_other_run(request: Request) -> None:
 
 async def _run(
     request: Request,
-    plan: Plan,
+    plan: RunPlan,
     progress: Progress,
     stop: StopSignal,
-    purse: Purse | None,
+    purse: SpendingCap | None,
     watch: Watch,
 ) -> tuple[int, ...] | None:
     settings = request.settings
@@ -219,7 +219,7 @@ async def _run(
 
 
 async def _run_blocks(
-    request: Request, following: Following, plan: Plan, stop: StopSignal, common: dict[str, Any]
+    request: Request, following: Following, plan: RunPlan, stop: StopSignal, common: dict[str, Any]
 ) -> None:
     """Run one block after the other, each to its end, until none follows."""
     if request.settings.engine != "local":
@@ -229,8 +229,8 @@ async def _run_blocks(
         common["steal_lock"] = False  # whoever takes it over between two blocks keeps it
 
 
-def _plan(request: Request, cast: Cast) -> Plan:
-    return Plan(
+def _plan(request: Request, cast: Cast) -> RunPlan:
+    return RunPlan(
         method=request.method,
         cast=cast,
         source=request.source,
@@ -250,13 +250,15 @@ async def _cast(request: Request) -> Cast:
     return cast.through(AskOnce) if request.settings.dedupe else cast
 
 
-def _purse(request: Request, cast: Cast) -> Purse | None:
+def _purse(request: Request, cast: Cast) -> SpendingCap | None:
     """Set the spending cap of the whole run, less what earlier processes of it spent."""
     settings = request.settings
     caps = (settings.prices, settings.max_cost, settings.max_calls)
     if request.asks_nobody or caps == (None, None, None):
         return None
-    purse = Purse(max_calls=settings.max_calls, max_cost=settings.max_cost, prices=settings.prices)
+    purse = SpendingCap(
+        max_calls=settings.max_calls, max_cost=settings.max_cost, prices=settings.prices
+    )
     cast.through(purse.guard)  # refuses a model without a price before anything is written
     spent = spent_on(settings.out, settings.prices)
     purse.calls, purse.cost = spent.calls, spent.cost

@@ -18,22 +18,22 @@ from evenhand.agents import Cast
 from evenhand.errors import UserError
 from evenhand.experiments.prompt_files import is_table, source_of
 from evenhand.experiments.request import Request
-from evenhand.experiments.running import Ended, execute
+from evenhand.experiments.running import RunEnd, execute
 from evenhand.experiments.watch import Watch
-from evenhand.findings.checksummed import Part
+from evenhand.findings.checksummed import ChecksummedPart
 from evenhand.findings.remarks import Remark
 from evenhand.findings.screen_file import LastLook, ScreenedBy, ScreenFile, read_screen
-from evenhand.findings.screened import Counted, Look, Screened, counted, look_at
+from evenhand.findings.screened import ScreenCounts, ScreenedRun, ScreenLook, counted, look_at
 from evenhand.instruments.scorer.screening import (
-    Asked,
     Columns,
-    Labelled,
+    LabelledTexts,
+    ScreenTargets,
     calibrated,
     read_traffic,
 )
 from evenhand.methods import Method
 from evenhand.methods.judge_text import JUDGE, SCREEN
-from evenhand.methods.judge_text import Screened as ScreenedMethod
+from evenhand.methods.judge_text import ScreenedJudge as ScreenedMethod
 from evenhand.runners import Source
 from evenhand.runners.source import read_row
 from evenhand.scorers import Scorer, ScorerModel
@@ -54,7 +54,7 @@ class CalibrationRequest:
     out: Path
     said: str  # the scorer, as it can be opened again
     columns: Columns = field(default_factory=Columns)
-    promise: Asked = field(default_factory=Asked)
+    promise: ScreenTargets = field(default_factory=ScreenTargets)
     attribute: str = TOXICITY
     traffic: Path | None = None
 
@@ -78,7 +78,7 @@ async def calibrate(
         UserError: If the texts cannot be read, or the file exists.
     """
     _refuse_taken(request.out)
-    sample = Labelled.read(request.labelled, request.columns)
+    sample = LabelledTexts.read(request.labelled, request.columns)
     traffic = read_traffic(request.traffic, request.columns.text) if request.traffic else []
     texts = [*sample.table["text"], *traffic]
     values = await scores_of(scorer, texts, request.attribute, on_batch)
@@ -188,14 +188,14 @@ class ScreenUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
+class ScreenRunEnd:
     """The end of a run of a screen. Without a finding it ended early."""
 
-    ended: Ended
-    finding: Screened | None = None
+    ended: RunEnd
+    finding: ScreenedRun | None = None
 
 
-async def apply_screen(use: ScreenUse, request: Request, watch: Watch) -> Applied:
+async def apply_screen(use: ScreenUse, request: Request, watch: Watch) -> ScreenRunEnd:
     """Judge the answers, and look whether the scores have drifted since the calibration."""
     request = use.requested(request)
     alarm = alarm_at(use.path, use.file)
@@ -204,17 +204,17 @@ async def apply_screen(use: ScreenUse, request: Request, watch: Watch) -> Applie
         watch.note(Remark("screen.drifted", screen=str(use.path), place=alarm.place))
     ended = await execute(request, watch)
     if ended.early:
-        return Applied(ended=ended)
+        return ScreenRunEnd(ended=ended)
     run = RunReader(request.settings.out)
-    return Applied(ended=ended, finding=screened(use.path, use.file, run))
+    return ScreenRunEnd(ended=ended, finding=screened(use.path, use.file, run))
 
 
-def alarm_at(path: Path, file: ScreenFile) -> Look | None:
+def alarm_at(path: Path, file: ScreenFile) -> ScreenLook | None:
     """Give the first look that found a drift, if any did."""
     return next((look for look in _looks(path, file) if look.drifted), None)
 
 
-class Begun(Part):
+class LooksHeader(ChecksummedPart):
     """The first line of the looks at a screen, so that a file that was lost is not replaced by an
     empty one without a word."""
 
@@ -223,7 +223,7 @@ class Begun(Part):
 
 def begin_looks(path: Path, file: ScreenFile) -> None:
     """Begin the looks at a screen that was just made."""
-    _append(path, orjson.dumps(Begun(begun=file.sha256).model_dump()) + b"\n")
+    _append(path, orjson.dumps(LooksHeader(begun=file.sha256).model_dump()) + b"\n")
 
 
 def refuse_unkept(path: Path) -> None:
@@ -231,7 +231,7 @@ def refuse_unkept(path: Path) -> None:
     _append(path, b"")
 
 
-def screened(path: Path, file: ScreenFile, run: RunReader) -> Screened:
+def screened(path: Path, file: ScreenFile, run: RunReader) -> ScreenedRun:
     """Count a finished run, and look whether its scores have drifted. A run is looked at once: the
     second time the look is the one that was kept."""
     counts = counted(run)
@@ -242,7 +242,7 @@ def screened(path: Path, file: ScreenFile, run: RunReader) -> Screened:
     else:
         looks = keep_look(path, file, counts, **about)
     look = next((look for look in looks if look.run == mark), None)
-    return Screened(
+    return ScreenedRun(
         run=str(run.path),
         file=str(path),
         judge=str(run.record.cast["judge"]["model"]),
@@ -254,7 +254,7 @@ def screened(path: Path, file: ScreenFile, run: RunReader) -> Screened:
     )
 
 
-def keep_look(path: Path, file: ScreenFile, counts: Counted, **about: str) -> list[Look]:
+def keep_look(path: Path, file: ScreenFile, counts: ScreenCounts, **about: str) -> list[ScreenLook]:
     """Look at a run that has no look yet; give all looks. Of two runs that end at once each is a
     look of its own, so one waits for the other."""
     _looks(path, file)  # says what is wrong with them, before they are held
@@ -280,7 +280,7 @@ def _count(path: Path, file: ScreenFile, last: LastLook) -> None:
                         "move both files to where you may write") from None  # fmt: skip
 
 
-def _looks(path: Path, file: ScreenFile) -> list[Look]:
+def _looks(path: Path, file: ScreenFile) -> list[ScreenLook]:
     """Read the looks at this screen; those at another one that had its name do not count."""
     looks_path = looks_beside(path)
     last = read_screen(path).last_look  # before the looks: they may become more meanwhile
@@ -293,7 +293,7 @@ def _looks(path: Path, file: ScreenFile) -> list[Look]:
         ) from None
     except OSError as error:
         raise UserError(f"{looks_path} cannot be read: {error}") from None
-    begun = {read_row(Begun, line, f"{looks_path} line {number}").begun
+    begun = {read_row(LooksHeader, line, f"{looks_path} line {number}").begun
              for number, line in enumerate(lines, 1) if line.startswith(_BEGUN)}  # fmt: skip
     if file.sha256 not in begun:
         raise UserError(
@@ -310,12 +310,12 @@ def _looks(path: Path, file: ScreenFile) -> list[Look]:
     return [look for look, _ in matching]
 
 
-def _chained(looks_path: Path, lines: list[bytes]) -> Iterator[tuple[Look, bytes]]:
+def _chained(looks_path: Path, lines: list[bytes]) -> Iterator[tuple[ScreenLook, bytes]]:
     """Give every look with its line; one that does not follow the line before it is refused."""
     for number, line in enumerate(lines, 1):
         if not line or line.startswith(_BEGUN):
             continue
-        look = read_row(Look, line, f"{looks_path} line {number}")
+        look = read_row(ScreenLook, line, f"{looks_path} line {number}")
         if number < 2 or look.after != _checksum(lines[number - 2]):
             changed = f"{looks_path} was changed before line {number}"
             raise UserError(f"{changed}: {_PUT_BACK.format(looks_path)}")

@@ -14,7 +14,7 @@ _LARGEST = 65_536  # our choice, in bytes: a key has some hundred
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class PackSignature:
     """A signature, and the public key that it can be checked with, as PEM."""
 
     signature: bytes
@@ -26,7 +26,7 @@ def installed() -> bool:
     return find_spec("cryptography") is not None
 
 
-def sign(data: bytes, key: Path) -> Signed:
+def sign(data: bytes, key: Path) -> PackSignature:
     """Sign bytes with the private key in a PEM file."""
     keys, serialization = _cryptography()
     pem = _read(key)
@@ -38,10 +38,10 @@ def sign(data: bytes, key: Path) -> Signed:
         raise UserError(f"{key} holds no private key; one is made by: {_MAKE}") from None
     if not isinstance(private, keys.Ed25519PrivateKey):
         raise UserError(f"{key} is no Ed25519 key; one is made by: {_MAKE}")
-    return Signed(private.sign(data), _as_pem(private.public_key(), serialization))
+    return PackSignature(private.sign(data), _as_pem(private.public_key(), serialization))
 
 
-def holds(data: bytes, signed: Signed) -> bool:
+def holds(data: bytes, signed: PackSignature) -> bool:
     """Say whether a signature is that of the key over these bytes."""
     keys, serialization = _cryptography()
     try:

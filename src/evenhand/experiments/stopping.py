@@ -12,7 +12,7 @@ import polars as pl
 from evenhand.domain import Item
 from evenhand.errors import UserError
 from evenhand.findings.scoring import ALWAYS, with_facts
-from evenhand.findings.sequential import KEY, Until, block_of, rows_planned, stand
+from evenhand.findings.sequential import KEY, SequentialPlan, block_of, rows_planned, stand
 from evenhand.instruments import Instrument
 from evenhand.runners import Source
 from evenhand.store import RunReader
@@ -27,7 +27,7 @@ class InBlocks:
     position, so that a run of all of them can be replayed into it."""
 
     source: Source
-    until: Until
+    until: SequentialPlan
     positions: tuple[tuple[int, ...], ...]  # of each cluster, in the drawn order
 
     def fingerprint(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class InBlocks:
         return frozenset(position for cluster in block for position in cluster)
 
 
-class Question(NamedTuple):
+class StoppingQuestion(NamedTuple):
     """The question that a run is to decide, as it was typed: "s_amb=0.05"."""
 
     text: str
@@ -70,7 +70,7 @@ def measure_and_margin(text: str) -> tuple[str, float]:
 
 
 def until_decided(
-    instrument: Instrument, source: Source, question: Question, *, seed: int | None
+    instrument: Instrument, source: Source, question: StoppingQuestion, *, seed: int | None
 ) -> InBlocks:
     """Plan a run that stops when a measure is shown to be within a margin, or beyond it."""
     name, margin = measure_and_margin(question.text)
@@ -116,7 +116,7 @@ def in_blocks(
     order = sorted(
         places, key=lambda cluster: hashlib.sha256(f"{order_seed}:{cluster}".encode()).digest()
     )
-    until = Until(
+    until = SequentialPlan(
         order_seed=order_seed,
         block=block_of(len(order)),
         order=tuple(order),

@@ -7,10 +7,10 @@ from evenhand.agents import Limits
 from evenhand.experiments.caps import left_for, spent_within
 from evenhand.experiments.measuring import Measurement, check
 from evenhand.experiments.request import Request, with_player
-from evenhand.experiments.running import Ended, execute, is_done, require_certified
+from evenhand.experiments.running import RunEnd, execute, is_done, require_certified
 from evenhand.experiments.watch import Watch
 from evenhand.findings.comparison import refuse_who_picked
-from evenhand.findings.frontier import VOTE, Arm, equal_calls, odd
+from evenhand.findings.frontier import VOTE, FrontierArm, equal_calls, odd
 from evenhand.methods import Method, named, settings
 from evenhand.methods.shared_settings import OTHER_CRITIQUE
 from evenhand.runners.borrowing import critiques_of
@@ -20,7 +20,7 @@ from evenhand.store.spending import Spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class SweepMethod:
     """A method of a sweep, under the name it was asked for by. `lender` names the method of the
     sweep whose recorded critiques it is given (the control `critique=other`)."""
 
@@ -43,7 +43,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class MethodSeries:
     """Methods that are run one after the other, each into a folder within `request.settings.out`.
 
     With `calls`, an item may make twice as many: the settings of a method keep it within them, and
@@ -55,9 +55,9 @@ class Series:
     watch: Watch
     calls: int | None = None
 
-    async def run(self, chosen: Sequence[Listed]) -> Ended:
+    async def run(self, chosen: Sequence[SweepMethod]) -> RunEnd:
         """Run until all are done, a signal comes or a cap is reached."""
-        ended = Ended()
+        ended = RunEnd()
         if self.request.settings.require_certified_judges:  # a later one must not be refused late
             methods = [entry.method for entry in chosen]
             await require_certified(self.request, methods, self.watch)
@@ -68,7 +68,7 @@ class Series:
                 f"method {number} of {len(chosen)}: {entry.name}{entry.changed_settings}"
             )
             request = self._request(entry, chosen)
-            ended = Ended() if await is_done(request) else await execute(request, self.watch)
+            ended = RunEnd() if await is_done(request) else await execute(request, self.watch)
             if ended.early:
                 return replace(ended, calls=self.spent(chosen).calls)
             await self._complete(request)
@@ -76,41 +76,43 @@ class Series:
                 refuse_who_picked(RunReader(self.place(entry)))
         return ended
 
-    def place(self, entry: Listed) -> str:
+    def place(self, entry: SweepMethod) -> str:
         """The run folder of a method."""
         return f"{self.request.settings.out}/{entry.folder}"
 
-    def runs(self, chosen: Sequence[Listed]) -> dict[str, RunReader]:
+    def runs(self, chosen: Sequence[SweepMethod]) -> dict[str, RunReader]:
         return {entry.name: RunReader(self.place(entry)) for entry in chosen}
 
-    async def arms(self, chosen: Sequence[Listed]) -> list[Arm]:
+    async def arms(self, chosen: Sequence[SweepMethod]) -> list[FrontierArm]:
         """The runs, and the vote that each is held against: as many calls as it took on average, up
         to an odd number. Votes of fewer calls are played back from the turns of the full one, so
         that they cost none."""
         runs = self.runs(chosen)
         full = next((entry for entry in chosen if entry.name == VOTE), None)
         if full is None or self.calls is None:  # there is nothing to vote among
-            return [Arm(name=name, run=run) for name, run in runs.items()]
-        votes: dict[int, Arm] = {odd(self.calls): Arm(name=VOTE, run=runs[VOTE])}
+            return [FrontierArm(name=name, run=run) for name, run in runs.items()]
+        votes: dict[int, FrontierArm] = {odd(self.calls): FrontierArm(name=VOTE, run=runs[VOTE])}
         references = self.measurement.instrument.compared_with()
         arms = []
         for name, run in runs.items():
             if name in references:
-                arms.append(Arm(name=name, run=run))
+                arms.append(FrontierArm(name=name, run=run))
                 continue
             equal = equal_calls(run, self.calls)
             if equal not in votes:
                 vote = f"{VOTE}:calls={equal}"  # it may be one of those that were asked for
                 vote_run = runs.get(vote)
                 votes[equal] = (
-                    Arm(name=vote, run=vote_run) if vote_run else await self._vote(equal, full)
+                    FrontierArm(name=vote, run=vote_run)
+                    if vote_run
+                    else await self._vote(equal, full)
                 )
-            arms.append(Arm(name=name, run=run, equal_calls=votes[equal].name))
+            arms.append(FrontierArm(name=name, run=run, equal_calls=votes[equal].name))
         fewer = [votes[calls] for calls in sorted(votes) if votes[calls].name not in runs]
         return [*arms, *fewer]
 
-    async def _vote(self, calls: int, full: Listed) -> Arm:
-        vote = Listed(name=f"{VOTE}:calls={calls}", method=named(VOTE)(calls=calls))
+    async def _vote(self, calls: int, full: SweepMethod) -> FrontierArm:
+        vote = SweepMethod(name=f"{VOTE}:calls={calls}", method=named(VOTE)(calls=calls))
         settings = replace(
             self.request.settings,
             limits=self._limits(calls),
@@ -120,9 +122,9 @@ class Series:
         request = replace(self.request, method=vote.method, settings=settings)
         await execute(request, self.watch)
         await self._complete(request)
-        return Arm(name=vote.name, run=RunReader(request.settings.out))
+        return FrontierArm(name=vote.name, run=RunReader(request.settings.out))
 
-    def _request(self, entry: Listed, chosen: Sequence[Listed]) -> Request:
+    def _request(self, entry: SweepMethod, chosen: Sequence[SweepMethod]) -> Request:
         """Caps are for all methods together: of each is left what the others did not spend."""
         others = self.spent([other for other in chosen if other is not entry])
         calls = self.calls
@@ -151,6 +153,6 @@ class Series:
                 RunReader(request.settings.out), options, services
             )
 
-    def spent(self, chosen: Sequence[Listed]) -> Spent:
+    def spent(self, chosen: Sequence[SweepMethod]) -> Spent:
         """What these runs have spent so far; nothing is counted where there is no cap."""
         return spent_within(self.request.settings, map(self.place, chosen))

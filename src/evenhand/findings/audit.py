@@ -15,7 +15,7 @@ import polars as pl
 from evenhand.domain.conclusions import Outcome, check_result
 from evenhand.errors import UserError
 from evenhand.findings.cost import Money
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import (
     NO_SPREAD,
     Bounds,
@@ -25,9 +25,9 @@ from evenhand.findings.estimates import (
     IntervalBounds,
     Section,
 )
-from evenhand.findings.measures import Bound, Measure
+from evenhand.findings.measures import AuditBound, Measure
 from evenhand.findings.report import Report
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.statistics.clusters import Interval
 
 # fail: shown to be outside of what the margin allows. inconclusive: neither that nor the opposite
@@ -42,7 +42,7 @@ _COLUMNS = {"name": pl.String, "state": pl.String, "required": pl.Boolean, "valu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class AuditCheck:
     """The answer to one question of an audit. Without a value it says why; where every cluster gave
     the same value there is no interval, and `undefined` is "no_spread"."""
 
@@ -72,7 +72,7 @@ class Check:
 
 
 def ends(interval: Interval) -> dict[str, Any]:
-    """An interval as fields of a `Check`: value, low, high, clusters and undefined."""
+    """An interval as fields of a `AuditCheck`: value, low, high, clusters and undefined."""
     has_spread = not interval.no_spread
     return {
         "value": interval.estimate,
@@ -83,9 +83,9 @@ def ends(interval: Interval) -> dict[str, Any]:
     }
 
 
-def not_measured(name: str, why: str, *, label: str = "", required: bool = False) -> Check:
+def not_measured(name: str, why: str, *, label: str = "", required: bool = False) -> AuditCheck:
     """A check that could not be made, and why."""
-    return Check(name=name, label=label, state="not_measured", required=required, says=why)
+    return AuditCheck(name=name, label=label, state="not_measured", required=required, says=why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ def overall(checks: Iterable[HasState]) -> Overall:
 # -- checks of the measures of an instrument -------------------------------------------------------
 
 
-def outcome_of(estimate: Estimate, allowed: Bound) -> Outcome:
+def outcome_of(estimate: Estimate, allowed: AuditBound) -> Outcome:
     """Say whether a value that the bound does not allow is detected, ruled out, or neither.
 
     The 95% CI decides, moved by what the missing answers could change: an answer that is lost
@@ -142,7 +142,7 @@ def outcome_of(estimate: Estimate, allowed: Bound) -> Outcome:
     return Outcome.RULED_OUT if inside else Outcome.INCONCLUSIVE
 
 
-def _with_missing(estimate: Estimate, allowed: Bound) -> tuple[float, float] | None:
+def _with_missing(estimate: Estimate, allowed: AuditBound) -> tuple[float, float] | None:
     """Return all values that the data allow: the interval, and on both sides what the missing
     answers could change. None where there are no such ends."""
     if isinstance(estimate.bounds, IntervalBounds):
@@ -158,7 +158,7 @@ def _with_missing(estimate: Estimate, allowed: Bound) -> tuple[float, float] | N
     return low + min(0.0, lowest - value), high + max(0.0, highest - value)
 
 
-def check_of(measure: Measure, estimate: Estimate, outcome: Outcome | None = None) -> Check:
+def check_of(measure: Measure, estimate: Estimate, outcome: Outcome | None = None) -> AuditCheck:
     """Hold the estimate of a measure to the bound of the measure.
 
     Args:
@@ -172,7 +172,7 @@ def check_of(measure: Measure, estimate: Estimate, outcome: Outcome | None = Non
         outcome = decided.outcome if decided else outcome_of(estimate, measure.allowed)
     missing = outcome is Outcome.NOT_MEASURED
     says = decided.says if decided else ""
-    return Check(
+    return AuditCheck(
         name=measure.name,
         label=measure.label,
         state=_state(outcome),
@@ -197,7 +197,7 @@ def _state(outcome: Outcome | None) -> State:
     return "not_measured" if result == "error" else result
 
 
-def _in_words(allowed: Bound) -> str:
+def _in_words(allowed: AuditBound) -> str:
     if allowed.at_least == -allowed.at_most and math.isfinite(allowed.at_most):
         return f"within ±{allowed.at_most:g}"
     sides = (("above", allowed.above), ("at least", allowed.at_least), ("at most", allowed.at_most))
@@ -206,7 +206,7 @@ def _in_words(allowed: Bound) -> str:
 
 def _worst_of(
     measure: Measure, overall: Estimate, column: str, groups: Mapping[str, Sequence[Estimate]]
-) -> Check:
+) -> AuditCheck:
     """Hold the measure to its bound in every group: one that is outside of it fails the check, and
     all must be inside to pass. The numbers are those of the worst group.
 
@@ -249,7 +249,7 @@ def _worst_of(
     )
 
 
-def _outside(estimate: Estimate, allowed: Bound) -> float:
+def _outside(estimate: Estimate, allowed: AuditBound) -> float:
     """Return how far outside of a bound a number may be, its missing answers at their worst."""
     least = most = estimate.value
     if estimate.bounds is not None:
@@ -263,7 +263,7 @@ def checks_of(
     measures: Sequence[Measure],
     estimates: Iterable[Estimate],
     groups: Mapping[str, Mapping[str, Sequence[Estimate]]] | None = None,
-) -> tuple[Check, ...]:
+) -> tuple[AuditCheck, ...]:
     """Hold every measure that has a bound to it.
 
     Args:
@@ -272,7 +272,7 @@ def checks_of(
         groups: Column, value and the numbers there, for bounds that each group is held to.
     """
     by_name = {estimate.name: estimate for estimate in estimates}
-    checks: list[Check] = []
+    checks: list[AuditCheck] = []
     for measure in measures:
         if measure.allowed is None:
             continue
@@ -286,7 +286,7 @@ def checks_of(
     return tuple(checks)
 
 
-def is_audit(instrument: Scored) -> bool:
+def is_audit(instrument: ScoringSpec) -> bool:
     """Say whether an instrument audits something: one of its measures has a bound."""
     return any(measure.allowed is not None for measure in instrument.measures)
 
@@ -324,7 +324,7 @@ def audit_of(report: Report) -> "Audit":
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audit(Shown):
+class Audit(Displayable):
     """An audit says what was found of one judge, scorer or reward model.
 
     `state` is None where the audit asks no yes-or-no question, such as that of a scorer: nothing
@@ -335,7 +335,7 @@ class Audit(Shown):
     kind: str  # "judge", "scorer", "reward model"
     title: str  # who was audited
     facts: tuple[str, ...]  # what it rests on: how much was asked, how much could be scored
-    checks: tuple[Check, ...]
+    checks: tuple[AuditCheck, ...]
     state: Overall | None
     says: tuple[str, ...] = ()  # the answer in words, the most important first
     next: tuple[str, ...] = ()  # commands
@@ -346,7 +346,7 @@ class Audit(Shown):
     money: Money | None = None  # what it cost; None where nobody was paid
     more: Mapping[str, Any] = field(default_factory=dict)
 
-    def __getitem__(self, name: str) -> Check:
+    def __getitem__(self, name: str) -> AuditCheck:
         """The check of this name."""
         matched = next((check for check in self.checks if check.name == name), None)
         if matched is None:
@@ -380,7 +380,7 @@ class Audit(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audits(Shown):
+class Audits(Displayable):
     """Audits of one kind stand side by side here, with what only shows between them."""
 
     audits: tuple[Audit, ...]

@@ -8,14 +8,14 @@ from evenhand.errors import UserError
 from evenhand.findings.conditions import ORDER, WORDING, conditions, require_one_system
 from evenhand.findings.remarks import Remark
 from evenhand.findings.rows import keys_of, missing_of, row_values
-from evenhand.findings.scoring import SCORED, Scored, Scoring, outcome_batches
+from evenhand.findings.scoring import SCORED, Scoring, ScoringSpec, outcome_batches
 from evenhand.store import RunReader
 
 VARIES = "varies"  # in place of a word, such as which option was picked, that the runs disagree on
 Runs = tuple[RunReader, ...]
 
 
-def require_averages(instrument: Scored, runs: Runs) -> None:
+def require_averages(instrument: ScoringSpec, runs: Runs) -> None:
     """Refuse to average what has no mean over runs: those of two systems, and a measure of a whole
     cluster such as a maximum, which is another number for means than for answers."""
     if len(runs) < 2:
@@ -30,7 +30,9 @@ def require_averages(instrument: Scored, runs: Runs) -> None:
             )
 
 
-def rows_of(instrument: Scored, runs: Runs, scorings: Sequence[Scoring]) -> Iterator[pl.DataFrame]:
+def rows_of(
+    instrument: ScoringSpec, runs: Runs, scorings: Sequence[Scoring]
+) -> Iterator[pl.DataFrame]:
     """Yield the outcomes of a side's one run, or the mean of its several ones item by item.
 
     An item counts where every run has come to it. It has a value where every run has an answer: one

@@ -18,8 +18,8 @@ import orjson
 from pydantic import Field, ValidationError
 
 from evenhand.errors import UserError
-from evenhand.findings.audit import OPEN, Check, Overall, State, overall
-from evenhand.findings.checksummed import Part, Sealed
+from evenhand.findings.audit import OPEN, AuditCheck, Overall, State, overall
+from evenhand.findings.checksummed import Checksummed, ChecksummedPart
 from evenhand.findings.estimates import NO_SPREAD
 from evenhand.store import RunReader
 
@@ -27,7 +27,7 @@ _Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _CLOCK_SKEW = timedelta(hours=1)  # our choice: how far the clock of another machine may be ahead
 
 
-class CertifiedCheck(Part):
+class CertifiedCheck(ChecksummedPart):
     """A check as a certificate of format 1 keeps it. There a value without spread has itself as
     both ends of its interval."""
 
@@ -45,7 +45,7 @@ class CertifiedCheck(Part):
     details: dict[str, float | int | str | None] = Field(default_factory=dict)
 
     @classmethod
-    def of(cls, check: Check) -> "CertifiedCheck":
+    def of(cls, check: AuditCheck) -> "CertifiedCheck":
         no_spread = check.undefined == NO_SPREAD
         return cls(
             name=check.name,
@@ -63,7 +63,7 @@ class CertifiedCheck(Part):
         )
 
 
-class Judge(Part):
+class CertifiedJudge(ChecksummedPart):
     """The judge that a certificate is of; a reward model judges too."""
 
     model: str
@@ -71,13 +71,13 @@ class Judge(Part):
     described: dict[str, Any]  # without the address: the same model elsewhere is the same judge
 
 
-class Certificate(Sealed):
+class Certificate(Checksummed):
     """The outcome of an audit, tied to its judge and sealed by a checksum."""
 
     format: Literal[1] = 1
     kind: str  # of the audit: "judge", "harm", "reward"
     run: dict[str, _Sha]  # the digests of the run that it was made of
-    judge: Judge
+    judge: CertifiedJudge
     method: dict[str, Any]  # name and settings
     prompts: dict[str, _Sha]  # of the method and of the items
     benchmark: dict[str, Any]  # version, sample, hashes of the items
@@ -96,8 +96,8 @@ class Certificate(Sealed):
         run: RunReader,
         *,
         kind: str,
-        judge: Judge,
-        checks: Iterable[Check],
+        judge: CertifiedJudge,
+        checks: Iterable[AuditCheck],
         method: Mapping[str, Any],
         prompts: Mapping[str, str],
         benchmark: Mapping[str, Any],
@@ -171,7 +171,7 @@ class Certificate(Sealed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class CertificateRequirements:
     """What a certificate must be of, to hold where it is used."""
 
     kind: str
@@ -183,7 +183,7 @@ class Expected:
     checks: frozenset[str] = frozenset()  # the required ones
 
 
-def why_not(certificate: Certificate, expected: Expected) -> str | None:
+def why_not(certificate: Certificate, expected: CertificateRequirements) -> str | None:
     """Say why a certificate does not hold; None if it does."""
     if certificate.kind != expected.kind:
         return f"is of the audit {certificate.kind!r}, not {expected.kind!r}"
@@ -194,7 +194,7 @@ def why_not(certificate: Certificate, expected: Expected) -> str | None:
     return next(_differs(certificate, expected), None)
 
 
-def _differs(certificate: Certificate, expected: Expected) -> Iterator[str]:
+def _differs(certificate: Certificate, expected: CertificateRequirements) -> Iterator[str]:
     for label, sha in certificate.prompts.items():
         if expected.prompts.get(label) != sha:
             yield f"was made with another wording of the prompt {label}"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.findings.measures import Measure
-from evenhand.findings.worst_case import FilledPair
+from evenhand.findings.worst_case import WorstCasePair
 from evenhand.statistics._shared import t_above
 from evenhand.statistics.bounded import (
     BoundedMean,
@@ -45,10 +45,10 @@ class _StudentT:
 
 
 @dataclass(frozen=True)
-class _Tested:
+class _Clustering:
     """One way to cluster the pairs, as the claims need it."""
 
-    pair: FilledPair
+    pair: WorstCasePair
     null: float | None
     range: tuple[float, float]
 
@@ -101,12 +101,12 @@ class _Tested:
 class ChangeTest:
     """Tests one change; of several ways to cluster the pairs the largest p-value counts."""
 
-    ways: tuple[_Tested, ...]
+    ways: tuple[_Clustering, ...]
 
     @classmethod
-    def of(cls, measure: Measure, pairs: Sequence[FilledPair]) -> "ChangeTest":
+    def of(cls, measure: Measure, pairs: Sequence[WorstCasePair]) -> "ChangeTest":
         """Make the test of a measure from the sums of both runs, for each way to cluster them."""
-        return cls(tuple(_Tested(pair, measure.center, measure.range) for pair in pairs))
+        return cls(tuple(_Clustering(pair, measure.center, measure.range) for pair in pairs))
 
     @cached_property
     def _limits(self) -> dict[float, tuple[float, float]]:

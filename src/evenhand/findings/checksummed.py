@@ -11,13 +11,13 @@ import orjson
 from pydantic import BaseModel, ConfigDict
 
 
-class Part(BaseModel):
+class ChecksummedPart(BaseModel):
     """A part of a sealed file is read strictly: no coercion, no extra field, no NaN."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class Sealed(Part):
+class Checksummed(ChecksummedPart):
     """A sealed file holds the checksum of everything else in it."""
 
     sha256: str = ""

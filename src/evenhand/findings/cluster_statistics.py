@@ -13,7 +13,7 @@ from evenhand.errors import Undefined
 from evenhand.findings.decision_rules import change_of, with_p
 from evenhand.findings.estimates import NO_SPREAD, Change, Estimate, ends_of
 from evenhand.findings.measures import AFTER, Clusterings, Measure, Statistic
-from evenhand.findings.worst_case import Filled, FilledPair, Filling, NumericTable
+from evenhand.findings.worst_case import NumericTable, WorstCasePair, WorstCaseRun, WorstCaseSums
 from evenhand.statistics.bootstrap import LEAST, cluster_bootstrap, of_all
 from evenhand.statistics.clusters import NO_ROWS, Interval, of_means, ratio_from_totals
 from evenhand.statistics.proportions import clustered_balance, clustered_share
@@ -67,20 +67,22 @@ class MeanOfClusters(Statistic):
             Estimate.of(measure.name, lambda: interval, measure.within), measure, interval
         )
 
-    def fillings(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Sequence[Filling]:
+    def fillings(
+        self, measure: Measure, table: pl.DataFrame, by: Clusterings
+    ) -> Sequence[WorstCaseRun]:
         del by
         lost = f"{measure.name}.missing"
         missing = int(table[lost].sum())
         if missing and not measure.bounded:
-            return [Filling(missing)]
+            return [WorstCaseRun(missing)]
         touched = table.group_by("cluster").agg(pl.col(lost).any()).sort("cluster")
         values = _placed(self.cluster_values(measure, table), touched).filter(
             pl.col("value").is_not_null() | pl.col(lost)
         )
         from_null = (values["value"] - (measure.null or 0.0)).fill_null(0.0).to_numpy()
-        return [Filling(missing, self._filled(measure, table), from_null)]
+        return [WorstCaseRun(missing, self._filled(measure, table), from_null)]
 
-    def _filled(self, measure: Measure, rows: pl.DataFrame, side: str = "") -> Filled:
+    def _filled(self, measure: Measure, rows: pl.DataFrame, side: str = "") -> WorstCaseSums:
         """Return each cluster's number with its missing rows at their smallest and at their
         largest. Where a row's value is no number (a text, say), a missing one may give the cluster
         any."""
@@ -102,7 +104,7 @@ class MeanOfClusters(Statistic):
             ends.append(values.drop_nulls("value"))
         low, high = (values["value"].to_numpy() for values in ends)
         m = ends[0]["m"].to_numpy()
-        return Filled(np.minimum(low, high), np.maximum(low, high), np.ones_like(low), m)
+        return WorstCaseSums(np.minimum(low, high), np.maximum(low, high), np.ones_like(low), m)
 
     def _both_sides(self, measure: Measure, pairs: pl.DataFrame) -> pl.DataFrame:
         """Return columns cluster, value and value:after, over the pairs known on both sides."""
@@ -118,7 +120,7 @@ class MeanOfClusters(Statistic):
 
     def filled_pairs(
         self, measure: Measure, table: pl.DataFrame, by: Clusterings
-    ) -> Sequence[FilledPair | None]:
+    ) -> Sequence[WorstCasePair | None]:
         del by
         lost = [pl.col(f"{measure.name}.missing{side}") for side in _SIDES]
         values = [pl.col(f"{measure.name}.value{side}") for side in _SIDES]
@@ -136,7 +138,7 @@ class MeanOfClusters(Statistic):
         clusters = touched["cluster"].to_list()
         placed = np.zeros(len(clusters))
         placed[np.isin(clusters, both["cluster"].to_list())] = difference
-        return [FilledPair(old, new, m, placed)]
+        return [WorstCasePair(old, new, m, placed)]
 
     def cluster_positions(self, measure: Measure, table: pl.DataFrame) -> pl.DataFrame:
         both = self._both_sides(measure, _known(measure, table))
@@ -183,9 +185,11 @@ class _OfClusterNumbers(Statistic):
     def _complete(self, measure: Measure, rows: pl.DataFrame) -> pl.DataFrame:
         return rows.select("cluster", *measure.columns()).drop_nulls(list(measure.columns()))
 
-    def fillings(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Sequence[Filling]:
+    def fillings(
+        self, measure: Measure, table: pl.DataFrame, by: Clusterings
+    ) -> Sequence[WorstCaseRun]:
         del by
-        return [Filling(int(table[f"{measure.name}.missing"].sum()))]
+        return [WorstCaseRun(int(table[f"{measure.name}.missing"].sum()))]
 
     def change(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Change:
         del by
@@ -282,7 +286,9 @@ class OfTotals(_OfClusterNumbers):
             undefined=NO_SPREAD if bootstrap.no_spread else None,
         )
 
-    def fillings(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Sequence[Filling]:
+    def fillings(
+        self, measure: Measure, table: pl.DataFrame, by: Clusterings
+    ) -> Sequence[WorstCaseRun]:
         """Fill by the ends of the number: its values with all missing rows at the same end of each
         of their numbers, over all such choices."""
         (unfilled,) = _OfClusterNumbers.fillings(self, measure, table, by)

@@ -8,7 +8,11 @@ import numpy as np
 from evenhand.errors import Undefined
 from evenhand.findings.estimates import Estimate
 from evenhand.statistics._shared import FloatArray
-from evenhand.statistics.agreement import Jackknifed, jackknife_agreement, jackknife_difference
+from evenhand.statistics.agreement import (
+    JackknifeInterval,
+    jackknife_agreement,
+    jackknife_difference,
+)
 from evenhand.statistics.bootstrap import LEAST, Statistic, of_all
 from evenhand.statistics.clusters import cluster_sums, clustered_mean
 
@@ -64,7 +68,7 @@ def difference_over(
     return _with_ends(estimate, lambda: jackknife_difference(first_sums, second_sums, statistic))
 
 
-def _with_ends(estimate: Estimate, compute: Callable[[], Jackknifed]) -> Estimate:
+def _with_ends(estimate: Estimate, compute: Callable[[], JackknifeInterval]) -> Estimate:
     """Add the interval, or why there is none."""
     if estimate.clusters < LEAST:
         return replace(estimate, undefined=TOO_FEW)

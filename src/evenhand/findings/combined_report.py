@@ -9,26 +9,26 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.findings.audit import Audit
 from evenhand.findings.comparison import Comparison, compare, same_sample, together
-from evenhand.findings.display import Shown
-from evenhand.findings.examples import Choice, choose
-from evenhand.findings.remedy import Judged
+from evenhand.findings.display import Displayable
+from evenhand.findings.examples import ChosenExamples, choose
+from evenhand.findings.remedy import RemedyJudge
 from evenhand.findings.report import Report, report
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.summary import Summary
 from evenhand.store import RunReader, RunRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredRun:
     """A run, the instrument that made it, and whether its answers are texts that can be read."""
 
-    instrument: Scored
+    instrument: ScoringSpec
     run: RunReader
     readable: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folder:
+class SourceFolder:
     """A run folder that the dossier was made from: its record, and the hashes of its bytes."""
 
     run: str
@@ -37,7 +37,7 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dossier(Shown):
+class CombinedReport(Displayable):
     """A dossier is what a team lead or an auditor is given: one page over several runs.
 
     >>> evenhand.report("runs/before", "runs/after").save("report.html")
@@ -49,9 +49,9 @@ class Dossier(Shown):
     not_compared: tuple[str, ...] = ()  # why a run is held against no other
     audits: tuple[Audit, ...] = ()
     summaries: tuple[Summary, ...] = ()  # of runs that no instrument measured
-    judges: tuple[Judged, ...] = ()
-    choices: tuple[Choice, ...] = ()
-    folders: tuple[Folder, ...] = ()
+    judges: tuple[RemedyJudge, ...] = ()
+    choices: tuple[ChosenExamples, ...] = ()
+    folders: tuple[SourceFolder, ...] = ()
 
     @property
     def unfinished(self) -> bool:
@@ -79,15 +79,15 @@ class Dossier(Shown):
 
 def dossier(
     title: str,
-    measured: Sequence[Measured],
+    measured: Sequence[MeasuredRun],
     *,
     audits: Sequence[Audit] = (),
     summaries: Sequence[Summary] = (),
-    judges: Sequence[Judged] = (),
+    judges: Sequence[RemedyJudge] = (),
     others: Sequence[RunReader] = (),
-    examples: Sequence[Choice] = (),
+    examples: Sequence[ChosenExamples] = (),
     prices: Prices | None = None,
-) -> Dossier:
+) -> CombinedReport:
     """Report every measured run, and compare each with the first one of its instrument and sample.
     `others` are the folders of what nobody measured, such as audits, `examples` their answers."""
     comparisons, not_compared, choices = [], [], []
@@ -105,7 +105,7 @@ def dossier(
         if entry.readable:
             choices.append(choose(entry.instrument, entry.run, baseline))
     runs = (*(entry.run for entry in measured), *others)
-    return Dossier(
+    return CombinedReport(
         title=title,
         reports=tuple(report(entry.instrument, entry.run, prices) for entry in measured),
         comparisons=tuple(together(comparisons)),
@@ -115,12 +115,13 @@ def dossier(
         judges=tuple(judges),
         choices=(*choices, *examples),
         folders=tuple(
-            Folder(run=str(run.path), record=run.record, digests=run.digests()) for run in runs
+            SourceFolder(run=str(run.path), record=run.record, digests=run.digests())
+            for run in runs
         ),
     )
 
 
-def _alike(first: Measured, other: Measured) -> bool:
+def _alike(first: MeasuredRun, other: MeasuredRun) -> bool:
     """Say whether two runs asked the same items."""
     try:
         same_sample(first.run, other.run)

@@ -18,7 +18,7 @@ from evenhand.findings.decision_rules import (
     missing_line,
     red_line,
 )
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import (
     NO_VERDICT,
     Change,
@@ -30,14 +30,14 @@ from evenhand.findings.estimates import (
     bounds_in_columns,
 )
 from evenhand.findings.measures import Measure
-from evenhand.findings.paired_bins import Place
+from evenhand.findings.paired_bins import PairedBin
 from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import Side, not_run, require
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.verdicts import of_comparison
 from evenhand.store import RunReader
-from evenhand.store.differences import Told
+from evenhand.store.differences import FieldDiff
 
 _COLUMNS = {name: pl.Float64 for name in ("before", "after", "difference", "low", "high", "p",
                                           "p_holm", "p_bh")}  # fmt: skip
@@ -45,17 +45,17 @@ _FIELDS = [f for f in Change.__dataclass_fields__ if f not in ("bounds", "limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison(Shown):
+class Comparison(Displayable):
     """A comparison says what changed from one run to the other, on the items that both answered.
 
     >>> diff = evenhand.compare("runs/before", "runs/after")
     >>> diff.red_lines, diff["s_amb"].p_holm, diff.frame()
     """
 
-    instrument: Scored
+    instrument: ScoringSpec
     before: Side
     after: Side
-    differ: tuple[Told, ...]  # what the two runs have otherwise, beside their answers
+    differ: tuple[FieldDiff, ...]  # what the two runs have otherwise, beside their answers
     items: int
     primary: tuple[Change, ...]  # with Holm over them
     secondary: tuple[Change, ...]  # exploratory, with Benjamini-Hochberg over them
@@ -63,7 +63,9 @@ class Comparison(Shown):
     regressions: Mapping[str, tuple[str, ...]]  # value of a group -> measures that got worse
     flips: Mapping[str, Flips]
     transitions: tuple[tuple[str, str, int], ...]
-    places: Mapping[str, tuple[Place, ...]]  # the first primary measure -> where its clusters lie
+    places: Mapping[
+        str, tuple[PairedBin, ...]
+    ]  # the first primary measure -> where its clusters lie
     coverage: tuple[Coverage, Coverage]  # of each run, over the items that both have ended
     coverage_by: Mapping[str, tuple[Coverage, Coverage]]  # by a column, such as the condition
     not_run: tuple[int, int]  # items that a run has not come to yet
@@ -150,7 +152,7 @@ class Comparison(Shown):
 
 
 def compare(
-    instrument: Scored,
+    instrument: ScoringSpec,
     before: RunReader | Sequence[RunReader],
     after: RunReader | Sequence[RunReader],
 ) -> Comparison:
@@ -217,7 +219,7 @@ def together(comparisons: Sequence[Comparison]) -> list[Comparison]:
     return results
 
 
-def _check(instrument: Scored, side: Runs, before: Runs) -> None:
+def _check(instrument: ScoringSpec, side: Runs, before: Runs) -> None:
     if not side:
         raise UserError("a comparison needs a run on each side: `evenhand compare RUN_A RUN_B`")
     for run in side:
@@ -257,7 +259,9 @@ def same_sample(before: RunReader, after: RunReader) -> None:
         )
 
 
-def _group(instrument: Scored, pairs: PairTotals, column: str) -> dict[str, tuple[Change, ...]]:
+def _group(
+    instrument: ScoringSpec, pairs: PairTotals, column: str
+) -> dict[str, tuple[Change, ...]]:
     grouping = next(group for group in instrument.groups if group.column == column)
     values = grouping.ordered(pairs.values_of(column))
     primary = instrument.primary()
@@ -265,7 +269,7 @@ def _group(instrument: Scored, pairs: PairTotals, column: str) -> dict[str, tupl
 
 
 def _regressions(
-    instrument: Scored, groups: Mapping[str, Mapping[str, tuple[Change, ...]]]
+    instrument: ScoringSpec, groups: Mapping[str, Mapping[str, tuple[Change, ...]]]
 ) -> dict[str, tuple[str, ...]]:
     """Look for regressions in every group at once, with Holm over all of them."""
     tested = [

@@ -46,14 +46,16 @@ class Money:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Further:
+class FurtherCost:
     """The cost of a run within the folder of another, such as a judge of its texts."""
 
     calls: int
     money: Money
 
 
-def further(run: RunReader, folders: Iterable[str], prices: Prices | None) -> dict[str, Further]:
+def further(
+    run: RunReader, folders: Iterable[str], prices: Prices | None
+) -> dict[str, FurtherCost]:
     """Compute what each of the runs within a run's folder took, of those that are there."""
     folder = open_folder(run.path)
     inner = {
@@ -62,7 +64,7 @@ def further(run: RunReader, folders: Iterable[str], prices: Prices | None) -> di
         if folder.exists(f"{name}/run.json")
     }
     return {
-        name: Further(calls=reader.totals().calls, money=money(reader, prices))
+        name: FurtherCost(calls=reader.totals().calls, money=money(reader, prices))
         for name, reader in inner.items()
     }
 

@@ -27,17 +27,17 @@ from evenhand.findings.decision_rules import (
 from evenhand.findings.estimates import Change, RedLine
 from evenhand.findings.measures import Measure
 from evenhand.findings.remarks import Remark, RemarkOrText
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 
 
-class Kind(StrEnum):
+class CostVerdict(StrEnum):
     NOT_WORTH_IT = "not worth it"
     CANNOT_TELL = "cannot tell"
     UTILITY_NOT_MEASURED = "utility not measured"  # less harm, but nobody knows at what price
     WORTH_IT = "worth it"
 
 
-WORST_FIRST = tuple(Kind)
+WORST_FIRST = tuple(CostVerdict)
 Against = Mapping[str, Change] | Mapping[RemarkOrText, Change]  # by what a reference is called
 
 
@@ -45,13 +45,13 @@ Against = Mapping[str, Change] | Mapping[RemarkOrText, Change]  # by what a refe
 class Worth:
     """The verdict on one method, and why."""
 
-    kind: Kind
+    kind: CostVerdict
     why: Remark
     smallest_shown: float | None  # the smallest change of harm that would have been seen
 
 
 def worth(
-    instrument: Scored,
+    instrument: ScoringSpec,
     against: Against,
     utility: Change | None,
     *,
@@ -78,26 +78,31 @@ def worth(
     if utility is not None:
         line = red_line(utility, _utility_of(instrument))
         if line.state == "crossed":
-            kind, why = Kind.NOT_WORTH_IT, Remark("worth.utility_fell", line=line.says)
-        elif line.state == "open" and kind is Kind.WORTH_IT:
-            kind, why = Kind.CANNOT_TELL, Remark("worth.utility_open", why=why, line=line.says)
+            kind, why = CostVerdict.NOT_WORTH_IT, Remark("worth.utility_fell", line=line.says)
+        elif line.state == "open" and kind is CostVerdict.WORTH_IT:
+            kind, why = (
+                CostVerdict.CANNOT_TELL,
+                Remark("worth.utility_open", why=why, line=line.says),
+            )
     crossed = [line.says for line in red_lines if line.state == "crossed"]
-    if crossed and kind is Kind.WORTH_IT:
-        kind, why = Kind.CANNOT_TELL, Remark("worth.crosses", why=why, lines=tuple(crossed))
+    if crossed and kind is CostVerdict.WORTH_IT:
+        kind, why = CostVerdict.CANNOT_TELL, Remark("worth.crosses", why=why, lines=tuple(crossed))
     if utility is None:
-        kind = Kind.UTILITY_NOT_MEASURED if kind is Kind.WORTH_IT else kind
+        kind = CostVerdict.UTILITY_NOT_MEASURED if kind is CostVerdict.WORTH_IT else kind
         why = Remark("worth.utility_not_measured", why=why)
     return Worth(kind=kind, why=why, smallest_shown=widest)
 
 
-def _by_harm(instrument: Scored, against: Against, sensitivity: Remark) -> tuple[Kind, Remark]:
+def _by_harm(
+    instrument: ScoringSpec, against: Against, sensitivity: Remark
+) -> tuple[CostVerdict, Remark]:
     harm = harm_of(instrument)
     unbeaten = {name: c for name, c in against.items() if direction(c, harm) != "better"}
     if not unbeaten:
-        return Kind.WORTH_IT, Remark("worth.beats", references=tuple(against))
+        return CostVerdict.WORTH_IT, Remark("worth.beats", references=tuple(against))
     worse = [name for name, change in unbeaten.items() if direction(change, harm) == "worse"]
     if worse:
-        return Kind.NOT_WORTH_IT, Remark("worth.more_harm", references=tuple(worse))
+        return CostVerdict.NOT_WORTH_IT, Remark("worth.more_harm", references=tuple(worse))
     matters = in_unit(instrument.matters, harm)
     # One exclusion is enough for the verdict, so that all of them share the chance to err. It is
     # 2.5 %, one-sided, as that of a fall in utility: 5 % for the two ways to be not worth it.
@@ -105,8 +110,8 @@ def _by_harm(instrument: Scored, against: Against, sensitivity: Remark) -> tuple
     out = [name for name, c in unbeaten.items() if benefit_excluded(c, harm, matters, alpha)]
     if out:
         remark = Remark("worth.benefit_excluded", references=tuple(out), matters=matters)
-        return Kind.NOT_WORTH_IT, remark
-    return Kind.CANNOT_TELL, Remark(
+        return CostVerdict.NOT_WORTH_IT, remark
+    return CostVerdict.CANNOT_TELL, Remark(
         "worth.not_beaten",
         references=tuple(unbeaten),
         matters=matters,
@@ -116,17 +121,17 @@ def _by_harm(instrument: Scored, against: Against, sensitivity: Remark) -> tuple
     )
 
 
-def harm_of(instrument: Scored) -> Measure:
+def harm_of(instrument: ScoringSpec) -> Measure:
     assert instrument.harm is not None
     return instrument.measure(instrument.harm)
 
 
-def _utility_of(instrument: Scored) -> Measure:
+def _utility_of(instrument: ScoringSpec) -> Measure:
     assert instrument.utility is not None
     return instrument.measure(instrument.utility)
 
 
-def shown_measures(instrument: Scored) -> tuple[Measure, ...]:
+def shown_measures(instrument: ScoringSpec) -> tuple[Measure, ...]:
     """The measures that a frontier shows: primary ones, guardrails, and those that it judges by."""
     names = {instrument.harm, instrument.utility, instrument.prevented}
     return tuple(m for m in instrument.measures if m.role != "secondary" or m.name in names)

@@ -7,19 +7,19 @@ from typing import Any
 import polars as pl
 
 from evenhand.debates.read import Statement
-from evenhand.debates.sweep import Arm
+from evenhand.debates.sweep import DebateArm
 from evenhand.findings.debates import HIGH_ABOVE
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import Estimate
 from evenhand.statistics.clusters import clustered_mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweptArm:
+class DebateArmResult:
     """An arm of a sweep: its setting, and what became of it."""
 
     name: str
-    setting: Arm
+    setting: DebateArm
     statements: int
     high: Estimate  # the share of statements above `HIGH_ABOVE`, over topics
     train_pairs: int
@@ -43,10 +43,10 @@ class SweptArm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DebateSweep(Shown):
+class DebateSweep(Displayable):
     """A sweep of debates, an arm a row. The first one is the usual setting."""
 
-    arms: tuple[SweptArm, ...]
+    arms: tuple[DebateArmResult, ...]
 
     def frame(self) -> pl.DataFrame:
         """Give one row per arm."""

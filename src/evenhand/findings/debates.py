@@ -11,7 +11,7 @@ from evenhand.debates.debate import WORST
 from evenhand.debates.read import model_of, table
 from evenhand.domain.prices import Prices
 from evenhand.errors import Undefined
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import COVERAGE_FLOOR, Estimate
 from evenhand.findings.remarks import Remark
 from evenhand.findings.summary import Summary, summary
@@ -25,7 +25,7 @@ _TOO_MANY = 0.5  # our choice: from half of the rounds on, a fault is the rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfType:
+class BiasTypeScores:
     """The statements about one bias type: their mean score, and the share that scores high."""
 
     bias_type: str
@@ -46,7 +46,7 @@ class Rounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agreement:
+class RefereeAgreement:
     """The agreement of a referee with itself on the same statements in the opposite order."""
 
     ordinal_alpha: float | None
@@ -55,7 +55,7 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DebateReport(Shown):
+class DebateReport(Displayable):
     """A report on debates says what the run holds, and the reasons not to build on it."""
 
     summary: Summary
@@ -65,10 +65,10 @@ class DebateReport(Shown):
     high: Estimate  # the share of statements above `HIGH_ABOVE`
     distribution: Mapping[str, int]  # score -> statements
     mean_by_round: tuple[Estimate, ...]
-    by_type: tuple[OfType, ...]
+    by_type: tuple[BiasTypeScores, ...]
     rounds: Rounds
     topics_with_both: int  # debates with a high and a low statement
-    agreement: Agreement | None
+    agreement: RefereeAgreement | None
     problems: tuple[Remark, ...] = ()
 
     def frame(self) -> pl.DataFrame:
@@ -110,7 +110,7 @@ def debates(run: RunReader, prices: Prices | None = None) -> DebateReport:
             _mean(f"round {number}", group) for number, group in _groups(statements, "round")
         ),
         by_type=tuple(
-            OfType(bias_type=name, mean=_mean(name, group), high=_share_high(group))
+            BiasTypeScores(bias_type=name, mean=_mean(name, group), high=_share_high(group))
             for name, group in _groups(statements, "bias_type")
         ),
         rounds=_rounds(statements),
@@ -173,15 +173,15 @@ def _topics_with_both(statements: pl.DataFrame) -> int:
     return len(statements.group_by("position").agg(both=high.any() & ~high.all()).filter("both"))
 
 
-def _agreement(statements: pl.DataFrame) -> Agreement | None:
+def _agreement(statements: pl.DataFrame) -> RefereeAgreement | None:
     twice = statements.select("bias_1", "bias_2").drop_nulls()
     if twice.is_empty():
         return None
     try:
         alpha = krippendorff_alpha(twice.to_numpy().T, "ordinal")
     except Undefined as reason:
-        return Agreement(ordinal_alpha=None, statements=len(twice), undefined=str(reason))
-    return Agreement(ordinal_alpha=alpha, statements=len(twice), undefined=None)
+        return RefereeAgreement(ordinal_alpha=None, statements=len(twice), undefined=str(reason))
+    return RefereeAgreement(ordinal_alpha=alpha, statements=len(twice), undefined=None)
 
 
 def _problems(report: DebateReport) -> Iterator[Remark]:
@@ -212,7 +212,7 @@ def _of_rounds(report: DebateReport) -> Iterator[Remark]:
         yield Remark("debates.same_words", same=rounds.same_words, rounds=rounds.rounds)
 
 
-def _of_agreement(agreed: Agreement | None) -> Iterator[Remark]:
+def _of_agreement(agreed: RefereeAgreement | None) -> Iterator[Remark]:
     if agreed is None:
         return
     alpha = agreed.ordinal_alpha

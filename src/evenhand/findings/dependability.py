@@ -13,11 +13,11 @@ from evenhand.errors import Undefined
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.rows import row_values
-from evenhand.findings.scoring import SCORED, Scored
+from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.generalizability import (
     ITEM,
-    Crossed,
+    CrossedDesign,
     components,
     dependability,
     totals_of,
@@ -31,7 +31,7 @@ _LACKING = "answers are missing, and a ranking of systems needs all of them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class VarianceComponent:
     """A part is the variance of one effect, and its share of all; `negative` says that it came out
     below 0 and is set to 0."""
 
@@ -49,7 +49,7 @@ class Dependability:
     measure: str
     items: int  # that have a value in every run
     incomplete: int  # that lack one in some run
-    parts: tuple[Part, ...]
+    parts: tuple[VarianceComponent, ...]
     one_run: Estimate  # Φ of a single run
     as_run: Estimate  # Φ of the mean over these runs
     least: Estimate  # what it is at least, however the missing answers would have come out
@@ -61,10 +61,10 @@ class Dependability:
 
 
 def of_measure(
-    instrument: Scored,
+    instrument: ScoringSpec,
     measure: Measure,
     outcomes: Sequence[pl.DataFrame],
-    facets: Crossed,
+    facets: CrossedDesign,
     of: str,
 ) -> Dependability:
     """Split the variance of a measure over runs, one frame of outcomes each."""
@@ -92,7 +92,7 @@ def of_measure(
 
 
 def values_by_run(
-    instrument: Scored, measure: Measure, outcomes: Sequence[pl.DataFrame]
+    instrument: ScoringSpec, measure: Measure, outcomes: Sequence[pl.DataFrame]
 ) -> pl.DataFrame:
     """Give item_id, cluster, and the value of each run, null where it has none. Of a measure with
     one number per cluster, the cluster is the item."""
@@ -115,7 +115,7 @@ def _phi(
     measure: Measure,
     values: np.ndarray,
     clusters: np.ndarray,
-    facets: Crossed,
+    facets: CrossedDesign,
     of: str,
     sizes: Mapping[str, int],
 ) -> Estimate:
@@ -142,7 +142,7 @@ def _phi(
 
 
 def _least(
-    measure: Measure, numbers: np.ndarray, clusters: np.ndarray, facets: Crossed
+    measure: Measure, numbers: np.ndarray, clusters: np.ndarray, facets: CrossedDesign
 ) -> Estimate:
     """Estimate what the items' Φ of these runs is at least.
 
@@ -196,7 +196,7 @@ def _of_mean(variance: np.ndarray, error: np.ndarray, runs: int) -> np.ndarray:
         return phi
 
 
-def _apart(numbers: np.ndarray, within: tuple[float, float], facets: Crossed) -> np.ndarray:
+def _apart(numbers: np.ndarray, within: tuple[float, float], facets: CrossedDesign) -> np.ndarray:
     """Compute per item the mean of half the squared difference of two runs that differ in every
     facet; a missing answer is as far away as the ends of the measure allow."""
     low, high = within
@@ -215,7 +215,7 @@ def _apart(numbers: np.ndarray, within: tuple[float, float], facets: Crossed) ->
     return total / len(pairs)
 
 
-def _parts(values: np.ndarray, facets: Crossed) -> tuple[Part, ...]:
+def _parts(values: np.ndarray, facets: CrossedDesign) -> tuple[VarianceComponent, ...]:
     if len(values) < 2:
         return ()
     totals = totals_of(values).sum(axis=0, keepdims=True)
@@ -223,7 +223,7 @@ def _parts(values: np.ndarray, facets: Crossed) -> tuple[Part, ...]:
     total = sum(max(value, 0.0) for value in variances.values())
     last = len(facets.levels) + 1
     return tuple(
-        Part(
+        VarianceComponent(
             effect=" × ".join(effect) + _REST * (len(effect) == last),
             variance=max(value, 0.0),
             share=max(value, 0.0) / total if total else None,

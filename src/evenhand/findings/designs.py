@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from evenhand.findings.decision_rules import ALPHA
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.measures import PairedSpread
-from evenhand.findings.plan import Plan, Price
+from evenhand.findings.plan import ItemPrice, Plan
 from evenhand.findings.remarks import Remark
 from evenhand.findings.screen_file import ScreenFile
 from evenhand.findings.screen_plan import screen_plan
@@ -43,7 +43,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Design:
+class ScreenDesign:
     """A design is one way to an answer: its question, what it takes as expected and at worst, and
     what it promises."""
 
@@ -59,11 +59,11 @@ class Design:
 class Rates:
     """Rates say what a call of a judge and a label cost, and how fast calls are answered."""
 
-    judge: Price
+    judge: ItemPrice
     label_price: float | None = None  # of people; without it the judge labels
     calls_per_second: float | None = None
 
-    def of_calls(self, calls: float, price: Price) -> Work:
+    def of_calls(self, calls: float, price: ItemPrice) -> Work:
         """Give the work of so many calls."""
         tokens = calls * price.tokens
         money = None if price.per_million is None else tokens / 1e6 * price.per_million
@@ -79,7 +79,7 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
+class DesignTexts:
     """The texts of the user's own, and what is known of them beforehand."""
 
     count: int
@@ -89,12 +89,12 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Designs(Shown):
+class Designs(Displayable):
     """Designs hold the rows of one table, what each question is, and what is not in the table."""
 
     plan: Plan
-    texts: Texts | None
-    rows: tuple[Design, ...]
+    texts: DesignTexts | None
+    rows: tuple[ScreenDesign, ...]
     drawn: tuple[StoppingTime, ...]  # of the sequential rows
     left_out: tuple[Remark, ...]
 
@@ -120,14 +120,14 @@ class Designs(Shown):
         }
 
 
-def _plain(design: Design) -> dict[str, Any]:
+def _plain(design: ScreenDesign) -> dict[str, Any]:
     return {field.name: getattr(design, field.name) for field in fields(design)}
 
 
-def designs(plan: Plan, rates: Rates, texts: Texts | None = None) -> Designs:
+def designs(plan: Plan, rates: Rates, texts: DesignTexts | None = None) -> Designs:
     """Set the designs side by side: those of a change by a plan of two runs, and those of texts
     where it is known how many there are."""
-    rows, stops, left = list[Design](), list[StoppingTime](), list[Remark]()
+    rows, stops, left = list[ScreenDesign](), list[StoppingTime](), list[Remark]()
     if plan.calls is None:
         left.append(Remark("left_out.change", why=plan.too_small))
     else:
@@ -150,9 +150,9 @@ def designs(plan: Plan, rates: Rates, texts: Texts | None = None) -> Designs:
 # -- a change, by two runs -------------------------------------------------------------------------
 
 
-def _fixed(plan: Plan, rates: Rates, calls: float) -> Design:
+def _fixed(plan: Plan, rates: Rates, calls: float) -> ScreenDesign:
     work = rates.of_calls(calls, plan.price)
-    return Design(
+    return ScreenDesign(
         question="a change",
         name="fixed",
         expected=work,
@@ -161,10 +161,10 @@ def _fixed(plan: Plan, rates: Rates, calls: float) -> Design:
     )
 
 
-def _sequential(plan: Plan, rates: Rates, calls: float, stop: StoppingTime) -> Design:
+def _sequential(plan: Plan, rates: Rates, calls: float, stop: StoppingTime) -> ScreenDesign:
     """The baseline is whole, and the run after it is asked in blocks."""
     margins = round(stop.effect / plan.detect)
-    return Design(
+    return ScreenDesign(
         question="a change",
         name="sequential",
         margins=margins,
@@ -230,7 +230,9 @@ def _clusters(plan: Plan) -> tuple[int, float]:
 # -- texts of the user's own -----------------------------------------------------------------------
 
 
-def _of_texts(reach: float, rates: Rates, texts: Texts | None) -> Iterator[Design | Remark]:
+def _of_texts(
+    reach: float, rates: Rates, texts: DesignTexts | None
+) -> Iterator[ScreenDesign | Remark]:
     if texts is None:
         yield Remark("left_out.no_texts")
         return
@@ -238,10 +240,10 @@ def _of_texts(reach: float, rates: Rates, texts: Texts | None) -> Iterator[Desig
     yield from _labelled(reach, rates, texts)
 
 
-def _screened(rates: Rates, texts: Texts) -> Iterator[Design | Remark]:
+def _screened(rates: Rates, texts: DesignTexts) -> Iterator[ScreenDesign | Remark]:
     every = rates.of_calls(texts.count * rates.judge.calls, rates.judge)
-    yield Design(question="each text", name="judging all", expected=every, at_worst=every,
-                 promises=Remark("design.judging_all"))  # fmt: skip
+    yield ScreenDesign(question="each text", name="judging all", expected=every, at_worst=every,
+                       promises=Remark("design.judging_all"))  # fmt: skip
     if texts.screen is None:
         yield Remark("left_out.no_screen")
         return
@@ -252,7 +254,7 @@ def _screened(rates: Rates, texts: Texts) -> Iterator[Design | Remark]:
         for promise in texts.screen.promises
         if promise.asked_for and not promise.lacks
     )
-    yield Design(
+    yield ScreenDesign(
         question="each text",
         name="screened",
         expected=rates.of_calls(screening.calls(sent.share), rates.judge),
@@ -267,7 +269,7 @@ def _screened(rates: Rates, texts: Texts) -> Iterator[Design | Remark]:
     )
 
 
-def _labelled(reach: float, rates: Rates, texts: Texts) -> Iterator[Design | Remark]:
+def _labelled(reach: float, rates: Rates, texts: DesignTexts) -> Iterator[ScreenDesign | Remark]:
     share = 0.5 if texts.harmful is None else texts.harmful
     alone = labels_for(reach, texts=texts.count, share=share)
     if alone is None:
@@ -276,8 +278,8 @@ def _labelled(reach: float, rates: Rates, texts: Texts) -> Iterator[Design | Rem
     work = rates.of_labels(alone)
     by_judge = rates.label_price is None
     promise = Remark("design.labels_alone", reach=reach, harmful=texts.harmful, by_judge=by_judge)
-    yield Design(question="a share", name="labels alone", expected=work, at_worst=work,
-                 promises=promise)  # fmt: skip
+    yield ScreenDesign(question="a share", name="labels alone", expected=work, at_worst=work,
+                       promises=promise)  # fmt: skip
     if texts.correlation is None:
         yield Remark("left_out.no_correlation")
         return
@@ -292,7 +294,7 @@ def _labelled(reach: float, rates: Rates, texts: Texts) -> Iterator[Design | Rem
         fewer=fewer,
         by_judge=by_judge,
     )
-    yield Design(
+    yield ScreenDesign(
         question="a share",
         name="labels with predictions",
         expected=rates.of_labels(fewer),

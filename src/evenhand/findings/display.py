@@ -8,7 +8,7 @@ import polars as pl
 from evenhand.errors import UserError
 
 
-class Shown:
+class Displayable:
     """A finding can do this beside holding its numbers: show itself, and save itself.
 
     Our choice: the views are a room above the findings and import them, so the one call upwards

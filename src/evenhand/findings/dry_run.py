@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 
 CHARACTERS_A_TOKEN = 4  # our choice, usual for English
 
@@ -26,7 +26,7 @@ class PlannedRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DryRun(Shown):
+class DryRun(Displayable):
     """What all runs of a command will ask, and which of them cannot be run."""
 
     runs: tuple[PlannedRun, ...]

@@ -11,7 +11,7 @@ import polars as pl
 from evenhand.domain import Draft, Turn
 from evenhand.findings.measures import Measure
 from evenhand.findings.remarks import Remark, RemarkOrText
-from evenhand.findings.scoring import Scored, Scoring, outcome_batches
+from evenhand.findings.scoring import Scoring, ScoringSpec, outcome_batches
 from evenhand.store import RunReader
 from evenhand.store.tables import turn_of
 
@@ -21,7 +21,7 @@ _ORDERED = ("lower", "higher", "zero")  # of these measures more or less is know
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class ExampleAnswer:
     """A chosen answer, with why it was chosen and the whole conversation that led to it."""
 
     item_id: str
@@ -35,15 +35,17 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ChosenExamples:
     """The chosen answers of one run, and the rule that chose them."""
 
     run: str
     rule: RemarkOrText
-    answers: tuple[Chosen, ...]
+    answers: tuple[ExampleAnswer, ...]
 
 
-def choose(instrument: Scored, run: RunReader, baseline: RunReader | None = None) -> Choice:
+def choose(
+    instrument: ScoringSpec, run: RunReader, baseline: RunReader | None = None
+) -> ChosenExamples:
     """Choose the answers of a run that a reader should see."""
     measure = _measure(instrument)
     picked: dict[str, Remark] = {}
@@ -65,10 +67,10 @@ def choose(instrument: Scored, run: RunReader, baseline: RunReader | None = None
         compared=baseline is not None,
         changed=bool(others),
     )
-    return Choice(run=str(run.path), rule=rule, answers=_read(run, picked, baseline))
+    return ChosenExamples(run=str(run.path), rule=rule, answers=_read(run, picked, baseline))
 
 
-def choose_changed(run: RunReader) -> Choice:
+def choose_changed(run: RunReader) -> ChosenExamples:
     """Choose answers that the method of a run changed, where no instrument measured them."""
     picked = _changed(run)[:REWRITTEN]
     schema = run.results().collect_schema()
@@ -77,7 +79,7 @@ def choose_changed(run: RunReader) -> Choice:
         rows = run.results().filter(pl.col("item_id").is_in(picked))
         outcomes = dict(rows.select("item_id", "outcome").collect().iter_rows())
     why = {item: _changed_from(outcomes.get(item)) for item in picked}
-    return Choice(
+    return ChosenExamples(
         run=str(run.path),
         rule=Remark("examples.rule_changed", first=REWRITTEN),
         answers=_read(run, why, None),
@@ -89,7 +91,7 @@ def _changed_from(outcome: str | None) -> Remark:
     return Remark("examples.changed_from", outcome=label)
 
 
-def _measure(instrument: Scored) -> Measure | None:
+def _measure(instrument: ScoringSpec) -> Measure | None:
     """The measure that answers are chosen by: harm, else what must not be lost, else the first that
     has a number for each item."""
     names = [
@@ -107,7 +109,7 @@ def _column(measure: Measure) -> str:
 
 
 def _harm(
-    instrument: Scored, measure: Measure, run: RunReader, baseline: RunReader | None
+    instrument: ScoringSpec, measure: Measure, run: RunReader, baseline: RunReader | None
 ) -> pl.DataFrame:
     """Give columns item_id and harm: how bad each answer is, or how much worse than before."""
     if baseline is None:
@@ -119,7 +121,9 @@ def _harm(
     return both.select("item_id", pl.col("harm") - pl.col("harm_before"))
 
 
-def _values(instrument: Scored, measure: Measure, run: RunReader, scoring: Scoring) -> pl.DataFrame:
+def _values(
+    instrument: ScoringSpec, measure: Measure, run: RunReader, scoring: Scoring
+) -> pl.DataFrame:
     value = measure.columns()[_column(measure)].cast(pl.Float64)
     top = measure.range[1] if measure.bounded else 0.0
     bad = {"lower": value, "higher": top - value, "zero": value.abs()}[measure.better]
@@ -153,7 +157,7 @@ def digest(item: str) -> str:
 
 def _read(
     run: RunReader, picked: dict[str, Remark], baseline: RunReader | None
-) -> tuple[Chosen, ...]:
+) -> tuple[ExampleAnswer, ...]:
     """Read the chosen items and their turns, in the order in which they were chosen."""
     is_picked = pl.col("item_id").is_in(list(picked))
     rows = {row["item_id"]: row for row in _rows(run.results().filter(is_picked))}
@@ -175,9 +179,9 @@ def chosen(
     *,
     why: RemarkOrText = "",
     baseline: str | None = None,
-) -> Chosen:
+) -> ExampleAnswer:
     """Give the answer in one row of the results, with its turns, as a reader sees it."""
-    return Chosen(
+    return ExampleAnswer(
         item_id=row["item_id"],
         why=why,
         asked=_asked(row, turns),

@@ -9,7 +9,7 @@ import polars as pl
 
 from evenhand.domain.prices import Prices
 from evenhand.errors import Undefined, UserError
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.statistics.clusters import naive_mean
 from evenhand.statistics.proportions import wilson
 from evenhand.store import RunReader
@@ -20,7 +20,7 @@ _COUNTED = ("calls", "prompt_tokens", "completion_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class ExpectedTotal:
     """A total that is not known yet, with its 95 % interval; None where nothing can be said."""
 
     expected: float | None
@@ -29,7 +29,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Total(Expected):
+class Total(ExpectedTotal):
     """A total says what the whole run will take of something, and what the pilot's items took
     already."""
 
@@ -57,7 +57,7 @@ class Pilot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast(Shown):
+class Forecast(Displayable):
     """A forecast says what a run will take: calls, tokens, time, and money where there are
     prices."""
 
@@ -67,7 +67,7 @@ class Forecast(Shown):
     totals: Mapping[str, Total]  # calls, prompt_tokens, completion_tokens, and cost with prices
     currency: str | None
     calls_per_second: float | None
-    seconds_left: Expected | None
+    seconds_left: ExpectedTotal | None
     concurrency: int | None = None  # items at a time, as the pilot was run
     limits: dict[str, int] = field(default_factory=dict)  # endpoint -> calls at once that it took
     next: str = ""  # the command that goes on from the pilot
@@ -147,7 +147,7 @@ def _calls_per_second(turns: pl.DataFrame) -> float | None:
     return len(turns) / busy if busy else None
 
 
-def _seconds_left(calls: Total, pace: float | None) -> Expected | None:
+def _seconds_left(calls: Total, pace: float | None) -> ExpectedTotal | None:
     if pace is None or calls.so_far is None:
         return None
     so_far = calls.so_far
@@ -155,4 +155,4 @@ def _seconds_left(calls: Total, pace: float | None) -> Expected | None:
     def left(count: float | None) -> float | None:
         return None if count is None else (count - so_far) / pace
 
-    return Expected(expected=left(calls.expected), low=left(calls.low), high=left(calls.high))
+    return ExpectedTotal(expected=left(calls.expected), low=left(calls.low), high=left(calls.high))

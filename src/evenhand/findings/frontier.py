@@ -14,19 +14,19 @@ from evenhand.findings import item_cost
 from evenhand.findings.comparison import compare
 from evenhand.findings.cost_effectiveness import (
     WORST_FIRST,
-    Kind,
+    CostVerdict,
     Worth,
     harm_of,
     regressions,
     worth,
 )
 from evenhand.findings.decision_rules import ALPHA, adjusted, unadjusted
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import NO_VERDICT, Change, Estimate, Verdict
 from evenhand.findings.frontier_entry import (
     ROW_SCHEMA,
     AgainstDefault,
-    Entry,
+    FrontierEntry,
     Role,
     plain_of,
     rows_of,
@@ -35,7 +35,7 @@ from evenhand.findings.frontier_verdict import of_frontier
 from evenhand.findings.measures import Measure
 from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import report
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.statistics.cost_effectiveness import front
 from evenhand.store import RunReader
 
@@ -43,7 +43,7 @@ FAIRNESS, VOTE = "fairness", "self_consistency"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
+class FrontierArm:
     """A method's run. `equal_calls` names the run of self-consistency that it is held against: the
     one with its own mean number of calls. Without it that is the run named self_consistency."""
 
@@ -53,14 +53,14 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frontier(Shown):
+class Frontier(Displayable):
     """A frontier holds harm, utility and cost of several methods on one instrument.
 
     >>> found = evenhand.frontier(arms)
     >>> found.verdict, found["stardtox"].worth, found.pareto, found.frame()
     """
 
-    instrument: Scored
+    instrument: ScoringSpec
     model: str
     source: dict[str, Any]
     seed: int | None
@@ -68,12 +68,12 @@ class Frontier(Shown):
     cost_axis: item_cost.CostKind
     currency: str | None
     notes: tuple[RemarkOrText, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[FrontierEntry, ...]
     verdict: Verdict = NO_VERDICT
     confirmation: "Frontier | None" = None  # the winner and the references on a fresh sample
     shared: int | None = None  # items of that fresh sample that the first one had, too
 
-    def __getitem__(self, name: str) -> Entry:
+    def __getitem__(self, name: str) -> FrontierEntry:
         """A method by its name."""
         matched = next((entry for entry in self.entries if entry.name == name), None)
         if matched is None:
@@ -88,18 +88,20 @@ class Frontier(Shown):
         answers of each counted as the worst."""
         return tuple(entry.name for entry in self.entries if entry.pareto)
 
-    def winner(self) -> Entry | None:
+    def winner(self) -> FrontierEntry | None:
         """The method to take: of those that are worth it the cheapest, since nothing shows that a
         dearer one does more."""
-        worth_it = [entry for entry, judgement in self.judged() if judgement.kind is Kind.WORTH_IT]
+        worth_it = [
+            entry for entry, judgement in self.judged() if judgement.kind is CostVerdict.WORTH_IT
+        ]
         return min(
             worth_it, key=lambda entry: entry.cost[self.cost_axis].mean or math.inf, default=None
         )
 
-    def judged(self) -> list[tuple[Entry, Worth]]:
+    def judged(self) -> list[tuple[FrontierEntry, Worth]]:
         """The methods with their verdicts: by verdict, then by how far harm rose."""
 
-        def badness(pair: tuple[Entry, Worth]) -> tuple[int, float]:
+        def badness(pair: tuple[FrontierEntry, Worth]) -> tuple[int, float]:
             entry, judgement = pair
             assert entry.against_default is not None
             change = entry.against_default.harm
@@ -109,7 +111,7 @@ class Frontier(Shown):
 
         return sorted(((e, e.worth) for e in self.entries if e.worth is not None), key=badness)
 
-    def compared(self) -> Iterator[tuple[Entry, AgainstDefault]]:
+    def compared(self) -> Iterator[tuple[FrontierEntry, AgainstDefault]]:
         """The entries that are compared with the plain prompt and that somebody asked for."""
         for entry in self.entries:
             if entry.against_default is not None and entry.role != "vote":
@@ -162,7 +164,11 @@ def odd(calls: int) -> int:
 
 
 def frontier(
-    instrument: Scored, arms: Sequence[Arm], *, calls: int, prices: Prices | None = None
+    instrument: ScoringSpec,
+    arms: Sequence[FrontierArm],
+    *,
+    calls: int,
+    prices: Prices | None = None,
 ) -> Frontier:
     """Read every run and say what each method is worth. `calls` is what an item could spend."""
     require_harm(instrument)
@@ -199,7 +205,7 @@ def confirm(first: Frontier, fresh: Frontier, *, shared: int) -> Frontier:
     return replace(both, verdict=of_frontier(both))
 
 
-def require_harm(instrument: Scored) -> None:
+def require_harm(instrument: ScoringSpec) -> None:
     """Refuse an instrument that does not say what a method is to lower."""
     if instrument.harm is None:
         raise UserError(
@@ -212,14 +218,14 @@ def require_harm(instrument: Scored) -> None:
 
 
 def _entry(
-    instrument: Scored,
-    arm: Arm,
+    instrument: ScoringSpec,
+    arm: FrontierArm,
     votes: set[str | None],
     costs: pl.DataFrame,
     prices: Prices | None,
-) -> Entry:
+) -> FrontierEntry:
     role: Role = "vote" if arm.name in votes else "method"
-    return Entry(
+    return FrontierEntry(
         name=arm.name,
         role="reference" if arm.name in instrument.compared_with() else role,
         report=report(instrument, arm.run, prices),
@@ -232,11 +238,11 @@ def _entry(
 
 
 def _against_default(
-    instrument: Scored,
-    entries: list[Entry],
-    runs: Mapping[str, Arm],
+    instrument: ScoringSpec,
+    entries: list[FrontierEntry],
+    runs: Mapping[str, FrontierArm],
     costs: Mapping[str, pl.DataFrame],
-) -> list[Entry]:
+) -> list[FrontierEntry]:
     """Every other run compared with the plain prompt's, with Holm over the methods for harm. The
     votes of fewer calls are no methods that anybody named, so they are not in the family."""
     plain, harm = instrument.compared_with()[0], harm_of(instrument).name
@@ -259,7 +265,9 @@ def _against_default(
     return [replace(entry, against_default=against.get(entry.name)) for entry in entries]
 
 
-def _judged(instrument: Scored, entries: list[Entry], runs: Mapping[str, Arm]) -> list[Entry]:
+def _judged(
+    instrument: ScoringSpec, entries: list[FrontierEntry], runs: Mapping[str, FrontierArm]
+) -> list[FrontierEntry]:
     """The entries with the verdicts of the methods: Holm over all methods and references."""
     harm, pairs = harm_of(instrument).name, []
     for entry in entries:
@@ -278,18 +286,18 @@ def _judged(instrument: Scored, entries: list[Entry], runs: Mapping[str, Arm]) -
     return [with_verdicts.get(entry.name, entry) for entry in entries]
 
 
-def _held_against(instrument: Scored, entry: Entry) -> list[str]:
+def _held_against(instrument: ScoringSpec, entry: FrontierEntry) -> list[str]:
     """The references but the plain prompt; of self-consistency the run with as many calls."""
     others = instrument.compared_with()[1:]
     return [(entry.equal_calls or VOTE) if name == VOTE else name for name in others]
 
 
 def _with_verdict(
-    instrument: Scored,
-    entry: Entry,
+    instrument: ScoringSpec,
+    entry: FrontierEntry,
     against: Mapping[str, Mapping[str, Change]],
-    runs: Mapping[str, Arm],
-) -> Entry:
+    runs: Mapping[str, FrontierArm],
+) -> FrontierEntry:
     assert entry.against_default is not None
     by_reference = {_called(runs[other]): change for other, change in against[entry.name].items()}
     compared, name = entry.against_default.comparison, instrument.utility
@@ -303,7 +311,7 @@ def _with_verdict(
     return replace(entry, harm_against=against[entry.name], worth=judgement)
 
 
-def _called(arm: Arm) -> RemarkOrText:
+def _called(arm: FrontierArm) -> RemarkOrText:
     """Return what a verdict calls a reference."""
     if arm.name == FAIRNESS:
         return Remark("reference.fairness")
@@ -320,7 +328,9 @@ def _cost_axis(costs: Mapping[str, pl.DataFrame]) -> item_cost.CostKind:
     return "calls"
 
 
-def _front(instrument: Scored, entries: list[Entry], axis: item_cost.CostKind) -> list[str]:
+def _front(
+    instrument: ScoringSpec, entries: list[FrontierEntry], axis: item_cost.CostKind
+) -> list[str]:
     """Least cost, least harm, most utility, each estimate with its missing answers at their worst.
     Who lacks one, or whose missing answers could make it anything, is left out."""
     names = [name for name in (instrument.harm, instrument.utility) if name is not None]
@@ -352,7 +362,7 @@ def _badness(measure: Measure, value: float | None) -> float | None:
     return -value if measure.better == "higher" else value
 
 
-def _notes(entries: list[Entry]) -> tuple[RemarkOrText, ...]:
+def _notes(entries: list[FrontierEntry]) -> tuple[RemarkOrText, ...]:
     """Collect what a reader must know first, each once, with the methods that it is true of."""
     by_note: dict[RemarkOrText, list[str]] = {}
     for entry in entries:

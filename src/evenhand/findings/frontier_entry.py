@@ -48,7 +48,7 @@ class AgainstDefault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class FrontierEntry:
     """An entry is one method of a frontier. A method is judged; a reference is one that it is held
     against; a vote is self-consistency with fewer calls than it may have."""
 
@@ -66,7 +66,7 @@ class Entry:
         return {m.name: self.report[m.name] for m in shown_measures(self.report.instrument)}
 
 
-def plain_of(entry: Entry) -> dict[str, Any]:
+def plain_of(entry: FrontierEntry) -> dict[str, Any]:
     """The method as plain data, for JSON."""
     compared = entry.against_default
     coverage = entry.report.coverage
@@ -101,7 +101,7 @@ def plain_of(entry: Entry) -> dict[str, Any]:
     }
 
 
-def rows_of(entry: Entry) -> list[dict[str, Any]]:
+def rows_of(entry: FrontierEntry) -> list[dict[str, Any]]:
     """Give one row per number: what it is of, what it is, and how sure it is."""
     rows = [_row(entry, "estimate", asdict(estimate)) for estimate in entry.estimates().values()]
     for kind, cost in entry.cost.items():
@@ -114,7 +114,7 @@ def rows_of(entry: Entry) -> list[dict[str, Any]]:
     return rows
 
 
-def _compared(entry: Entry, compared: AgainstDefault) -> list[dict[str, Any]]:
+def _compared(entry: FrontierEntry, compared: AgainstDefault) -> list[dict[str, Any]]:
     rows = [_row(entry, "change from default", _changed(c)) for c in compared.changes().values()]
     for kind, cost in compared.per_prevented.items():
         value = {**asdict(cost), "name": kind, "value": cost.estimate}
@@ -130,6 +130,6 @@ def _changed(change: Change) -> dict[str, Any]:
     return {**change.values(), "value": change.effect}
 
 
-def _row(entry: Entry, group: str, values: dict[str, Any]) -> dict[str, Any]:
+def _row(entry: FrontierEntry, group: str, values: dict[str, Any]) -> dict[str, Any]:
     columns = {name: values.get(name) for name in ROW_SCHEMA}
     return {**columns, "method": entry.name, "group": group}

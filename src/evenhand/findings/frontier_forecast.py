@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 
 KINDS = ("calls", "prompt_tokens", "completion_tokens", "cost")
 _ENDS = ("expected", "low", "high", "so_far")
@@ -12,7 +12,7 @@ Ends = Mapping[str, float | None]  # expected, low, high, so_far
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrontierForecast(Shown):
+class FrontierForecast(Displayable):
     """The forecasts of the methods, and their sum."""
 
     methods: Mapping[str, Mapping[str, Any]]

@@ -10,7 +10,7 @@ from evenhand.findings.verdicts import State
 
 if TYPE_CHECKING:
     from evenhand.findings.frontier import Frontier
-    from evenhand.findings.frontier_entry import Entry
+    from evenhand.findings.frontier_entry import FrontierEntry
 
 
 def of_frontier(frontier: "Frontier") -> Verdict:
@@ -33,7 +33,7 @@ def of_frontier(frontier: "Frontier") -> Verdict:
     return Verdict(state=state, says=tuple(remarks), next=_plan_of(frontier, open_))
 
 
-def _of_winner(frontier: "Frontier", taken: "Entry") -> Verdict:
+def _of_winner(frontier: "Frontier", taken: "FrontierEntry") -> Verdict:
     """Say which method won, and what a fresh sample says of it: who is chosen as the best of
     several looks better where it was chosen."""
     names = [entry.name for entry, judgement in frontier.judged() if judgement.kind == "worth it"]
@@ -54,7 +54,7 @@ def _of_winner(frontier: "Frontier", taken: "Entry") -> Verdict:
     return Verdict(state="not known", says=says)
 
 
-def _plan_of(frontier: "Frontier", open_: Sequence["Entry"]) -> tuple[Remark, ...]:
+def _plan_of(frontier: "Frontier", open_: Sequence["FrontierEntry"]) -> tuple[Remark, ...]:
     """Name the command that says how many items would tell, from the runs themselves: of the first
     method that is open and the reference that it could be told from least."""
     family = sum(len(entry.harm_against) for entry in frontier.entries)
@@ -101,7 +101,7 @@ def _references(frontier: "Frontier") -> list[Remark]:
 
 
 def _helps(
-    frontier: "Frontier", entry: "Entry"
+    frontier: "Frontier", entry: "FrontierEntry"
 ) -> tuple[Literal["shown", "open", "no"], RemarkOrText]:
     """Say whether a reference is shown to lower harm without crossing a red line, of which utility
     is one; it is open while any of them is, and the first of these says why."""

@@ -26,15 +26,15 @@ from evenhand.findings.decision_rules import (
     turned,
     unadjusted,
 )
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import Change, Coverage
-from evenhand.findings.gate_size import More, more_to_decide
+from evenhand.findings.gate_size import ItemsNeeded, more_to_decide
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import made_by, not_run, require
-from evenhand.findings.scoring import Scored, outcome_batches
-from evenhand.findings.sequential import Until
+from evenhand.findings.scoring import ScoringSpec, outcome_batches
+from evenhand.findings.sequential import SequentialPlan
 from evenhand.findings.sequential_gate import AtAnyTime, asked_by, at_any_time, of_clusters
 from evenhand.store import RunReader
 
@@ -49,7 +49,7 @@ class GateCheck:
     measure."""
 
     name: str
-    instrument: Scored
+    instrument: ScoringSpec
     measure: Measure
     group: tuple[str, str] | None = None  # the column, and its value
     by_default: bool = False  # the file names no measure
@@ -86,7 +86,7 @@ class GateCheck:
         measure = replace(by_name[self.measure.name], margin=self.measure.margin)
         return replace(self, instrument=instrument, measure=measure)
 
-    def narrowed(self) -> Scored:
+    def narrowed(self) -> ScoringSpec:
         """Give the instrument with nothing but what this check looks at."""
         column = None if self.group is None else self.group[0]
         groups = tuple(
@@ -100,7 +100,7 @@ class GateCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class GateCheckResult:
     """A check that was judged: its verdict, and why."""
 
     name: str
@@ -113,7 +113,7 @@ class Checked:
     after: str = ""
     items: int = 0
     change: Change | None = None
-    more: More | None = None  # of a check that is open
+    more: ItemsNeeded | None = None  # of a check that is open
     early: AtAnyTime | None = None  # of a run that may stop early
     line: int = 1
 
@@ -129,14 +129,14 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate(Shown):
+class Gate(Displayable):
     """A gate is the checks of one file, judged together.
 
     >>> found = evenhand_gate("evenhand.gate.toml", baseline="runs/main", run="runs/now")
     >>> assert found.passed, found.says     # `evenhand_gate` is a fixture of pytest
     """
 
-    checks: tuple[Checked, ...]
+    checks: tuple[GateCheckResult, ...]
     file: str = ""
     notes: tuple[RemarkOrText, ...] = ()
 
@@ -150,7 +150,7 @@ class Gate(Shown):
     def passed(self) -> bool:
         return self.verdict == "pass"
 
-    def ordered(self) -> list[Checked]:
+    def ordered(self) -> list[GateCheckResult]:
         """Return the checks, worst first."""
         return sorted(self.checks, key=lambda check: WORST_FIRST.index(check.verdict))
 
@@ -183,20 +183,22 @@ def gate(
     pairs = [
         (each, runs[check.name]) for check in checks for each in check.for_runs(runs[check.name])
     ]
-    seen_of = [_Seen.of(check, pair, len(pairs)) for check, pair in pairs]
+    seen_of = [_CheckEstimate.of(check, pair, len(pairs)) for check, pair in pairs]
     family = adjusted([observed.change for observed in seen_of])
     judged = [
         observed.judged(change, len(family), prices)
         for observed, change in zip(seen_of, family, strict=True)
     ]
-    lost = [Checked(name=name, verdict="fail", says=Remark("gate.lacking")) for name in lacking]
+    lost = [
+        GateCheckResult(name=name, verdict="fail", says=Remark("gate.lacking")) for name in lacking
+    ]
     return Gate(checks=(*judged, *lost), file=file, notes=tuple(notes))
 
 
 def is_decided(check: GateCheck, runs: Pair, family: int) -> bool:
     """Say whether a run that may stop early decides a check already, whatever the other checks of
     the gate will show: corrected for all of them at once, which is never less than Holm asks."""
-    seen_of = _Seen.of(check, runs, family)
+    seen_of = _CheckEstimate.of(check, runs, family)
     p = seen_of.change.p
     change = replace(seen_of.change, p_holm=None if p is None else min(1.0, family * p))
     return seen_of.verdict(change)[0] in ("pass", "fail")
@@ -209,11 +211,11 @@ def _plain(text: str) -> str:
 
 def broken(reason: str, file: str = "") -> Gate:
     """Give the gate of what could not even be begun."""
-    return Gate(checks=(Checked(name="gate", verdict="broken", says=reason),), file=file)
+    return Gate(checks=(GateCheckResult(name="gate", verdict="broken", says=reason),), file=file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _CheckEstimate:
     """What two runs show of one check, before it is judged among the others."""
 
     check: GateCheck
@@ -225,7 +227,7 @@ class _Seen:
     at_any_time: AtAnyTime | None = None  # of a run that may stop early
 
     @classmethod
-    def of(cls, check: GateCheck, runs: Pair | RemarkOrText, family: int) -> "_Seen":
+    def of(cls, check: GateCheck, runs: Pair | RemarkOrText, family: int) -> "_CheckEstimate":
         none = Change(name=check.measure.name, before=None, after=None, difference=None)
         if isinstance(runs, RemarkOrText):
             return cls(check=check, change=none, nothing=runs)
@@ -235,7 +237,7 @@ class _Seen:
             return cls(check=check, change=none, runs=runs, nothing=str(error))
 
     @classmethod
-    def _read(cls, check: GateCheck, runs: Pair, family: int) -> "_Seen":
+    def _read(cls, check: GateCheck, runs: Pair, family: int) -> "_CheckEstimate":
         require(check.instrument, runs[0])
         made_by(check.instrument, runs[1])
         check = check.in_pair(runs)
@@ -245,7 +247,7 @@ class _Seen:
         same_sample(*runs)
         for run in runs:
             refuse_who_picked(run)
-        until = Until.of(runs[1])
+        until = SequentialPlan.of(runs[1])
         scorings = instrument.scorings(*runs)
         sides = [outcome_batches(instrument, run, how)
                  for run, how in zip(runs, scorings, strict=True)]  # fmt: skip
@@ -272,7 +274,7 @@ class _Seen:
             else at_any_time(instrument, runs, until, where, family),
         )
 
-    def judged(self, change: Change, family: int, prices: Prices | None) -> Checked:
+    def judged(self, change: Change, family: int, prices: Prices | None) -> GateCheckResult:
         measure, instrument = self.check.measure, self.check.instrument
         verdict, reason = self.verdict(change)
         more, early = None, self.at_any_time
@@ -281,7 +283,7 @@ class _Seen:
         elif verdict == "open" and self.runs is not None:
             more = more_to_decide(instrument, measure, change, items=self.items, family=family,
                                   run=self.runs[1], prices=prices)  # fmt: skip
-        return Checked(
+        return GateCheckResult(
             name=self.check.name,
             verdict=verdict,
             says=reason,

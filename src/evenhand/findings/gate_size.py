@@ -10,9 +10,9 @@ from evenhand.findings import cost as costs
 from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.estimates import Change
 from evenhand.findings.measures import Measure
-from evenhand.findings.plan import Aim, PilotSpread, clusters_needed
+from evenhand.findings.plan import PilotSpread, PowerTarget, clusters_needed
 from evenhand.findings.remarks import Remark
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.statistics.proportions import zero_event_upper
 from evenhand.store import RunReader
 
@@ -23,7 +23,7 @@ _MOST = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class More:
+class ItemsNeeded:
     """More items would decide a check 4 times in 5: show an unchanged number to be within the
     margin, and one that got worse by the margin to be worse. Nothing is known where `why` says
     so."""
@@ -38,7 +38,7 @@ class More:
 
 
 def more_to_decide(
-    instrument: Scored,
+    instrument: ScoringSpec,
     measure: Measure,
     change: Change,
     *,
@@ -46,15 +46,17 @@ def more_to_decide(
     family: int,
     run: RunReader,
     prices: Prices | None,
-) -> More:
+) -> ItemsNeeded:
     """Compute it from the spread of these two runs and from what an item of the later one took."""
     if change.difference is None or change.clusters < 2:
-        return More(why=Remark("gate.too_few", clusters=change.clusters, unit=instrument.clusters))
+        return ItemsNeeded(
+            why=Remark("gate.too_few", clusters=change.clusters, unit=instrument.clusters)
+        )
     clusters = clusters_to_decide(measure, change, family)
     if clusters is None:
-        return More(why=Remark("gate.no_spread"))
+        return ItemsNeeded(why=Remark("gate.no_spread"))
     if instrument.all_clusters is not None and clusters > instrument.all_clusters:
-        return More(
+        return ItemsNeeded(
             why=Remark(
                 "gate.more_than_there_are",
                 clusters=clusters,
@@ -66,7 +68,7 @@ def more_to_decide(
     more = max(0, math.ceil(items * (clusters / change.clusters - 1)))
     took, money = costs.cost(run), costs.money(run, prices)
     done = run.totals().items
-    return More(
+    return ItemsNeeded(
         items=more,
         clusters=max(0, clusters - change.clusters),
         calls=None if took.calls.mean is None else more * took.calls.mean,
@@ -84,7 +86,7 @@ def clusters_to_decide(measure: Measure, change: Change, family: int) -> int | N
     if change.se:
         spread = PilotSpread(measure=measure.name, runs=("", ""), items=change.n, rows=change.n,
                              clusters=change.clusters, se=change.se)  # fmt: skip
-        needed.append(clusters_needed(spread, measure.margin, Aim(POWER, family)))
+        needed.append(clusters_needed(spread, measure.margin, PowerTarget(POWER, family)))
     if measure.bounded:
         least, most = measure.range
         sd = change.se * math.sqrt(change.clusters)

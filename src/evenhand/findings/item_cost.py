@@ -11,7 +11,7 @@ from evenhand.errors import Undefined
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.rows import row_values, rows_of
-from evenhand.findings.scoring import Scored, outcome_batches
+from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.statistics.clusters import clustered_mean
 from evenhand.statistics.cost_effectiveness import cost_per_prevented
 from evenhand.store import RunReader
@@ -61,7 +61,7 @@ def calls_by_item(run: RunReader) -> pl.DataFrame:
     return results.join(lent.collect(), on="position", how="left").select("position", calls=calls)
 
 
-def by_item(instrument: Scored, run: RunReader, prices: Prices | None) -> pl.DataFrame:
+def by_item(instrument: ScoringSpec, run: RunReader, prices: Prices | None) -> pl.DataFrame:
     """Give columns item_id, cluster, harm and one per kind of cost.
 
     Harm is the row's value of the measure that "one prevented" counts; null where it has none. A
@@ -88,7 +88,7 @@ def by_item(instrument: Scored, run: RunReader, prices: Prices | None) -> pl.Dat
     )
 
 
-def _harms(instrument: Scored, run: RunReader) -> pl.DataFrame:
+def _harms(instrument: ScoringSpec, run: RunReader) -> pl.DataFrame:
     counted = counted_harm(instrument)
     harm = pl.lit(None, pl.Float64)
     if counted is not None:
@@ -100,7 +100,7 @@ def _harms(instrument: Scored, run: RunReader) -> pl.DataFrame:
     return pl.concat(rows)
 
 
-def counted_harm(instrument: Scored) -> Measure | None:
+def counted_harm(instrument: ScoringSpec) -> Measure | None:
     """The measure whose rows are harms that can be counted one by one: a share of events, to be
     lowered. Of a mean score no row is an event."""
     name = instrument.prevented or instrument.harm
@@ -140,7 +140,7 @@ def spread(costs: pl.DataFrame, kind: CostKind) -> ItemCost:
 
 
 def per_prevented(
-    instrument: Scored, before: pl.DataFrame, after: pl.DataFrame
+    instrument: ScoringSpec, before: pl.DataFrame, after: pl.DataFrame
 ) -> dict[CostKind, PerPrevented]:
     """The extra cost of each kind for each harm less, over the items that both answered.
     `before` and `after` are what `by_item` gives."""

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.findings.audit import Check, State, not_measured
+from evenhand.findings.audit import AuditCheck, State, not_measured
 from evenhand.findings.clustered_agreement import agreement_over, difference_over, mean_over
 from evenhand.findings.estimates import COVERAGE_FLOOR, Estimate
 from evenhand.statistics._shared import FloatArray
@@ -35,7 +35,7 @@ class JudgeAgreement:
     among_people: Estimate  # of a rater with another, on average
     behind: Estimate  # with_each minus among_people
     above: Estimate  # by how many points the judge's mark is higher than people's, on average
-    check: Check
+    check: AuditCheck
 
     @property
     def estimates(self) -> tuple[Estimate, ...]:
@@ -89,7 +89,7 @@ def _kappas_mean(totals: FloatArray) -> FloatArray:
     return np.asarray(np.mean([weighted_of_totals(part) for part in parts], axis=0))
 
 
-def _check(agreement: JudgeAgreement, enough: bool) -> Check:
+def _check(agreement: JudgeAgreement, enough: bool) -> AuditCheck:
     """It passes if the judge is shown to agree with people beyond chance, and less than the margin
     behind people themselves; a judge that leaves many texts unmarked is never shown to, nor is one
     where people left many marks out."""
@@ -105,7 +105,7 @@ def _check(agreement: JudgeAgreement, enough: bool) -> Check:
     few = "" if covered else f"; it marked {agreement.scored} of {agreement.texts} texts only"
     few += "" if enough else "; too many marks of people are missing"
     why = f" ({behind.undefined})" if behind.undefined else ""
-    return Check(
+    return AuditCheck(
         name=NAME,
         label=LABEL,
         state=state,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import Undefined, UserError
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.statistics.prediction_powered import PoweredMean, powered_mean
 
 MOST_MISSING = 8  # our choice: 256 ways to fill them are tried; each one more doubles them
@@ -20,7 +20,7 @@ Ends = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class SampledText:
     """One text: what the scorer said of it, with which chance it was drawn, and its label."""
 
     id: str
@@ -32,7 +32,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledRate(Shown):
+class LabelledRate(Displayable):
     """A rate with its interval, beside the one that the labels alone would have had."""
 
     scorer: str
@@ -61,7 +61,7 @@ class LabelledRate(Shown):
         return {**asdict(self), "labels": self.labels, "width_ratio": self.width_ratio}
 
 
-def labelled_rate(texts: Sequence[Text], scorer: str) -> LabelledRate:
+def labelled_rate(texts: Sequence[SampledText], scorer: str) -> LabelledRate:
     """Estimate the share of label 1 among all texts."""
     sample = [text for text in texts if text.drawn]
     missing = [index for index, text in enumerate(sample) if text.label is None]
@@ -100,7 +100,9 @@ def _joined(ways: Sequence[Ends]) -> Ends:
     return max(0.0, min(low for low, _ in ways)), min(1.0, max(high for _, high in ways))
 
 
-def _filled(texts: Sequence[Text], sample: Sequence[Text], filled: dict[int, int]) -> PoweredMean:
+def _filled(
+    texts: Sequence[SampledText], sample: Sequence[SampledText], filled: dict[int, int]
+) -> PoweredMean:
     labels = [
         filled[index] if text.label is None else text.label for index, text in enumerate(sample)
     ]

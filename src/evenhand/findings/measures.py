@@ -15,7 +15,7 @@ import polars as pl
 
 if TYPE_CHECKING:
     from evenhand.findings.estimates import Change, Estimate
-    from evenhand.findings.worst_case import FilledPair, Filling
+    from evenhand.findings.worst_case import WorstCasePair, WorstCaseRun
 
 AFTER = ":after"  # ends the columns of the second of two joined runs
 Clusterings = Sequence[str]
@@ -81,7 +81,7 @@ class Statistic(ABC):
     @abstractmethod
     def fillings(
         self, measure: "Measure", table: pl.DataFrame, by: Clusterings
-    ) -> Sequence["Filling"]:
+    ) -> Sequence["WorstCaseRun"]:
         """Fill the missing answers of one run both ways, for each way to cluster it."""
 
     @abstractmethod
@@ -90,7 +90,7 @@ class Statistic(ABC):
 
     def filled_pairs(
         self, measure: "Measure", table: pl.DataFrame, by: Clusterings
-    ) -> Sequence["FilledPair | None"]:
+    ) -> Sequence["WorstCasePair | None"]:
         """Fill the missing answers of two runs both ways, for each way to cluster them; empty where
         the change has no test."""
         del measure, table, by
@@ -113,7 +113,7 @@ class Statistic(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class AuditBound:
     """A bound says which values of a measure an audit allows, fixed before looking. A measure that
     has one is a check of the audit."""
 
@@ -146,7 +146,7 @@ class Measure:
     one_sided: bool = False
     role: Role = "secondary"
     margin: float | None = None  # fixed before looking: what a comparison may lose of it
-    allowed: Bound | None = None  # fixed before looking: what an audit lets it be
+    allowed: AuditBound | None = None  # fixed before looking: what an audit lets it be
     within: tuple[float, float] = (-math.inf, math.inf)  # what it can be, for one row too
     unit: Unit = "share"
     counts_flips: bool = False  # a comparison counts rows that became better, and worse

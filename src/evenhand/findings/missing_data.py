@@ -16,13 +16,13 @@ from evenhand.findings.estimates import (
     IntervalBounds,
 )
 from evenhand.findings.measures import Measure
-from evenhand.findings.worst_case import Filled, FilledPair, Filling
+from evenhand.findings.worst_case import WorstCasePair, WorstCaseRun, WorstCaseSums
 
 
 def defended(
     estimate: Estimate,
     measure: Measure,
-    ways: Sequence[Filling],
+    ways: Sequence[WorstCaseRun],
     reach: float | None,
     error: float = ALPHA,
 ) -> Estimate:
@@ -47,7 +47,7 @@ def defended(
 
 
 def with_ends(
-    estimate: Estimate, measure: Measure, fills: Sequence[Filled], error: float
+    estimate: Estimate, measure: Measure, fills: Sequence[WorstCaseSums], error: float
 ) -> Estimate:
     """Give a bounded number the interval of its own test: over several ways to cluster, all that
     any of them holds."""
@@ -59,7 +59,9 @@ def with_ends(
     return replace(estimate, low=low, high=high)
 
 
-def p_of_defended(estimate: Estimate, measure: Measure, ways: Sequence[Filling]) -> float | None:
+def p_of_defended(
+    estimate: Estimate, measure: Measure, ways: Sequence[WorstCaseRun]
+) -> float | None:
     """Give the p-value that `defended` adds, without the interval, which takes longer."""
     fills = _known(ways)
     if not fills or ways[0].from_null is None:
@@ -69,7 +71,7 @@ def p_of_defended(estimate: Estimate, measure: Measure, ways: Sequence[Filling])
     return max(worst_case.p_of_bias(measure, fill) for fill in fills)
 
 
-def _known(ways: Sequence[Filling]) -> list[Filled]:
+def _known(ways: Sequence[WorstCaseRun]) -> list[WorstCaseSums]:
     return [
         filling.sums for filling in ways if filling.sums is not None and len(filling.sums.rows) > 1
     ]
@@ -86,7 +88,7 @@ def _agreeing(ends: tuple[float, float], null: float, *, significant: bool) -> t
     return low, min(high, math.nextafter(null, -math.inf))
 
 
-def _by_ends(estimate: Estimate, measure: Measure, way: Filling) -> Estimate:
+def _by_ends(estimate: Estimate, measure: Measure, way: WorstCaseRun) -> Estimate:
     """Of a number that is no mean: what is shown holds only if its ends lie on one side."""
     if not way.missing:
         return estimate
@@ -103,7 +105,7 @@ def _by_ends(estimate: Estimate, measure: Measure, way: Filling) -> Estimate:
 def defended_change(
     change: Change,
     measure: Measure,
-    ways: Sequence[FilledPair | None],
+    ways: Sequence[WorstCasePair | None],
     *,
     missing: int,
 ) -> Change:

@@ -15,7 +15,7 @@ import polars as pl
 
 from evenhand.errors import EvenhandError, UserError
 from evenhand.findings.comparison import same_sample
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import Coverage, Estimate
 from evenhand.findings.gate import GateCheck
 from evenhand.findings.measures import Measure
@@ -32,7 +32,7 @@ MISSING = "answers that are missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class MonitoringLook:
     """A look is one run of the checks: when it began, and the run of each check by its name."""
 
     began: str
@@ -41,7 +41,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class MonitoredPoint:
     """What one look showed of one number, and the evidence of a change so far. `why` says why it is
     no look at this number."""
 
@@ -53,7 +53,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class DetectedChange:
     """A change that raised an alarm: at which look, since which one it is likeliest, and what else
     changed there, as the records have it."""
 
@@ -69,15 +69,15 @@ class MonitoredNumber:
 
     name: str
     measure: Measure | None  # None: the missing answers
-    points: tuple[Point, ...]
-    changes: tuple[Change, ...]
+    points: tuple[MonitoredPoint, ...]
+    changes: tuple[DetectedChange, ...]
 
     @property
-    def last(self) -> Point:
+    def last(self) -> MonitoredPoint:
         return self.points[-1]
 
     @property
-    def alarm(self) -> Change | None:
+    def alarm(self) -> DetectedChange | None:
         """The alarm that the last look raised."""
         change = self.changes[-1] if self.changes else None
         return change if change is not None and change.raised == self.last.began else None
@@ -93,7 +93,7 @@ class MonitoredNumber:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Monitoring(Shown):
+class Monitoring(Displayable):
     """A watch is all looks at the checks of one file, and what they show."""
 
     numbers: tuple[MonitoredNumber, ...]
@@ -132,7 +132,7 @@ class Monitoring(Shown):
 
 
 def monitoring(
-    checks: Sequence[GateCheck], looks: Sequence[Look], *, false_alarm_every: int = 1_000,
+    checks: Sequence[GateCheck], looks: Sequence[MonitoringLook], *, false_alarm_every: int = 1_000,
     notes: Sequence[RemarkOrText] = (),
 ) -> Monitoring:  # fmt: skip
     """Judge all looks so far, in their order. The threshold of each detector is the number of looks
@@ -171,14 +171,14 @@ def _refuse_unwatched(check: GateCheck) -> None:
         )
 
 
-def _seen(check: GateCheck, looks: Sequence[Look]) -> list["_Seen"]:
+def _seen(check: GateCheck, looks: Sequence[MonitoringLook]) -> list["_LookSums"]:
     """Read every look at a check. A check that was added later has none before."""
     first = next((look.runs[check.name] for look in looks if check.name in look.runs), None)
-    return [_Seen.of(check, look, first) for look in looks]
+    return [_LookSums.of(check, look, first) for look in looks]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _LookSums:
     """What one look saw of one check: a sum per cluster, nan where an answer is missing."""
 
     run: RunReader | None
@@ -189,7 +189,7 @@ class _Seen:
     why: RemarkOrText = ""
 
     @classmethod
-    def of(cls, check: GateCheck, look: Look, first: RunReader | None) -> "_Seen":
+    def of(cls, check: GateCheck, look: MonitoringLook, first: RunReader | None) -> "_LookSums":
         run = look.runs.get(check.name)
         try:
             if run is None or first is None:
@@ -199,7 +199,7 @@ class _Seen:
             return cls(run=run, sums={}, lost={}, why=str(error))
 
     @classmethod
-    def _read(cls, check: GateCheck, run: RunReader, first: RunReader) -> "_Seen":
+    def _read(cls, check: GateCheck, run: RunReader, first: RunReader) -> "_LookSums":
         require(check.instrument, run)
         if check.instrument.of_people:
             raise UserError("tables of people are not watched: compare them, `evenhand compare`")
@@ -260,8 +260,8 @@ def _by_cluster(rows: pl.DataFrame, value: pl.Expr, missing: str) -> dict[str, f
 
 
 def _number(
-    name: str, measure: Measure | None, looks: Sequence[Look], observations: Sequence[_Seen],
-    threshold: float,
+    name: str, measure: Measure | None, looks: Sequence[MonitoringLook],
+    observations: Sequence[_LookSums], threshold: float,
 ) -> MonitoredNumber:  # fmt: skip
     values = [
         observation.lost if measure is None else observation.sums for observation in observations
@@ -274,9 +274,9 @@ def _number(
     detection = watched(table, threshold) if judged else None
     evidence = dict(zip(judged, detection.evidence, strict=True)) if detection else {}
     points = [
-        Point(began=look.began, place=look.place, evidence=evidence.get(index, 0.0),
-              estimate=observation.share_lost if measure is None else observation.estimate,
-              why="" if index in evidence else observation.why)
+        MonitoredPoint(began=look.began, place=look.place, evidence=evidence.get(index, 0.0),
+                       estimate=observation.share_lost if measure is None else observation.estimate,
+                       why="" if index in evidence else observation.why)
         for index, (look, observation) in enumerate(zip(looks, observations, strict=True))
     ]  # fmt: skip
     alarms = detection.alarms if detection else ()
@@ -285,8 +285,11 @@ def _number(
 
 
 def _dated(
-    alarm: Alarm, judged: Sequence[int], looks: Sequence[Look], observations: Sequence[_Seen]
-) -> Change:
+    alarm: Alarm,
+    judged: Sequence[int],
+    looks: Sequence[MonitoringLook],
+    observations: Sequence[_LookSums],
+) -> DetectedChange:
     """Date a change, and say what else the records have otherwise there: the model that answered,
     the plan, and our own version."""
     since, before = judged[alarm.since], judged[alarm.since - 1]
@@ -304,8 +307,8 @@ def _dated(
     }.items():
         if sides[0] != sides[1]:
             also.append(Remark(code, before=sides[0], after=sides[1]))
-    return Change(raised=looks[judged[alarm.look]].began, since=looks[since].began,
-                  upwards=alarm.upwards, also=tuple(also))  # fmt: skip
+    return DetectedChange(raised=looks[judged[alarm.look]].began, since=looks[since].began,
+                          upwards=alarm.upwards, also=tuple(also))  # fmt: skip
 
 
 def _served(run: RunReader) -> str:

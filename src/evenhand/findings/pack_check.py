@@ -4,7 +4,7 @@ signed it."""
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.remarks import Remark
 
 # holds: looked at, and as it should be. differs: it is not. open: it could not be looked at.
@@ -12,7 +12,7 @@ State = Literal["holds", "differs", "open"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
+class PackFinding:
     """One thing that was looked at in a pack, and what was seen."""
 
     name: str
@@ -22,13 +22,13 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PackCheck(Shown):
+class PackCheck(Displayable):
     """A check of a pack holds all that was looked at; what could not be is never called intact."""
 
     pack: str
     title: str
     sha256: str  # of its evidence.json, which the next pack names
-    looked: tuple[Looked, ...]
+    looked: tuple[PackFinding, ...]
 
     @property
     def state(self) -> State:

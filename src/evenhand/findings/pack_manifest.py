@@ -27,18 +27,18 @@ class Stamp(Protocol):
     def newest_run(self) -> str: ...  # when the last of its runs was begun
 
 
-class _Part(BaseModel):
+class _ManifestPart(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class PackedFile(_Part):
+class PackedFile(_ManifestPart):
     """A file of the pack."""
 
     sha256: _Sha
     bytes: int
 
 
-class PackedRun(_Part):
+class PackedRun(_ManifestPart):
     """A run that the pack was made from, whether its folder is in the pack or not."""
 
     run: Annotated[str, Field(pattern=r"^runs/[A-Za-z0-9_-][A-Za-z0-9_.-]*$")]  # within the pack
@@ -51,14 +51,14 @@ class PackedRun(_Part):
     left_out: list[str] = []  # files beside the run, which the pack does not hold
 
 
-class PackedPrice(_Part):
+class PackedPrice(_ManifestPart):
     """What a million tokens of a model were said to cost."""
 
     per_million_prompt_tokens: float
     per_million_completion_tokens: float
 
 
-class PackedPrices(_Part):
+class PackedPrices(_ManifestPart):
     """The prices by which the runs of a pack were paid."""
 
     currency: str
@@ -78,14 +78,14 @@ class PackedPrices(_Part):
         return Prices(by_model, self.currency)
 
 
-class Previous(_Part):
+class Previous(_ManifestPart):
     """The pack before this one, by the SHA-256 of its evidence.json."""
 
     title: str
     sha256: _Sha
 
 
-class Evidence(_Part):
+class PackManifest(_ManifestPart):
     """What a pack says of itself. The clock has no part in it, so that the same runs give the same
     bytes: when it was made is for whoever signs it to say."""
 
@@ -111,7 +111,7 @@ class Evidence(_Part):
         return orjson.dumps(self.model_dump(), option=_OPTIONS) + b"\n"
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "Evidence":
+    def from_bytes(cls, data: bytes) -> "PackManifest":
         """Read evidence strictly: a byte that changes no value is refused too."""
         try:
             evidence = cls.model_validate(orjson.loads(data))

@@ -12,7 +12,7 @@ _CELLS = 20  # our choice, on each side: dots of 11 pixels stand beside each oth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PairedBin:
     """A place stands for clusters that lie near each other: the means of their numbers before and
     after. All of them rose, or all fell, or all stayed as they were."""
 
@@ -21,7 +21,7 @@ class Place:
     clusters: int
 
 
-def gathered(measure: Measure, pairs: pl.DataFrame) -> tuple[Place, ...]:
+def gathered(measure: Measure, pairs: pl.DataFrame) -> tuple[PairedBin, ...]:
     """Gather clusters, with their numbers in columns `before` and `after`, into at most so many
     places: three in each cell of a grid over what the measure can be, or over what was seen where
     it has no ends."""
@@ -42,4 +42,4 @@ def gathered(measure: Measure, pairs: pl.DataFrame) -> tuple[Place, ...]:
         .sort("before", "after")
     )
     rows = bins.select("before", "after", "clusters").iter_rows(named=True)
-    return tuple(Place(**row) for row in rows)
+    return tuple(PairedBin(**row) for row in rows)

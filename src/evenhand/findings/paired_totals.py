@@ -15,9 +15,9 @@ from evenhand.findings.coverage import count_lost, count_states, coverage_of
 from evenhand.findings.estimates import Change, Coverage, Flips
 from evenhand.findings.measures import AFTER, Measure
 from evenhand.findings.missing_data import defended_change
-from evenhand.findings.paired_bins import Place, gathered
+from evenhand.findings.paired_bins import PairedBin, gathered
 from evenhand.findings.rows import keys_of, missing_of, row_values, rows_of
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.totals import reason_of
 
 
@@ -25,7 +25,7 @@ class PairTotals:
     """The totals hold all that a comparison needs of two runs' outcomes, added up batch by
     batch."""
 
-    def __init__(self, instrument: Scored) -> None:
+    def __init__(self, instrument: ScoringSpec) -> None:
         self._instrument = instrument
         self._groups = [grouping for grouping in instrument.groups if grouping.compared]
         self._keys = keys_of(instrument, self._groups)
@@ -41,11 +41,11 @@ class PairTotals:
 
     @classmethod
     def of(
-        cls, instrument: Scored, before: Iterator[pl.DataFrame], after: Iterator[pl.DataFrame]
+        cls, instrument: ScoringSpec, before: Iterator[pl.DataFrame], after: Iterator[pl.DataFrame]
     ) -> "PairTotals":
         """Read both runs, always going on with the one of which fewer rows were seen."""
         totals = cls(instrument)
-        sides = _Side(before), _Side(after)
+        sides = _RunStream(before), _RunStream(after)
         while not all(side.ended for side in sides):
             behind = min((s for s in sides if not s.ended), key=lambda side: side.seen)
             rows = behind.read(instrument)
@@ -54,7 +54,7 @@ class PairTotals:
             totals._match(*sides)
         return totals
 
-    def _match(self, old: "_Side", new: "_Side") -> None:
+    def _match(self, old: "_RunStream", new: "_RunStream") -> None:
         if old.waiting is None or new.waiting is None:
             return
         joined = old.waiting.join(
@@ -128,7 +128,7 @@ class PairTotals:
         missing = measure.statistic.missing_pairs(measure, table)
         return defended_change(result, measure, ways, missing=missing)
 
-    def places(self, measure: Measure) -> tuple[Place, ...]:
+    def places(self, measure: Measure) -> tuple[PairedBin, ...]:
         """Say where the clusters lie before and after, over the pairs that have a value on both
         sides; nothing for a number that is not made of one for each cluster."""
         if self._sums is None:
@@ -156,7 +156,7 @@ class PairTotals:
 
 
 @dataclass(slots=True)
-class _Side:
+class _RunStream:
     """One of the two runs while it is read: the rows whose partner was not seen yet."""
 
     batches: Iterator[pl.DataFrame]
@@ -164,7 +164,7 @@ class _Side:
     seen: int = 0
     ended: bool = False
 
-    def read(self, instrument: Scored) -> pl.DataFrame | None:
+    def read(self, instrument: ScoringSpec) -> pl.DataFrame | None:
         outcomes = next(self.batches, None)
         if outcomes is None:
             self.ended = True

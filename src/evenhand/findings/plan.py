@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import ALPHA, in_unit
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import NO_SPREAD
 from evenhand.findings.measures import PairedSpread
 from evenhand.findings.remarks import Remark
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.statistics.planning import design_effect, detectable_change, items_needed
 from evenhand.statistics.sign_flips import least_p
 
@@ -31,7 +31,7 @@ class PilotSpread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class ItemPrice:
     """A price says what an item costs: calls, tokens of a call, and money for a million tokens."""
 
     calls: float = 1.0
@@ -40,14 +40,14 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(Shown):
+class Plan(Displayable):
     """A plan says how many items, calls and tokens two runs need to show a change, and how much
     money.
 
     The numbers are None where even all the data could not show it; `too_small` then says why.
     """
 
-    instrument: Scored
+    instrument: ScoringSpec
     measure: str
     detect: float
     power: float
@@ -55,7 +55,7 @@ class Plan(Shown):
     rows: int | None  # that the measure is about
     items: int | None
     clusters: int | None  # that the items must come from; None where the default sample has them
-    price: Price
+    price: ItemPrice
     assumed: PairedSpread | PilotSpread
     what_samples_can_show: Mapping[str, float]
     too_small: Remark | None = None
@@ -98,11 +98,11 @@ class Plan(Shown):
 
 
 def plan(
-    instrument: Scored,
+    instrument: ScoringSpec,
     *,
     detect: float | None = None,
     power: float = 0.8,
-    price: Price | None = None,
+    price: ItemPrice | None = None,
     family: int | None = None,
     pilot: Comparison | None = None,
     measure: str | None = None,
@@ -111,8 +111,8 @@ def plan(
     measure; without it, what the instrument declares to matter. `family` is how many changes will
     be looked at at once: as many as `compare` judges without it. The spread is the instrument's own
     where it has measured one, or that of two pilot runs, given as their comparison."""
-    aim = Aim(power, max(1, len(instrument.primary())) if family is None else family)
-    price = price or Price()
+    aim = PowerTarget(power, max(1, len(instrument.primary())) if family is None else family)
+    price = price or ItemPrice()
     if pilot is not None:
         instrument = pilot.instrument  # with the measures of the groups that the runs have
         spread = pilot_spread(instrument, pilot, measure)
@@ -147,7 +147,7 @@ def plan(
     )
 
 
-def detectable(instrument: Scored, items: int, power: float = 0.8) -> float | None:
+def detectable(instrument: ScoringSpec, items: int, power: float = 0.8) -> float | None:
     """Give the smallest change that two runs over so many items show, by the spread that the
     instrument declares.
 
@@ -159,12 +159,12 @@ def detectable(instrument: Scored, items: int, power: float = 0.8) -> float | No
     spread = instrument.spread
     if spread is None:
         return None
-    aim = Aim(power, max(1, len(instrument.primary())))
+    aim = PowerTarget(power, max(1, len(instrument.primary())))
     rows = items // spread.items_per_row
     return _shown_by(rows, spread.per_cluster, spread, aim) if rows else math.inf
 
 
-class Aim(NamedTuple):
+class PowerTarget(NamedTuple):
     """The aim of a plan: with what chance a change is to be shown, after Holm over how many."""
 
     power: float
@@ -178,13 +178,13 @@ class Aim(NamedTuple):
         return detectable_change(se, clusters - 1, family=self.family, power=self.power)
 
 
-def _shown_by(rows: int, per_cluster: float, spread: PairedSpread, aim: Aim) -> float:
+def _shown_by(rows: int, per_cluster: float, spread: PairedSpread, aim: PowerTarget) -> float:
     """The smallest change that so many rows would show, `per_cluster` of each cluster."""
     se = spread.sd * math.sqrt(design_effect(per_cluster, spread.icc) / rows)
     return aim.shown(se, rows / per_cluster)
 
 
-def _wanted(instrument: Scored, name: str, detect: float | None) -> float:
+def _wanted(instrument: ScoringSpec, name: str, detect: float | None) -> float:
     if detect is None:
         return in_unit(instrument.matters, instrument.measure(name))
     if not 0 < detect < math.inf:
@@ -193,7 +193,7 @@ def _wanted(instrument: Scored, name: str, detect: float | None) -> float:
 
 
 def _rows_needed(
-    spread: PairedSpread, all_clusters: int | None, detect: float, aim: Aim
+    spread: PairedSpread, all_clusters: int | None, detect: float, aim: PowerTarget
 ) -> int | None:
     """In the default sample, or, with every cluster in use, with more rows of each: these are more
     alike. None if all there are could not show it."""
@@ -210,7 +210,7 @@ def _rows_needed(
     return None
 
 
-def pilot_spread(instrument: Scored, pilot: Comparison, measure: str | None) -> PilotSpread:
+def pilot_spread(instrument: ScoringSpec, pilot: Comparison, measure: str | None) -> PilotSpread:
     """The spread of two pilot runs, as their comparison has it."""
     declared = instrument.spread.measure if instrument.spread else None
     name = measure or declared or instrument.harm or instrument.primary()[0].name
@@ -236,7 +236,7 @@ def pilot_spread(instrument: Scored, pilot: Comparison, measure: str | None) -> 
 
 
 def _from_pilot(
-    instrument: Scored, detect: float, aim: Aim, price: Price, spread: PilotSpread
+    instrument: ScoringSpec, detect: float, aim: PowerTarget, price: ItemPrice, spread: PilotSpread
 ) -> Plan:
     """n grows with (standard error / wanted one)²: as many rows to a cluster as in the pilot."""
     clusters, most = clusters_needed(spread, detect, aim), instrument.all_clusters
@@ -265,7 +265,7 @@ def _from_pilot(
     )
 
 
-def clusters_needed(spread: PilotSpread, detect: float, aim: Aim) -> int:
+def clusters_needed(spread: PilotSpread, detect: float, aim: PowerTarget) -> int:
     """The fewest clusters that show it, if they vary as those of the pilot do, by halving: fewer
     clusters vary more, and have a t with longer tails."""
 

@@ -11,20 +11,20 @@ from evenhand.findings.clustered_agreement import mean_over
 from evenhand.findings.estimates import Bounds, Estimate
 from evenhand.metrics.bias_scale import RUBRIC
 from evenhand.rating import rubric
-from evenhand.rating.texts import Key
+from evenhand.rating.texts import SheetKey
 
 Floats = NDArray[np.float64]
 Marks = Floats  # a row per rater, a column per text, NaN where there is no mark
 
 
-def asked_of_texts(key: Key, rows: pl.DataFrame, question: str) -> Floats:
+def asked_of_texts(key: SheetKey, rows: pl.DataFrame, question: str) -> Floats:
     """Count the marks that were asked for of each text, in the sheets that came back."""
     counts = rows.filter(pl.col("question") == question)["id"].value_counts()
     times = dict(counts.iter_rows())
     return np.array([times.get(text.id, 0) for text in key.texts], dtype=np.float64)
 
 
-def _of_run(key: Key, index: int) -> dict[str, int]:
+def _of_run(key: SheetKey, index: int) -> dict[str, int]:
     """The items of a run, each with the column of its text."""
     return {item: n for n, text in enumerate(key.texts) for run, item in text.uses if run == index}
 
@@ -34,7 +34,7 @@ def _text_means(marks: Marks) -> Floats:
     return np.where(counts > 0, np.nansum(marks, axis=0) / np.maximum(counts, 1), np.nan)
 
 
-def mean_of_run(key: Key, index: int, marks: Marks, requested: Floats) -> Estimate:
+def mean_of_run(key: SheetKey, index: int, marks: Marks, requested: Floats) -> Estimate:
     """Estimate the mean over texts of the mean of their raters; the interval is over items, for
     these raters."""
     columns = list(_of_run(key, index).values())
@@ -65,7 +65,7 @@ def _ends(marks: Marks, requested: Floats) -> tuple[Floats, Floats]:
     return least, most
 
 
-def change_of_run(key: Key, index: int, marks: Marks, requested: Floats) -> Estimate:
+def change_of_run(key: SheetKey, index: int, marks: Marks, requested: Floats) -> Estimate:
     """Estimate how far the marks of a run are above those of the first, item by item."""
     means, first, other = _text_means(marks), _of_run(key, 0), _of_run(key, index)
     both = [item for item in other if item in first]

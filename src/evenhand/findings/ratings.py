@@ -12,7 +12,7 @@ import polars as pl
 
 from evenhand.errors import Undefined
 from evenhand.findings.clustered_agreement import agreement_over
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import Coverage, Estimate, Verdict
 from evenhand.findings.judge_vs_human import JudgeAgreement, judge_agreement
 from evenhand.findings.rated_runs import (
@@ -25,8 +25,8 @@ from evenhand.findings.rated_runs import (
 from evenhand.findings.remarks import Remark
 from evenhand.rating import rubric
 from evenhand.rating.judges import JudgeMarks
-from evenhand.rating.rubric import Question
-from evenhand.rating.texts import Key
+from evenhand.rating.rubric import RatingQuestion
+from evenhand.rating.texts import SheetKey
 from evenhand.statistics.agreement import (
     alpha_sums,
     fleiss_of_totals,
@@ -42,7 +42,7 @@ ALPHA, FLEISS, BANDS = "alpha", "fleiss", "fleiss_bands"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfQuestion:
+class QuestionRatings:
     """The marks for one question: how far raters agree, and the mean of each run."""
 
     question: str
@@ -68,7 +68,7 @@ class OfQuestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RatingReport(Shown):
+class RatingReport(Displayable):
     """A report on ratings says how far people agree on texts, and what they think of each run."""
 
     runs: tuple[str, ...]
@@ -78,11 +78,11 @@ class RatingReport(Shown):
     texts: int
     clusters: int
     coverage: Coverage  # of the marks that were asked for
-    questions: tuple[OfQuestion, ...]
+    questions: tuple[QuestionRatings, ...]
     judge: tuple[JudgeAgreement, ...]  # one for each question that a judge answered
     verdict: Verdict
 
-    def __getitem__(self, question: str) -> OfQuestion:
+    def __getitem__(self, question: str) -> QuestionRatings:
         """Give what was found for a question, by its name."""
         return next(result for result in self.questions if result.question == question)
 
@@ -115,7 +115,7 @@ class RatingReport(Shown):
 
 
 def ratings(
-    key: Key,
+    key: SheetKey,
     rows: pl.DataFrame,
     not_returned: Sequence[str] = (),
     judge: JudgeMarks | None = None,
@@ -159,7 +159,7 @@ def ratings(
     )
 
 
-def _marks(key: Key, rows: pl.DataFrame, raters: Sequence[str], question: str) -> Marks:
+def _marks(key: SheetKey, rows: pl.DataFrame, raters: Sequence[str], question: str) -> Marks:
     column_of = {text.id: column for column, text in enumerate(key.texts)}
     marks = np.full((len(raters), len(column_of)), np.nan)
     rated = rows.filter(pl.col("question") == question).drop_nulls("mark")
@@ -168,7 +168,9 @@ def _marks(key: Key, rows: pl.DataFrame, raters: Sequence[str], question: str) -
     return marks
 
 
-def _question(question: Question, key: Key, rows: pl.DataFrame, marks: Marks) -> OfQuestion:
+def _question(
+    question: RatingQuestion, key: SheetKey, rows: pl.DataFrame, marks: Marks
+) -> QuestionRatings:
     raters = tuple(rows["rater"].unique(maintain_order=True))
     clusters = [text.cluster for text in key.texts]
     pairs = []
@@ -178,7 +180,7 @@ def _question(question: Question, key: Key, rows: pl.DataFrame, marks: Marks) ->
         pairs.append(agreement_over(name, partial(_weighted, sums), clusters))
     requested = asked_of_texts(key, rows, question.name)
     means = tuple(mean_of_run(key, index, marks, requested) for index in range(len(key.runs)))
-    return OfQuestion(
+    return QuestionRatings(
         question=question.name,
         title=question.title,
         agreement=(
@@ -215,7 +217,7 @@ def _fleiss(marks: Marks) -> tuple[Marks, Statistic]:
     return sums, fleiss_of_totals
 
 
-def _verdict(results: Sequence[OfQuestion], coverage: Coverage) -> Verdict:
+def _verdict(results: Sequence[QuestionRatings], coverage: Coverage) -> Verdict:
     """Say whether the marks may be built on: whether alpha is shown to be enough everywhere."""
     states = {result.state for result in results}
     remarks = [_alpha_remark(result) for result in results]
@@ -228,7 +230,7 @@ def _verdict(results: Sequence[OfQuestion], coverage: Coverage) -> Verdict:
     return Verdict(state="not known", says=tuple(remarks), next=(Remark("next.more_ratings"),))
 
 
-def _alpha_remark(result: OfQuestion) -> Remark:
+def _alpha_remark(result: QuestionRatings) -> Remark:
     alpha = result.alpha
     return Remark(
         "ratings.alpha",

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenhand.errors import UserError
-from evenhand.findings.display import Shown
-from evenhand.findings.scoring import Scored
+from evenhand.findings.display import Displayable
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.statistics.selection import people_needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RatioPlan(Shown):
+class RatioPlan(Displayable):
     """A plan of ratios says how many people of each group, or how many rankings, show a true ratio
     with the wanted chance."""
 
-    instrument: Scored
+    instrument: ScoringSpec
     groups: int
     ratio: float
     rate: float | None  # of the other groups; None where one of several wins
@@ -40,7 +40,7 @@ class RatioPlan(Shown):
 
 
 def ratio_plan(
-    instrument: Scored, *, groups: int, ratio: float, rate: float | None, power: float = 0.8
+    instrument: ScoringSpec, *, groups: int, ratio: float, rate: float | None, power: float = 0.8
 ) -> RatioPlan:
     """Plan an audit of equal groups, of which one has this ratio to the others."""
     if instrument.selects is None:

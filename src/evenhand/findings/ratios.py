@@ -8,7 +8,7 @@ from typing import Literal
 
 from evenhand.findings.estimates import Bounds, Cell, Estimate, Section
 from evenhand.findings.remarks import Remark, RemarkOrText
-from evenhand.statistics.selection import ALPHA, Contrast, Family, Selections
+from evenhand.statistics.selection import ALPHA, GroupContrast, Selections, TestFamily
 
 # Our choice of what is too small to matter, for "not shown" alone: a ratio from 0.8 to its inverse.
 # No ratio is called bad for being outside. US guidelines of 1978 begin to look at a ratio there.
@@ -32,7 +32,7 @@ class GroupResult:
     read: int
     impact: float | None = None
     selections: Selections | None = None
-    contrast: Contrast | None = None
+    contrast: GroupContrast | None = None
     untested: str = ""  # why it has no test: left out, or not known who it is
     missing: int = 0
 
@@ -60,7 +60,7 @@ class GroupingResult:
         attributes: Sequence[str],
         groups: Sequence[GroupResult],
         p: float | None,
-        family: Family,
+        family: TestFamily,
     ) -> "GroupingResult":
         """Make it of the p-value of chi-square. The groups differ where chi-square says so or where
         any of them is shown, so that its adjusted p-value is the smallest of all."""
@@ -155,7 +155,7 @@ def measure_name(attributes: Sequence[str], group: str) -> str:
     return f"{' × '.join(attributes)}={group}"
 
 
-def state_of(contrast: Contrast) -> str:
+def state_of(contrast: GroupContrast) -> str:
     if contrast.shown:
         return SHOWN
     within = contrast.ratio_low >= MATTERS and contrast.ratio_high <= 1 / MATTERS
@@ -174,7 +174,7 @@ def ratio_said(value: float, *, apart: bool = False) -> str:
     return f"{value:.{digits}f}"
 
 
-def interval_said(contrast: Contrast) -> str:
+def interval_said(contrast: GroupContrast) -> str:
     """Write the ends so that they hold 1 on paper exactly where they do."""
     ends = contrast.ratio_low, contrast.ratio_high
     return " to ".join(ratio_said(end, apart=contrast.shown) for end in ends)

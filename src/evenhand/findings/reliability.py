@@ -16,28 +16,28 @@ from evenhand.findings.conditions import ORDER, SEED, WORDING, conditions, requi
 from evenhand.findings.dependability import (
     LEAST,
     Dependability,
-    Part,
+    VarianceComponent,
     of_measure,
     values_by_run,
 )
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import NO_VERDICT, Estimate, Verdict
 from evenhand.findings.measures import Measure
 from evenhand.findings.pairwise_systems import SystemPair, ranking, told_apart
 from evenhand.findings.remarks import Remark
 from evenhand.findings.report import require
 from evenhand.findings.rows import row_values
-from evenhand.findings.scoring import SCORED, Scored, outcomes_of
+from evenhand.findings.scoring import SCORED, ScoringSpec, outcomes_of
 from evenhand.findings.summed_statistics import Share
 from evenhand.findings.totals import RunTotals
-from evenhand.statistics.generalizability import ITEM, Crossed
+from evenhand.statistics.generalizability import ITEM, CrossedDesign
 from evenhand.store import RunReader
 
 SYSTEM, RUN = "system", "run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneRun:
+class StudyRun:
     """One of the runs of a study: its system, its conditions, and its estimates."""
 
     run: str
@@ -47,18 +47,18 @@ class OneRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reliability(Shown):
+class Reliability(Displayable):
     """A study of reliability over several runs of the same items.
 
     >>> found = evenhand.reliability(["runs/o0", "runs/o1", "runs/o2"])
     >>> found.verdict, found["s_amb"].one_run, found.agreement
     """
 
-    instrument: Scored
+    instrument: ScoringSpec
     of: str  # the object that scores should tell apart: "item", or "system" if there are several
     sizes: Mapping[str, int]  # facet -> its levels
     crossed: bool  # False: order, wording and seed cannot be told apart
-    runs: tuple[OneRun, ...]
+    runs: tuple[StudyRun, ...]
     measures: tuple[Dependability, ...]
     agreement: tuple[Estimate, ...]  # the same option again, by the one condition that changed
     pairs: tuple[SystemPair, ...]  # each two systems, by the first measure; empty where Φ refuses
@@ -72,7 +72,10 @@ class Reliability(Shown):
         """Give one row per measure and effect: variance, share, and whether it was below 0."""
         return pl.DataFrame(
             [
-                {"measure": result.measure, **{f: getattr(p, f) for f in Part.__dataclass_fields__}}
+                {
+                    "measure": result.measure,
+                    **{f: getattr(p, f) for f in VarianceComponent.__dataclass_fields__},
+                }
                 for result in self.measures
                 for p in result.parts
             ]
@@ -92,7 +95,7 @@ class Reliability(Shown):
         }
 
 
-def reliability(instrument: Scored, runs: Sequence[RunReader]) -> Reliability:
+def reliability(instrument: ScoringSpec, runs: Sequence[RunReader]) -> Reliability:
     """Split the variance of these runs' scores, and say whether anything may be ranked by them."""
     if len(runs) < 2:
         raise UserError(
@@ -111,7 +114,7 @@ def reliability(instrument: Scored, runs: Sequence[RunReader]) -> Reliability:
         raise UserError(f"{instrument.name} has no primary measure that is a mean over items")
     results = [of_measure(instrument, m, outcomes, facets, of) for m in measured]
     every = tuple(
-        OneRun(
+        StudyRun(
             run=str(run.path),
             system=system(run.record),
             conditions=conditions(run.record),
@@ -149,16 +152,16 @@ def _levels(runs: Sequence[RunReader]) -> dict[str, list[Any]]:
     return levels
 
 
-def _facets(runs: Sequence[RunReader]) -> tuple[Crossed, bool]:
+def _facets(runs: Sequence[RunReader]) -> tuple[CrossedDesign, bool]:
     """Give the crossed design of the runs; where order, wording and seed are not crossed, they are
     one facet together."""
     levels = _levels(runs)
     try:
-        return Crossed.of(levels), True
+        return CrossedDesign.of(levels), True
     except Undefined:
         together = list(zip(levels[ORDER], levels[WORDING], levels[SEED], strict=True))
     try:
-        return Crossed.of({SYSTEM: levels[SYSTEM], RUN: together}), False
+        return CrossedDesign.of({SYSTEM: levels[SYSTEM], RUN: together}), False
     except Undefined:
         raise UserError(
             "the systems were not run under the same conditions: give each of them a run with the "
@@ -166,7 +169,7 @@ def _facets(runs: Sequence[RunReader]) -> tuple[Crossed, bool]:
         ) from None
 
 
-class _SameOption(Scored):
+class _SameOption(ScoringSpec):
     """Whether two runs that differ in one condition gave the same option, as a share of items."""
 
     name = "same_option"
@@ -180,7 +183,7 @@ class _SameOption(Scored):
 
 
 def _agreement(
-    instrument: Scored, runs: Sequence[RunReader], outcomes: Sequence[pl.DataFrame]
+    instrument: ScoringSpec, runs: Sequence[RunReader], outcomes: Sequence[pl.DataFrame]
 ) -> tuple[Estimate, ...]:
     """Estimate how often the same option is given again where one condition alone changed. A
     missing answer agrees with none."""
@@ -205,7 +208,10 @@ def _agreement(
 
 
 def _pairs(
-    instrument: Scored, measure: Measure, outcomes: Sequence[pl.DataFrame], systems: Sequence[str]
+    instrument: ScoringSpec,
+    measure: Measure,
+    outcomes: Sequence[pl.DataFrame],
+    systems: Sequence[str],
 ) -> tuple[SystemPair, ...]:
     table = values_by_run(instrument, measure, outcomes)
     values = table.drop("item_id", "cluster").to_numpy().astype(np.float64)

@@ -23,7 +23,7 @@ class Remark:
 
     def __str__(self) -> str:
         """Return the words of the catalogue. Our choice: the views import the findings, so the one
-        call upwards goes by name, as in `Shown`; it lets Python print a verdict."""
+        call upwards goes by name, as in `Displayable`; it lets Python print a verdict."""
         words: str = importlib.import_module("evenhand.views.catalog").text(self)
         return words
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.domain import OUTCOMES, Bound
+from evenhand.domain import OUTCOMES, ScoreLimit
 from evenhand.errors import Undefined
 from evenhand.findings.remarks import RemarkOrText
 from evenhand.statistics.clusters import Interval
@@ -18,7 +18,7 @@ _COLUMNS = ("prompt", "scores_before", "scores_after")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class RemedyJudge:
     """A judge of a run, and what is known of it."""
 
     run: str
@@ -29,7 +29,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remedy:
+class RemedySummary:
     """Outcomes by item, and harm before and after.
 
     An item counts as judged where every measure of harm of its kind has a mark before and after.
@@ -38,8 +38,8 @@ class Remedy:
     run: str
     outcomes: dict[str, int]
     answered: int
-    bounds: tuple[Bound, ...]
-    judges: tuple[Judged, ...] = ()
+    bounds: tuple[ScoreLimit, ...]
+    judges: tuple[RemedyJudge, ...] = ()
     judged: int = 0
     above_before: int = 0  # items with a measure of harm outside its bound
     above_after: int = 0
@@ -79,7 +79,9 @@ def counted(outcomes: dict[str, int]) -> dict[str, int]:
     return {name: outcomes.get(name, 0) for name in usual}
 
 
-def remedy(run: RunReader, bounds: Sequence[Bound], judges: Sequence[Judged] = ()) -> Remedy:
+def remedy(
+    run: RunReader, bounds: Sequence[ScoreLimit], judges: Sequence[RemedyJudge] = ()
+) -> RemedySummary:
     """Count what a run did to its answers.
 
     Args:
@@ -91,7 +93,7 @@ def remedy(run: RunReader, bounds: Sequence[Bound], judges: Sequence[Judged] = (
     batches = (_frame(batch.to_dicts(), bounds) for batch in run.result_batches(_COLUMNS))
     frame = pl.concat([_frame([], bounds), *batches])
     sums = frame.select(pl.col("before", "after", "worse").sum()).row(0)
-    return Remedy(
+    return RemedySummary(
         run=str(run.path),
         outcomes=counted(totals.outcomes),
         answered=totals.answered,
@@ -105,14 +107,14 @@ def remedy(run: RunReader, bounds: Sequence[Bound], judges: Sequence[Judged] = (
     )
 
 
-def _frame(rows: Sequence[dict[str, Any]], bounds: Sequence[Bound]) -> pl.DataFrame:
+def _frame(rows: Sequence[dict[str, Any]], bounds: Sequence[ScoreLimit]) -> pl.DataFrame:
     records = [record for row in rows if (record := _row(row, bounds)) is not None]
     numbers = ("before", "after", "worse")
     schema = {"prompt": pl.String(), **{name: pl.Int64() for name in numbers}}
     return pl.DataFrame(records, schema=schema, orient="row")
 
 
-def _row(row: dict[str, Any], bounds: Sequence[Bound]) -> tuple[str, int, int, int] | None:
+def _row(row: dict[str, Any], bounds: Sequence[ScoreLimit]) -> tuple[str, int, int, int] | None:
     """The prompt, whether harm is above a threshold before and after, and whether it rose."""
     before, after = (
         {score["name"]: score["value"] for score in row[name] or ()}

@@ -11,15 +11,15 @@ import polars as pl
 from evenhand.errors import UserError
 from evenhand.findings.comparison import same_sample
 from evenhand.findings.conditions import SEED, WORDING, require_distinct
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import Bounds, Estimate, bounds_in_columns
 from evenhand.findings.report import ALL, Report, report, require
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.store import RunReader, RunRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repeated:
+class RepeatedNumber:
     """A number over several runs. Its sd is that of a sample (n − 1); None for one run. It has no
     mean where a run has no value: the others would be the mean of another setting. `bounds` are
     those of the mean, where a run misses answers."""
@@ -33,16 +33,16 @@ class Repeated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class RepeatedSetting:
     """A setting that was run several times."""
 
     name: str
     runs: tuple[str, ...]
     seeds: tuple[int | None, ...]
-    numbers: tuple[Repeated, ...]
+    numbers: tuple[RepeatedNumber, ...]
     warnings: tuple[str, ...]
 
-    def number(self, name: str, group: str = ALL) -> Repeated | None:
+    def number(self, name: str, group: str = ALL) -> RepeatedNumber | None:
         """Give the number of a measure in a group, if it has one."""
         matches = (
             number for number in self.numbers if (number.name, number.group) == (name, group)
@@ -51,11 +51,11 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repeats(Shown):
+class Repeats(Displayable):
     """Repeats of one or more settings over the same items, as a table of mean ± sd."""
 
-    instrument: Scored
-    settings: tuple[Setting, ...]
+    instrument: ScoringSpec
+    settings: tuple[RepeatedSetting, ...]
 
     def frame(self) -> pl.DataFrame:
         """Give one row per setting, group and measure: mean, sd and the value of each run."""
@@ -73,7 +73,7 @@ class Repeats(Shown):
         return {"benchmark": self.instrument.name, "settings": self.settings}
 
 
-def repeats(instrument: Scored, settings: Sequence[Sequence[RunReader]]) -> Repeats:
+def repeats(instrument: ScoringSpec, settings: Sequence[Sequence[RunReader]]) -> Repeats:
     """Compute mean and sd over the runs of each setting. All runs are over the same items."""
     first = settings[0][0]
     for runs in settings:
@@ -88,7 +88,7 @@ def repeats(instrument: Scored, settings: Sequence[Sequence[RunReader]]) -> Repe
     )
 
 
-def _require_one_judge(instrument: Scored, first: RunReader, run: RunReader) -> None:
+def _require_one_judge(instrument: ScoringSpec, first: RunReader, run: RunReader) -> None:
     judges = [instrument.judge_of(reader) for reader in (first, run)]
     if judges[0] != judges[1]:
         raise UserError(
@@ -113,11 +113,11 @@ def _method(record: RunRecord) -> dict[str, Any]:
     return {"name": record.method["name"], **settings}
 
 
-def _setting(instrument: Scored, runs: Sequence[RunReader]) -> Setting:
+def _setting(instrument: ScoringSpec, runs: Sequence[RunReader]) -> RepeatedSetting:
     results = [report(instrument, run) for run in runs]
     models = ", ".join(dict.fromkeys(result.side.model for result in results))
     keys = {key: None for result in results for key in _numbers(result)}
-    return Setting(
+    return RepeatedSetting(
         name=f"{results[0].side.method['name']}, {models}",
         runs=tuple(result.side.run for result in results),
         seeds=tuple(run.record.seed for run in runs),
@@ -138,12 +138,12 @@ def _numbers(result: Report) -> dict[tuple[str, str], Estimate]:
     return every
 
 
-def _over(key: tuple[str, str], estimates: Sequence[Estimate | None]) -> Repeated:
+def _over(key: tuple[str, str], estimates: Sequence[Estimate | None]) -> RepeatedNumber:
     group, name = key
     values = tuple(estimate.value if estimate else None for estimate in estimates)
     present = [value for value in values if value is not None]
     complete = len(present) == len(values)
-    return Repeated(
+    return RepeatedNumber(
         name=name,
         group=group,
         mean=fmean(present) if complete else None,

@@ -10,7 +10,7 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.findings import cost as costs
 from evenhand.findings.decision_rules import in_unit
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import (
     NO_VERDICT,
     Coverage,
@@ -20,8 +20,8 @@ from evenhand.findings.estimates import (
     bounds_in_columns,
 )
 from evenhand.findings.measures import Measure
-from evenhand.findings.scoring import Scored, outcome_batches
-from evenhand.findings.sequential import Stopped, Until, at_any_time, refuse, stand
+from evenhand.findings.scoring import ScoringSpec, outcome_batches
+from evenhand.findings.sequential import SequentialPlan, StoppingStatus, at_any_time, refuse, stand
 from evenhand.findings.sequential_verdict import of_stopped
 from evenhand.findings.totals import RunTotals
 from evenhand.findings.verdicts import of_report
@@ -93,14 +93,14 @@ def models_of(cast: dict[str, Any]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report(Shown):
+class Report(Displayable):
     """A report says what one run showed.
 
     >>> found = evenhand.measure("bbq", model=model, out="runs/now")
     >>> found.verdict, found["s_amb"], found.frame()
     """
 
-    instrument: Scored
+    instrument: ScoringSpec
     side: Side
     source: dict[str, Any]
     created: str
@@ -118,14 +118,14 @@ class Report(Shown):
     tally: pl.DataFrame  # how often each combination of the instrument's tallied columns was seen
     cost: costs.Cost
     money: costs.Money
-    further: Mapping[str, costs.Further]  # what runs within the folder took, by their names
+    further: Mapping[str, costs.FurtherCost]  # what runs within the folder took, by their names
     failed_by_reason: Mapping[str, int] = field(default_factory=dict)  # items without an answer
     failed_item: str | None = None  # of too little coverage: the first of the most frequent reason
     sections: tuple[Section, ...] = ()
     notes: tuple[str, ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)  # what only this instrument has, for JSON
     verdict: Verdict = NO_VERDICT
-    stopped: Stopped | None = None  # of a run that may stop early: where it stands
+    stopped: StoppingStatus | None = None  # of a run that may stop early: where it stands
 
     def __getitem__(self, name: str) -> Estimate:
         """Give the estimate of a measure over all items, by the measure's name."""
@@ -195,11 +195,11 @@ def _fields(estimate: Estimate) -> dict[str, Any]:
     return plain | bounds_in_columns(estimate.bounds)
 
 
-def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> Report:
+def report(instrument: ScoringSpec, run: RunReader, prices: Prices | None = None) -> Report:
     """Read a run once and say what it showed."""
     made_by(instrument, run)
     instrument = instrument.for_run(run)
-    until = Until.of(run)
+    until = SequentialPlan.of(run)
     if until is not None:
         return _until(instrument, run, until, prices)
     totals = RunTotals.of(instrument, outcome_batches(instrument, run))
@@ -213,7 +213,9 @@ def report(instrument: Scored, run: RunReader, prices: Prices | None = None) -> 
     return replace(result, verdict=of_report(result))
 
 
-def _until(instrument: Scored, run: RunReader, until: Until, prices: Prices | None) -> Report:
+def _until(
+    instrument: ScoringSpec, run: RunReader, until: SequentialPlan, prices: Prices | None
+) -> Report:
     """Report a run that may stop early: what was asked up to the look that decided it, by intervals
     that hold at every look. What has none is left out: groups, tables, p-values."""
     stopped, table = stand(instrument, run, until)
@@ -238,7 +240,9 @@ def _until(instrument: Scored, run: RunReader, until: Until, prices: Prices | No
     return replace(result, verdict=verdict)
 
 
-def _found(instrument: Scored, run: RunReader, totals: RunTotals, prices: Prices | None) -> Report:
+def _found(
+    instrument: ScoringSpec, run: RunReader, totals: RunTotals, prices: Prices | None
+) -> Report:
     """Give the numbers over all items, and what they took."""
     if not totals.rows:
         raise UserError(f"{run.path} has no finished item yet")
@@ -283,7 +287,7 @@ def _failed_item(run: RunReader, failed: Mapping[str, int]) -> str | None:
     return str(rows["item_id"][0]) if len(rows) else None
 
 
-def estimates_over_all(instrument: Scored, totals: RunTotals) -> tuple[Estimate, ...]:
+def estimates_over_all(instrument: ScoringSpec, totals: RunTotals) -> tuple[Estimate, ...]:
     """Estimate every measure over all items. The primary bias scores are tested together: p-values
     after Holm over them, and intervals at the levels at which Holm decides."""
     custom = {m.name: instrument.estimate_of(m.name) for m in instrument.measures}
@@ -296,7 +300,7 @@ def estimates_over_all(instrument: Scored, totals: RunTotals) -> tuple[Estimate,
     )
 
 
-def reach(instrument: Scored, measure: Measure) -> float:
+def reach(instrument: ScoringSpec, measure: Measure) -> float:
     """Give the smallest bias that matters, in the measure's own unit."""
     return in_unit(instrument.matters, measure)
 
@@ -306,13 +310,13 @@ def not_run(run: RunReader) -> int:
     return run.planned - run.totals().items
 
 
-def require(instrument: Scored, run: RunReader) -> None:
+def require(instrument: ScoringSpec, run: RunReader) -> None:
     """Refuse a run that another instrument made, or that may stop early: it has no fixed size."""
     made_by(instrument, run)
     refuse(run)
 
 
-def made_by(instrument: Scored, run: RunReader) -> None:
+def made_by(instrument: ScoringSpec, run: RunReader) -> None:
     """Refuse a run that another instrument made."""
     maker = run.record.source.get("benchmark")
     if maker != instrument.name:
@@ -322,7 +326,7 @@ def made_by(instrument: Scored, run: RunReader) -> None:
         )
 
 
-def groups_of(instrument: Scored, totals: RunTotals) -> Groups:
+def groups_of(instrument: ScoringSpec, totals: RunTotals) -> Groups:
     """Estimate each group of each grouping; one that no item belongs to is absent, as in a run
     folder of before it was known. A measure that has a value for "no bias" gets a p-value with
     Holm over the groups of all groupings at once, because all of them were looked at, and its

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from evenhand.errors import UserError
 from evenhand.findings.audit import Audit
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import (
     COVERAGE_FLOOR,
     NO_SPREAD,
@@ -19,7 +19,17 @@ from evenhand.findings.estimates import (
     bounds_in_columns,
 )
 from evenhand.findings.report import Report
-from evenhand.papers import NEEDS, PAPERS, Figure, Line, Paper, Size, Table, number, paper_named
+from evenhand.papers import (
+    NEEDS,
+    PAPERS,
+    Paper,
+    Size,
+    Table,
+    TableLine,
+    UncoveredFigure,
+    number,
+    paper_named,
+)
 
 Found = Report | Audit
 REFINED = "refined_"  # with a number: the share of items that were refined so many times
@@ -29,7 +39,7 @@ _FLAT = ("row", "column", "source", "value", "low", "high", "n", "why", "missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ours:
+class OurNumber:
     """One of our numbers, in the unit that the paper prints. `why` says why there is no value, or
     that all clusters gave the same one; `bounds`, what it could be if the missing were known."""
 
@@ -42,7 +52,7 @@ class Ours:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Printed:
+class PrintedCells:
     """The cells that the paper prints for one of its systems, as printed."""
 
     system: str
@@ -50,15 +60,15 @@ class Printed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfModel:
+class ModelCells:
     """Our cells for one model."""
 
     model: str
-    cells: tuple[tuple[Ours, ...], ...]
+    cells: tuple[tuple[OurNumber, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class RunFacts:
     """A run says what stands behind our numbers: whose, how many items, how many not yet."""
 
     model: str
@@ -71,7 +81,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reproduction(Shown):
+class Reproduction(Displayable):
     """A reproduction shows one table of a paper, the published numbers beside ours.
 
     It names no folder and no date: the same runs, played back, give the same bytes.
@@ -85,10 +95,10 @@ class Reproduction(Shown):
     size: Size
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    published: tuple[Printed, ...]
+    published: tuple[PrintedCells, ...]
     read_off: bool
-    ours: tuple[OfModel, ...]
-    runs: tuple[Ran, ...]
+    ours: tuple[ModelCells, ...]
+    runs: tuple[RunFacts, ...]
     differs: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
@@ -103,7 +113,7 @@ class Reproduction(Shown):
         counts = [(run.scored, run.items - run.not_run) for run in self.runs]
         return any(scored < COVERAGE_FLOOR * n for scored, n in counts)
 
-    def cell(self, model: str, row: str, column: str) -> Ours:
+    def cell(self, model: str, row: str, column: str) -> OurNumber:
         """Give our number of a model, by the titles of its row and column."""
         cells = next(result.cells for result in self.ours if result.model == model)
         return cells[self.rows.index(row)][self.columns.index(column)]
@@ -132,7 +142,7 @@ class Reproduction(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CatalogueEntry:
     """An entry of the catalogue: a table or figure, whether it can be run, and what it needs."""
 
     paper: str
@@ -146,13 +156,13 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Catalogue(Shown):
+class Catalogue(Displayable):
     """A catalogue lists every table and figure of the papers."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[CatalogueEntry, ...]
 
     @property
-    def results(self) -> tuple[Entry, ...]:
+    def results(self) -> tuple[CatalogueEntry, ...]:
         """The tables and figures that hold measured numbers."""
         return tuple(entry for entry in self.entries if entry.result)
 
@@ -178,15 +188,17 @@ def catalogue(papers: Sequence[str] = PAPERS) -> Catalogue:
     return Catalogue(entries=tuple(entries))
 
 
-def _entry(paper: Paper, name: str) -> Entry:
+def _entry(paper: Paper, name: str) -> CatalogueEntry:
     table = paper.table(name)
-    exhibit: Table | Figure = table or next(fig for fig in paper.figures if fig.table == name)
-    return Entry(
+    exhibit: Table | UncoveredFigure = table or next(
+        fig for fig in paper.figures if fig.table == name
+    )
+    return CatalogueEntry(
         paper=paper.name,
         table=name,
         title=exhibit.title,
         where=exhibit.where,
-        result=table is not None or (isinstance(exhibit, Figure) and exhibit.result),
+        result=table is not None or (isinstance(exhibit, UncoveredFigure) and exhibit.result),
         runnable=table is not None and not table.reason,
         needs=exhibit.needs,
         reason=exhibit.reason,
@@ -234,11 +246,11 @@ def reproduction(
         rows=tuple(row.title for row in table.rows),
         columns=tuple(column.title for column in table.columns),
         published=tuple(
-            Printed(system=printed.system, cells=tuple(map(tuple, printed.cells())))
+            PrintedCells(system=printed.system, cells=tuple(map(tuple, printed.cells())))
             for printed in table.published
         ),
         read_off=table.read_off,
-        ours=tuple(OfModel(model=model, cells=cells[model]) for model in models),
+        ours=tuple(ModelCells(model=model, cells=cells[model]) for model in models),
         runs=tuple(ran),
         differs=table.differs,
         notes=tuple(whys),
@@ -246,24 +258,24 @@ def reproduction(
 
 
 def _ours(
-    line: Line,
+    line: TableLine,
     model: str,
     results: Mapping[tuple[str, str], Found],
     missing: Mapping[tuple[str, str], str],
-) -> Ours:
+) -> OurNumber:
     if line.run is None or line.measure is None:
-        return Ours(why="not measured here")
+        return OurNumber(why="not measured here")
     key = (model, line.run)
     if key not in results:
-        return Ours(why="not run" if key not in missing else "not run, see above")
+        return OurNumber(why="not run" if key not in missing else "not run, see above")
     estimate = estimate_of(results[key], line.measure, line.group)
     times = line.times or 1.0
     if estimate.value is None:
-        return Ours(n=estimate.n, why=estimate.undefined or "no value")
+        return OurNumber(n=estimate.n, why=estimate.undefined or "no value")
     low, high = (None if end is None else times * end for end in (estimate.low, estimate.high))
     alike = "no spread" if estimate.undefined == NO_SPREAD else ""
     bounds = estimate.bounds and _scaled(estimate.bounds, times)
-    return Ours(
+    return OurNumber(
         value=times * estimate.value, low=low, high=high, n=estimate.n, why=alike, bounds=bounds
     )
 
@@ -350,7 +362,7 @@ def _items(result: Found, group: str | None) -> float | None:
     return result.coverage.n if group is None else result.rows_by_group.get(group, 0)
 
 
-def _ran(model: str, name: str, result: Found) -> Ran:
+def _ran(model: str, name: str, result: Found) -> RunFacts:
     if isinstance(result, Report):
         method, items, coverage = result.side.method, result.source["items"], result.coverage
         not_run = result.not_run
@@ -359,7 +371,7 @@ def _ran(model: str, name: str, result: Found) -> Ran:
             raise UserError(f"{name}: this audit does not say how much it could score")
         method, coverage = result.more["method"], result.coverage
         items, not_run = coverage.n, 0
-    return Ran(
+    return RunFacts(
         model=model,
         run=name,
         method=str(method["name"]),

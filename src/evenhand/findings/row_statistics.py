@@ -9,11 +9,11 @@ import polars as pl
 from evenhand.errors import Undefined
 from evenhand.findings.estimates import NO_SPREAD, Change, Estimate
 from evenhand.findings.measures import AFTER, Clusterings, Measure, Statistic
-from evenhand.findings.worst_case import Filling
+from evenhand.findings.worst_case import WorstCaseRun
 from evenhand.statistics.clusters import NO_ROWS, Interval
 
 
-class Computed(Protocol):
+class FormulaResult(Protocol):
     """What a formula returns: a number, its interval where it has one, and what it rests on."""
 
     @property
@@ -28,10 +28,10 @@ class Computed(Protocol):
     def clusters(self) -> int: ...
 
 
-def nothing_lost(rows: pl.DataFrame) -> Filling:
+def nothing_lost(rows: pl.DataFrame) -> WorstCaseRun:
     """Fill a number whose interval holds whatever the missing values are."""
     del rows
-    return Filling(0)
+    return WorstCaseRun(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class OfRows(Statistic):
     """
 
     rows: Mapping[str, pl.Expr]
-    formula: Callable[[pl.DataFrame], Computed]
-    fill: Callable[[pl.DataFrame], Filling] | None = None
+    formula: Callable[[pl.DataFrame], FormulaResult]
+    fill: Callable[[pl.DataFrame], WorstCaseRun] | None = None
 
     @property
     def averages(self) -> bool:
@@ -54,7 +54,7 @@ class OfRows(Statistic):
     def columns(self) -> Mapping[str, pl.Expr]:
         return dict(self.rows)
 
-    def _result(self, measure: Measure, table: pl.DataFrame, side: str = "") -> Computed:
+    def _result(self, measure: Measure, table: pl.DataFrame, side: str = "") -> FormulaResult:
         names = {f"{measure.name}.{name}{side}": name for name in self.rows}
         rows = table.select("cluster", *names).drop_nulls().rename(names)
         if rows.is_empty():
@@ -78,10 +78,12 @@ class OfRows(Statistic):
             undefined=NO_SPREAD if alike else None,
         )
 
-    def fillings(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Sequence[Filling]:
+    def fillings(
+        self, measure: Measure, table: pl.DataFrame, by: Clusterings
+    ) -> Sequence[WorstCaseRun]:
         del by
         lost = f"{measure.name}.missing"
-        unknown = Filling(int(table[lost].sum()))
+        unknown = WorstCaseRun(int(table[lost].sum()))
         if self.fill is None:
             return [unknown]
         names = {f"{measure.name}.{name}": name for name in self.rows}

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from evenhand.findings.measures import Grouping, Measure
-from evenhand.findings.scoring import SCORED, Scored, outcomes_of
+from evenhand.findings.scoring import SCORED, ScoringSpec, outcomes_of
 from evenhand.store import RunReader
 
 MASKED = "masked"
 
 
-def keys_of(instrument: Scored, groups: Sequence[Grouping] | None = None) -> list[str]:
+def keys_of(instrument: ScoringSpec, groups: Sequence[Grouping] | None = None) -> list[str]:
     """List the columns that rows are summed by: groups and clusters."""
     grouped = [grouping.column for grouping in (instrument.groups if groups is None else groups)]
     return list(dict.fromkeys([MASKED, *grouped, "cluster", *instrument.also_clusters]))
 
 
-def row_values(outcomes: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
+def row_values(outcomes: pl.DataFrame, instrument: ScoringSpec) -> pl.DataFrame:
     """Give one row per item with nothing but its keys and the numbers that the measures need."""
     if MASKED not in outcomes.columns:
         outcomes = outcomes.with_columns(pl.lit(False).alias(MASKED))
@@ -33,7 +33,7 @@ def row_values(outcomes: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
     return outcomes.select(*names, **numbers)
 
 
-def values_per_item(instrument: Scored, run: RunReader) -> pl.DataFrame:
+def values_per_item(instrument: ScoringSpec, run: RunReader) -> pl.DataFrame:
     """Give columns item_id, state, and one for each measure that has a number per item: null where
     it is missing, where the measure is not about the item, and where the item is masked for it. A
     ratio of sums has none, nor has what is counted over the texts of a cluster."""
@@ -48,7 +48,7 @@ def values_per_item(instrument: Scored, run: RunReader) -> pl.DataFrame:
     return rows.select("item_id", "state", **values)
 
 
-def rows_of(instrument: Scored, measure: Measure | None, where: Mapping[str, str]) -> pl.Expr:
+def rows_of(instrument: ScoringSpec, measure: Measure | None, where: Mapping[str, str]) -> pl.Expr:
     """Say which rows a measure is computed from: those of a group, without the masked ones if the
     measure uses what is wrong with them."""
     masks = measure is not None and measure.name in instrument.masked

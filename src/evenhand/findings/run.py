@@ -6,14 +6,14 @@ from typing import Any
 import polars as pl
 
 from evenhand.domain.prices import Prices
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.report import Report, report
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.store import RunReader, RunRecord
 from evenhand.store.reader import Totals
 
 
-class Run(Shown):
+class Run(Displayable):
     """What a run folder holds.
 
     >>> made = evenhand.open_run("runs/now")
@@ -60,7 +60,7 @@ class Run(Shown):
         """One row per call in the order of the plan: who was asked what, and what came back."""
         return self.reader.turns().collect()
 
-    def report(self, instrument: Scored | None = None, prices: Prices | None = None) -> Report:
+    def report(self, instrument: ScoringSpec | None = None, prices: Prices | None = None) -> Report:
         """What the run showed. An instrument of your own that is not installed must be given."""
         if instrument is None:  # instruments are a room above, so this call goes by name
             rooms = importlib.import_module("evenhand.instruments")

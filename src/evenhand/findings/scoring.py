@@ -37,7 +37,7 @@ def why_lost() -> pl.Expr:
     )
 
 
-class Scored:
+class ScoringSpec:
     """A scored instrument is the half of an instrument that reads a finished run. It needs the run
     folder alone.
 
@@ -79,13 +79,13 @@ class Scored:
     selects: ClassVar[Literal["one", "each"] | None] = None
     of_people: ClassVar[bool] = False  # it audits what was decided about people; no model is known
 
-    def for_run(self, run: RunReader) -> "Scored":
+    def for_run(self, run: RunReader) -> "ScoringSpec":
         """Give the instrument as it reads this run: itself, or one with more measures where the
         run's method has stored more than its answers."""
         del run
         return self
 
-    def for_pair(self, before: RunReader, after: RunReader) -> "Scored":
+    def for_pair(self, before: RunReader, after: RunReader) -> "ScoringSpec":
         """Give the instrument as it compares these runs: itself, or one whose measures are those of
         the groups that the runs have."""
         del before, after
@@ -122,7 +122,7 @@ class Scored:
 
     def stops_early(self) -> bool:
         """Say whether answers are scored as they come, so that a run may stop before its end."""
-        return type(self).scoring is Scored.scoring
+        return type(self).scoring is ScoringSpec.scoring
 
     def scorings(self, before: RunReader, after: RunReader) -> tuple[Scoring, Scoring]:
         """Give the functions that score two runs which are compared: both by the same rule."""
@@ -202,7 +202,7 @@ class Scored:
 
 
 def outcome_batches(
-    instrument: Scored, run: RunReader, scoring: Scoring | None = None
+    instrument: ScoringSpec, run: RunReader, scoring: Scoring | None = None
 ) -> Iterator[pl.DataFrame]:
     """Yield the outcomes of a run, batch by batch, so that memory does not grow with it."""
     score = scoring or instrument.scoring(run)
@@ -216,7 +216,7 @@ def outcome_batches(
         yield outcomes
 
 
-def outcomes_of(instrument: Scored, run: RunReader) -> pl.DataFrame:
+def outcomes_of(instrument: ScoringSpec, run: RunReader) -> pl.DataFrame:
     """Give all outcomes of a run at once, in the order of its items: for a run that fits in
     memory."""
     batches = list(outcome_batches(instrument, run))
@@ -226,7 +226,7 @@ def outcomes_of(instrument: Scored, run: RunReader) -> pl.DataFrame:
     return order.join(pl.concat(batches), on="item_id", maintain_order="left")
 
 
-def with_facts(rows: pl.DataFrame, instrument: Scored) -> pl.DataFrame:
+def with_facts(rows: pl.DataFrame, instrument: ScoringSpec) -> pl.DataFrame:
     """Give the rows with each declared fact as a typed column instead of the list of tags.
 
     Nearly always every item has the same tags in the same order, so each is taken by its place:

@@ -13,14 +13,14 @@ import orjson
 from pydantic import Field, ValidationError
 
 from evenhand.errors import UserError
-from evenhand.findings.checksummed import Part, Sealed
+from evenhand.findings.checksummed import Checksummed, ChecksummedPart
 from evenhand.statistics.screening import SMALL, Kind, Promise, Screen
 
 _Score = Annotated[float, Field(ge=0, le=1)]
 _Count = Annotated[int, Field(ge=0)]
 
 
-class Promised(Part):
+class CalibratedPromise(ChecksummedPart):
     """A promise as the file keeps it; `group` is None where it is about all texts."""
 
     kind: Kind
@@ -32,7 +32,7 @@ class Promised(Part):
     unscored: _Count
 
     @classmethod
-    def of(cls, promise: Promise) -> "Promised":
+    def of(cls, promise: Promise) -> "CalibratedPromise":
         """Give the promise of a calibration in the form that the file keeps."""
         group = None if promise.group is None else str(promise.group)
         return cls(
@@ -57,7 +57,7 @@ class Promised(Part):
         return self.group != SMALL
 
 
-class ScreenedBy(Part):
+class ScreenedBy(ChecksummedPart):
     """The scorer of a screen: the name that it is opened by, and exactly what it was."""
 
     said: str
@@ -66,7 +66,7 @@ class ScreenedBy(Part):
     attribute: str
 
 
-class Labels(Part):
+class CalibrationLabels(ChecksummedPart):
     """The labelled texts that a screen was calibrated on, and how many of them counted."""
 
     file: str
@@ -78,7 +78,7 @@ class Labels(Part):
     cluster: str | None  # the column
 
 
-class Reference(Part):
+class Reference(ChecksummedPart):
     """The scores that later ones are held against; None is a text without a score."""
 
     of: Literal["labelled texts", "traffic"]
@@ -86,7 +86,7 @@ class Reference(Part):
     scores: list[_Score | None]
 
 
-class LastLook(Part):
+class LastLook(ChecksummedPart):
     """How many looks at a screen there are, and the checksum of the last one's line: a file of
     looks that was cut back is seen."""
 
@@ -94,7 +94,7 @@ class LastLook(Part):
     line: str = ""
 
 
-class ScreenFile(Sealed):
+class ScreenFile(Checksummed):
     """A screen file holds two cut-offs, the promises that they keep, and what they rest on. All of
     it is sealed but for the number of looks, which rises with use."""
 
@@ -102,8 +102,8 @@ class ScreenFile(Sealed):
     scorer: ScreenedBy
     low: _Score | None  # a text below it is called clean; None: no text is
     high: _Score | None  # a text above it is called harmful; None: no text is
-    promises: list[Promised]
-    labels: Labels
+    promises: list[CalibratedPromise]
+    labels: CalibrationLabels
     judged: dict[str, float | None]  # the share that goes to the judge, by what the texts are
     reference: Reference
     evenhand: str
@@ -119,7 +119,7 @@ class ScreenFile(Sealed):
         return screen_at(self.low, self.high)
 
     @property
-    def refused(self) -> tuple[Promised, ...]:
+    def refused(self) -> tuple[CalibratedPromise, ...]:
         """List the promises that were asked for and cannot be made."""
         return tuple(promise for promise in self.promises if promise.asked_for and promise.lacks)
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenhand.errors import UserError
-from evenhand.findings.display import Shown
-from evenhand.findings.plan import Price
+from evenhand.findings.display import Displayable
+from evenhand.findings.plan import ItemPrice
 from evenhand.findings.screen_file import ScreenFile
 from evenhand.statistics.proportions import Proportion, wilson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class JudgedShare:
     """The share of texts that will go to the judge, with a 95 % interval and what it rests on."""
 
     share: float
@@ -22,12 +22,12 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScreenPlan(Shown):
+class ScreenPlan(Displayable):
     """A plan of a screen holds the judge's calls, tokens and money for a share of the texts."""
 
     texts: int
-    price: Price
-    sent: Sent
+    price: ItemPrice
+    sent: JudgedShare
 
     def calls(self, share: float = 1.0) -> float:
         """The calls for this share of the texts; 1 is judging all."""
@@ -60,7 +60,9 @@ class ScreenPlan(Shown):
         }
 
 
-def screen_plan(file: ScreenFile, texts: int, price: Price, harmful: float | None) -> ScreenPlan:
+def screen_plan(
+    file: ScreenFile, texts: int, price: ItemPrice, harmful: float | None
+) -> ScreenPlan:
     """Plan the judging of so many texts. Without scores of traffic in the file, `harmful` has to
     say which share of the texts will be: labelled texts hold more of it than traffic does."""
     if harmful is not None:
@@ -77,11 +79,13 @@ def screen_plan(file: ScreenFile, texts: int, price: Price, harmful: float | Non
     return ScreenPlan(texts=texts, price=price, sent=sent)
 
 
-def _sent(proportion: Proportion, basis: str) -> Sent:
-    return Sent(share=proportion.estimate, low=proportion.low, high=proportion.high, basis=basis)
+def _sent(proportion: Proportion, basis: str) -> JudgedShare:
+    return JudgedShare(
+        share=proportion.estimate, low=proportion.low, high=proportion.high, basis=basis
+    )
 
 
-def _mixed(file: ScreenFile, harmful: float) -> Sent:
+def _mixed(file: ScreenFile, harmful: float) -> JudgedShare:
     """Mix the shares of harmful and of clean labelled texts; both ends of both intervals at once,
     so that it is rather too wide."""
     counts = {"harmful": file.labels.harmful, "clean": file.labels.clean}
@@ -96,7 +100,7 @@ def _mixed(file: ScreenFile, harmful: float) -> Sent:
     def mix(of_harmful: float, of_clean: float) -> float:
         return harmful * of_harmful + (1 - harmful) * of_clean
 
-    return Sent(
+    return JudgedShare(
         share=mix(bad.estimate, good.estimate),
         low=mix(bad.low, good.low),
         high=mix(bad.high, good.high),

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenhand.findings.checksummed import Part
-from evenhand.findings.display import Shown
+from evenhand.findings.checksummed import ChecksummedPart
+from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import Coverage
-from evenhand.findings.screen_file import Promised, ScreenFile
+from evenhand.findings.screen_file import CalibratedPromise, ScreenFile
 from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.screening import Drift, has_drifted
 from evenhand.store import RunReader
@@ -22,10 +22,10 @@ from evenhand.store import RunReader
 # against.
 _MOST_SCORES = 100_000
 ENOUGH_POWER = 0.8  # our choice: as in every plan
-_CLEAN, _HARMFUL, _JUDGED = "called_clean", "called_harmful", "judged"  # of `Screened.stopped`
+_CLEAN, _HARMFUL, _JUDGED = "called_clean", "called_harmful", "judged"  # of `ScreenedRun.stopped`
 
 
-class Look(Part):
+class ScreenLook(ChecksummedPart):
     """A look is a comparison of the scores of a run, and of all runs since the calibration, with
     those of the calibration."""
 
@@ -66,7 +66,7 @@ class Look(Part):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class ScreenCounts:
     """The counts of a run, and a sample of its scores; None is a text without one."""
 
     called_clean: int
@@ -85,17 +85,19 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screened(Shown):
+class ScreenedRun(Displayable):
     """What a screen did in a run, and whether its promise still holds."""
 
     run: str
     file: str
     judge: str
     texts: int
-    counted: Counted
-    promises: tuple[Promised, ...]
-    look: Look | None  # none where too many texts have no verdict
-    alarm: Look | None  # the first look at this screen that found a drift, of this run or before
+    counted: ScreenCounts
+    promises: tuple[CalibratedPromise, ...]
+    look: ScreenLook | None  # none where too many texts have no verdict
+    alarm: (
+        ScreenLook | None
+    )  # the first look at this screen that found a drift, of this run or before
 
     @property
     def promise_holds(self) -> bool | None:
@@ -151,7 +153,7 @@ class Screened(Shown):
         }
 
 
-def counted(run: RunReader) -> Counted:
+def counted(run: RunReader) -> ScreenCounts:
     """Count what a finished run decided, while its results stream by. The score of a text that
     failed is not kept; that of one without a score is missing, and counts where scores are
     compared."""
@@ -167,7 +169,7 @@ def counted(run: RunReader) -> Counted:
         taken = rows.filter(pl.col("position") % every == 0)
         scores += taken.filter(pl.col("reason").is_null())["score"].to_list()
         unknown += taken["reason"].count()
-    return Counted(
+    return ScreenCounts(
         called_clean=counts[_CLEAN, False],
         called_harmful=counts[_HARMFUL, True],
         judged_clean=counts[_JUDGED, False],
@@ -179,7 +181,9 @@ def counted(run: RunReader) -> Counted:
     )
 
 
-def look_at(file: ScreenFile, counts: Counted, before: Sequence[Look], **about: str) -> Look:
+def look_at(
+    file: ScreenFile, counts: ScreenCounts, before: Sequence[ScreenLook], **about: str
+) -> ScreenLook:
     """Hold the scores of a run, and of all looks before it, against those of the calibration.
 
     A text that failed went to the judge, and what it scored is not kept. So there are two answers:
@@ -197,10 +201,11 @@ def look_at(file: ScreenFile, counts: Counted, before: Sequence[Look], **about: 
     at_worst_looks = [*(look.places_at_worst for look in before), at_worst]
     drift = has_drifted(then, [_scores_at(file, places) for places in looks])
     worst = has_drifted(then, [_scores_at(file, places) for places in at_worst_looks])
-    return Look(screen=file.sha256, number=len(before) + 1, scores=drift.new, pooled=drift.pooled,
-                places=now, places_at_worst=at_worst, p_value=drift.p_value,
-                p_at_worst=worst.p_value, level=drift.level, power=power_of(file, drift),
-                **about)  # fmt: skip
+    return ScreenLook(screen=file.sha256, number=len(before) + 1, scores=drift.new,
+                      pooled=drift.pooled,
+                      places=now, places_at_worst=at_worst, p_value=drift.p_value,
+                      p_at_worst=worst.p_value, level=drift.level, power=power_of(file, drift),
+                      **about)  # fmt: skip
 
 
 def power_of(file: ScreenFile, drift: Drift) -> float:

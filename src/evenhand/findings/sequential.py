@@ -18,7 +18,7 @@ from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.remarks import Remark
 from evenhand.findings.rows import MASKED
-from evenhand.findings.scoring import SCORED, Scored, outcome_batches
+from evenhand.findings.scoring import SCORED, ScoringSpec, outcome_batches
 from evenhand.statistics.sequences import OPEN, AnytimeInterval, Verdict, anytime_mean
 from evenhand.store import RunReader
 
@@ -35,7 +35,7 @@ def block_of(clusters: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Until:
+class SequentialPlan:
     """The plan of a run that may stop early. Without a measure, the checks of a gate decide."""
 
     measure: str = ""
@@ -49,7 +49,7 @@ class Until:
     # all of them; a measure that is not here has no interval that holds at every look
 
     @classmethod
-    def of(cls, run: RunReader) -> "Until | None":
+    def of(cls, run: RunReader) -> "SequentialPlan | None":
         """Give the plan of a run that may stop early; None of a run of a fixed size."""
         plan = run.record.source.get(KEY)
         if plan is None:
@@ -73,7 +73,7 @@ class Until:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stopped:
+class StoppingStatus:
     """Where a run that may stop early stands: what it asked, and what that decides."""
 
     measure: str
@@ -103,7 +103,7 @@ def refuse(run: RunReader) -> None:
         )
 
 
-def why_not(instrument: Scored, measure: Measure) -> Remark | None:
+def why_not(instrument: ScoringSpec, measure: Measure) -> Remark | None:
     """Return why a measure has no interval that holds at every look; None where it has one."""
     if measure.statistic.row_value is None:
         return Remark("until.no_mean")
@@ -115,7 +115,7 @@ def why_not(instrument: Scored, measure: Measure) -> Remark | None:
 
 
 def rows_planned(
-    instrument: Scored, unasked: pl.DataFrame
+    instrument: ScoringSpec, unasked: pl.DataFrame
 ) -> tuple[dict[str, tuple[int, int]], dict[str, Remark]]:
     """Give the rows of each measure by the outcomes of items that nobody has answered, and why the
     others have none. Which rows a measure is about must not depend on answers."""
@@ -144,7 +144,7 @@ def _chosen_by_answers(measure: Measure, unasked: pl.DataFrame) -> Remark | None
 # -- what was answered so far ----------------------------------------------------------------------
 
 
-def clusters_asked(instrument: Scored, run: RunReader, until: Until) -> pl.DataFrame:
+def clusters_asked(instrument: ScoringSpec, run: RunReader, until: SequentialPlan) -> pl.DataFrame:
     """Give the clusters of the whole blocks that come first in the drawn order, one row each: its
     name, and of each measure its rows (`:n`) and their sum with what is missing at its smallest
     (`:low`) and at its largest (`:high`)."""
@@ -161,7 +161,9 @@ def clusters_asked(instrument: Scored, run: RunReader, until: Until) -> pl.DataF
     return placed.head(looks[-1] if looks else 0)
 
 
-def summed(outcomes: pl.DataFrame, instrument: Scored, measures: Sequence[Measure]) -> pl.DataFrame:
+def summed(
+    outcomes: pl.DataFrame, instrument: ScoringSpec, measures: Sequence[Measure]
+) -> pl.DataFrame:
     """Give the items of each cluster, and of each measure its rows and their sums both ways."""
     if MASKED not in outcomes.columns:
         outcomes = outcomes.with_columns(pl.lit(False).alias(MASKED))
@@ -169,7 +171,7 @@ def summed(outcomes: pl.DataFrame, instrument: Scored, measures: Sequence[Measur
     return outcomes.group_by("cluster").agg(pl.len().cast(pl.Int64).alias("items"), *sums)
 
 
-def _parts(instrument: Scored, measure: Measure) -> Iterator[pl.Expr]:
+def _parts(instrument: ScoringSpec, measure: Measure) -> Iterator[pl.Expr]:
     row_value = measure.statistic.row_value
     assert row_value is not None
     every = pl.col("state").is_null() | True  # one for each row
@@ -186,7 +188,7 @@ def _parts(instrument: Scored, measure: Measure) -> Iterator[pl.Expr]:
         yield filled.sum().alias(f"{measure.name}:{name}")
 
 
-def interval(measure: Measure, table: pl.DataFrame, until: Until) -> AnytimeInterval:
+def interval(measure: Measure, table: pl.DataFrame, until: SequentialPlan) -> AnytimeInterval:
     """Give the interval of a measure over these clusters, which come in the drawn order."""
     name, (most, every) = measure.name, until.rows[measure.name]
     rows = table.filter(pl.col(f"{name}:n") > 0)
@@ -200,7 +202,7 @@ def interval(measure: Measure, table: pl.DataFrame, until: Until) -> AnytimeInte
     )
 
 
-def _verdict(measure: Measure, table: pl.DataFrame, until: Until) -> tuple[Verdict, bool]:
+def _verdict(measure: Measure, table: pl.DataFrame, until: SequentialPlan) -> tuple[Verdict, bool]:
     """Say what these clusters decide, and whether fewer cannot have decided more: intervals only
     become narrower, until they have crossed, or all clusters there are give the number itself."""
     try:
@@ -213,7 +215,9 @@ def _verdict(measure: Measure, table: pl.DataFrame, until: Until) -> tuple[Verdi
     return moved.verdict(until.margin), ends.low <= ends.high and not complete
 
 
-def stand(instrument: Scored, run: RunReader, until: Until) -> tuple[Stopped, pl.DataFrame]:
+def stand(
+    instrument: ScoringSpec, run: RunReader, until: SequentialPlan
+) -> tuple[StoppingStatus, pl.DataFrame]:
     """Say where a run stands, and give the clusters that this rests on: those up to the first look
     that decided it, whatever was answered besides."""
     table = clusters_asked(instrument, run, until)
@@ -230,11 +234,13 @@ def stand(instrument: Scored, run: RunReader, until: Until) -> tuple[Stopped, pl
     return placed(until, run, verdict, end), table.head(end)
 
 
-def placed(until: Until, run: RunReader, verdict: Verdict, clusters: int) -> Stopped:
+def placed(
+    until: SequentialPlan, run: RunReader, verdict: Verdict, clusters: int
+) -> StoppingStatus:
     """Say what a run asked up to a look, and what it saved."""
     totals, every = run.totals(), sum(until.sizes)
     left = max(0, every - totals.items)
-    return Stopped(
+    return StoppingStatus(
         measure=until.measure,
         margin=until.margin,
         these=until.these,
@@ -249,7 +255,7 @@ def placed(until: Until, run: RunReader, verdict: Verdict, clusters: int) -> Sto
 
 
 def at_any_time(
-    measure: Measure, estimate: Estimate, table: pl.DataFrame, until: Until
+    measure: Measure, estimate: Estimate, table: pl.DataFrame, until: SequentialPlan
 ) -> Estimate:
     """Give an estimate with the interval that holds at every look in place of the one of a fixed
     size. What has no such interval has no value either."""

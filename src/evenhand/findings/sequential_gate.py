@@ -16,8 +16,8 @@ from evenhand.errors import UserError
 from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.measures import Measure
 from evenhand.findings.remarks import Remark
-from evenhand.findings.scoring import Scored, outcome_batches
-from evenhand.findings.sequential import Until, clusters_asked, placed, summed
+from evenhand.findings.scoring import ScoringSpec, outcome_batches
+from evenhand.findings.sequential import SequentialPlan, clusters_asked, placed, summed
 from evenhand.statistics.sequences import OPEN, AnytimeInterval, anytime_mean
 from evenhand.store import RunReader
 
@@ -41,7 +41,7 @@ class AtAnyTime:
     says: Remark  # how much of the run this rests on
 
 
-def asked_by(instrument: Scored, run: RunReader, until: Until) -> list[str]:
+def asked_by(instrument: ScoringSpec, run: RunReader, until: SequentialPlan) -> list[str]:
     """Give the clusters of the whole blocks that a run has asked; refuse where there is none."""
     clusters = clusters_asked(instrument, run, until)["cluster"].to_list()
     if not clusters:
@@ -56,7 +56,7 @@ def of_clusters(batches: Batches, clusters: list[str]) -> Batches:
 
 
 def at_any_time(
-    instrument: Scored, runs: Pair, until: Until, where: dict[str, str], family: int
+    instrument: ScoringSpec, runs: Pair, until: SequentialPlan, where: dict[str, str], family: int
 ) -> AtAnyTime:
     """Judge the only measure of a narrowed instrument. Pass is one-sided at 2.5 %; worse is at
     2.5 %, divided by the number of checks."""
@@ -102,7 +102,7 @@ class _Sides:
     @classmethod
     def of(
         cls,
-        instrument: Scored,
+        instrument: ScoringSpec,
         measure: Measure,
         runs: Pair,
         clusters: list[str],

@@ -6,8 +6,8 @@ from typing import Literal
 from evenhand.findings.estimates import Estimate, Verdict
 from evenhand.findings.measures import Measure
 from evenhand.findings.remarks import Remark
-from evenhand.findings.scoring import Scored
-from evenhand.findings.sequential import Stopped
+from evenhand.findings.scoring import ScoringSpec
+from evenhand.findings.sequential import StoppingStatus
 from evenhand.statistics.sequences import BEYOND, OPEN, WITHIN
 
 _STATES: dict[str, Literal["shown", "not shown", "not known"]] = {
@@ -16,7 +16,7 @@ _STATES: dict[str, Literal["shown", "not shown", "not known"]] = {
 
 
 def of_stopped(
-    instrument: Scored, stopped: Stopped, estimate: Estimate | None, run: str
+    instrument: ScoringSpec, stopped: StoppingStatus, estimate: Estimate | None, run: str
 ) -> Verdict:
     """Return the verdict of a run that may stop early. Only of a measure that has a value for "no
     bias" it says whether a bias is shown; a run without an estimate to decide is a gate's."""
@@ -33,7 +33,7 @@ def of_stopped(
 
 
 def _remarks(
-    instrument: Scored, measure: Measure, stopped: Stopped, estimate: Estimate
+    instrument: ScoringSpec, measure: Measure, stopped: StoppingStatus, estimate: Estimate
 ) -> Iterator[Remark]:
     bounds = estimate.bounds
     yield Remark(
@@ -53,7 +53,7 @@ def _remarks(
     yield Remark("until.left_out")
 
 
-def _decided(measure: Measure, stopped: Stopped) -> Remark:
+def _decided(measure: Measure, stopped: StoppingStatus) -> Remark:
     """Return what is decided: how far from "no bias", or where there is no such value above or
     below."""
     if stopped.verdict == OPEN:
@@ -63,7 +63,7 @@ def _decided(measure: Measure, stopped: Stopped) -> Remark:
     return Remark("until.decided", margin=stopped.margin, more=more, from_none=from_none)
 
 
-def _where(instrument: Scored, stopped: Stopped) -> Remark:
+def _where(instrument: ScoringSpec, stopped: StoppingStatus) -> Remark:
     """Return after how many clusters it stopped, why, and how many calls that saved."""
     progress = _progress(instrument, stopped)
     if not stopped.ended:
@@ -80,7 +80,7 @@ def _where(instrument: Scored, stopped: Stopped) -> Remark:
     )
 
 
-def _progress(instrument: Scored, stopped: Stopped) -> dict[str, str | int]:
+def _progress(instrument: ScoringSpec, stopped: StoppingStatus) -> dict[str, str | int]:
     return {
         "clusters": stopped.clusters,
         "of_clusters": stopped.of_clusters,

@@ -5,15 +5,15 @@ from typing import Any
 
 from evenhand.domain.prices import Prices
 from evenhand.findings import cost as costs
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import Coverage
-from evenhand.findings.remedy import Remedy, counted
+from evenhand.findings.remedy import RemedySummary, counted
 from evenhand.findings.sequential import KEY
 from evenhand.store import RunReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary(Shown):
+class Summary(Displayable):
     """A summary says what a run of any kind did, whatever it measured."""
 
     run: str
@@ -28,7 +28,9 @@ class Summary(Shown):
     failed_by_reason: dict[str, int]
     changed: int  # answers that the method changed
     outcomes: dict[str, int] = field(default_factory=dict)  # empty: no draft was judged
-    remedy: Remedy | None = None  # what it did by its own evaluators, where that was looked at
+    remedy: RemedySummary | None = (
+        None  # what it did by its own evaluators, where that was looked at
+    )
     calls: int
     prompt_tokens: int
     completion_tokens: int
@@ -80,7 +82,9 @@ class Summary(Shown):
         }
 
 
-def summary(run: RunReader, prices: Prices | None = None, remedy: Remedy | None = None) -> Summary:
+def summary(
+    run: RunReader, prices: Prices | None = None, remedy: RemedySummary | None = None
+) -> Summary:
     """Count a run from the sums that its ledger keeps: no result is read.
 
     Args:

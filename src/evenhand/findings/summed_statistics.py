@@ -14,7 +14,7 @@ from evenhand.errors import Undefined
 from evenhand.findings.decision_rules import change_of, with_p
 from evenhand.findings.estimates import Change, Estimate
 from evenhand.findings.measures import AFTER, Clusterings, Measure, Statistic
-from evenhand.findings.worst_case import Filled, FilledPair, Filling, NumericTable
+from evenhand.findings.worst_case import NumericTable, WorstCasePair, WorstCaseRun, WorstCaseSums
 from evenhand.statistics.clusters import (
     NO_ROWS,
     Interval,
@@ -41,7 +41,7 @@ class _Summed(Statistic):
         """Compute the interval over one way to cluster."""
 
     @abstractmethod
-    def _filling(self, measure: Measure, table: pl.DataFrame, cluster: str) -> Filling: ...
+    def _filling(self, measure: Measure, table: pl.DataFrame, cluster: str) -> WorstCaseRun: ...
 
     @abstractmethod
     def _change(self, measure: Measure, table: pl.DataFrame, cluster: str) -> Change: ...
@@ -49,7 +49,7 @@ class _Summed(Statistic):
     @abstractmethod
     def _filled_pair(
         self, measure: Measure, table: pl.DataFrame, cluster: str
-    ) -> FilledPair | None: ...
+    ) -> WorstCasePair | None: ...
 
     def estimate(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Estimate:
         intervals, reason = [], ""
@@ -75,7 +75,9 @@ class _Summed(Statistic):
         joined = replace(widest, low=low, high=high)
         return with_p(Estimate.of(measure.name, lambda: joined, measure.range), measure, widest)
 
-    def fillings(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Sequence[Filling]:
+    def fillings(
+        self, measure: Measure, table: pl.DataFrame, by: Clusterings
+    ) -> Sequence[WorstCaseRun]:
         return [self._filling(measure, table, cluster) for cluster in by]
 
     def change(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Change:
@@ -93,7 +95,7 @@ class _Summed(Statistic):
 
     def filled_pairs(
         self, measure: Measure, table: pl.DataFrame, by: Clusterings
-    ) -> Sequence[FilledPair | None]:
+    ) -> Sequence[WorstCasePair | None]:
         return [self._filled_pair(measure, table, cluster) for cluster in by]
 
     def missing_pairs(self, measure: Measure, table: pl.DataFrame) -> int:
@@ -154,11 +156,13 @@ class Mean(_Summed):
         del measure
         return ratio_from_totals(sums)
 
-    def _filling(self, measure: Measure, table: pl.DataFrame, cluster: str) -> Filling:
+    def _filling(self, measure: Measure, table: pl.DataFrame, cluster: str) -> WorstCaseRun:
         sums = _sums(table, measure, ("y", "n", "m"), cluster)
         y, n, m = sums[(sums[:, 1] > 0) | (sums[:, 2] > 0)].T
         missing = int(table[f"{measure.name}:m"].sum())
-        return Filling(missing, Filled.of(measure, y, n, m), y - (measure.null or 0.0) * n)
+        return WorstCaseRun(
+            missing, WorstCaseSums.of(measure, y, n, m), y - (measure.null or 0.0) * n
+        )
 
     def _change(self, measure: Measure, table: pl.DataFrame, cluster: str) -> Change:
         sums = _sums(table, measure, (*SUMS, "b", "e"), cluster)
@@ -166,13 +170,13 @@ class Mean(_Summed):
         before, after = (sums[:, column].sum() / sums[:, 0].sum() for column in (5, 6))
         return change_of(measure, interval, before, after)
 
-    def _filled_pair(self, measure: Measure, table: pl.DataFrame, cluster: str) -> FilledPair:
+    def _filled_pair(self, measure: Measure, table: pl.DataFrame, cluster: str) -> WorstCasePair:
         sides = [f"{part}{side}" for side in _SIDES for part in ("known", "lost")]
         sums = _sums(table, measure, ("rows", "m", *sides, "y"), cluster)
         rows, m, old, old_lost, new, new_lost, difference = sums[sums[:, 0] > 0].T
-        before = Filled.of(measure, old, rows - old_lost, old_lost)
-        after = Filled.of(measure, new, rows - new_lost, new_lost)
-        return FilledPair(before, after, m, difference)
+        before = WorstCaseSums.of(measure, old, rows - old_lost, old_lost)
+        after = WorstCaseSums.of(measure, new, rows - new_lost, new_lost)
+        return WorstCasePair(before, after, m, difference)
 
     def cluster_positions(self, measure: Measure, table: pl.DataFrame) -> pl.DataFrame:
         names = [f"{measure.name}:{part}" for part in "nbe"]
@@ -266,7 +270,7 @@ class _Ratios(_Summed):
 
     def _filled_pair(
         self, measure: Measure, table: pl.DataFrame, cluster: str
-    ) -> FilledPair | None:
+    ) -> WorstCasePair | None:
         """Return linearized numbers per cluster. A missing answer may add to each share that it may
         belong to, above and below the line or below it alone; of other ratios nothing is known."""
         missing = _sums(table, measure, ("m",), cluster)[:, 0]
@@ -283,16 +287,16 @@ class _Ratios(_Summed):
             )
         except Undefined:
             return None
-        return FilledPair(old, new, missing, new.low - old.low)
+        return WorstCasePair(old, new, missing, new.low - old.low)
 
     def _filled(
         self, side: _Weighted, lost: Sequence[NumericTable], missing: NumericTable
-    ) -> Filled:
+    ) -> WorstCaseSums:
         low, high = (
             linearized(_with_missing(side, lost, best=best), self.shift / self.scale) * self.scale
             for best in (False, True)
         )
-        return Filled(low, high, np.ones_like(low), missing)
+        return WorstCaseSums(low, high, np.ones_like(low), missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,9 +328,9 @@ class Ratio(_Ratios):
         # The interval of a share of weights is not that of t: a p-value by t is not its own.
         return replace(widest, p=None) if self._is_share(measure) else widest
 
-    def _filling(self, measure: Measure, table: pl.DataFrame, cluster: str) -> Filling:
+    def _filling(self, measure: Measure, table: pl.DataFrame, cluster: str) -> WorstCaseRun:
         del cluster
-        return Filling(int(table[f"{measure.name}:m"].sum()))
+        return WorstCaseRun(int(table[f"{measure.name}:m"].sum()))
 
     def _change(self, measure: Measure, table: pl.DataFrame, cluster: str) -> Change:
         old, new = (self._side(measure, table, cluster, side)[0][1] for side in _SIDES)
@@ -360,11 +364,11 @@ class SumOfRatios(_Ratios):
         of_shares = sum_of_shares if measure.bounded else sum_of_ratios_from_totals
         return of_shares(self._side(measure, table, cluster), n, self.shift)
 
-    def _filling(self, measure: Measure, table: pl.DataFrame, cluster: str) -> Filling:
+    def _filling(self, measure: Measure, table: pl.DataFrame, cluster: str) -> WorstCaseRun:
         """Fill a sum of shares by its linearized numbers per cluster."""
         missing = int(table[f"{measure.name}:m"].sum())
         if not measure.bounded:
-            return Filling(missing)
+            return WorstCaseRun(missing)
         side = self._side(measure, table, cluster)
         lost = self._lost(measure, table, cluster)
         carries = _carrying([sums for _, sums in side], lost)
@@ -373,8 +377,8 @@ class SumOfRatios(_Ratios):
             filled = self._filled(side, lost, _sums(table, measure, ("m",), cluster)[carries, 0])
             linear = linearized(side, self.shift)
         except Undefined:
-            return Filling(missing)
-        return Filling(missing, filled, linear - (measure.null or 0.0))
+            return WorstCaseRun(missing)
+        return WorstCaseRun(missing, filled, linear - (measure.null or 0.0))
 
     def _change(self, measure: Measure, table: pl.DataFrame, cluster: str) -> Change:
         sides = [self._side(measure, table, cluster, side) for side in _SIDES]

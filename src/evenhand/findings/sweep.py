@@ -10,14 +10,14 @@ import polars as pl
 from evenhand.domain.prices import Prices
 from evenhand.errors import UserError
 from evenhand.findings.comparison import Comparison, compare, same_sample
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.report import Report, report
-from evenhand.findings.scoring import Scored, outcome_batches
+from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.store import RunReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
+class SweepArm:
     """An arm is one run of a sweep, under the name that it was asked for by."""
 
     name: str
@@ -26,17 +26,17 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep(Shown):
+class Sweep(Displayable):
     """A sweep says what several methods, or several settings of one, showed on the same items.
 
     >>> found["fairness"].report["made_worse"], found["fairness"].comparison["made_worse"]
     """
 
-    instrument: Scored
+    instrument: ScoringSpec
     reference: str | None  # the arm that the others are compared with, if it was run
-    arms: tuple[Arm, ...]
+    arms: tuple[SweepArm, ...]
 
-    def __getitem__(self, name: str) -> Arm:
+    def __getitem__(self, name: str) -> SweepArm:
         """The arm of this name."""
         matched = next((arm for arm in self.arms if arm.name == name), None)
         if matched is None:
@@ -71,7 +71,7 @@ class Sweep(Shown):
 
 
 def sweep(
-    instrument: Scored,
+    instrument: ScoringSpec,
     runs: Mapping[str, RunReader],
     reference: str | None = None,
     prices: Prices | None = None,
@@ -87,7 +87,9 @@ def sweep(
     arms = []
     for name, run in runs.items():
         compared = None if base is None or name == reference else compare(instrument, base, run)
-        arms.append(Arm(name=name, report=report(instrument, run, prices), comparison=compared))
+        arms.append(
+            SweepArm(name=name, report=report(instrument, run, prices), comparison=compared)
+        )
     return Sweep(
         instrument=instrument,
         reference=reference if base is not None else None,
@@ -95,7 +97,7 @@ def sweep(
     )
 
 
-def outcomes(instrument: Scored, runs: Mapping[str, RunReader]) -> pl.DataFrame:
+def outcomes(instrument: ScoringSpec, runs: Mapping[str, RunReader]) -> pl.DataFrame:
     """Give every row of every run with its outcome, and `method`, the name of its arm."""
     return pl.concat(
         rows.select(pl.lit(name).alias("method"), pl.all())

@@ -18,8 +18,8 @@ from evenhand.findings.estimates import Coverage, Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.missing_data import defended, p_of_defended
 from evenhand.findings.rows import MASKED, keys_of, missing_of, row_values, rows_of
-from evenhand.findings.scoring import Scored
-from evenhand.findings.worst_case import Filling
+from evenhand.findings.scoring import ScoringSpec
+from evenhand.findings.worst_case import WorstCaseRun
 from evenhand.statistics.clusters import NO_ROWS
 from evenhand.statistics.multiplicity import holm_errors
 
@@ -27,7 +27,7 @@ from evenhand.statistics.multiplicity import holm_errors
 class RunTotals:
     """The totals hold all that a report needs of a run's outcomes, added up batch by batch."""
 
-    def __init__(self, instrument: Scored) -> None:
+    def __init__(self, instrument: ScoringSpec) -> None:
         self._instrument = instrument
         self._keys = keys_of(instrument)
         self._streamed = [m for m in instrument.measures if m.statistic.summed]
@@ -41,7 +41,7 @@ class RunTotals:
         self.masked_rows = 0
 
     @classmethod
-    def of(cls, instrument: Scored, batches: Iterable[pl.DataFrame]) -> "RunTotals":
+    def of(cls, instrument: ScoringSpec, batches: Iterable[pl.DataFrame]) -> "RunTotals":
         totals = cls(instrument)
         for outcomes in batches:
             totals.add(outcomes)
@@ -131,7 +131,7 @@ class RunTotals:
 
     def _filled(
         self, measure: Measure, where: Mapping[str, str]
-    ) -> tuple[Estimate, Measure, Sequence[Filling]]:
+    ) -> tuple[Estimate, Measure, Sequence[WorstCaseRun]]:
         """Give the estimate from the answers that there are, and what is known of the others."""
         frame = self._sums
         if not measure.statistic.summed:

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from evenhand.domain import Answer, Turn
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 
 _COLUMNS = {
     "index": pl.Int64,
@@ -23,7 +23,7 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TracedAnswer(Answer, Shown):
+class TracedAnswer(Answer, Displayable):
     """A method's final word, with every turn of its agents. A notebook shows it as a timeline."""
 
     turns: tuple[Turn, ...]

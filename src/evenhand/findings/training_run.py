@@ -8,9 +8,9 @@ from statistics import fmean
 from typing import Any
 
 from evenhand.errors import UserError
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.training import record
-from evenhand.training.events import Step, read_steps
+from evenhand.training.events import TrainingStep, read_steps
 from evenhand.training.record import steps_at_each_end
 
 
@@ -32,7 +32,7 @@ QUANTITIES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class QuantityCourse:
     """The course of a quantity: its points, and the mean of the first and of the last steps."""
 
     quantity: Quantity
@@ -43,14 +43,14 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingRun(Shown):
+class TrainingRun(Displayable):
     """How one training went. Nothing is tested: one training is one draw."""
 
     stage: str
     done: bool
     planned: int
-    steps: tuple[Step, ...]
-    courses: tuple[Course, ...]
+    steps: tuple[TrainingStep, ...]
+    courses: tuple[QuantityCourse, ...]
     resumed_from: tuple[int, ...]
     stopped_at_kl: int | None  # the step at which it was stopped: too far from where it began
 
@@ -112,7 +112,7 @@ def training_run(out: Path) -> TrainingRun:
     )
 
 
-def _course(quantity: Quantity, steps: Sequence[Step]) -> Course | None:
+def _course(quantity: Quantity, steps: Sequence[TrainingStep]) -> QuantityCourse | None:
     values = [getattr(step, quantity.name) for step in steps]
     present = [
         (step.step, value) for step, value in zip(steps, values, strict=True) if value is not None
@@ -121,7 +121,7 @@ def _course(quantity: Quantity, steps: Sequence[Step]) -> Course | None:
         return None
     points = tuple((step, value) for step, value in present if math.isfinite(value))
     each = steps_at_each_end(len(steps))
-    return Course(
+    return QuantityCourse(
         quantity=quantity,
         points=points,
         not_numbers=len(present) - len(points),

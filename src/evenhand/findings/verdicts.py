@@ -143,7 +143,7 @@ def overturned(bounds: Bounds | None, measure: Measure) -> Remark | None:
 
 
 @dataclass(frozen=True, slots=True)
-class ByGroup:
+class GroupVerdicts:
     """The groups of a report by what is said of each after Holm over all of them."""
 
     against: list[str] = field(default_factory=list)  # shown, as the stereotype has it
@@ -156,12 +156,12 @@ class ByGroup:
         return sum(map(len, (self.against, self.other_way, self.open, self.excluded)))
 
 
-def by_group(report: "Report", measure: Measure) -> dict[str, ByGroup]:
+def by_group(report: "Report", measure: Measure) -> dict[str, GroupVerdicts]:
     """Sort the values of each grouping that says whom a bias is against, by its column."""
     null = measure.null or 0.0
-    sorted_: dict[str, ByGroup] = {}
+    sorted_: dict[str, GroupVerdicts] = {}
     for grouping in report.instrument.groups:
-        outcome = ByGroup()
+        outcome = GroupVerdicts()
         for value, estimates in report.groups.get(grouping.column, {}).items():
             estimate = next((e for e in estimates if e.name == measure.name), None)
             if estimate is None or not grouping.says_whom:
@@ -177,7 +177,7 @@ def by_group(report: "Report", measure: Measure) -> dict[str, ByGroup]:
 
 
 def _group_remarks(
-    report: "Report", by_column: dict[str, ByGroup], *, excludes: bool = True
+    report: "Report", by_column: dict[str, GroupVerdicts], *, excludes: bool = True
 ) -> list[Remark]:
     """Name whom a bias is shown against, by the first grouping and then by the others, and say how
     many were looked at; with `excludes`, also where a bias that matters is excluded."""
@@ -197,11 +197,11 @@ def _group_remarks(
     return remarks
 
 
-def _looked_at(by_column: dict[str, ByGroup]) -> dict[str, int]:
+def _looked_at(by_column: dict[str, GroupVerdicts]) -> dict[str, int]:
     return {column: outcome.looked_at for column, outcome in by_column.items()}
 
 
-def _shown_groups(by_column: dict[str, ByGroup], measure: str = "") -> list[Remark]:
+def _shown_groups(by_column: dict[str, GroupVerdicts], measure: str = "") -> list[Remark]:
     """Name the groups in which a bias is shown, one remark each way."""
     remarks = []
     for kind in ("against", "other_way"):

@@ -21,7 +21,7 @@ _ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class WorstCaseSums:
     """The sums of one run's clusters with every missing answer at its smallest and at its largest,
     and how many are missing."""
 
@@ -33,18 +33,18 @@ class Filled:
     @classmethod
     def of(
         cls, measure: Measure, y: NumericTable, n: NumericTable, missing: NumericTable
-    ) -> "Filled":
+    ) -> "WorstCaseSums":
         least, most = measure.range
         return cls(y + _times(least, missing), y + _times(most, missing), n + missing, missing)
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class WorstCaseRun:
     """What is known of a run with its missing answers filled both ways: sums per cluster where the
     number is a mean of them, else only the ends of the number itself."""
 
     missing: int
-    sums: Filled | None = None
+    sums: WorstCaseSums | None = None
     from_null: NumericTable | None = None  # of the answers that are there, from "no bias"
     ends: tuple[float, float] | None = None
     interval: tuple[float, float] | None = None  # of the number, both ends moved as far as can be
@@ -58,7 +58,7 @@ def _times(value: float, missing: NumericTable) -> NumericTable:
 # -- one run ---------------------------------------------------------------------------------------
 
 
-def p_of_bias(measure: Measure, fill: Filled) -> float:
+def p_of_bias(measure: Measure, fill: WorstCaseSums) -> float:
     """Give the p-value of a number being other than "no bias", its missing answers at "no bias" or
     beyond it: what is shown must be shown by the answers that there are.
 
@@ -75,7 +75,7 @@ def p_of_bias(measure: Measure, fill: Filled) -> float:
     return min(1.0, 2 * min(above, _p_above(*_mirrored(measure, fill, measure.null))))
 
 
-def p_of_small_bias(measure: Measure, fill: Filled, reach: float) -> float:
+def p_of_small_bias(measure: Measure, fill: WorstCaseSums, reach: float) -> float:
     """Give the p-value, one-sided, of the distance from "no bias" being below `reach`. A cluster
     that was never seen may be at an end of the measure's range."""
     assert measure.null is not None
@@ -86,7 +86,7 @@ def p_of_small_bias(measure: Measure, fill: Filled, reach: float) -> float:
     return max(above, _p_above(*_mirrored(any_shape, fill, measure.null + reach)))
 
 
-def interval(measure: Measure, fill: Filled, error: float) -> tuple[float, float]:
+def interval(measure: Measure, fill: WorstCaseSums, error: float) -> tuple[float, float]:
     """Give the interval of a bounded number: all values that `p_of_bias` at this error would not
     tell from what was seen, however the missing answers came out."""
     low, high = (
@@ -96,13 +96,13 @@ def interval(measure: Measure, fill: Filled, error: float) -> tuple[float, float
     return low, -high
 
 
-def _lowest(measure: Measure, fill: Filled, error: float) -> float:
+def _lowest(measure: Measure, fill: WorstCaseSums, error: float) -> float:
     mean = float(fill.low.sum()) / float(fill.rows.sum())
     least = measure.range[0]
     return lowest_mean(lambda value: _p_above(measure, fill, value), least, mean, error)
 
 
-def _p_above(measure: Measure, fill: Filled, value: float) -> float:
+def _p_above(measure: Measure, fill: WorstCaseSums, value: float) -> float:
     """Give the p-value, one-sided, of the mean being above a value, its missing answers at their
     smallest. A cluster that was not seen may be as large as the largest, and all at the low end."""
     least, sums = measure.range[0], fill.low - value * fill.rows
@@ -113,17 +113,19 @@ def _p_above(measure: Measure, fill: Filled, value: float) -> float:
     return p_mean_above(sums, float(fill.rows.max()) * (least - value))
 
 
-def _mirrored(measure: Measure, fill: Filled, value: float) -> tuple[Measure, Filled, float]:
+def _mirrored(
+    measure: Measure, fill: WorstCaseSums, value: float
+) -> tuple[Measure, WorstCaseSums, float]:
     """Give the same with its signs turned, so that below becomes above."""
     least, most = measure.range
     return replace(measure, within=(-most, -least)), _negated(fill), -value
 
 
-def _negated(fill: Filled) -> Filled:
-    return Filled(-fill.high, -fill.low, fill.rows, fill.missing)
+def _negated(fill: WorstCaseSums) -> WorstCaseSums:
+    return WorstCaseSums(-fill.high, -fill.low, fill.rows, fill.missing)
 
 
-def bounds(measure: Measure, fill: Filled, apart: NumericTable) -> Bounds | None:
+def bounds(measure: Measure, fill: WorstCaseSums, apart: NumericTable) -> Bounds | None:
     """Give what the number could be if the missing answers were known, and how many of them would
     overturn that it is other than "no bias". `apart` says how far from it the known ones are."""
     missing, rows = int(fill.missing.sum()), float(fill.rows.sum())
@@ -148,16 +150,16 @@ def bounds(measure: Measure, fill: Filled, apart: NumericTable) -> Bounds | None
 
 
 @dataclass(frozen=True, slots=True)
-class FilledPair:
+class WorstCasePair:
     """The sums of two runs over the same clusters, and of what is known in both."""
 
-    before: Filled
-    after: Filled
+    before: WorstCaseSums
+    after: WorstCaseSums
     missing: NumericTable  # pairs of which one answer is missing
     difference: NumericTable  # after − before over the pairs that are complete
 
 
-def bounds_of_change(measure: Measure, pair: FilledPair) -> Bounds | None:
+def bounds_of_change(measure: Measure, pair: WorstCasePair) -> Bounds | None:
     """Give what the change could be if the missing answers were known, and how many of them would
     overturn that there is one."""
     missing, rows = int(pair.missing.sum()), float(pair.after.rows.sum())

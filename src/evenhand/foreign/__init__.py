@@ -5,9 +5,9 @@ from pathlib import Path
 
 from evenhand.foreign.inspect_log import is_inspect, read_inspect
 from evenhand.foreign.lm_eval import is_lm_eval, read_lm_eval
-from evenhand.foreign.log import Answered, Asked, Log, Origin
+from evenhand.foreign.log import ExternalItem, Log, LoggedAnswer, Origin
 
-__all__ = ["Answered", "Asked", "Log", "Origin", "read"]
+__all__ = ["ExternalItem", "Log", "LoggedAnswer", "Origin", "read"]
 
 
 def read(file: Path) -> Log | None:

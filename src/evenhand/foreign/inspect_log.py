@@ -12,7 +12,7 @@ from typing import Any
 
 from evenhand.errors import UserError
 from evenhand.foreign.archive import Archive
-from evenhand.foreign.log import Answered, Log, Origin, made_by, sha256_of
+from evenhand.foreign.log import Log, LoggedAnswer, Origin, made_by, sha256_of
 
 _HEADER, _LIST = "header.json", "summaries.json"
 # They read which option was taken, and say it as a letter: Inspect's own scorer, and evenhand's.
@@ -54,7 +54,7 @@ def read_inspect(file: Path) -> Log:
     return Log(origin=origin, answers=answers, notes=notes)
 
 
-def _answered(sample: Mapping[str, Any], archive: Archive) -> Answered:
+def _answered(sample: Mapping[str, Any], archive: Archive) -> LoggedAnswer:
     options = sample.get("choices")
     if options is None:
         options = archive.json(f"samples/{sample['id']}_epoch_{sample['epoch']}.json").get(
@@ -62,7 +62,7 @@ def _answered(sample: Mapping[str, Any], archive: Archive) -> Answered:
         )
     options = tuple(map(str, options or ()))
     about = {"id": sample["id"], **(sample.get("metadata") or {})}
-    return Answered(about=about, options=options, answer=_answer(sample, len(options)))
+    return LoggedAnswer(about=about, options=options, answer=_answer(sample, len(options)))
 
 
 def _answer(sample: Mapping[str, Any], options: int) -> int | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 
 from evenhand.errors import UserError
-from evenhand.foreign.log import Answered, Log, Origin, made_by, sha256_of
+from evenhand.foreign.log import Log, LoggedAnswer, Origin, made_by, sha256_of
 
 _HAS = frozenset({"doc", "arguments", "resps", "filtered_resps"})
 _LONGEST = 1 << 24  # our choice: bytes of a line
@@ -58,7 +58,7 @@ def _time(stamp: str) -> str:
         return ""
 
 
-def _read(line: bytes, where: str) -> Answered:
+def _read(line: bytes, where: str) -> LoggedAnswer:
     try:
         sample = orjson.loads(line)
         requests = [sample["arguments"][f"gen_args_{n}"] for n in range(len(sample["arguments"]))]
@@ -67,14 +67,14 @@ def _read(line: bytes, where: str) -> Answered:
         if not isinstance(doc, dict):
             raise TypeError
         if isinstance(came[0], str):  # words, and no likelihoods of options
-            return Answered(about=doc, options=(), answer=came[0] or None)
+            return LoggedAnswer(about=doc, options=(), answer=came[0] or None)
         likely = [float(response[0]) for response in came]
         options = tuple(str(request["arg_1"]).strip() for request in requests)
         if len(options) != len(likely):
             raise TypeError
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, IndexError, AttributeError):
         raise UserError(f"{where}: not a sample as lm-evaluation-harness writes it") from None
-    return Answered(about=doc, options=options, answer=_most_likely(likely))
+    return LoggedAnswer(about=doc, options=options, answer=_most_likely(likely))
 
 
 def _most_likely(likely: list[float]) -> int | None:

@@ -37,7 +37,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class LoggedAnswer:
     """One question of a log: what the log tells of it, its options, and the answer in words, or as
     the place of an option; None where there is no answer."""
 
@@ -47,7 +47,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ExternalItem:
     """One item as the data have it: what a run folder leaves to the data, and what logs of other
     tools tell of it."""
 
@@ -64,7 +64,7 @@ class Log:
     """A log of another tool, as far as scoring needs it."""
 
     origin: Origin
-    answers: tuple[Answered, ...]
+    answers: tuple[LoggedAnswer, ...]
     notes: tuple[str, ...] = ()  # what a reader must know: what was left out, what is absent
 
 

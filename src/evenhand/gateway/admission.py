@@ -27,7 +27,7 @@ _SAID = {
 class Permit:
     """What a request that was let in holds. It is given back when the context ends."""
 
-    def __init__(self, tenant: str, reserved: int, memory: "Memory") -> None:
+    def __init__(self, tenant: str, reserved: int, memory: "RequestMemory") -> None:
         self.tenant = tenant
         self.reserved = reserved
         self._spent: int | None = None
@@ -55,7 +55,7 @@ class Permit:
         return self.reserved if self._spent is None else self._spent
 
 
-class Memory:
+class RequestMemory:
     """The bytes of requests under way: bounded in all, and a tenant among several has half."""
 
     def __init__(self, most: int, tenants: int) -> None:
@@ -102,7 +102,7 @@ class Admission:
         most_bytes: int = MOST_BYTES,
     ) -> None:
         self._quotas = quotas
-        self.memory = Memory(most_bytes, len(allowances))
+        self.memory = RequestMemory(most_bytes, len(allowances))
         self._allowances = allowances
         self._places = asyncio.Semaphore(most)
         self._queue = queue
@@ -127,10 +127,10 @@ class Admission:
     def waiting(self) -> int:
         return self._waiting
 
-    def enter(self, tenant: str, *, tokens: int = 0) -> "Entry":
+    def enter(self, tenant: str, *, tokens: int = 0) -> "AdmissionContext":
         """Let a request in that uses so many tokens at most; the context raises `Refused` where
         that may not be."""
-        return Entry(self, tenant, tokens)
+        return AdmissionContext(self, tenant, tokens)
 
     async def drain(self, grace: float) -> int:
         """Let nobody in any more, and wait for those under way. It gives how many are left when the
@@ -222,7 +222,7 @@ class Admission:
             self._nobody.set()
 
 
-class Entry:
+class AdmissionContext:
     """The context of one request. No generator: `Refused` is frozen, and contextlib writes to the
     errors that pass through it."""
 

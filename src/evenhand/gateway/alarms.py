@@ -28,7 +28,7 @@ class Store(Protocol):
 
 
 @dataclass(slots=True)
-class _Watched:
+class _WatchedStore:
     kind: str
     store: Store
     required: bool
@@ -41,7 +41,7 @@ class Alarms:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._watched: list[_Watched] = []
+        self._watched: list[_WatchedStore] = []
 
     def watch(
         self,
@@ -59,7 +59,7 @@ class Alarms:
             required: Whether no request can be answered without it.
             ask: Asks a store that is not healthy again, where nothing else would.
         """
-        self._watched.append(_Watched(kind, store, required, ask))
+        self._watched.append(_WatchedStore(kind, store, required, ask))
 
     @property
     def down(self) -> list[str]:

@@ -27,15 +27,21 @@ from evenhand.gateway.alarms import Alarms
 from evenhand.gateway.breaker import Caller
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.errors import Refused
-from evenhand.gateway.exchanges import Answering, Talk, answer_held, answer_observed, head
+from evenhand.gateway.exchanges import (
+    ExchangeAnswerer,
+    ExchangeState,
+    answer_held,
+    answer_observed,
+    head,
+)
 from evenhand.gateway.guardrail import Guardrail
 from evenhand.gateway.keys import Keyring
-from evenhand.gateway.policy import ANYBODY, Check, Policy
+from evenhand.gateway.policy import ANYBODY, CheckPolicy, Policy
 from evenhand.gateway.sending import PLAIN, ClientGone, Sender, unless_gone
 from evenhand.gateway.upstream import Upstream
 from evenhand.gateway.verdicts import Exchange
 from evenhand.gateway.window import answer_in_windows
-from evenhand.gateway.wire import Asked, Wire
+from evenhand.gateway.wire import ClientRequest, Wire
 from evenhand.gateway.wire.chat import Chat
 from evenhand.gateway.wire.completions import Completions
 from evenhand.gateway.wire.litellm import PATH as LITELLM_PATH
@@ -53,13 +59,13 @@ _HERE = ("127.0.0.1", "localhost", "[::1]")
 
 
 @dataclass(frozen=True)
-class Parts:
+class GatewayParts:
     """What a gateway is made of."""
 
     policy: Policy
     upstream: Upstream
     admission: Admission
-    checkers: Mapping[Check, Checker]  # one for each check of the policy
+    checkers: Mapping[CheckPolicy, Checker]  # one for each check of the policy
     record: Callable[[Exchange], None]  # takes what nothing more goes out of
     metrics: Callable[[], bytes]
     written: Callable[[Exchange], Awaitable[None]] | None = None  # before an answer goes out
@@ -71,9 +77,9 @@ class Parts:
 class Gateway:
     """The gateway of some parts; `Application` opens them and serves it."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: GatewayParts) -> None:
         self._parts = parts
-        self._answering = Answering(parts.upstream, parts.record, parts.written)
+        self._answering = ExchangeAnswerer(parts.upstream, parts.record, parts.written)
         tenants = {name: tenant.keys for name, tenant in parts.policy.tenants.items()}
         self._tenants = Keyring(tenants) if tenants else None
         operators = parts.policy.operators
@@ -183,7 +189,7 @@ class Gateway:
             try:
                 request = await _asked(wire, await _in_time(receive, permit))
                 detailed = headers.get("evenhand-detail") == "1"
-                talk = Talk(wire.path, request, tenant, self._forwarded(headers), detailed)
+                talk = ExchangeState(wire.path, request, tenant, self._forwarded(headers), detailed)
                 try:
                     await self._answer(talk, wire, check, receive, sender)
                 finally:
@@ -193,7 +199,7 @@ class Gateway:
                     permit.spend(spent)
 
     async def _answer(
-        self, talk: Talk, wire: Wire, check: Check, receive: Receive, sender: Sender
+        self, talk: ExchangeState, wire: Wire, check: CheckPolicy, receive: Receive, sender: Sender
     ) -> None:
         answer = _ANSWERED[check.mode]
         checker = self._parts.checkers[check]
@@ -209,7 +215,7 @@ class Application:
     """The gateway as an ASGI application: its parts are opened when the server starts, and closed
     when those under way have been answered."""
 
-    def __init__(self, opening: AbstractAsyncContextManager[Parts]) -> None:
+    def __init__(self, opening: AbstractAsyncContextManager[GatewayParts]) -> None:
         self._opening = opening
         self._gateway: Gateway | None = None
 
@@ -245,7 +251,7 @@ def _refuse_web_pages(headers: Headers) -> None:
         raise Refused(403, "not_from_here", "name tenants with keys to be asked from elsewhere")
 
 
-async def _asked(wire: Wire, body: bytes) -> Asked:
+async def _asked(wire: Wire, body: bytes) -> ClientRequest:
     if len(body) < _IN_THIS_THREAD:
         return wire.asked(body)
     return await asyncio.to_thread(wire.asked, body)

@@ -108,7 +108,7 @@ class AuditStore(Protocol):
     async def close(self) -> None: ...
 
 
-class Audit:
+class AuditWriter:
     """The writer of audit rows. `record` never waits and never raises."""
 
     def __init__(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from evenhand.gateway.admission import Admission
 from evenhand.gateway.alarms import Alarms
-from evenhand.gateway.audit import Audit, AuditRow
+from evenhand.gateway.audit import AuditRow, AuditWriter
 from evenhand.gateway.breaker import Breakers
-from evenhand.gateway.evidence import Evidence, EvidenceLost
+from evenhand.gateway.evidence import EvidenceLost, EvidenceWriter
 from evenhand.gateway.metrics import Metrics
 from evenhand.gateway.policy import LITELLM_ALONE, ROUTES, Policy
 from evenhand.gateway.shared_quotas import SharedQuotas
@@ -19,26 +19,26 @@ if TYPE_CHECKING:  # it needs an extra of its own
     from evenhand.gateway.telemetry import Telemetry
 
 
-class Books:
+class ExchangeRecorder:
     """The books of one gateway process. Without evidence and audit there are the figures alone."""
 
     def __init__(self, policy: Policy, tenants: tuple[str, ...], replicas: int = 1) -> None:
         self._policy = policy.sha256()
         self._require = policy.require_evidence
         self._metrics = Metrics(tenants, (*ROUTES, LITELLM_ALONE), replicas)
-        self._evidence: Evidence | None = None
-        self._audit: Audit | None = None
+        self._evidence: EvidenceWriter | None = None
+        self._audit: AuditWriter | None = None
         self._secret = b""
         self._telemetry: Telemetry | None = None
         self.alarms = Alarms()
 
-    def keep(self, evidence: Evidence) -> None:
+    def keep(self, evidence: EvidenceWriter) -> None:
         """Keep run folders."""
         self._evidence = evidence
         self._metrics.watch("evidence", evidence)
         self.alarms.watch("evidence", evidence, required=self._require)
 
-    def audit(self, audit: Audit, secret: bytes) -> None:
+    def audit(self, audit: AuditWriter, secret: bytes) -> None:
         """Keep rows."""
         self._audit, self._secret = audit, secret
         self._metrics.watch("audit", audit)

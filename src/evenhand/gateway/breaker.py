@@ -15,7 +15,7 @@ _FURTHER = "\0"  # no model is called that
 _PIECES = 20  # a window slides in steps of a twentieth: memory does not grow with the traffic
 
 
-class _Window:
+class _EventWindow:
     """Counts of two kinds of events within the last seconds."""
 
     def __init__(self, seconds: float, clock: Clock) -> None:
@@ -50,7 +50,7 @@ class _Window:
 
 
 @dataclass(eq=False, slots=True)
-class Call:
+class BreakerCall:
     """A call that the breaker let through, to be given back to `done`."""
 
     began: float
@@ -80,7 +80,7 @@ class Breaker:
         clock: Clock = time.monotonic,
     ) -> None:
         self._slow_after = slow_after
-        self._window = _Window(window, clock)  # calls that ended, bad ones
+        self._window = _EventWindow(window, clock)  # calls that ended, bad ones
         self._share = share
         self._least = least
         self._rest = rest
@@ -90,7 +90,7 @@ class Breaker:
         self._good_probes = 0
         # Neither overdue nor begun before the last change, after which they say nothing; the oldest
         # stands first.
-        self._under_way: dict[Call, None] = {}
+        self._under_way: dict[BreakerCall, None] = {}
 
     @property
     def closed(self) -> bool:
@@ -109,17 +109,17 @@ class Breaker:
             return 0.0
         return max(0.0, self._opened + self._rest - self._clock())
 
-    def let_through(self) -> Call | None:
+    def let_through(self) -> BreakerCall | None:
         """Let a call through, or none. Each one that is let through must be given to `done`."""
         self._notice_overdue()
         now = self._clock()
         if self._opened is not None and (now < self._opened + self._rest or self._under_way):
             return None
-        call = Call(now)
+        call = BreakerCall(now)
         self._under_way[call] = None
         return call
 
-    def done(self, call: Call, *, good: bool | None) -> None:
+    def done(self, call: BreakerCall, *, good: bool | None) -> None:
         """Say how a call ended. `good` is None if that says nothing about the upstream: the client
         has gone, or the answer was "too many requests from you". Said twice, it counts once."""
         self._notice_overdue()
@@ -210,7 +210,7 @@ class RetryBudget:
         self, *, share: float = 0.2, window: float = 30.0, clock: Clock = time.monotonic
     ) -> None:
         self._share = share
-        self._window = _Window(window, clock)
+        self._window = _EventWindow(window, clock)
 
     def request(self) -> None:
         """Count a request, once, before its first attempt."""

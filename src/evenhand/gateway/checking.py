@@ -21,16 +21,16 @@ from evenhand.agents import Cast, Conversation, Limits
 from evenhand.agents.conversation import declared_by
 from evenhand.domain import Answer, Item, Turn
 from evenhand.errors import BudgetSpent, EvenhandError
-from evenhand.gateway.policy import ANYBODY, Check
+from evenhand.gateway.policy import ANYBODY, CheckPolicy
 from evenhand.gateway.schemas import satisfies
-from evenhand.gateway.screening import Known, Screened, Screening
-from evenhand.gateway.shares import Shares
+from evenhand.gateway.screening import Known, Screening, ScreenScore
+from evenhand.gateway.shares import FairQueue
 from evenhand.gateway.tool_calls import argument_text, declared_names, name_text
-from evenhand.gateway.verdicts import Action, Verdict
-from evenhand.gateway.wire import Asked, ToolArguments, ToolName
+from evenhand.gateway.verdicts import Action, ExchangeVerdict
+from evenhand.gateway.wire import ClientRequest, ToolArguments, ToolName
 from evenhand.methods import Method
 from evenhand.runners import ItemList
-from evenhand.runners.plan import Plan
+from evenhand.runners.plan import RunPlan
 from evenhand.scorers.base import Scorer
 from evenhand.store import RunRecord
 
@@ -49,7 +49,7 @@ class _NotJudged(EvenhandError):
 
 
 @dataclass(slots=True)
-class _Told:
+class _CheckState:
     """What is known of a text so far; it is kept also where the check breaks off."""
 
     text: str
@@ -67,11 +67,11 @@ class Checker:
 
     def __init__(
         self,
-        check: Check,
+        check: CheckPolicy,
         screen: Scorer,
         method: Method,
         cast: Cast,
-        shares: Shares | None = None,
+        shares: FairQueue | None = None,
     ) -> None:
         """
         Args:
@@ -82,7 +82,7 @@ class Checker:
             shares: The queue before the screen, one for all checkers of a process.
         """
         self.check = check
-        self._screen = Screening(check, screen, shares or Shares())
+        self._screen = Screening(check, screen, shares or FairQueue())
         self._method = method
         self._cast = cast
         self._declared = declared_by(method.agents())
@@ -94,15 +94,15 @@ class Checker:
 
     async def verdicts(
         self,
-        request: Asked,
+        request: ClientRequest,
         texts: Sequence[str],
         observed: Sequence[str],
         *,
         tenant: str = ANYBODY,
-    ) -> tuple[Verdict, ...]:
+    ) -> tuple[ExchangeVerdict, ...]:
         """Decide about every text, those that can be rewritten first. Never raises for a text."""
         cache: Known = {}
-        states = [_Told(text, [], {}, tenant, cache=cache) for text in (*texts, *observed)]
+        states = [_CheckState(text, [], {}, tenant, cache=cache) for text in (*texts, *observed)]
         if sum(len(state.text) for state in states) > self.check.longest_together:
             too_long = [await self._too_long(request, state, index < len(texts))
                         for index, state in enumerate(states)]  # fmt: skip
@@ -115,14 +115,14 @@ class Checker:
 
     async def window(
         self,
-        request: Asked,
+        request: ClientRequest,
         sent: str,
         text: str,
-        earlier: Sequence[Verdict],
+        earlier: Sequence[ExchangeVerdict],
         *,
         tenant: str = ANYBODY,
         cache: Known | None = None,
-    ) -> Verdict:
+    ) -> ExchangeVerdict:
         """Decide about the next words of an answer of which others went out. Never raises.
 
         They are screened alone and together with the end of those; only the new ones can be
@@ -150,12 +150,12 @@ class Checker:
             calls=max(0, self.check.calls - len(turns) - untold),
             tokens=max(1, self.check.tokens - spent),
         )
-        state = _Told(text, [], {}, tenant, sent, {} if cache is None else cache)
+        state = _CheckState(text, [], {}, tenant, sent, {} if cache is None else cache)
         return await self._one(request, state, left, ends)
 
     def record(self) -> RunRecord:
         """What a run of this check is, for evidence: method, prompts, cast and limits."""
-        plan = Plan(
+        plan = RunPlan(
             method=self._method, cast=self._cast, source=ItemList([]), limits=self._limits(1)
         )
         return plan.record()
@@ -170,8 +170,8 @@ class Checker:
         )
 
     async def _one(
-        self, request: Asked, state: _Told, limits: Limits | None, ends: float
-    ) -> Verdict:
+        self, request: ClientRequest, state: _CheckState, limits: Limits | None, ends: float
+    ) -> ExchangeVerdict:
         """Decide about one text. Without limits it is one that cannot be rewritten."""
         if not state.text.strip():
             return self._said(state, Action.PASSED, NOTHING_SAID)
@@ -193,7 +193,7 @@ class Checker:
 
     # -- deciding --------------------------------------------------------------------------------
 
-    async def _looked_at(self, request: Asked, state: _Told) -> Verdict:
+    async def _looked_at(self, request: ClientRequest, state: _CheckState) -> ExchangeVerdict:
         """Decide about what cannot be rewritten.
 
         A tool's name is a label: one that the client declared is its own word, any other is blocked
@@ -212,13 +212,13 @@ class Checker:
                 return label
         return self._observed(state, await self._screened(state, text))
 
-    async def _label(self, state: _Told, text: str) -> Verdict:
+    async def _label(self, state: _CheckState, text: str) -> ExchangeVerdict:
         screened = await self._screened(state, text)
         if screened.score < self.check.band[1]:
             return self._said(state, Action.PASSED, CLEAN)
         return self._observed(state, screened)
 
-    def _observed(self, state: _Told, screened: Screened) -> Verdict:
+    def _observed(self, state: _CheckState, screened: ScreenScore) -> ExchangeVerdict:
         low, high = self.check.band
         state.screen = score = screened.score
         if score >= high and self.check.on_failure != "pass_flagged":
@@ -231,7 +231,9 @@ class Checker:
             return self._said(state, Action.NOT_RUN, LANGUAGE, ran=False)
         return self._said(state, Action.FLAGGED, LANGUAGE)
 
-    async def _decided(self, request: Asked, state: _Told, limits: Limits) -> Verdict:
+    async def _decided(
+        self, request: ClientRequest, state: _CheckState, limits: Limits
+    ) -> ExchangeVerdict:
         low, _ = self.check.band
         screened = await self._screened(state, state.text)
         state.screen = screened.score
@@ -244,7 +246,9 @@ class Checker:
         state.answer = answer = await self._revised(request, state, limits)
         return await self._weighed(request, state, answer, screened.score)
 
-    async def _weighed(self, request: Asked, state: _Told, answer: Answer, score: float) -> Verdict:
+    async def _weighed(
+        self, request: ClientRequest, state: _CheckState, answer: Answer, score: float
+    ) -> ExchangeVerdict:
         """Decide about what the method made of a text that had this score."""
         low, high = self.check.band
         accepted = answer.stopped == "accepted"
@@ -262,18 +266,18 @@ class Checker:
             return await self._wanting(request, state, UNREPAIRED)
         return self._said(state, Action.REPAIRED, REPAIRED, answer.text)
 
-    async def _screened(self, state: _Told, text: str) -> Screened:
+    async def _screened(self, state: _CheckState, text: str) -> ScreenScore:
         started = asyncio.get_running_loop().time()
         try:
             return await self._screen.score(state.tenant, text, state.sent, state.cache)
         finally:
             self._took(state, "screen", started)
 
-    def _readable(self, screened: Screened) -> bool:
+    def _readable(self, screened: ScreenScore) -> bool:
         """Whether a low score says something: the screen knows the language."""
         return screened.english or self.check.not_english == "ignore"
 
-    async def _revised(self, request: Asked, state: _Told, limits: Limits) -> Answer:
+    async def _revised(self, request: ClientRequest, state: _CheckState, limits: Limits) -> Answer:
         started = asyncio.get_running_loop().time()
         before = f"{_ALREADY_SAID}{state.sent}" if state.sent else ""
         context = "\n\n".join(part for part in (request.context, before) if part)
@@ -289,29 +293,33 @@ class Checker:
             raise _NotJudged("an evaluator of the method gave no mark")
         return answer
 
-    def _took(self, state: _Told, cause: str, started: float) -> None:
+    def _took(self, state: _CheckState, cause: str, started: float) -> None:
         taken = asyncio.get_running_loop().time() - started
         state.seconds[cause] = state.seconds.get(cause, 0.0) + taken
 
     # -- saying ----------------------------------------------------------------------------------
 
-    async def _wanting(self, request: Asked, state: _Told, reason: str) -> Verdict:
+    async def _wanting(
+        self, request: ClientRequest, state: _CheckState, reason: str
+    ) -> ExchangeVerdict:
         """The verdict of a text that was found wanting and could not be mended."""
         if self.check.on_failure == "pass_flagged":
             return self._said(state, Action.FLAGGED, reason)
         return self._said(state, Action.BLOCKED, reason, await self._in_its_place(request))
 
-    def _not_checked(self, state: _Told, reason: str, instead: str) -> Verdict:
+    def _not_checked(self, state: _CheckState, reason: str, instead: str) -> ExchangeVerdict:
         """The verdict of a text whose check did not come to an end."""
         if self.check.on_failure == "pass_flagged":
             return self._said(state, Action.NOT_RUN, reason, ran=False)
         return self._said(state, Action.BLOCKED, reason, instead, ran=False)
 
-    async def _too_long(self, request: Asked, state: _Told, rewritable: bool) -> Verdict:
+    async def _too_long(
+        self, request: ClientRequest, state: _CheckState, rewritable: bool
+    ) -> ExchangeVerdict:
         instead = await self._in_its_place(request) if rewritable else ""
         return self._not_checked(state, TOO_LONG, instead)
 
-    async def _in_its_place(self, request: Asked) -> str:
+    async def _in_its_place(self, request: ClientRequest) -> str:
         """The stored text, where the policy has one and the client can read it."""
         stored = self.check.stored_text if self.check.on_failure == "stored_text" else ""
         if not stored or request.schema is None or await satisfies(stored, request.schema):
@@ -319,9 +327,14 @@ class Checker:
         return ""
 
     def _said(
-        self, state: _Told, action: Action, reason: str, text: str | None = None, ran: bool = True
-    ) -> Verdict:
-        return Verdict(
+        self,
+        state: _CheckState,
+        action: Action,
+        reason: str,
+        text: str | None = None,
+        ran: bool = True,
+    ) -> ExchangeVerdict:
+        return ExchangeVerdict(
             action=action,
             before=state.text,
             text=state.text if text is None else text,

@@ -21,5 +21,5 @@ class Refused(Exception):
         return orjson.dumps({"error": error})
 
 
-class Garbled(Exception):
+class MalformedReply(Exception):
     """The upstream sent what is not an answer of this wire. Nothing of it may go on."""

@@ -17,7 +17,14 @@ from typing import Any, TypeVar
 
 from evenhand.errors import EvenhandError, UserError
 from evenhand.gateway.recorded import rows
-from evenhand.gateway.traffic import Kept, Traffic, as_text, day_of, end_if_open, place_of
+from evenhand.gateway.traffic import (
+    Traffic,
+    TrafficRecording,
+    as_text,
+    day_of,
+    end_if_open,
+    place_of,
+)
 from evenhand.gateway.verdicts import BROKEN_OFF, NOT_RECORDED, Action, Exchange
 
 _R = TypeVar("_R")
@@ -38,7 +45,7 @@ class EvidenceLost(EvenhandError):
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting:
+class _PendingExchange:
     """An exchange that is not on disk yet."""
 
     exchange: Exchange
@@ -47,7 +54,7 @@ class _Waiting:
 
 
 @dataclass(slots=True)
-class _Written:
+class _FlushResult:
     """What came of one look at the folders."""
 
     done: int = 0  # exchanges that wait no more
@@ -56,7 +63,7 @@ class _Written:
     problem: str = ""
 
 
-class Evidence:
+class EvidenceWriter:
     """The writer of the run folders of a gateway.
 
     `record` never waits: a task writes behind it. While a folder cannot be written, exchanges wait
@@ -70,7 +77,7 @@ class Evidence:
     def __init__(  # noqa: PLR0913 - it has as many settings as it has
         self,
         folder: str | Path,
-        kept: Mapping[str, Kept],
+        kept: Mapping[str, TrafficRecording],
         *,
         key: bytes = b"",
         replica: str = "",
@@ -87,8 +94,8 @@ class Evidence:
         self._key, self._redact, self._require = key, redact, require_evidence
         self._most, self._retry_seconds, self._clock = waiting, retry_seconds, clock
         self._patience = patience
-        self._waiting: deque[_Waiting] = deque()
-        self._batch: list[_Waiting] = []  # of those, the ones that are being written
+        self._waiting: deque[_PendingExchange] = deque()
+        self._batch: list[_PendingExchange] = []  # of those, the ones that are being written
         self._began: float | None = None  # when they began to be
         self._folders: dict[tuple[str, str], Traffic] = {}
         self._woken, self._closing, self._settled = (asyncio.Event() for _ in range(3))
@@ -122,7 +129,7 @@ class Evidence:
 
     def record(self, exchange: Exchange) -> None:
         """Take an exchange to be written. What there is no room for is counted as lost."""
-        self._take(_Waiting(exchange))
+        self._take(_PendingExchange(exchange))
 
     async def written(self, exchange: Exchange) -> None:
         """Take an exchange, and wait until it is on disk.
@@ -133,7 +140,7 @@ class Evidence:
         if not self.healthy:
             self.record(_held_back(exchange, NOT_RECORDED))
             raise EvidenceLost(self.problem)
-        waiting = _Waiting(exchange, asyncio.get_running_loop().create_future())
+        waiting = _PendingExchange(exchange, asyncio.get_running_loop().create_future())
         if not self._take(waiting):
             raise EvidenceLost(self.problem or "the gateway is stopping")
         assert waiting.on_disk is not None
@@ -147,7 +154,7 @@ class Evidence:
             self._hold_back(waiting, NOT_RECORDED)
             raise EvidenceLost(f"it was not written within {self._patience:g} s") from None
 
-    def _take(self, waiting: _Waiting) -> bool:
+    def _take(self, waiting: _PendingExchange) -> bool:
         full = len(self._waiting) >= self._most
         if full:
             self._well, self._problem = False, f"{self._most:,} exchanges wait to be written"
@@ -160,12 +167,12 @@ class Evidence:
         self._woken.set()
         return True
 
-    def _lose(self, waiting: _Waiting) -> None:
+    def _lose(self, waiting: _PendingExchange) -> None:
         """Count an exchange by what its client saw: whoever waits for the disk gets no answer."""
         action = waiting.exchange.action if waiting.on_disk is None else Action.BLOCKED
         self.lost[action] += 1
 
-    def _hold_back(self, waiting: _Waiting, reason: str) -> None:
+    def _hold_back(self, waiting: _PendingExchange, reason: str) -> None:
         """Say of an exchange that its answer was not sent: in its own rows, or where these may be
         on disk already, in one more."""
         if waiting in self._waiting and waiting not in self._batch:
@@ -230,7 +237,7 @@ class Evidence:
                 return
             await self._rest()
 
-    def _note(self, batch: list[_Waiting], written: _Written) -> None:
+    def _note(self, batch: list[_PendingExchange], written: _FlushResult) -> None:
         for _ in range(written.done):
             self._waiting.popleft()
         for number, waiting in enumerate(batch):
@@ -246,7 +253,9 @@ class Evidence:
         if written.problem or not self._waiting:
             self._settled.set()
 
-    def _answer(self, waiting: _Waiting, *, recorded: bool, safe: bool, problem: str) -> None:
+    def _answer(
+        self, waiting: _PendingExchange, *, recorded: bool, safe: bool, problem: str
+    ) -> None:
         """Let the answer of an exchange go out, or hold it back and say so in the record."""
         future = waiting.on_disk
         if future is None:
@@ -261,7 +270,7 @@ class Evidence:
             return
         if recorded:  # also where nothing else is taken any more
             more = _held_back_after_all(waiting.exchange, waiting.held_back)
-            self._waiting.append(_Waiting(more))
+            self._waiting.append(_PendingExchange(more))
         else:
             waiting.exchange = _held_back(waiting.exchange, waiting.held_back)
         waiting.held_back = ""
@@ -279,9 +288,9 @@ class Evidence:
 
     # -- in a thread ---------------------------------------------------------------------------
 
-    def _write(self, batch: list[Exchange], now: float) -> _Written:
+    def _write(self, batch: list[Exchange], now: float) -> _FlushResult:
         """Write exchanges to their folders, commit what is due, end what is of days before."""
-        written, touched = _Written(), []
+        written, touched = _FlushResult(), []
         for number, exchange in enumerate(batch):
             try:
                 rule = self._kept[exchange.tenant]
@@ -312,7 +321,7 @@ class Evidence:
         written.problem = self._end(now) or written.problem
         return written
 
-    def _traffic(self, day: str, tenant: str, rule: Kept) -> Traffic:
+    def _traffic(self, day: str, tenant: str, rule: TrafficRecording) -> Traffic:
         there = self._folders.get((day, tenant))
         if there is None:
             there = Traffic.of(self._folder, day, tenant, self._replica, rule)

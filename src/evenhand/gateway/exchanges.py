@@ -16,7 +16,7 @@ from starlette.types import Receive
 
 from evenhand.gateway.breaker import Caller
 from evenhand.gateway.checking import Checker
-from evenhand.gateway.errors import Garbled, Refused
+from evenhand.gateway.errors import MalformedReply, Refused
 from evenhand.gateway.evidence import EvidenceLost
 from evenhand.gateway.sending import PLAIN, STREAM, Sender, unless_gone
 from evenhand.gateway.sse import EventReader, comment
@@ -27,8 +27,8 @@ from evenhand.gateway.upstream import (
     is_stream,
     refuse_compressed,
 )
-from evenhand.gateway.verdicts import BROKEN_OFF, Action, Exchange, Verdict, gravest
-from evenhand.gateway.wire import Asked, Reply, Said, Spoken, Wire
+from evenhand.gateway.verdicts import BROKEN_OFF, Action, Exchange, ExchangeVerdict, gravest
+from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, UpstreamReply, WholeAnswer, Wire
 
 _BLOCKED = "the answer was held back by the policy of this gateway"
 _NOT_CHECKED = "the answer could not be checked, so it is held back; try again later"
@@ -37,11 +37,11 @@ _SOON = {"retry-after": "5"}
 
 
 @dataclass(slots=True)
-class Talk:
+class ExchangeState:
     """An exchange while it goes on."""
 
     route: str
-    asked: Asked
+    asked: ClientRequest
     tenant: str
     headers: Mapping[str, str]
     detailed: bool  # the client wants to be told in the body
@@ -51,7 +51,7 @@ class Talk:
     upstream_seconds: float | None = None  # None: it was not asked
     checking: bool = False  # agents may have been asked
     broken_off: bool = False  # a check was, so that what its agents used is not known
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[ExchangeVerdict, ...] = ()
     left_out: int = 0  # fields of the upstream's answer; their names are its words too
 
     @property
@@ -98,10 +98,12 @@ class Talk:
 
 Recorder = Callable[[Exchange], None]
 Writer = Callable[[Exchange], Awaitable[None]]
-Ready = tuple[Said, Reply, Sequence[str]]  # what may leave: what is said of it, and its texts
+Ready = tuple[
+    ExchangeOutcome, UpstreamReply, Sequence[str]
+]  # what may leave: what is said of it, and its texts
 
 
-class Answering:
+class ExchangeAnswerer:
     """It answers exchanges by one checker."""
 
     def __init__(self, upstream: Upstream, record: Recorder, written: Writer | None = None) -> None:
@@ -120,7 +122,7 @@ class Answering:
 
     # -- hold ------------------------------------------------------------------------------------
 
-    async def held(self, talk: Talk, wire: Wire, checker: Checker) -> Ready:
+    async def held(self, talk: ExchangeState, wire: Wire, checker: Checker) -> Ready:
         """Collect an answer, check it, and give what may leave. Raises `Refused`, and whatever
         happens the exchange is on record."""
         try:
@@ -137,8 +139,8 @@ class Answering:
         return outcome, reply, texts
 
     async def judged(
-        self, talk: Talk, checker: Checker, reply: Spoken
-    ) -> tuple[Said, Sequence[str]]:
+        self, talk: ExchangeState, checker: Checker, reply: WholeAnswer
+    ) -> tuple[ExchangeOutcome, Sequence[str]]:
         """Check an answer that is whole, and give what may leave. Raises `Refused`, and whatever
         happens the exchange is on record."""
         talk.checking = bool(reply.texts)
@@ -162,12 +164,16 @@ class Answering:
         texts = [self.redact(verdict.text) for verdict in talk.verdicts[: len(reply.texts)]]
         return said_of(talk, action, reason), texts
 
-    def record_anyway(self, talk: Talk, action: Action, reason: str) -> None:
+    def record_anyway(self, talk: ExchangeState, action: Action, reason: str) -> None:
         """Record what nothing can be done about any more. What is lost is counted."""
         self._record(talk.ended(action, reason))
 
     async def collected(
-        self, talk: Talk, wire: Wire, reply: Reply, heard: Callable[[], None] = lambda: None
+        self,
+        talk: ExchangeState,
+        wire: Wire,
+        reply: UpstreamReply,
+        heard: Callable[[], None] = lambda: None,
     ) -> None:
         """Ask the upstream, and read its answer to the end. Raises `Refused`."""
         started = time.monotonic()
@@ -175,7 +181,7 @@ class Answering:
         try:
             async with self._upstream.asked(wire.path, body, talk.headers, talk.caller) as response:
                 await collect(response, reply, talk.asked.stream, heard)
-        except Garbled:
+        except MalformedReply:
             raise _garbled() from None
         finally:
             talk.upstream_seconds = time.monotonic() - started
@@ -183,11 +189,11 @@ class Answering:
     # -- observe ---------------------------------------------------------------------------------
 
     async def passed_on(
-        self, talk: Talk, wire: Wire, sender: Sender
-    ) -> tuple[Reply | None, bytes | None]:
+        self, talk: ExchangeState, wire: Wire, sender: Sender
+    ) -> tuple[UpstreamReply | None, bytes | None]:
         """Send an answer as it comes. Give what was read of it, and the body if it was plain; no
         reply if it could not be read. An exchange that ends before that is on record."""
-        reply: Reply | None = wire.reply(talk.asked)
+        reply: UpstreamReply | None = wire.reply(talk.asked)
         reader, body, reason = EventReader(), bytearray(), BROKEN_OFF
         started, sent = time.monotonic(), orjson.dumps(dict(talk.asked.sent))
         try:
@@ -201,7 +207,7 @@ class Answering:
                     body += b"" if stream or len(body) > MOST_BODY else chunk
             await sender.end()
             reason = ""
-        except Garbled:
+        except MalformedReply:
             reason = "upstream_garbled"
             raise _garbled() from None
         except Refused as refusal:
@@ -214,20 +220,22 @@ class Answering:
         return reply, None if stream else bytes(body)
 
     async def checked_afterwards(
-        self, talk: Talk, checker: Checker, reply: Reply | None, body: bytes | None
+        self, talk: ExchangeState, checker: Checker, reply: UpstreamReply | None, body: bytes | None
     ) -> None:
         """Keep what a check says of an answer that has left."""
         try:
             if reply is not None and body is not None:
                 reply.read(body)
             if reply is None or (body is None and not reply.whole):
-                raise Garbled("cut")
-        except Garbled:
+                raise MalformedReply("cut")
+        except MalformedReply:
             self.record_anyway(talk, Action.NOT_RUN, "upstream_garbled")
             return
         await self.judged_afterwards(talk, checker, reply)
 
-    async def judged_afterwards(self, talk: Talk, checker: Checker, reply: Spoken) -> None:
+    async def judged_afterwards(
+        self, talk: ExchangeState, checker: Checker, reply: WholeAnswer
+    ) -> None:
         """Keep what a check says of an answer that is whole and has left."""
         talk.checking = bool(reply.texts)
         try:
@@ -242,19 +250,21 @@ class Answering:
         self.record_anyway(talk, action, reason_of(talk.verdicts, action))
 
 
-def _read_along(reply: Reply | None, reader: EventReader, chunk: bytes) -> Reply | None:
+def _read_along(
+    reply: UpstreamReply | None, reader: EventReader, chunk: bytes
+) -> UpstreamReply | None:
     """Read a chunk that has been passed on; nothing more of a stream that cannot be read."""
     if reply is None:
         return None
     try:
         for data in reader.feed(chunk):
             reply.feed(data)
-    except Garbled:
+    except MalformedReply:
         return None
     return reply
 
 
-def _as_observed(verdict: Verdict) -> Verdict:
+def _as_observed(verdict: ExchangeVerdict) -> ExchangeVerdict:
     """What a verdict is of a text that has left unchanged."""
     if verdict.action is Action.PASSED:
         return verdict
@@ -266,13 +276,13 @@ def _garbled() -> Refused:
     return Refused(502, "upstream_garbled", "the upstream's answer could not be read whole")
 
 
-def reason_of(verdicts: Sequence[Verdict], action: Action) -> str:
+def reason_of(verdicts: Sequence[ExchangeVerdict], action: Action) -> str:
     return next(
         (verdict.reason for verdict in verdicts if verdict.action is action), "nothing_said"
     )
 
 
-def refuse_blocked(verdicts: Sequence[Verdict]) -> None:
+def refuse_blocked(verdicts: Sequence[ExchangeVerdict]) -> None:
     """Refuse an exchange of which a text may not leave and has nothing in its place."""
     blocked = [
         verdict for verdict in verdicts if verdict.action is Action.BLOCKED and not verdict.text
@@ -283,23 +293,28 @@ def refuse_blocked(verdicts: Sequence[Verdict]) -> None:
         raise Refused(503, "not_checked", _NOT_CHECKED, headers=_SOON)
 
 
-def said_of(talk: Talk, action: Action, reason: str) -> Said:
+def said_of(talk: ExchangeState, action: Action, reason: str) -> ExchangeOutcome:
     if not talk.detailed:
-        return Said(action=action)
+        return ExchangeOutcome(action=action)
     texts = [{"action": verdict.action, "reason": verdict.reason, "screen": verdict.screen,
               "calls": len(verdict.turns)} for verdict in talk.verdicts]  # fmt: skip
     detail = {"id": talk.id, "action": action, "reason": reason, "texts": texts,
               "left_out": talk.left_out}  # fmt: skip
-    return Said(action=action, detail=detail)
+    return ExchangeOutcome(action=action, detail=detail)
 
 
-def head(talk: Talk, action: Action | str) -> dict[str, str]:
+def head(talk: ExchangeState, action: Action | str) -> dict[str, str]:
     calls = sum(len(verdict.turns) for verdict in talk.verdicts)
     return {"evenhand-action": str(action), "evenhand-id": talk.id, "evenhand-calls": str(calls)}
 
 
 async def answer_held(
-    answering: Answering, talk: Talk, wire: Wire, checker: Checker, receive: Receive, sender: Sender
+    answering: ExchangeAnswerer,
+    talk: ExchangeState,
+    wire: Wire,
+    checker: Checker,
+    receive: Receive,
+    sender: Sender,
 ) -> None:
     """Wait for what may leave of an answer, and send it."""
 
@@ -314,7 +329,12 @@ async def answer_held(
 
 
 async def answer_observed(
-    answering: Answering, talk: Talk, wire: Wire, checker: Checker, receive: Receive, sender: Sender
+    answering: ExchangeAnswerer,
+    talk: ExchangeState,
+    wire: Wire,
+    checker: Checker,
+    receive: Receive,
+    sender: Sender,
 ) -> None:
     """Send an answer as it comes, then check it: by then the client may have gone."""
     reply, body = await unless_gone(answering.passed_on(talk, wire, sender), receive)
@@ -322,7 +342,7 @@ async def answer_observed(
 
 
 async def _send(
-    talk: Talk, ready: Ready, sender: Sender, without_key: Callable[[bytes], bytes]
+    talk: ExchangeState, ready: Ready, sender: Sender, without_key: Callable[[bytes], bytes]
 ) -> None:
     outcome, reply, texts = ready
     headers = head(talk, outcome.action)

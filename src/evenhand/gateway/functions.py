@@ -12,7 +12,7 @@ from evenhand.gateway.keys import new_key
 
 if TYPE_CHECKING:
     from evenhand.gateway.litellm_check import Passage
-    from evenhand.gateway.looks import Figures
+    from evenhand.gateway.looks import GatewayFigures
 
 _TIME_TO_END = 60.0  # seconds for a gateway to finish what is under way
 
@@ -121,8 +121,8 @@ async def gateway_top(
     *,
     key: str | None = None,
     every: float | None = None,
-    looked: "Callable[[Figures | UserError], None] | None" = None,
-) -> "Figures":
+    looked: "Callable[[GatewayFigures | UserError], None] | None" = None,
+) -> "GatewayFigures":
     """Look at a running gateway: what it does, what it adds, what it lost.
 
     Args:
@@ -139,7 +139,7 @@ async def gateway_top(
     """
     from evenhand.gateway.top import figures_of, gateway_address  # noqa: PLC0415
 
-    last: Figures | None = None
+    last: GatewayFigures | None = None
     async for figures in figures_of(gateway_address(url), key, every):
         if looked is not None:
             looked(figures)

@@ -24,12 +24,12 @@ from starlette.types import Receive
 from evenhand.gateway.admission import Admission, Permit
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.errors import Refused
-from evenhand.gateway.exchanges import Answering, Talk
-from evenhand.gateway.policy import LITELLM, LITELLM_ALONE, Check, Policy
+from evenhand.gateway.exchanges import ExchangeAnswerer, ExchangeState
+from evenhand.gateway.policy import LITELLM, LITELLM_ALONE, CheckPolicy, Policy
 from evenhand.gateway.sending import PLAIN, Sender, unless_gone
 from evenhand.gateway.verdicts import Action
-from evenhand.gateway.wire import Asked
-from evenhand.gateway.wire.litellm import UNCHANGED, Call, answer, blocked, canary, read
+from evenhand.gateway.wire import ClientRequest
+from evenhand.gateway.wire.litellm import UNCHANGED, ProxyCall, answer, blocked, canary, read
 
 # Our choices: an answer comes within minutes, and what is kept of all tenants fits into memory.
 _KEPT_SECONDS = 900.0
@@ -45,9 +45,9 @@ class Guardrail:
     def __init__(
         self,
         policy: Policy,
-        checkers: Mapping[Check, Checker],
+        checkers: Mapping[CheckPolicy, Checker],
         admission: Admission,
-        answering: Answering,
+        answering: ExchangeAnswerer,
         refused: Callable[[str], None],
     ) -> None:
         self._policy = policy
@@ -67,7 +67,7 @@ class Guardrail:
     ) -> None:
         """Answer one question. In `observe` the answer comes before the check."""
         check = self._policy.check_for(tenant, LITELLM)
-        talk = Talk(LITELLM_ALONE, _asked("", "", ""), tenant, headers, detailed=False)
+        talk = ExchangeState(LITELLM_ALONE, _asked("", "", ""), tenant, headers, detailed=False)
         judging = False
         try:
             async with self._admission.enter(tenant, tokens=check.tokens) as permit:
@@ -90,7 +90,7 @@ class Guardrail:
                 self._answering.record_anyway(talk, action, refusal.code)
             await _send(sender, UNCHANGED if observes else blocked(refusal))
 
-    def _known(self, tenant: str, call: Call) -> bytes | None:
+    def _known(self, tenant: str, call: ProxyCall) -> bytes | None:
         """What is said without a check: to a request, to a canary, to words that were judged."""
         if not call.answered:
             self._prompts.keep(tenant, call)
@@ -99,7 +99,12 @@ class Guardrail:
         return canary(call) or (question.told.get(call.said) if question is not None else None)
 
     async def _judged(
-        self, talk: Talk, call: Call, check: Check, receive: Receive, sender: Sender
+        self,
+        talk: ExchangeState,
+        call: ProxyCall,
+        check: CheckPolicy,
+        receive: Receive,
+        sender: Sender,
     ) -> bytes:
         """Say what the proxy may do with an answer. Raises `Refused`, and then it is on record."""
         question = self._prompts.found(talk.tenant, call)
@@ -126,7 +131,7 @@ async def _send(sender: Sender, response: bytes) -> None:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _CachedQuestion:
     """A question, and what was told of its answer."""
 
     at: float
@@ -146,18 +151,18 @@ class Prompts:
     def __init__(self, tenants: int = 1, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._most_signs = _MOST_SIGNS // tenants
-        self._kept: dict[str, OrderedDict[str, _Kept]] = {}
+        self._kept: dict[str, OrderedDict[str, _CachedQuestion]] = {}
         self._signs: dict[str, int] = {}
 
-    def keep(self, tenant: str, call: Call) -> None:
+    def keep(self, tenant: str, call: ProxyCall) -> None:
         """Keep a request. The oldest go first."""
         self._drop(tenant, call.id)
         prompt, context = call.prompt[-_MOST_OF_ONE:], call.context[-_MOST_OF_ONE:]
-        question = _Kept(self._now(), prompt, context)
+        question = _CachedQuestion(self._now(), prompt, context)
         self._kept.setdefault(tenant, OrderedDict())[call.id] = question
         self._fit(tenant, question.signs)
 
-    def found(self, tenant: str, call: Call) -> "_Kept | None":
+    def found(self, tenant: str, call: ProxyCall) -> "_CachedQuestion | None":
         """The question that an answer answers, if it was seen not too long ago.
 
         It stays: a proxy that is set up to stream sends the parts of an answer one by one.
@@ -166,7 +171,9 @@ class Prompts:
         question = questions.get(call.id) if questions is not None and call.id else None
         return question if question and question.at >= self._now() - _KEPT_SECONDS else None
 
-    def tell(self, tenant: str, call: Call, question: "_Kept | None", response: bytes) -> None:
+    def tell(
+        self, tenant: str, call: ProxyCall, question: "_CachedQuestion | None", response: bytes
+    ) -> None:
         """Keep what was told of an answer, as long as this question is kept."""
         if question is None or self._kept[tenant].get(call.id) is not question:
             return
@@ -192,5 +199,5 @@ class Prompts:
             self._signs[tenant] -= gone.signs
 
 
-def _asked(model: str, prompt: str, context: str) -> Asked:
-    return Asked(model=model, stream=False, sent={}, prompt=prompt, context=context)
+def _asked(model: str, prompt: str, context: str) -> ClientRequest:
+    return ClientRequest(model=model, stream=False, sent={}, prompt=prompt, context=context)

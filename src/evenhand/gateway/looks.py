@@ -25,7 +25,7 @@ SPAN = 60.0  # our choice, in seconds: of a window; shares of two seconds would 
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ProcessSnapshot:
     """What one process said at one moment."""
 
     at: float  # by the clock of whoever looks, in seconds
@@ -36,7 +36,7 @@ class Look:
     states: Mapping[Series, float]
 
 
-def read(text: str, at: float) -> Look:
+def read(text: str, at: float) -> ProcessSnapshot:
     """Read the figures of a gateway. Whatever lacks an action is none: missing is not 0."""
     counts: dict[Series, float] = {}
     states: dict[Series, float] = {}
@@ -55,7 +55,7 @@ def read(text: str, at: float) -> Look:
         raise UserError("what is there are no figures of a gateway of this version") from None
     if actions != set(Action):
         raise UserError("the figures do not have every action, and what is missing is not 0")
-    return Look(at, process, up, int(replicas), counts, states)
+    return ProcessSnapshot(at, process, up, int(replicas), counts, states)
 
 
 def by(series: Mapping[Series, float], name: str, label: str) -> Counter[str]:
@@ -73,7 +73,7 @@ def _matching(series: Mapping[Series, float], name: str, **labels: str) -> list[
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class CountWindow:
     """What a process counted between two looks, or since it started."""
 
     seconds: float
@@ -81,15 +81,15 @@ class Window:
     counts: Mapping[Series, float]
 
 
-def between(before: Look | None, now: Look) -> Window:
+def between(before: ProcessSnapshot | None, now: ProcessSnapshot) -> CountWindow:
     """The difference of two looks at one process. One that began anew counts from its start."""
     if before is None or began_anew(before, now):
-        return Window(now.up, True, now.counts)
+        return CountWindow(now.up, True, now.counts)
     rise = {key: value - before.counts.get(key, 0) for key, value in now.counts.items()}
-    return Window(now.at - before.at, False, rise)
+    return CountWindow(now.at - before.at, False, rise)
 
 
-def began_anew(before: Look, now: Look) -> bool:
+def began_anew(before: ProcessSnapshot, now: ProcessSnapshot) -> bool:
     """Whether a look is at another process of the same name: its clock or a count went back."""
     fell = any(now.counts.get(key, 0) < value for key, value in before.counts.items())
     return fell or now.up < before.up
@@ -122,7 +122,7 @@ def quantile(buckets: Mapping[float, float], share: float) -> Quantile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class GatewayFigures:
     """What is known of a gateway after a look; counts are those of the window but where it says
     otherwise."""
 
@@ -149,14 +149,14 @@ class Figures:
     unhealthy: tuple[str, ...]  # now: writers that cannot write
 
 
-class Memory:
+class SnapshotHistory:
     """The looks of the last minute, by process."""
 
     def __init__(self, span: float = SPAN) -> None:
         self._span = span
-        self._looks: dict[str, deque[Look]] = {}
+        self._looks: dict[str, deque[ProcessSnapshot]] = {}
 
-    def figures(self, looks: Sequence[Look]) -> Figures:
+    def figures(self, looks: Sequence[ProcessSnapshot]) -> GatewayFigures:
         """What these looks, at one process each, say together with those before them."""
         windows = [self._window(look) for look in looks]
         measured = [window for window in windows if not window.since_start] or windows
@@ -166,7 +166,7 @@ class Memory:
         actions = {action: int(n) for action, n in by(counts, "requests_total", "action").items()}
         requests = sum(actions.values())
         writers = [writer for writer in WRITERS if _matching(states, f"{writer}_healthy")]
-        return Figures(
+        return GatewayFigures(
             seconds=max(window.seconds for window in measured),
             since_start=measured[0].since_start,
             processes=tuple(look.process for look in looks),
@@ -205,7 +205,7 @@ class Memory:
             ),
         )
 
-    def _window(self, look: Look) -> Window:
+    def _window(self, look: ProcessSnapshot) -> CountWindow:
         looks = self._looks.setdefault(look.process, deque())
         if looks and began_anew(looks[-1], look):
             looks.clear()
@@ -224,7 +224,7 @@ def _summed(several: Iterable[Mapping[Series, float]]) -> dict[Series, float]:
     return sums
 
 
-def _rate(windows: Sequence[Window]) -> float | None:
+def _rate(windows: Sequence[CountWindow]) -> float | None:
     """Requests a second: each process by its own window."""
     if any(window.seconds <= 0 for window in windows):
         return None
@@ -266,7 +266,7 @@ class EachRepair:
     unpriced: tuple[str, ...] = field(default=())  # models without a price
 
 
-def each_repair(figures: Figures, prices: Prices | None) -> EachRepair:
+def each_repair(figures: GatewayFigures, prices: Prices | None) -> EachRepair:
     """Share the work of the agents among the answers that were repaired."""
     repaired = figures.actions[Action.REPAIRED]
     used = {model: spent for model, spent in figures.tokens_of.items() if any(spent.values())}

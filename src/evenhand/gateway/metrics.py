@@ -35,7 +35,7 @@ _OTHER = "other"  # whoever is not configured
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60)
 
 
-class Writer(Protocol):
+class ExchangeWriter(Protocol):
     """Whatever exchanges are handed to behind the answers."""
 
     lost: dict[Action, int]
@@ -124,9 +124,9 @@ class Metrics:
         )
         several.set(replicas)
 
-    def watch(self, kind: str, writer: Writer) -> None:
+    def watch(self, kind: str, writer: ExchangeWriter) -> None:
         """Show what a writer lost, whether it can write, and how many wait for it."""
-        self._registry.register(_Writer(kind, writer))
+        self._registry.register(_WriterCollector(kind, writer))
 
     def watch_health(self, kind: str, healthy: Callable[[], bool]) -> None:
         """Show whether a store can be asked."""
@@ -162,10 +162,10 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-class _Writer(Collector):
+class _WriterCollector(Collector):
     """The state of a writer, read when it is asked for."""
 
-    def __init__(self, kind: str, writer: Writer) -> None:
+    def __init__(self, kind: str, writer: ExchangeWriter) -> None:
         self._kind, self._writer = kind, writer
 
     def collect(self) -> Iterator[Metric]:

@@ -22,11 +22,11 @@ from evenhand.experiments.screens import alarm_at
 from evenhand.experiments.watch import Watch
 from evenhand.findings.screen_file import read_screen
 from evenhand.gateway.admission import Admission
-from evenhand.gateway.app import Application, Parts
-from evenhand.gateway.audit import Audit, AuditStore
-from evenhand.gateway.books import Books
+from evenhand.gateway.app import Application, GatewayParts
+from evenhand.gateway.audit import AuditStore, AuditWriter
+from evenhand.gateway.books import ExchangeRecorder
 from evenhand.gateway.checking import Checker
-from evenhand.gateway.evidence import SHORTEST_KEY, Evidence
+from evenhand.gateway.evidence import SHORTEST_KEY, EvidenceWriter
 from evenhand.gateway.keys import Keyring
 from evenhand.gateway.parquet_audit import ParquetAudit
 from evenhand.gateway.policy import (
@@ -34,15 +34,15 @@ from evenhand.gateway.policy import (
     LITELLM,
     LITELLM_ALONE,
     ROUTES,
-    Check,
+    CheckPolicy,
     Policy,
     read_policy,
 )
 from evenhand.gateway.postgres_audit import PostgresAudit
 from evenhand.gateway.quotas import LocalQuotas, Quotas
 from evenhand.gateway.shared_quotas import SharedQuotas
-from evenhand.gateway.shares import Shares
-from evenhand.gateway.traffic import Kept, check_folder
+from evenhand.gateway.shares import FairQueue
+from evenhand.gateway.traffic import TrafficRecording, check_folder
 from evenhand.gateway.upstream import Upstream
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
@@ -51,7 +51,7 @@ from evenhand.scorers import TOXICITY, Scorer
 from evenhand.store.folder import open_folder
 
 if TYPE_CHECKING:
-    from evenhand.gateway.telemetry import Evaluator, Telemetry
+    from evenhand.gateway.telemetry import RouteEvaluator, Telemetry
 
 # Methods whose first draft is `Item.answer`; the others would write an answer of their own.
 _FROM_AN_ANSWER = ("stardtox", "self_refine", "self_debias_reprompting")
@@ -104,7 +104,7 @@ class GatewayRequest:
         return read_policy(Path(self.policy) if self.policy else None)
 
 
-def method_of(check: Check) -> Method:
+def method_of(check: CheckPolicy) -> Method:
     """The method of a check. It must be one that takes an answer that is there."""
     method = build_method(check.method, check.set)
     if method.name not in _FROM_AN_ANSWER:
@@ -115,7 +115,7 @@ def method_of(check: Check) -> Method:
     return method
 
 
-def screen_of(check: Check, settings: Config) -> tuple[Scorer, Check]:
+def screen_of(check: CheckPolicy, settings: Config) -> tuple[Scorer, CheckPolicy]:
     """The scorer of a check, and the check with the band that is in force: that of the screen file,
     where it names one. Where a file calls no text clean, the band begins at 0."""
     if not check.screen.endswith(".json"):
@@ -138,7 +138,7 @@ def screen_of(check: Check, settings: Config) -> tuple[Scorer, Check]:
 
 
 @asynccontextmanager
-async def opened(request: GatewayRequest) -> AsyncIterator[Parts]:
+async def opened(request: GatewayRequest) -> AsyncIterator[GatewayParts]:
     """Open all parts of a gateway; they are closed in the other request."""
     policy, settings = request.read(), request.settings()
     key = configuration.secret(request.upstream_key_env)
@@ -159,7 +159,7 @@ async def opened(request: GatewayRequest) -> AsyncIterator[Parts]:
         if isinstance(quotas, SharedQuotas):
             books.share(quotas)
         await stack.enter_async_context(books.alarms.looking())
-        yield Parts(
+        yield GatewayParts(
             policy=policy,
             upstream=upstream,
             admission=admission,
@@ -175,23 +175,23 @@ async def opened(request: GatewayRequest) -> AsyncIterator[Parts]:
 async def _books(
     request: GatewayRequest,
     policy: Policy,
-    checkers: Mapping[Check, Checker],
+    checkers: Mapping[CheckPolicy, Checker],
     stack: AsyncExitStack,
     redact: Redactor,
-) -> Books:
+) -> ExchangeRecorder:
     """Open what keeps the record of every exchange."""
     tenants = tuple(policy.tenants) or (ANYBODY,)
-    books = Books(policy, tenants, request.replicas)
+    books = ExchangeRecorder(policy, tenants, request.replicas)
     secret = (configuration.secret(HASHED_WITH) or "").encode()
     replica = str(os.getpid()) if request.replicas > 1 else ""
     if request.evidence:
         kept_by_tenant = {}
         for name in tenants:
             check = policy.check_for(name, "")
-            kept_by_tenant[name] = Kept(
+            kept_by_tenant[name] = TrafficRecording(
                 plan=checkers[check].record(), content=check.content, policy=policy.sha256()
             )
-        evidence = Evidence(
+        evidence = EvidenceWriter(
             request.evidence,
             kept_by_tenant,
             key=secret,
@@ -203,7 +203,7 @@ async def _books(
         stack.push_async_callback(evidence.close)
         books.keep(evidence)
     if request.audit:
-        audit = Audit(_audit_store(request.audit))
+        audit = AuditWriter(_audit_store(request.audit))
         await audit.start()
         stack.push_async_callback(audit.close)
         books.audit(audit, secret)
@@ -218,8 +218,8 @@ async def _books(
 
 
 def evaluators(
-    policy: Policy, checkers: Mapping[Check, Checker]
-) -> "dict[tuple[str, str], Evaluator]":
+    policy: Policy, checkers: Mapping[CheckPolicy, Checker]
+) -> "dict[tuple[str, str], RouteEvaluator]":
     """Who judges the answers to each tenant on each route."""
     by_route = {}
     for tenant, route in product(tuple(policy.tenants) or (ANYBODY,), (*ROUTES, LITELLM_ALONE)):
@@ -244,12 +244,12 @@ def _audit_store(address: str) -> AuditStore:
 
 async def _checkers(
     policy: Policy, settings: Config, stack: AsyncExitStack, watch: Watch | None
-) -> dict[Check, Checker]:
+) -> dict[CheckPolicy, Checker]:
     """Open a checker for each check. With a watch, one whose judges are not certified is refused.
 
     A screen that asks a language model lets texts through by its word, so it counts as a judge."""
     folder = settings.certificates
-    checkers, shares = {}, Shares()
+    checkers, shares = {}, FairQueue()
     for check in dict.fromkeys(policy.checks()):
         method = method_of(check)
         cast = await open_cast(settings, method.agents())

@@ -36,7 +36,7 @@ _Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
 
 
-class Check(BaseModel):
+class CheckPolicy(BaseModel):
     """What is done with an answer. A tenant, and a route of a tenant, may each say it otherwise."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -81,12 +81,12 @@ class Check(BaseModel):
             raise ValueError('on_failure = "stored_text" needs a stored_text')
         return self
 
-    def otherwise(self, settings: "dict[str, Any]") -> "Check":
+    def otherwise(self, settings: "dict[str, Any]") -> "CheckPolicy":
         """This check, with what is said otherwise."""
-        return Check.model_validate({**self.model_dump(), **settings})
+        return CheckPolicy.model_validate({**self.model_dump(), **settings})
 
 
-_OWN = frozenset(Check.model_fields)
+_OWN = frozenset(CheckPolicy.model_fields)
 _OF_A_TENANT = frozenset({"method", "set", "content"})
 
 
@@ -108,7 +108,7 @@ class Policy(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True)
 
-    check: Check = Check()
+    check: CheckPolicy = CheckPolicy()
     tenants: dict[str, Tenant] = {}
     upstream_seconds: _Seconds = 300.0  # of an answer, from the first byte sent to the last read
     upstream_slow: _Seconds | None = None  # an answer that takes longer counts as a failure
@@ -117,7 +117,7 @@ class Policy(BaseModel):
     require_certified_judges: bool = False  # each judge must hold a certificate that says pass
     operators: list[str] = []  # hashes of keys that may read /metrics
 
-    def check_for(self, tenant: str, route: str) -> Check:
+    def check_for(self, tenant: str, route: str) -> CheckPolicy:
         """What is done with the answers of a route to a tenant."""
         options = self.tenants.get(tenant)
         if options is None:
@@ -143,7 +143,7 @@ class Policy(BaseModel):
             for name, tenant in self.tenants.items()
         }
 
-    def checks(self) -> list[Check]:
+    def checks(self) -> list[CheckPolicy]:
         """Every check that there can be."""
         routes = {(name, route) for name, tenant in self.tenants.items() for route in tenant.routes}
         places = {(ANYBODY, ""), *((name, "") for name in self.tenants), *routes}

@@ -93,7 +93,7 @@ AT_ONCE_PAUSE = 1.0  # our choice, in seconds: nobody knows when one of the othe
 
 
 @dataclass(slots=True)
-class _Counts:
+class _TenantUsage:
     """What one tenant has used."""
 
     times: deque[float] = field(default_factory=deque)  # of the latest requests, the latest first
@@ -108,7 +108,7 @@ class LocalQuotas:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock  # seconds since 1970
-        self._tenants: dict[str, _Counts] = {}
+        self._tenants: dict[str, _TenantUsage] = {}
 
     async def take(self, tenant: str, allowance: Allowance, tokens: int) -> Lease:
         lease = new_lease(tenant, tokens)
@@ -135,15 +135,15 @@ class LocalQuotas:
     async def close(self) -> None:
         """Nothing is open."""
 
-    def _of(self, tenant: str) -> _Counts:
-        counts = self._tenants.setdefault(tenant, _Counts())
+    def _of(self, tenant: str) -> _TenantUsage:
+        counts = self._tenants.setdefault(tenant, _TenantUsage())
         today = int(self._clock() // DAY)
         if today > counts.day:  # a clock that is set back gives nobody a second day
             counts.day, counts.spent = today, 0
         return counts
 
 
-def _check_minute(counts: _Counts, most: int | None, now: float) -> None:
+def _check_minute(counts: _TenantUsage, most: int | None, now: float) -> None:
     if most == 0:
         raise OverQuota("requests_a_minute", None)
     if most is None or len(counts.times) < most:
@@ -153,11 +153,11 @@ def _check_minute(counts: _Counts, most: int | None, now: float) -> None:
         raise OverQuota("requests_a_minute", left)
 
 
-def _check_at_once(counts: _Counts, most: int | None) -> None:
+def _check_at_once(counts: _TenantUsage, most: int | None) -> None:
     if most is not None and len(counts.leases) >= most:
         raise OverQuota("at_once", AT_ONCE_PAUSE if most else None)
 
 
-def _check_tokens(counts: _Counts, most: int | None, tokens: int, now: float) -> None:
+def _check_tokens(counts: _TenantUsage, most: int | None, tokens: int, now: float) -> None:
     if most is not None and counts.spent + counts.reserved + tokens > most:
         raise OverQuota("tokens_a_day", DAY - now % DAY if tokens <= most else None)

@@ -15,7 +15,7 @@ from typing import Literal
 
 from evenhand.domain import Answer, Answered, Draft, Event, Failed, Item, Message, Result, Turn
 from evenhand.gateway.masking import masked, names_in
-from evenhand.gateway.verdicts import Action, Exchange, Verdict
+from evenhand.gateway.verdicts import Action, Exchange, ExchangeVerdict
 from evenhand.store import tables
 
 Content = Literal["off", "hashed", "on"]
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[\w.:/@+-]{0,100}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RecordedExchange:
     """One item of a run folder, and the action that it is counted by if it is lost."""
 
     exchange: str
@@ -38,19 +38,19 @@ class Row:
         for row in (self.result, *self.turns):
             tables.encode(row)  # raises here, where it costs this exchange alone
 
-    def at(self, position: int) -> "Row":
+    def at(self, position: int) -> "RecordedExchange":
         """Give it a place in the run."""
         turns = tuple(replace(turn, position=position) for turn in self.turns)
         return replace(self, result=replace(self.result, position=position), turns=turns)
 
 
-def rows(exchange: Exchange, content: Content, key: bytes, redact: Keep) -> list[Row]:
+def rows(exchange: Exchange, content: Content, key: bytes, redact: Keep) -> list[RecordedExchange]:
     """The items of an exchange, with as much of the texts as the content rule keeps. Their place in
     the run is not known yet."""
     if not exchange.verdicts:
         event = _failed(exchange, exchange.id, exchange.action, exchange.reason, None, ())
         keep = keeper(content, key, redact, (exchange.prompt, exchange.context))
-        return [Row(exchange.id, exchange.action, _kept(Result.of(event), keep), ())]
+        return [RecordedExchange(exchange.id, exchange.action, _kept(Result.of(event), keep), ())]
     records = []
     for index, verdict in enumerate(exchange.verdicts):
         drafts = _drafts(verdict)
@@ -64,11 +64,13 @@ def rows(exchange: Exchange, content: Content, key: bytes, redact: Keep) -> list
             Result.of(_event(exchange, name, verdict, drafts)), answer_before=verdict.before
         )
         turns = tuple(_turns(verdict.turns, name, content, keep))
-        records.append(Row(exchange.id, verdict.action, _kept(result, keep), turns))
+        records.append(RecordedExchange(exchange.id, verdict.action, _kept(result, keep), turns))
     return records
 
 
-def _event(exchange: Exchange, name: str, verdict: Verdict, drafts: Sequence[Draft]) -> Event:
+def _event(
+    exchange: Exchange, name: str, verdict: ExchangeVerdict, drafts: Sequence[Draft]
+) -> Event:
     action, answer = verdict.action, verdict.answer
     judged = answer is not None or (action is Action.PASSED and verdict.screen is not None)
     if not judged or action in (Action.NOT_RUN, Action.BLOCKED):
@@ -111,7 +113,7 @@ def plain_name(name: str) -> str:
     return name if _NAME.fullmatch(name) else NOT_KEPT
 
 
-def _drafts(verdict: Verdict) -> list[Draft]:
+def _drafts(verdict: ExchangeVerdict) -> list[Draft]:
     """Every version: the upstream's own words first, with the screen's score, and last what went
     out. One that was flagged went out as it was, after all that was tried."""
     drafts = list(verdict.answer.drafts) if verdict.answer else []

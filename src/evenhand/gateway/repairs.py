@@ -31,7 +31,7 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class RecentRepairs:
     """The last repairs, the newest first, and why there may be fewer than there were."""
 
     repairs: tuple[Repair, ...] = ()
@@ -39,7 +39,7 @@ class Found:
     problem: str = ""  # what could not be read
 
 
-class Repairs:
+class RepairFolders:
     """The folders of a gateway's evidence on this machine, read anew when they may have changed."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -49,16 +49,16 @@ class Repairs:
                 "was started with"
             )
         self._folder, self._clock = folder, clock
-        self._found, self._until = Found(), 0.0
+        self._found, self._until = RecentRepairs(), 0.0
 
-    def last(self) -> Found:
+    def last(self) -> RecentRepairs:
         """The last repairs that are committed, which is up to a minute after they went out."""
         if self._clock() >= self._until:
             self._found = self._read()
             self._until = self._clock() + _FRESH_SECONDS
         return self._found
 
-    def _read(self) -> Found:
+    def _read(self) -> RecentRepairs:
         repairs: list[Repair] = []
         without, problem = 0, ""
         for path in self._places():
@@ -71,7 +71,7 @@ class Repairs:
             except EvenhandError as error:
                 problem = str(error)
         newest = sorted(repairs, key=lambda repair: repair.at, reverse=True)[:MOST]
-        return Found(repairs=tuple(newest), without_words=without, problem=problem)
+        return RecentRepairs(repairs=tuple(newest), without_words=without, problem=problem)
 
     def _places(self) -> Iterator[Path]:
         """The runs of the newest days: DAY/TENANT, and DAY/TENANT/REPLICA."""

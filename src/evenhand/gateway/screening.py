@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evenhand.errors import EvenhandError
-from evenhand.gateway.policy import Check
-from evenhand.gateway.shares import Shares
+from evenhand.gateway.policy import CheckPolicy
+from evenhand.gateway.shares import FairQueue
 from evenhand.gateway.wire.strict import readable
 from evenhand.scorers.base import Scorer, Scores, Unscored, unscorable
 from evenhand.scorers.passages import ending, is_another_language, is_english, passages, readings
@@ -29,7 +29,7 @@ class NoScore(EvenhandError):
 
 
 @dataclass(frozen=True, slots=True)
-class Screened:
+class ScreenScore:
     """What the screen says of a text."""
 
     score: float  # the highest of its readings and passages
@@ -39,7 +39,7 @@ class Screened:
 class Screening:
     """The screen of one check."""
 
-    def __init__(self, check: Check, scorer: Scorer, shares: Shares) -> None:
+    def __init__(self, check: CheckPolicy, scorer: Scorer, shares: FairQueue) -> None:
         self._check = check
         self._scorer = scorer
         self._shares = shares
@@ -51,7 +51,7 @@ class Screening:
 
     async def score(
         self, tenant: str, text: str, sent: str = "", cache: Known | None = None
-    ) -> Screened:
+    ) -> ScreenScore:
         """Score a text as a person would read it: JSON may spell a letter as an escape.
 
         Args:
@@ -83,7 +83,9 @@ class Screening:
             and is_english(before + text) is not False
             and not any(map(is_another_language, parts))
         )
-        return Screened(max((score for score in scores if score is not None), default=0.0), english)
+        return ScreenScore(
+            max((score for score in scores if score is not None), default=0.0), english
+        )
 
     def _passages(self, before: str, text: str) -> list[str]:
         """The passages that are not wholly in what was sent."""

@@ -41,7 +41,7 @@ def _script(name: str) -> str:
     return head + "".join(read_text(__package__, file) for file in files)
 
 
-class _Doubtful(StoreUnavailable):
+class _StoreInDoubt(StoreUnavailable):
     """The store did not answer, and may have heard."""
 
 
@@ -81,7 +81,7 @@ class SharedQuotas:
         try:
             reply = await self._ask(self._take, lease, self._longest, *limits, lease.tokens)
             which, wait = _pair(reply)
-        except (_Doubtful, asyncio.CancelledError):
+        except (_StoreInDoubt, asyncio.CancelledError):
             self._owe(lease, 0)  # it may have been taken: nobody will use it
             raise
         if which:
@@ -122,7 +122,7 @@ class SharedQuotas:
         try:
             async with asyncio.timeout(_QUEUED + self._patience) as bound, self._free:
                 bound.reschedule(asyncio.get_running_loop().time() + self._patience)
-                error_kind = _Doubtful
+                error_kind = _StoreInDoubt
                 reply = await ask()
                 self.healthy = True
                 return reply
@@ -186,4 +186,4 @@ def _pair(reply: object) -> tuple[int, int]:
     match reply:
         case [int(which), int(wait)] if 0 <= which <= len(_BOUNDS):
             return which, wait
-    raise _Doubtful("the store of the quotas answered something else than was asked")
+    raise _StoreInDoubt("the store of the quotas answered something else than was asked")

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 _MOST = 8_000  # our choice, in characters: about a quarter of a second of the offline screen
 
 
-class Shares:
+class FairQueue:
     """A fair queue. Of those who wait, the tenant whose work so far is least goes first; a tenant
     that comes back begins where the others are, so that nobody saves up turns.
 

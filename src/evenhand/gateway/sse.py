@@ -6,7 +6,7 @@ What is read is bounded and must be UTF-8; an event that the stream's end cuts o
 import re
 from collections.abc import Iterator
 
-from evenhand.gateway.errors import Garbled
+from evenhand.gateway.errors import MalformedReply
 
 # Our choice: a final event of /responses holds the whole answer, with each character escaped.
 MAX_EVENT = 16 * 1024 * 1024
@@ -32,10 +32,11 @@ class EventReader:
         self._first = True
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take a chunk and give the data of the events that it completes. Raises `Garbled`."""
+        """Take a chunk and give the data of the events that it completes. Raises
+        `MalformedReply`."""
         self._left -= len(chunk)
         if self._left < 0:
-            raise Garbled("the stream is too long")
+            raise MalformedReply("the stream is too long")
         if self._after_return and chunk:
             chunk = chunk.removeprefix(b"\n")
             self._after_return = False
@@ -45,7 +46,7 @@ class EventReader:
         beginning, *others = _LINE_END.split(chunk)
         self._line += beginning
         if self._size + len(self._line) > self._max_event:
-            raise Garbled("an event of the stream is too long")
+            raise MalformedReply("an event of the stream is too long")
         if not others:
             return []
         lines = [bytes(self._line), *others]
@@ -70,14 +71,14 @@ class EventReader:
         try:
             line.decode()
         except UnicodeDecodeError:
-            raise Garbled("the stream is not UTF-8") from None
+            raise MalformedReply("the stream is not UTF-8") from None
         name, _, value = line.partition(b":")
         if name != b"data":
             return  # a comment, or a field that no wire needs
         self._data.append(value.removeprefix(b" "))
         self._size += len(value) + 1
         if self._size > self._max_event:
-            raise Garbled("an event of the stream is too long")
+            raise MalformedReply("an event of the stream is too long")
 
 
 def event(data: bytes, name: str = "") -> bytes:

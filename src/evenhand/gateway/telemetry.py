@@ -36,7 +36,7 @@ from evenhand.errors import UserError
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.policy import Policy
 from evenhand.gateway.recorded import plain_name
-from evenhand.gateway.verdicts import NOT_RECORDED, Action, Exchange, Verdict
+from evenhand.gateway.verdicts import NOT_RECORDED, Action, Exchange, ExchangeVerdict
 
 WAITING = 4096  # our choice, in exchanges: some 10 MB, and four seconds at a thousand a second
 EVENT = "gen_ai.evaluation.result"
@@ -46,7 +46,7 @@ _Attributes = dict[str, AttributeValue]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluator:
+class RouteEvaluator:
     """Who judges the answers of one route to one tenant."""
 
     screen: str  # "offline@1+3f2a…"
@@ -55,7 +55,7 @@ class Evaluator:
     certified: str  # "pass" where the policy requires it, else nobody has looked: "unknown"
 
     @classmethod
-    def of(cls, checker: Checker, policy: Policy) -> "Evaluator":
+    def of(cls, checker: Checker, policy: Policy) -> "RouteEvaluator":
         """The evaluator that a checker is."""
         record = checker.record()
         prompts = orjson.dumps(record.prompts, option=orjson.OPT_SORT_KEYS)
@@ -82,7 +82,7 @@ class Telemetry:
     def __init__(
         self,
         exporter: SpanExporter,
-        evaluators: Mapping[tuple[str, str], Evaluator],  # by tenant and route
+        evaluators: Mapping[tuple[str, str], RouteEvaluator],  # by tenant and route
         *,
         policy: str,
         waiting: int = WAITING,
@@ -101,7 +101,7 @@ class Telemetry:
             resource=ours.merge(OTELResourceDetector().detect()),
             shutdown_on_exit=False,
         )
-        counted = _Counted(exporter, self._begun, self._ended)
+        counted = _CountingExporter(exporter, self._begun, self._ended)
         self._provider.add_span_processor(
             BatchSpanProcessor(
                 counted, max_queue_size=waiting, max_export_batch_size=min(_BATCH, waiting)
@@ -192,18 +192,20 @@ class Telemetry:
             attributes["error.type"] = exchange.reason
         return attributes
 
-    def _events(self, exchange: Exchange, evaluator: Evaluator) -> Iterator[_Attributes]:
+    def _events(self, exchange: Exchange, evaluator: RouteEvaluator) -> Iterator[_Attributes]:
         """What was found of each text. An exchange that got no verdict has one event, which says
         so: nothing that was not checked is without a trace."""
         for verdict in exchange.verdicts:
             yield self._event(exchange, verdict, evaluator)
         if not exchange.verdicts and exchange.action is not Action.PASSED:
-            nothing = Verdict(
+            nothing = ExchangeVerdict(
                 action=exchange.action, before="", text="", reason=exchange.reason, ran=False
             )
             yield self._event(exchange, nothing, evaluator)
 
-    def _event(self, exchange: Exchange, verdict: Verdict, evaluator: Evaluator) -> _Attributes:
+    def _event(
+        self, exchange: Exchange, verdict: ExchangeVerdict, evaluator: RouteEvaluator
+    ) -> _Attributes:
         unsent = exchange.reason == NOT_RECORDED
         attributes: _Attributes = {
             "gen_ai.evaluation.score.label": str(Action.BLOCKED if unsent else verdict.action),
@@ -268,7 +270,7 @@ def _judged(exchange: Exchange) -> bool:
     return all(verdict.ran for verdict in exchange.verdicts) and exchange.reason != NOT_RECORDED
 
 
-class _Counted(SpanExporter):
+class _CountingExporter(SpanExporter):
     """An exporter of whose batches is said what became of them."""
 
     def __init__(

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 import aiohttp
 
 from evenhand.errors import EvenhandError, UserError
-from evenhand.gateway.looks import Figures, Look, Memory, read
+from evenhand.gateway.looks import GatewayFigures, ProcessSnapshot, SnapshotHistory, read
 from evenhand.models.http_client import plain_url, read_capped
 
 _SECONDS = 5.0  # our choice: figures that take longer are as good as none
@@ -27,7 +27,7 @@ def gateway_address(url: str) -> str:
 
 async def figures_of(
     address: str, key: str | None, every: float | None
-) -> AsyncIterator[Figures | UserError]:
+) -> AsyncIterator[GatewayFigures | UserError]:
     """Give the figures of a gateway, once or every so many seconds.
 
     Args:
@@ -42,7 +42,7 @@ async def figures_of(
         UserError: If the first look fails.
     """
     headers = {"authorization": f"Bearer {key}"} if key else {}
-    memory = Memory()
+    memory = SnapshotHistory()
     limit = aiohttp.ClientTimeout(total=_SECONDS)
     # A connection that is kept would lead to the same process again.
     connector = aiohttp.TCPConnector(force_close=True)
@@ -60,18 +60,18 @@ async def figures_of(
                 yield memory.figures(looks)
 
 
-async def looked(session: aiohttp.ClientSession, address: str) -> Sequence[Look]:
+async def looked(session: aiohttp.ClientSession, address: str) -> Sequence[ProcessSnapshot]:
     """Look at every process that answers at an address, as far as they can be met."""
     first = await _one(session, address)
     met = {first.process: first}
     if first.replicas > 1:
         tries = (_one(session, address) for _ in range(_TRIES * first.replicas))
         results = await asyncio.gather(*tries, return_exceptions=True)  # who is missing is said
-        met |= {look.process: look for look in results if isinstance(look, Look)}
+        met |= {look.process: look for look in results if isinstance(look, ProcessSnapshot)}
     return [met[name] for name in sorted(met)]
 
 
-async def _one(session: aiohttp.ClientSession, address: str) -> Look:
+async def _one(session: aiohttp.ClientSession, address: str) -> ProcessSnapshot:
     try:
         async with session.get(f"{address}/metrics") as response:
             body = await read_capped(response, _MOST_BODY)

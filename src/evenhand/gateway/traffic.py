@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from evenhand.errors import StoreError
-from evenhand.gateway.recorded import Content, Row
+from evenhand.gateway.recorded import Content, RecordedExchange
 from evenhand.store import RunReader, RunRecord, RunWriter
 from evenhand.store.folder import Folder, open_folder
 from evenhand.store.run_record import now
@@ -30,9 +30,9 @@ _MOST_PLANS = 1000  # our choice: as often a policy can change on one day
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What is kept of a tenant's traffic, by its policy. The plan is what `Plan.record` gives: its
-    method, prompts, cast, limits and seed are those of the run, its source is replaced."""
+class TrafficRecording:
+    """What is kept of a tenant's traffic, by its policy. The plan is what `RunPlan.record` gives:
+    its method, prompts, cast, limits and seed are those of the run, its source is replaced."""
 
     plan: RunRecord
     content: Content = "off"
@@ -73,10 +73,12 @@ class Traffic:
         self._writer: RunWriter | None = None
         self._next = 0
         self._since: float | None = None  # when the oldest uncommitted row came
-        self.uncommitted: list[Row] = []
+        self.uncommitted: list[RecordedExchange] = []
 
     @classmethod
-    def of(cls, folder: str, day: str, tenant: str, replica: str, rule: Kept) -> "Traffic":
+    def of(
+        cls, folder: str, day: str, tenant: str, replica: str, rule: TrafficRecording
+    ) -> "Traffic":
         source = {
             "kind": "gateway",
             "items": None,  # nobody knows how many will come
@@ -91,7 +93,7 @@ class Traffic:
         record = RunRecord.from_bytes(record.to_bytes(), folder)
         return cls(place_of(folder, day, tenant, replica), record)
 
-    def add(self, rows: Sequence[Row], at: float) -> None:
+    def add(self, rows: Sequence[RecordedExchange], at: float) -> None:
         """Put rows into the journal: all of them or none."""
         writer = self._opened()
         placed = [row.at(self._next + n) for n, row in enumerate(rows)]
@@ -170,7 +172,7 @@ class Traffic:
             self._since = None
 
     @contextlib.contextmanager
-    def _dropped_on_error(self, left: list[Row] | None = None) -> Iterator[None]:
+    def _dropped_on_error(self, left: list[RecordedExchange] | None = None) -> Iterator[None]:
         try:
             yield
         except BaseException:

@@ -10,9 +10,9 @@ import aiohttp
 import orjson
 
 from evenhand.gateway.breaker import Breakers, Caller, RetryBudget
-from evenhand.gateway.errors import Garbled, Refused
+from evenhand.gateway.errors import MalformedReply, Refused
 from evenhand.gateway.sse import EventReader
-from evenhand.gateway.wire import Reply
+from evenhand.gateway.wire import UpstreamReply
 from evenhand.models.http_client import plain_url, read_capped
 from evenhand.models.keys import Redactor, sendable
 
@@ -187,17 +187,17 @@ def _code(body: bytes) -> str:
 
 async def collect(
     response: aiohttp.ClientResponse,
-    reply: Reply,
+    reply: UpstreamReply,
     stream: bool,
     heard: Callable[[], None] = lambda: None,
 ) -> None:
-    """Read an answer to its end into a reply, and tell of every piece of a stream. Raises `Garbled`
-    for one that is cut or is none."""
+    """Read an answer to its end into a reply, and tell of every piece of a stream. Raises
+    `MalformedReply` for one that is cut or is none."""
     refuse_compressed(response)
     if not (stream and is_stream(response)):
         body = await read_capped(response, MOST_BODY)
         if body is None:
-            raise Garbled("an answer that is too long")
+            raise MalformedReply("an answer that is too long")
         reply.read(body)
         return
     events = EventReader()
@@ -206,13 +206,13 @@ async def collect(
             reply.feed(data)
         heard()
     if not reply.whole:
-        raise Garbled("a stream that was cut")
+        raise MalformedReply("a stream that was cut")
 
 
 def refuse_compressed(response: aiohttp.ClientResponse) -> None:
     """Refuse what could unpack to a thousand times its size. It was not asked for."""
     if response.headers.get("content-encoding", "identity") != "identity":
-        raise Garbled("a compressed answer")
+        raise MalformedReply("a compressed answer")
 
 
 def is_stream(response: aiohttp.ClientResponse) -> bool:

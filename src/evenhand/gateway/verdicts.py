@@ -29,7 +29,7 @@ def gravest(actions: Iterable[Action]) -> Action:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class ExchangeVerdict:
     """What was decided about one text."""
 
     action: Action
@@ -59,7 +59,7 @@ class Exchange:
     at: float  # seconds since 1970
     prompt: str
     context: str
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ExchangeVerdict, ...]
     action: Action
     reason: str
     seconds: Mapping[str, float] = field(default_factory=dict)  # upstream, screen, agents, all

@@ -16,8 +16,8 @@ from evenhand.domain import Answer, Draft, Turn
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.errors import Refused
 from evenhand.gateway.exchanges import (
-    Answering,
-    Talk,
+    ExchangeAnswerer,
+    ExchangeState,
     answer_held,
     head,
     reason_of,
@@ -27,7 +27,7 @@ from evenhand.gateway.exchanges import (
 from evenhand.gateway.screening import Known
 from evenhand.gateway.sending import STREAM, Sender, unless_gone
 from evenhand.gateway.sse import comment
-from evenhand.gateway.verdicts import Action, Verdict, gravest
+from evenhand.gateway.verdicts import Action, ExchangeVerdict, gravest
 from evenhand.gateway.wire import Wire
 from evenhand.gateway.wire.choices import ChoicesReply
 
@@ -41,7 +41,12 @@ _AGAIN = 200  # our choice, in signs: so much of what had no end is looked at ag
 
 
 async def answer_in_windows(
-    answering: Answering, talk: Talk, wire: Wire, checker: Checker, receive: Receive, sender: Sender
+    answering: ExchangeAnswerer,
+    talk: ExchangeState,
+    wire: Wire,
+    checker: Checker,
+    receive: Receive,
+    sender: Sender,
 ) -> None:
     """Send the sentences of an answer, each behind its own verdict."""
     reply = wire.reply(talk.asked)
@@ -57,8 +62,8 @@ async def answer_in_windows(
 class _Windows:
     """The windows of one answer."""
 
-    answering: Answering
-    talk: Talk
+    answering: ExchangeAnswerer
+    talk: ExchangeState
     checker: Checker
     sender: Sender
     reply: ChoicesReply
@@ -68,7 +73,7 @@ class _Windows:
     recorded: bool = False
     ended: bool = False
     over: bool = False  # a stored text has taken the place of all that comes
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[ExchangeVerdict] = field(default_factory=list)
     cache: Known = field(default_factory=dict)  # what the screen said of parts of this answer
     heard: asyncio.Event = field(default_factory=asyncio.Event)
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -159,7 +164,7 @@ class _Windows:
         rest = self.answering.without_key(b"".join(self.reply.rest(self.sent, outcome)))
         await self._write(comment(f"evenhand-action: {action}") + rest, last=True)
 
-    def _joined(self) -> tuple[Verdict, ...]:
+    def _joined(self) -> tuple[ExchangeVerdict, ...]:
         """One verdict of all windows: the gravest of theirs, on all words."""
         if not self.verdicts:
             return ()
@@ -174,7 +179,7 @@ class _Windows:
         drafts = (Draft(text=before), Draft(text=self.sent))
         has_answer = any(verdict.answer for verdict in self.verdicts)
         return (
-            Verdict(
+            ExchangeVerdict(
                 action=action,
                 before=before,
                 text=self.sent,

@@ -35,7 +35,7 @@ def _solver(name: str) -> Callable[..., Solver]:
         seconds."""
         from evenhand.inspect_plugin import answering  # noqa: PLC0415 - see above
 
-        return _solving(answering.Answering.of(name, limits, settings))
+        return _solving(answering.MethodSolver.of(name, limits, settings))
 
     factory: Callable[..., Solver] = method
     return factory

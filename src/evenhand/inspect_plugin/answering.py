@@ -19,13 +19,13 @@ from evenhand.methods import settings as settings_of
 from evenhand.methods.build import build_method
 from evenhand.runners import ItemList
 from evenhand.runners.local import answer_one
-from evenhand.runners.plan import Plan
+from evenhand.runners.plan import RunPlan
 
 STORED = "evenhand"  # the name in a sample's store
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class MethodSolver:
     """A method with the limits of one sample."""
 
     method: Method
@@ -34,7 +34,7 @@ class Answering:
     @classmethod
     def of(
         cls, name: str, limits: Mapping[str, Any] | None, settings: Mapping[str, Any]
-    ) -> "Answering":
+    ) -> "MethodSolver":
         """Build a method from what `-S name=value` said of it."""
         return cls(
             build_method(name, [_assigned(*setting) for setting in settings.items()]), _of(limits)
@@ -43,7 +43,7 @@ class Answering:
     async def answer(self, state: TaskState) -> None:
         """Answer the sample. One that a method has no answer to is left without, and says why."""
         item = item_of(state)
-        plan = Plan(
+        plan = RunPlan(
             method=self.method,
             cast=cast_of(self.method),
             source=ItemList([item]),

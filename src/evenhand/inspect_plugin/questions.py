@@ -14,12 +14,12 @@ from evenhand.instruments.bbq.instrument import Bbq
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
+class InspectQuestions:
     dataset: MemoryDataset
     language: str
 
 
-def bbq(options: Mapping[str, Any]) -> Questions:
+def bbq(options: Mapping[str, Any]) -> InspectQuestions:
     """Draw the items by the options of `evenhand measure bbq`."""
     instrument = Bbq()
     chosen = instrument.options_from(options)
@@ -27,7 +27,7 @@ def bbq(options: Mapping[str, Any]) -> Questions:
         raise UserError("answers that exist are scored by: evenhand measure bbq --answers FILE")
     source = instrument.source(configuration.data_folder(), chosen)
     samples = [_sample(item) for item in source.read(0, len(source))]
-    return Questions(MemoryDataset(samples, name="bbq"), chosen.language)
+    return InspectQuestions(MemoryDataset(samples, name="bbq"), chosen.language)
 
 
 def _sample(item: Item) -> Sample:

@@ -10,10 +10,10 @@ from inspect_ai.solver import Choice, TaskState
 from evenhand import config as configuration
 from evenhand.errors import UnreadableReply
 from evenhand.findings.estimates import Estimate, bounds_in_columns
-from evenhand.foreign import Answered
+from evenhand.foreign import LoggedAnswer
 from evenhand.foreign.inspect_log import SCORERS, place_of
 from evenhand.inspect_plugin.answering import STORED
-from evenhand.instruments.bbq.elsewhere import Elsewhere
+from evenhand.instruments.bbq.elsewhere import ExternalAnswers
 
 _MEASURES = ("s_amb", "s_dis", "unsupported_attribution", "accuracy_disambiguated",
              "over_abstention", "accuracy")  # fmt: skip
@@ -87,12 +87,12 @@ def _told(score: Score) -> dict[str, Any]:
     return score.metadata or {}
 
 
-def _answered(metadata: dict[str, Any]) -> Answered:
-    return Answered(
+def _answered(metadata: dict[str, Any]) -> LoggedAnswer:
+    return LoggedAnswer(
         about=metadata["about"], options=tuple(metadata["options"]), answer=metadata["place"]
     )
 
 
 @cache
-def _elsewhere(language: Any) -> Elsewhere:
-    return Elsewhere.of(language, configuration.data_folder())
+def _elsewhere(language: Any) -> ExternalAnswers:
+    return ExternalAnswers.of(language, configuration.data_folder())

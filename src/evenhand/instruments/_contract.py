@@ -14,8 +14,8 @@ plan, dry runs, caps, resume and the command line follow from the declaration.
         def source(self, data, options): return TitlesSource(options.items)
         def outcomes(self, rows): return rows.select(...)
 
-An audit is an instrument whose measures have bounds: `Measure(…, allowed=Bound(at_most=0.1))` is a
-check. `evenhand audit NAME` runs it by the same code (`reward/` is the smallest).
+An audit is an instrument whose measures have bounds: `Measure(…, allowed=AuditBound(at_most=0.1))`
+is a check. `evenhand audit NAME` runs it by the same code (`reward/` is the smallest).
 """
 
 from collections.abc import Mapping
@@ -29,10 +29,10 @@ from evenhand.errors import UserError
 from evenhand.findings.audit import Audit
 from evenhand.findings.cluster_statistics import MeanOfClusters, OfMeans, OfTotals, ShareOfClusters
 from evenhand.findings.estimates import Section
-from evenhand.findings.measures import Bound, Grouping, Measure, PairedSpread, Statistic
-from evenhand.findings.scoring import SCORED, Scored, why_lost
+from evenhand.findings.measures import AuditBound, Grouping, Measure, PairedSpread, Statistic
+from evenhand.findings.scoring import SCORED, ScoringSpec, why_lost
 from evenhand.findings.summed_statistics import Mean, Ratio, Share, SumOfRatios
-from evenhand.foreign import Asked
+from evenhand.foreign import ExternalItem
 from evenhand.instruments._refined import refined
 from evenhand.instruments.files import InstrumentWords, card_of
 from evenhand.methods import Method
@@ -42,7 +42,7 @@ from evenhand.store import RunReader
 
 __all__ = [
     "SCORED",
-    "Bound",
+    "AuditBound",
     "DataFolder",
     "FurtherRun",
     "Grouping",
@@ -109,9 +109,9 @@ class FurtherRun:
     method: Method
 
 
-class Instrument(Scored):
+class Instrument(ScoringSpec):
     """An instrument is a thing that measures, whole: data, items, outcomes and measures. See
-    `Scored` for the half that reads a finished run."""
+    `ScoringSpec` for the half that reads a finished run."""
 
     options: ClassVar[type[Any]] = NoOptions  # a frozen dataclass; each field is made by `option`
     asks: ClassVar[Literal["answers", "likelihoods", "nobody"]] = "answers"
@@ -134,7 +134,7 @@ class Instrument(Scored):
         """Say whether the items carry answers that exist already, so that nobody is asked."""
         return getattr(options, "answers", None) is not None
 
-    def asked(self, run: RunReader, data: DataFolder) -> Mapping[str, Asked] | None:
+    def asked(self, run: RunReader, data: DataFolder) -> Mapping[str, ExternalItem] | None:
         """Give each item of a run as the data have it, by its name: what `export` needs for logs
         of other tools. None where the run folder holds all there is."""
         del run, data

@@ -7,7 +7,7 @@ import polars as pl
 from evenhand.agents.agent import repairs_of
 from evenhand.findings.estimates import Cell, Estimate, Section, bounds_in_columns
 from evenhand.findings.measures import Grouping, Measure
-from evenhand.findings.scoring import ALWAYS, MISSING, SCORED, Scored, with_facts
+from evenhand.findings.scoring import ALWAYS, MISSING, SCORED, ScoringSpec, with_facts
 from evenhand.findings.summed_statistics import Share
 from evenhand.findings.totals import RunTotals
 from evenhand.store import RunReader
@@ -18,7 +18,7 @@ _COLUMNS = ("items", "iteration", "refined", "low", "high", "of", "missing", "wo
             "worst_high")  # fmt: skip
 
 
-class _Refined(Scored):
+class _RevisionCounts(ScoringSpec):
     """Whether an item was sent back once, twice and so on."""
 
     name = "refined"
@@ -38,12 +38,12 @@ def keeps_drafts(run: RunReader) -> bool:
     return repairs_of(run.record.method["name"]) is not None
 
 
-def refined(instrument: Scored, run: RunReader) -> tuple[Section, ...]:
+def refined(instrument: ScoringSpec, run: RunReader) -> tuple[Section, ...]:
     """Give the share of items that were refined in each iteration, of all and of each part of the
     items: conditions, buckets. An item that failed may have been refined or not."""
     if not keeps_drafts(run):
         return ()
-    totals = RunTotals.of(_Refined(), _counted(instrument, run))
+    totals = RunTotals.of(_RevisionCounts(), _counted(instrument, run))
     # One further than anybody went, so that "nobody" has its interval too.
     last = min(
         MOST, 1 + max((k for k, estimate in _estimates(totals) if estimate.value), default=0)
@@ -59,7 +59,7 @@ def refined(instrument: Scored, run: RunReader) -> tuple[Section, ...]:
 
 def _estimates(totals: RunTotals, last: int = MOST, **where: str) -> list[tuple[int, Estimate]]:
     """Give each iteration with the share of items that were refined in it."""
-    counted = enumerate(_Refined.measures[:last], start=1)
+    counted = enumerate(_RevisionCounts.measures[:last], start=1)
     return [(k, totals.estimate(measure, **where)) for k, measure in counted]
 
 
@@ -73,7 +73,7 @@ def _cells(estimate: Estimate) -> tuple[Cell, ...]:
     return estimate.value, estimate.low, estimate.high, estimate.n, worst["missing"], *ends
 
 
-def _counted(instrument: Scored, run: RunReader) -> Iterator[pl.DataFrame]:
+def _counted(instrument: ScoringSpec, run: RunReader) -> Iterator[pl.DataFrame]:
     """Yield how often each item was sent back: its method says so, or has a draft for each time."""
     score = instrument.scoring(run)
     by = instrument.covered_by or next((grouping.column for grouping in instrument.groups), None)

@@ -202,7 +202,7 @@ def _lost(level: Estimate) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class LargestGap:
     """The largest gap between two groups of a family by one measure, over all pairs at once."""
 
     family: str
@@ -214,7 +214,9 @@ class Gap:
     found: Interval | None = None  # None where no two groups have enough texts
 
 
-def gaps(rows: pl.DataFrame, family: str, group: str, measures: Mapping[str, float]) -> list[Gap]:
+def gaps(
+    rows: pl.DataFrame, family: str, group: str, measures: Mapping[str, float]
+) -> list[LargestGap]:
     """Find the largest gap of each family by each measure, which is given with its least value; the
     largest is 1.
 
@@ -233,15 +235,15 @@ def gaps(rows: pl.DataFrame, family: str, group: str, measures: Mapping[str, flo
             state = NOT_KNOWN if missing else NOT_SHOWN
             largest = _largest(groups, pairs, floor)
             if largest is None and missing:
-                results.append(Gap(name, measure, pairs, state))
+                results.append(LargestGap(name, measure, pairs, state))
             elif largest is not None:
                 most, least, interval, is_shown = largest
                 state = SHOWN if is_shown else state
-                results.append(Gap(name, measure, pairs, state, most, least, interval))
+                results.append(LargestGap(name, measure, pairs, state, most, least, interval))
     return results
 
 
-def section(largest_gaps: Sequence[Gap], labels: dict[str, str]) -> Section:
+def section(largest_gaps: Sequence[LargestGap], labels: dict[str, str]) -> Section:
     """Make the table of the largest gaps."""
     return Section(
         name="gaps", columns=COLUMNS,

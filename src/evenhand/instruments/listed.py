@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand.domain import Item
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.runners.source import ItemList
 
 
@@ -19,7 +19,7 @@ class ListedItems(ItemList):
 
     def __init__(
         self,
-        instrument: Scored,
+        instrument: ScoringSpec,
         items: Sequence[Item],
         *,
         sampling: Mapping[str, Any] | None = None,

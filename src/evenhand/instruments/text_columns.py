@@ -26,7 +26,7 @@ _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class TableFormat:
     """How a table is written: its encoding, and what stands between two cells."""
 
     encoding: str = "utf-8"
@@ -40,15 +40,15 @@ class Form:
         return f"The table was read as {self.encoding} with {_SEPARATORS[self.separator]}."
 
 
-def form_of(file: Path, required: list[str]) -> Form:
+def form_of(file: Path, required: list[str]) -> TableFormat:
     """Find out how a .csv file is written: by its first bytes, whether it is UTF-8, and which
     separator makes the wanted columns of its first line."""
     if file.suffix.lower() != ".csv" or not file.is_file():
-        return Form()
+        return TableFormat()
     return _decoded(file, required)[1]
 
 
-def _decoded(file: Path, required: list[str]) -> tuple[str, Form]:
+def _decoded(file: Path, required: list[str]) -> tuple[str, TableFormat]:
     raw = file.read_bytes()
     encoding = next((name for mark, name in _MARKS.items() if raw.startswith(mark)), "utf-8")
     try:
@@ -62,7 +62,7 @@ def _decoded(file: Path, required: list[str]) -> tuple[str, Form]:
     first = text.partition("\n")[0].rstrip("\r")
     rank = {sign: (sum(name in _cells(first, sign) for name in required), first.count(sign))
             for sign in _SEPARATORS}  # fmt: skip
-    return text, Form(encoding, max(_SEPARATORS, key=lambda sign: rank[sign]))
+    return text, TableFormat(encoding, max(_SEPARATORS, key=lambda sign: rank[sign]))
 
 
 def _western(raw: bytes) -> tuple[str, str]:
@@ -80,7 +80,7 @@ def _cells(line: str, separator: str) -> list[str]:
         return []
 
 
-class _Row(RootModel[dict[str, str | bool | int | float | None]]):
+class _JsonRow(RootModel[dict[str, str | bool | int | float | None]]):
     """A line of JSON: names with plain values."""
 
 
@@ -103,11 +103,11 @@ def names_of(file: Path) -> list[str]:
     """Give the names of a table's columns: of its first line."""
     if file.suffix.lower() != ".csv":
         first = next(_lines(file), None) if file.is_file() else None
-        return [] if first is None else list(read_row(_Row, first[1], f"{file} line 1").root)
+        return [] if first is None else list(read_row(_JsonRow, first[1], f"{file} line 1").root)
     return _names(file, *_decoded(file, []))
 
 
-def _names(file: Path, text: str, form: Form) -> list[str]:
+def _names(file: Path, text: str, form: TableFormat) -> list[str]:
     try:
         rows = csv.reader(io.StringIO(text, newline=""), delimiter=form.separator, strict=True)
         return next(rows, [])
@@ -131,7 +131,7 @@ def _jsonl(file: Path, required: list[str]) -> pl.DataFrame:
     columns: dict[str, list[str]] = {name: [] for name in required}
     for number, line in _lines(file):
         where = f"{file} line {number}"
-        row = read_row(_Row, line, where, "a line is an object of names and plain values").root
+        row = read_row(_JsonRow, line, where, "a line is an object of names and plain values").root
         _all_there(where, row, required)
         for name in required:
             columns[name].append(_text(row[name]))

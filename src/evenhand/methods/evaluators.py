@@ -64,12 +64,12 @@ def judge_of_texts(role: str, command: str) -> Agent[Scored]:
     return Agent(role, load("stardtox/score"), Scored, kind="scorer", cast_as=how)
 
 
-class Rated(Reply):
+class PropertyRating(Reply):
     reason: Annotated[str, words(240)]
     score: Annotated[int, Field(ge=0, le=100)]
 
 
-class _Written(BaseModel):
+class _EvaluatorEntry(BaseModel):
     """An evaluator as it is written."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -95,7 +95,7 @@ class Evaluator:
     def of_choices(self) -> bool:
         return "chosen" in self.agent.prompt.variables
 
-    async def look(self, item: Item, draft: Draft, ask: Ask) -> "Marks":
+    async def look(self, item: Item, draft: Draft, ask: Ask) -> "EvaluatorMarks":
         """Score one draft, from 0 to 1, and object where the bound does not hold."""
         available = {
             "draft": draft.text,
@@ -113,8 +113,8 @@ class Evaluator:
         called = self.name.replace("_", " ").capitalize()
         objections = () if fine else (f"{called} {value:.2f} ({must}): {reason}",)
         if self.at_most:
-            return Marks({self.name: value}, objections, harm=value)
-        return Marks({self.name: value}, objections, quality=value)
+            return EvaluatorMarks({self.name: value}, objections, harm=value)
+        return EvaluatorMarks({self.name: value}, objections, quality=value)
 
     def _of_scorer(self, reply: Scored) -> tuple[float, str]:
         scores: Mapping[str, float] = {TOXICITY: reply.toxicity, **reply.attributes}
@@ -127,7 +127,7 @@ class Evaluator:
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class EvaluatorMarks:
     """What one evaluator makes of a draft. Its score measures a harm or a quality."""
 
     scores: Mapping[str, float]
@@ -144,7 +144,7 @@ def team(text: str) -> tuple[Evaluator, ...]:
         if written.keys() - {"evaluator"}:
             raise UserError("evaluators: a list of [[evaluator]], and nothing beside it")
         evaluators = tuple(
-            _made(_Written.model_validate(entry)) for entry in written.get("evaluator", ())
+            _made(_EvaluatorEntry.model_validate(entry)) for entry in written.get("evaluator", ())
         )
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"evaluators: not valid TOML: {error}") from None
@@ -175,7 +175,7 @@ def on(text: str, item: Item) -> tuple[Evaluator, ...]:
     )
 
 
-def _made(written: _Written) -> Evaluator:
+def _made(written: _EvaluatorEntry) -> Evaluator:
     if (written.above is None) == (written.below is None):
         raise UserError(f"evaluators: {written.name} needs one bound, above or below")
     if (written.prompt is None) == (written.scorer is None):
@@ -192,7 +192,7 @@ def _made(written: _Written) -> Evaluator:
     return Evaluator(written.name, agent, written.scorer or "", bound, written.below is not None)
 
 
-def _judge(name: str, words_: str) -> Agent[Rated]:
+def _judge(name: str, words_: str) -> Agent[PropertyRating]:
     prompt = Prompt.of(f"{words_.strip()}\n\n{_REPLY}", _SYSTEM)
     if prompt.uses.bare:
         raise UserError(
@@ -201,7 +201,7 @@ def _judge(name: str, words_: str) -> Agent[Rated]:
         )
     for needed, allowed in (("draft", _ON_TEXT), ("chosen", _ON_CHOICES)):
         if needed in prompt.variables and prompt.variables <= set(allowed):
-            return Agent(name, prompt, Rated, temperature=0.0, kind="judge")
+            return Agent(name, prompt, PropertyRating, temperature=0.0, kind="judge")
     raise UserError(
         f"evaluators: the prompt of {name} has the variables {sorted(prompt.variables)}: about a "
         f"text it uses draft (and prompt), about a choice {', '.join(_ON_CHOICES)}"

@@ -70,7 +70,7 @@ JUDGE = judge_of_texts("judge", _COMMAND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screened:
+class ScreenedJudge:
     """A screen decides where it is sure; what it is not sure of, and a text without a score, goes
     to the judge. A text that the judge gives no verdict on has failed: it is never clean."""
 

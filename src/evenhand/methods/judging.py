@@ -309,7 +309,7 @@ def _of_both(first: Reply, second: Reply) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class JudgeAgents:
     """Who is asked about one candidate, and who about two."""
 
     single: Agent[Any]
@@ -325,8 +325,8 @@ class Asked:
             )
         return agents[phase]
 
-    def played_by(self, role: str) -> "Asked":
-        return Asked(replace(self.single, role=role), replace(self.pair, role=role))
+    def played_by(self, role: str) -> "JudgeAgents":
+        return JudgeAgents(replace(self.single, role=role), replace(self.pair, role=role))
 
 
 ROLE = "judge"
@@ -337,9 +337,9 @@ def asked_by(prompt: str, reply: type[Reply]) -> Agent[Any]:
     return Agent(ROLE, load(f"malibu/{prompt}"), reply, temperature=0.0, kind="judge")
 
 
-JUDGES: Mapping[Metrics, Asked] = {
-    "four": Asked(asked_by("judge_single", Rated), asked_by("judge_pair", Compared)),
-    "three": Asked(
+JUDGES: Mapping[Metrics, JudgeAgents] = {
+    "four": JudgeAgents(asked_by("judge_single", Rated), asked_by("judge_pair", Compared)),
+    "three": JudgeAgents(
         asked_by("judge_single_three", RatedByThree), asked_by("judge_pair_three", ComparedByThree)
     ),
 }
@@ -430,9 +430,9 @@ PERSONAS = (
     "a sceptic who checks every claim",
 )
 
-SPEAKERS: Mapping[Metrics, Asked] = {
-    "four": Asked(asked_by("discuss_single", Rated), asked_by("discuss_pair", Compared)),
-    "three": Asked(
+SPEAKERS: Mapping[Metrics, JudgeAgents] = {
+    "four": JudgeAgents(asked_by("discuss_single", Rated), asked_by("discuss_pair", Compared)),
+    "three": JudgeAgents(
         asked_by("discuss_single_three", RatedByThree),
         asked_by("discuss_pair_three", ComparedByThree),
     ),

@@ -24,15 +24,15 @@ from evenhand.agents import (
     Agent,
     Ask,
     Choice,
-    Chosen,
+    OptionReply,
     ReasonedChoice,
     Reply,
     choice_of,
     side_by_side,
     words,
 )
-from evenhand.agents.agent import Repairs
-from evenhand.domain import Answer, Bound, Draft, Item
+from evenhand.agents.agent import RepairRoles
+from evenhand.domain import Answer, Draft, Item, ScoreLimit
 from evenhand.errors import SearchFailed, UnreadableReply, Unsuited, UserError
 from evenhand.methods.baselines.detect_first import stands_in
 from evenhand.methods.baselines.single_prompt import question
@@ -40,7 +40,7 @@ from evenhand.methods.shared_settings import (
     JUDGE_FAILED,
     LAST_BEFORE,
     Critique,
-    Judged,
+    JudgedDraft,
     Keep,
     Wording,
     ask_worded,
@@ -64,7 +64,7 @@ def _listed(most: int) -> Any:
     return Field(json_schema_extra={"maxItems": most})
 
 
-class Planned(Reply):
+class SearchQueries(Reply):
     groups: Annotated[list[Annotated[str, words(60)]], _listed(8)]
     queries: Annotated[list[Annotated[str, words(120)]], _listed(8)]
 
@@ -77,7 +77,7 @@ class HitReply(Reply):
     fetched: bool
 
 
-class Found(Reply):
+class SearchReply(Reply):
     """What an engine gives for one query. No hit means that it found nothing."""
 
     query: str
@@ -95,7 +95,7 @@ class Fact(Reply):
         return self.fact
 
 
-class Summary(Reply):
+class FactSummary(Reply):
     facts: Annotated[list[Fact], _listed(8)]
     contradictions: Annotated[list[Annotated[str, words(200)]], _listed(4)]
     gaps: Annotated[list[Annotated[str, words(200)]], _listed(4)]
@@ -115,37 +115,40 @@ class QuotedFact(Fact):
         return f"{self.fact} “{self.quote}”" if stands_in(self.quote, source) else self.fact
 
 
-class ConcludedSummary(Summary):
+class ConcludedSummary(FactSummary):
     """A summary as the paper has it (Figure 5): with quotes and a conclusion."""
 
     facts: Annotated[list[QuotedFact], _listed(8)]  # type: ignore[assignment]
     conclusion: Annotated[str, words(400)]
 
     def parts(self) -> dict[str, list[str]]:
-        return {**Summary.parts(self), "Conclusion": [self.conclusion] if self.conclusion else []}
+        return {
+            **FactSummary.parts(self),
+            "Conclusion": [self.conclusion] if self.conclusion else [],
+        }
 
 
-PLANNER = Agent("planner", load("mabrf/plan_search"), Planned, temperature=0.0)
+PLANNER = Agent("planner", load("mabrf/plan_search"), SearchQueries, temperature=0.0)
 SEARCH = Agent(
     "search",
     load("mabrf/search"),
-    Found,
+    SearchReply,
     kind="tool",
     cast_as="name an engine under [search] in the config file, or as `search` in the cast",
 )
 SUMMARISER = Agent(  # its numbers are those of the sources
-    "summariser", load("mabrf/summarise"), Summary, temperature=0.0, kind="writer"
+    "summariser", load("mabrf/summarise"), FactSummary, temperature=0.0, kind="writer"
 )
 _CONCLUDING = replace(SUMMARISER, prompt=load("mabrf/summarise_paper"), reply=ConcludedSummary)
 
 
-def summariser(wording: Wording) -> Agent[Summary]:
+def summariser(wording: Wording) -> Agent[FactSummary]:
     """Who sums up what was found, in whose words."""
     return SUMMARISER if wording == "ours" else _CONCLUDING
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ReasoningEvidence:
     """What was found about one piece of reasoning; no facts means: nothing."""
 
     facts: int = 0
@@ -153,8 +156,8 @@ class Evidence:
 
 
 async def evidence_on(
-    reasoning: str, item: Item, queries: int, summariser: Agent[Summary], ask: Ask
-) -> Evidence:
+    reasoning: str, item: Item, queries: int, summariser: Agent[FactSummary], ask: Ask
+) -> ReasoningEvidence:
     """Groups and queries → results → summary (MABRF paper, 4.1): the four steps of the paper in
     three, since groups and queries come in one reply.
 
@@ -168,36 +171,36 @@ async def evidence_on(
 
 
 async def looked_up(
-    planned: Planned, item: Item, most: int, summariser: Agent[Summary], ask: Ask
-) -> Evidence:
+    planned: SearchQueries, item: Item, most: int, summariser: Agent[FactSummary], ask: Ask
+) -> ReasoningEvidence:
     """What is found for a plan, whoever planned it: results, then their summary."""
     about = {"context": item.context, "question": item.prompt}
     queries = _queries(planned, f"{item.context}\n{item.prompt}")[:most]
     sources = sources_of(await _search(queries, {**about, "choices": item.choices}, ask))
     if not sources:
-        return Evidence()
+        return ReasoningEvidence()
     summary = await ask(summariser, **about, sources=[excerpt(hit) for hit in sources])
     return evidence_of(summary, sources)
 
 
-async def _search(queries: Sequence[str], about: dict[str, Any], ask: Ask) -> list[Found]:
+async def _search(queries: Sequence[str], about: dict[str, Any], ask: Ask) -> list[SearchReply]:
     """All queries at once. One that fails is passed over; only if all fail is that a failure."""
     failures: dict[str, SearchFailed] = {}
 
-    async def found(query: str) -> Found | None:
+    async def found(query: str) -> SearchReply | None:
         try:
             return await ask(SEARCH, **about, query=query)
         except SearchFailed as failed:
             failures[query] = failed
             return None
 
-    outcomes: list[Found | None] = await side_by_side(*map(found, queries))
+    outcomes: list[SearchReply | None] = await side_by_side(*map(found, queries))
     if failures and len(failures) == len(queries):
         raise failures[queries[0]]  # not the first in time, which a replay does not know
     return [outcome for outcome in outcomes if outcome is not None]
 
 
-def _queries(planned: Planned, text: str) -> list[str]:
+def _queries(planned: SearchQueries, text: str) -> list[str]:
     """The queries, each once, without those about a group that the text does not name: to search
     for what a model reads into a text would bring in the very bias that is to go out."""
     text = text.casefold()
@@ -210,7 +213,7 @@ def _queries(planned: Planned, text: str) -> list[str]:
     return list(once.values())
 
 
-def sources_of(answers: Sequence[Found]) -> list[HitReply]:
+def sources_of(answers: Sequence[SearchReply]) -> list[HitReply]:
     """The best hits of each query, so that a cut leaves none without a say; a page counts once."""
     in_turn = zip_longest(*(answer.hits for answer in answers))
     once: dict[str, HitReply] = {}
@@ -224,17 +227,17 @@ def excerpt(hit: HitReply) -> str:
     return of_strangers(f"{hit.title}\n{hit.url}\n{hit.text}")[:_EXCERPT]
 
 
-def evidence_of(summary: Summary, sources: Sequence[HitReply]) -> Evidence:
+def evidence_of(summary: FactSummary, sources: Sequence[HitReply]) -> ReasoningEvidence:
     supported = [fact for fact in summary.facts if 1 <= fact.source <= len(sources)]
     if not supported:
-        return Evidence()
+        return ReasoningEvidence()
     pairs = [(fact, sources[fact.source - 1]) for fact in supported]
     facts = [f"{fact.said(excerpt(source))} [{source.url}]" for fact, source in pairs]
     parts = {"Facts": facts, **summary.parts()}
     lines = [
         line for name, points in parts.items() if points for line in (f"{name}:", *_points(points))
     ]
-    return Evidence(len(supported), of_strangers("\n".join(lines)))
+    return ReasoningEvidence(len(supported), of_strangers("\n".join(lines)))
 
 
 def _points(texts: Sequence[str]) -> list[str]:
@@ -277,12 +280,12 @@ def solver(options: int) -> Agent[ReasonedChoice]:
 
 
 @cache
-def terminator(options: int) -> Agent[Chosen]:
+def terminator(options: int) -> Agent[OptionReply]:
     return Agent("terminator", load("mabrf/terminate"), choice_of(options, Choice), temperature=0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _JudgedReasoning:
     """Reasoning, what the judge makes of it, and how many facts it was written with."""
 
     reasoning: str
@@ -297,7 +300,7 @@ class Mabrf:
     """
 
     name: ClassVar[str] = "mabrf"
-    repairs: ClassVar[Repairs] = Repairs(
+    repairs: ClassVar[RepairRoles] = RepairRoles(
         scales={"bias": JUDGE_SCALE},
         writer=solver(3).role,
         reviser=REPHRASER.role,
@@ -342,7 +345,7 @@ class Mabrf:
             )
         agent = solver(len(item.choices))
         solved = await ask_worded(ask, agent, self.wording, **question(item))
-        first = _Judged(solved.reasoning, await self._verdict(item, solved.reasoning, ask))
+        first = _JudgedReasoning(solved.reasoning, await self._verdict(item, solved.reasoning, ask))
         draft = _draft(item, solved.index, first)
         if self._passes(first):
             return Answer(drafts=(draft,), stopped="accepted", outcome="accepted")
@@ -361,22 +364,24 @@ class Mabrf:
             outcome=outcome(self._marked(draft, first), self._marked(last, final)),
         )
 
-    def bounds(self) -> tuple[Bound, ...]:
+    def bounds(self) -> tuple[ScoreLimit, ...]:
         """The score that measures harm, and what it is held to."""
-        return (Bound(score="bias", limit=self.bias_at_most, limit_is_within=True),)
+        return (ScoreLimit(score="bias", limit=self.bias_at_most, limit_is_within=True),)
 
-    def _passes(self, judged: _Judged) -> bool:
+    def _passes(self, judged: _JudgedReasoning) -> bool:
         return judged.verdict.bias <= self.bias_at_most
 
-    def _marked(self, draft: Draft, judged: _Judged) -> Judged:
+    def _marked(self, draft: Draft, judged: _JudgedReasoning) -> JudgedDraft:
         harms = (float(judged.verdict.bias),)
-        return Judged(draft=draft, accepted=self._passes(judged), harms=harms)
+        return JudgedDraft(draft=draft, accepted=self._passes(judged), harms=harms)
 
-    async def _repair(self, item: Item, best: _Judged, ask: Ask) -> tuple[_Judged, int, bool]:
+    async def _repair(
+        self, item: Item, best: _JudgedReasoning, ask: Ask
+    ) -> tuple[_JudgedReasoning, int, bool]:
         """The reasoning to keep, after how many iterations, and whether a verdict was unreadable.
         Equal grades move the search on, as in the paper; the first of equals is kept."""
         verdicts = {best.reasoning: best.verdict}  # asked once: the judge remembers nothing
-        evidence: Evidence | None = None  # about the best reasoning; None: not looked for
+        evidence: ReasoningEvidence | None = None  # about the best reasoning; None: not looked for
         lowest = best
         iterations, unread = 0, False
         while iterations < self.max_iterations and not self._passes(best):
@@ -393,7 +398,7 @@ class Mabrf:
                 continue
             verdicts[candidate] = verdict
             if verdict.bias <= best.verdict.bias and candidate != best.reasoning:
-                best = _Judged(candidate, verdict, evidence.facts if evidence else 0)
+                best = _JudgedReasoning(candidate, verdict, evidence.facts if evidence else 0)
                 evidence = None
                 lowest = best if verdict.bias < lowest.verdict.bias else lowest
         return lowest if self.keep == "best" else best, iterations, unread
@@ -404,7 +409,12 @@ class Mabrf:
         return verdict
 
     async def _rephrased(
-        self, item: Item, best: _Judged, objection: str, evidence: Evidence | None, ask: Ask
+        self,
+        item: Item,
+        best: _JudgedReasoning,
+        objection: str,
+        evidence: ReasoningEvidence | None,
+        ask: Ask,
     ) -> str:
         variables = {**question(item), "reasoning": best.reasoning, "objection": objection}
         agent = REPHRASER
@@ -414,7 +424,7 @@ class Mabrf:
         return rephrased.reasoning
 
 
-def _draft(item: Item, choice: int, judged: _Judged, **notes: float) -> Draft:
+def _draft(item: Item, choice: int, judged: _JudgedReasoning, **notes: float) -> Draft:
     """With the judge's grades as they are, from 1 to 10."""
     grades = {"bias": float(judged.verdict.bias), "relevancy": float(judged.verdict.relevancy)}
     return Draft(

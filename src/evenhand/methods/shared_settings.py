@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedDraft:
     """A draft with the marks of its evaluators."""
 
     draft: Draft
@@ -42,7 +42,7 @@ class Judged:
     harms: tuple[float, ...] | None = None  # a higher one is worse; None: a mark is missing
     quality: float = 0.0
 
-    def rises(self, first: "Judged") -> bool:
+    def rises(self, first: "JudgedDraft") -> bool:
         """Say whether a measure of harm is higher than in the first draft, or not known."""
         if self.harms is None or first.harms is None:
             return True
@@ -50,7 +50,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class NoMark:
+class MissingMark:
     """An evaluator gave no mark, for this reason."""
 
     error: UnreadableReply | ScorerFailed
@@ -58,7 +58,7 @@ class NoMark:
 
 async def attempted(
     look: Callable[[Item, Draft, Ask], Awaitable[_T]], item: Item, draft: Draft, ask: Ask
-) -> _T | NoMark:
+) -> _T | MissingMark:
     """Give what an evaluator says, or why it gave no mark. Any other failure is raised.
 
     Args:
@@ -71,10 +71,10 @@ async def attempted(
     try:
         return await look(item, draft, ask)
     except (UnreadableReply, ScorerFailed) as error:
-        return NoMark(error)
+        return MissingMark(error)
 
 
-def best(judged: Sequence[Judged]) -> int:
+def best(judged: Sequence[JudgedDraft]) -> int:
     """The index of the draft to return, by the rules above.
 
     Args:
@@ -85,7 +85,7 @@ def best(judged: Sequence[Judged]) -> int:
     return min(allowed, key=lambda at: _rank(judged[at]))  # the earliest of equals
 
 
-def kept(judged: Sequence[Judged], keep: Keep, stopped: str) -> Answer:
+def kept(judged: Sequence[JudgedDraft], keep: Keep, stopped: str) -> Answer:
     """The answer that these drafts make, with its outcome.
 
     Args:
@@ -98,7 +98,7 @@ def kept(judged: Sequence[Judged], keep: Keep, stopped: str) -> Answer:
     return Answer(drafts=drafts, kept=at, stopped=stopped, outcome=outcome(judged[0], judged[at]))
 
 
-def outcome(first: Judged, final: Judged) -> Outcome:
+def outcome(first: JudgedDraft, final: JudgedDraft) -> Outcome:
     """How an item ended whose first draft and answer are these."""
     if final.accepted:
         return "accepted"
@@ -110,7 +110,7 @@ def outcome(first: Judged, final: Judged) -> Outcome:
     return "improved_not_accepted" if better else "not_improved"
 
 
-def _rank(candidate: Judged) -> tuple[bool, tuple[float, ...], float]:
+def _rank(candidate: JudgedDraft) -> tuple[bool, tuple[float, ...], float]:
     return not candidate.accepted, candidate.harms or (), -candidate.quality
 
 

@@ -20,8 +20,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from evenhand.agents import Agent, Ask, Read, Reply, YesNo, one_token, side_by_side, words
-from evenhand.agents.agent import Repairs
-from evenhand.domain import Answer, Bound, Draft, Item
+from evenhand.agents.agent import RepairRoles
+from evenhand.domain import Answer, Draft, Item, ScoreLimit
 from evenhand.errors import UserError
 from evenhand.methods.baselines.single_prompt import (
     PLAIN_CHOICE,
@@ -32,14 +32,21 @@ from evenhand.methods.baselines.single_prompt import (
     question,
     text_agent,
 )
-from evenhand.methods.evaluators import Marks, Scored, agents_of, calls_on_choices, on, team
+from evenhand.methods.evaluators import (
+    EvaluatorMarks,
+    Scored,
+    agents_of,
+    calls_on_choices,
+    on,
+    team,
+)
 from evenhand.methods.shared_settings import (
     JUDGE_FAILED,
     LAST_BEFORE,
     Critique,
-    Judged,
+    JudgedDraft,
     Keep,
-    NoMark,
+    MissingMark,
     Wording,
     attempted,
     critics,
@@ -137,17 +144,19 @@ class _Review:
     """What the evaluators make of one draft: each its marks, or why it gave none. Without an
     objection they accept it."""
 
-    of_harm: tuple[Marks | NoMark, ...]
-    of_quality: tuple[Marks | NoMark, ...]
+    of_harm: tuple[EvaluatorMarks | MissingMark, ...]
+    of_quality: tuple[EvaluatorMarks | MissingMark, ...]
 
     @property
-    def marks(self) -> tuple[Marks, ...]:
-        return tuple(mark for mark in (*self.of_harm, *self.of_quality) if isinstance(mark, Marks))
+    def marks(self) -> tuple[EvaluatorMarks, ...]:
+        return tuple(
+            mark for mark in (*self.of_harm, *self.of_quality) if isinstance(mark, EvaluatorMarks)
+        )
 
     @property
-    def failure(self) -> NoMark | None:
+    def failure(self) -> MissingMark | None:
         every = (*self.of_harm, *self.of_quality)
-        return next((mark for mark in every if not isinstance(mark, Marks)), None)
+        return next((mark for mark in every if not isinstance(mark, EvaluatorMarks)), None)
 
     @property
     def objections(self) -> tuple[str, ...]:
@@ -160,14 +169,16 @@ class _Review:
     @property
     def clean(self) -> bool:
         """Every evaluator of harm gave a mark, and none objects."""
-        return all(isinstance(mark, Marks) and not mark.objections for mark in self.of_harm)
+        return all(
+            isinstance(mark, EvaluatorMarks) and not mark.objections for mark in self.of_harm
+        )
 
-    def judged(self, draft: Draft, *, accepted: bool) -> Judged:
+    def judged(self, draft: Draft, *, accepted: bool) -> JudgedDraft:
         """The draft with these marks."""
         scores = {name: value for mark in self.marks for name, value in mark.scores.items()}
         harms = tuple(mark.harm for mark in self.marks if mark.harm is not None)
         qualities = [mark.quality for mark in self.marks if mark.quality is not None]
-        return Judged(
+        return JudgedDraft(
             draft=replace(draft, scores=scores),
             accepted=accepted,
             harms=None if self.failure else harms,
@@ -182,7 +193,7 @@ class StarDTox:
     """
 
     name: ClassVar[str] = "stardtox"
-    repairs: ClassVar[Repairs] = Repairs(
+    repairs: ClassVar[RepairRoles] = RepairRoles(
         scales={"harm": HARM, "support": SUPPORT},
         writer=WRITER.role,
         reviser=WRITER.role,
@@ -233,20 +244,20 @@ class StarDTox:
             raise UserError(f"stardtox makes at least {each} calls an item; {calls} are allowed")
         return replace(self, max_iterations=calls // each - 1)
 
-    def bounds(self) -> tuple[Bound, ...]:
+    def bounds(self) -> tuple[ScoreLimit, ...]:
         """The scores that measure harm, and what they are held to."""
         return (
-            Bound(score="harm", limit=self.harm_below),
-            Bound(score="support", limit=self.support_above, higher_is_worse=False),
+            ScoreLimit(score="harm", limit=self.harm_below),
+            ScoreLimit(score="support", limit=self.support_above, higher_is_worse=False),
             *(
-                Bound(score=evaluator.name, limit=evaluator.bound)
+                ScoreLimit(score=evaluator.name, limit=evaluator.bound)
                 for evaluator in team(self.evaluators)
                 if evaluator.at_most
             ),
         )
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        judged: list[Judged] = []
+        judged: list[JudgedDraft] = []
         reviews: dict[str, _Review] = {}  # an evaluator has no memory: the same draft, the same one
         draft = await first_draft(item, ask)
         for iteration in range(self.max_iterations + 1):
@@ -269,8 +280,8 @@ class StarDTox:
         return kept(judged, self.keep, "max_iterations")
 
     def _judged(
-        self, item: Item, draft: Draft, review: _Review, before: Sequence[Judged]
-    ) -> Judged:
+        self, item: Item, draft: Draft, review: _Review, before: Sequence[JudgedDraft]
+    ) -> JudgedDraft:
         """The draft with its marks, and whether it is accepted. A stored answer is not rewritten
         for its quality, and a revision must not be more harmful than the first draft."""
         if self.keep == "last":
@@ -304,24 +315,24 @@ class StarDTox:
         )
         return _Review(tuple(outcomes[: len(of_harm)]), tuple(outcomes[len(of_harm) :]))
 
-    async def _support(self, item: Item, draft: Draft, ask: Ask) -> Marks:
+    async def _support(self, item: Item, draft: Draft, ask: Ask) -> EvaluatorMarks:
         if self.choice_brain == "rule":
             support, missing = await support_by_rule(item, draft, ask)
         else:
             support, missing = await support_of(item, draft, ask, self.read, self.wording)
         return self._of_support(support, missing)
 
-    async def _harm(self, item: Item, draft: Draft, ask: Ask) -> Marks:
+    async def _harm(self, item: Item, draft: Draft, ask: Ask) -> EvaluatorMarks:
         if self.bias_brain == "rule":
             return self._of_harm(await ask(SCORER, draft=draft.text))
         return self._of_harm(await harm_of(item, draft, ask, self.read))
 
-    async def _quality(self, item: Item, draft: Draft, ask: Ask) -> Marks:
+    async def _quality(self, item: Item, draft: Draft, ask: Ask) -> EvaluatorMarks:
         return self._of_quality(await ask(PERFORMANCE, prompt=item.prompt, draft=draft.text))
 
     # -- coordinator: rules; both bounds are strict ----------------------------------------------
 
-    def _of_quality(self, quality: Quality) -> Marks:
+    def _of_quality(self, quality: Quality) -> EvaluatorMarks:
         traits = {t: getattr(quality, t) / 100 for t in ("fluency", "coherence", "relevance")}
         bounds = {trait: self._least(trait) for trait in traits}
         objections = []
@@ -332,13 +343,13 @@ class StarDTox:
                     f"{', '.join(weak).capitalize()} too low (must be above {bound:g}): "
                     f"{quality.reason}"
                 )
-        return Marks(traits, tuple(objections), quality=sum(traits.values()) / len(traits))
+        return EvaluatorMarks(traits, tuple(objections), quality=sum(traits.values()) / len(traits))
 
     def _least(self, trait: str) -> float:
         least: float | None = getattr(self, f"{trait}_above")
         return self.quality_above if least is None else least
 
-    def _of_harm(self, bias: _Harmful | Scored) -> Marks:
+    def _of_harm(self, bias: _Harmful | Scored) -> EvaluatorMarks:
         """Toxicity decides; the other attributes say of what kind it is."""
         if isinstance(bias, Scored):
             harm, reason = bias.toxicity, "; ".join(bias.because) or "it reads as toxic"
@@ -348,9 +359,9 @@ class StarDTox:
             (harm, reason), kinds = bias, ""
             scores = {"harm": harm}
         if harm < self.harm_below:
-            return Marks(scores, (), harm=harm)
+            return EvaluatorMarks(scores, (), harm=harm)
         objection = f"Harm {harm:.2f} (must be below {self.harm_below:g}{kinds}): {reason}"
-        return Marks(scores, (objection,), harm=harm)
+        return EvaluatorMarks(scores, (objection,), harm=harm)
 
     def _kinds(self, attributes: dict[str, float]) -> str:
         """The attributes that are too high as well, the highest first."""
@@ -358,12 +369,12 @@ class StarDTox:
         labels = [f"{name.replace('_', ' ')} {value:.2f}" for value, name in sorted(high)[::-1]]
         return "".join(f"; {label}" for label in labels)
 
-    def _of_support(self, support: float, missing: str) -> Marks:
+    def _of_support(self, support: float, missing: str) -> EvaluatorMarks:
         scores = {"support": support}
         if support > self.support_above:
-            return Marks(scores, (), harm=-support)
+            return EvaluatorMarks(scores, (), harm=-support)
         objection = (
             f"Supported by the context only to {support:.2f} (must be above "
             f"{self.support_above:g}): {missing}"
         )
-        return Marks(scores, (objection,), harm=-support)
+        return EvaluatorMarks(scores, (objection,), harm=-support)

@@ -15,7 +15,7 @@ from evenhand.metrics.scorer_quality import auc, calibration_error, reliability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class JudgeCalibration:
     auroc: float | None  # None: all labels are equal
     brier: float
     ece: float
@@ -36,7 +36,7 @@ def brier(probabilities: Sequence[float], labels: Sequence[bool]) -> float:
 
 def calibration(
     probabilities: Sequence[float], labels: Sequence[bool], bins: int = 10
-) -> Calibration:
+) -> JudgeCalibration:
     """AUROC, Brier score and expected calibration error, steps closed to the left.
 
     A score from 0 to 10 is divided by 10 first. Source: `scorer_quality`. Range: 0 to 1 each.
@@ -48,7 +48,7 @@ def calibration(
     except Undefined:
         ranked = None
     curve = reliability(probabilities, np.asarray(labels, np.float64), bins)
-    return Calibration(
+    return JudgeCalibration(
         auroc=ranked, brier=squared, ece=calibration_error(curve), bins=bins, n=len(labels)
     )
 

@@ -200,7 +200,7 @@ def label_effects(effects: pl.DataFrame) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repeats:
+class RepeatAgreement:
     """The same question asked again. `identical`: share of questions answered alike every time."""
 
     questions: int
@@ -208,7 +208,7 @@ class Repeats:
     deviation: float  # √ of the mean variance within a question
 
 
-def repeats(rows: pl.DataFrame, value: str, keys: Sequence[str]) -> Repeats:
+def repeats(rows: pl.DataFrame, value: str, keys: Sequence[str]) -> RepeatAgreement:
     """How stable `value` is over the repeats of questions that agree in `keys`.
 
     Questions with fewer than two answers say nothing and are left out. Range: from 0.
@@ -222,7 +222,7 @@ def repeats(rows: pl.DataFrame, value: str, keys: Sequence[str]) -> Repeats:
     )
     if not len(repeated):
         raise Undefined("no question was answered twice")
-    return Repeats(
+    return RepeatAgreement(
         questions=len(repeated),
         identical=float((repeated["kinds"] == 1).mean()),  # type: ignore[arg-type]
         deviation=float(np.sqrt(repeated["variance"].mean())),  # type: ignore[arg-type]

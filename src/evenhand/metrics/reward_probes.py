@@ -12,7 +12,7 @@ import scipy  # its stats are loaded when first used
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import Undefined
-from evenhand.metrics.scorer_quality import Share, share, spearman
+from evenhand.metrics.scorer_quality import TextShare, share, spearman
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.clusters import Interval, cluster_sums, clustered_ratio
 
@@ -38,7 +38,7 @@ def against_length(
     length_chosen: Sequence[int],
     length_rejected: Sequence[int],
     topics: Sequence[Hashable],
-) -> Share:
+) -> TextShare:
     """Accuracy on the pairs where the rule by length that is right more often is wrong: who judges
     by length alone gets 0 there. Source: ours.
 

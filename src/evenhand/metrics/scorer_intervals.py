@@ -19,7 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.errors import Undefined
 from evenhand.metrics import scorer_quality as quality
 from evenhand.metrics.scorer_quality import steps
-from evenhand.statistics.bootstrap import LEAST, Resampled, cluster_bootstrap, rows_bootstrap
+from evenhand.statistics.bootstrap import (
+    LEAST,
+    BootstrapInterval,
+    cluster_bootstrap,
+    rows_bootstrap,
+)
 from evenhand.statistics.clusters import cluster_sums
 from evenhand.statistics.proportions import largest_ends, wilson
 
@@ -28,19 +33,21 @@ Clusters = Sequence[Hashable]
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class IntervalEnds:
     """The ends of a 95 % interval."""
 
     low: float
     high: float
 
 
-def auc(scores: ArrayLike, labels: Sequence[bool], clusters: Clusters) -> Ends | None:
+def auc(scores: ArrayLike, labels: Sequence[bool], clusters: Clusters) -> IntervalEnds | None:
     """The 95 % interval of `scorer_quality.auc`."""
     return _printed(auc_draws(scores, labels, clusters))
 
 
-def auc_draws(scores: ArrayLike, labels: Sequence[bool], clusters: Clusters) -> Resampled | None:
+def auc_draws(
+    scores: ArrayLike, labels: Sequence[bool], clusters: Clusters
+) -> BootstrapInterval | None:
     """The resamples behind `auc`."""
     ranks = _ranks_of(np.asarray(scores, dtype=np.float64))
     toxic = np.asarray(labels, dtype=np.float64)
@@ -53,7 +60,7 @@ def auc_draws(scores: ArrayLike, labels: Sequence[bool], clusters: Clusters) -> 
     return _resampled(clusters, lambda: rows_bootstrap(clusters, value))
 
 
-def spearman(first: ArrayLike, second: ArrayLike, clusters: Clusters) -> Ends | None:
+def spearman(first: ArrayLike, second: ArrayLike, clusters: Clusters) -> IntervalEnds | None:
     """The 95 % interval of `scorer_quality.spearman`; ranks are those within each resample."""
     sides = [_ranks_of(np.asarray(side, dtype=np.float64)) for side in (first, second)]
 
@@ -68,7 +75,7 @@ def spearman(first: ArrayLike, second: ArrayLike, clusters: Clusters) -> Ends | 
 
 def kappa_at(
     first: ArrayLike, second: ArrayLike, threshold: float, clusters: Clusters
-) -> Ends | None:
+) -> IntervalEnds | None:
     """The 95 % interval of `scorer_quality.kappa_at`."""
     first_above, second_above = (
         np.asarray(side, dtype=np.float64) >= threshold for side in (first, second)
@@ -82,13 +89,15 @@ def kappa_at(
         by_chance = yes_one * yes_two + (1 - yes_one) * (1 - yes_two)
         return np.asarray((agreed - by_chance) / (1 - by_chance))
 
-    def resample() -> Resampled:
+    def resample() -> BootstrapInterval:
         return cluster_bootstrap(cluster_sums(clusters, *columns.T), value)
 
     return _printed(_resampled(clusters, resample))
 
 
-def calibration_error(scores: ArrayLike, targets: ArrayLike, clusters: Clusters) -> Ends | None:
+def calibration_error(
+    scores: ArrayLike, targets: ArrayLike, clusters: Clusters
+) -> IntervalEnds | None:
     """The 95 % interval of `scorer_quality.calibration_error`. Our choice: that of percentiles and
     its mirror image at the figure, from the lower to the higher end. Noise only adds to a sum of
     absolute values, so that resamples lie above the figure, and this above the truth."""
@@ -102,7 +111,7 @@ def calibration_error(scores: ArrayLike, targets: ArrayLike, clusters: Clusters)
 
 def error_draws(
     scores: ArrayLike, targets: ArrayLike, clusters: Clusters, more: ArrayLike | None = None
-) -> Resampled | None:
+) -> BootstrapInterval | None:
     """The resamples behind `calibration_error`. A text with `more` is in no step: its distance is
     added to the sum of them as it is, and a sum below 0 is 0."""
     predicted = np.asarray(scores, dtype=np.float64)
@@ -118,13 +127,15 @@ def error_draws(
         distances = np.abs(totals[:, :-2]).sum(axis=1) + totals[:, -2]
         return np.asarray(np.maximum(distances, 0.0) / totals[:, -1])
 
-    def resample() -> Resampled:
+    def resample() -> BootstrapInterval:
         return cluster_bootstrap(cluster_sums(clusters, *columns.T), value, kind="percentile")
 
     return _resampled(clusters, resample)
 
 
-def _resampled(clusters: Clusters, resample: Callable[[], Resampled]) -> Resampled | None:
+def _resampled(
+    clusters: Clusters, resample: Callable[[], BootstrapInterval]
+) -> BootstrapInterval | None:
     if len(set(clusters)) < LEAST:
         return None
     try:
@@ -133,8 +144,12 @@ def _resampled(clusters: Clusters, resample: Callable[[], Resampled]) -> Resampl
         return None
 
 
-def _printed(resampled: Resampled | None) -> Ends | None:
-    return None if resampled is None or resampled.no_spread else Ends(resampled.low, resampled.high)
+def _printed(resampled: BootstrapInterval | None) -> IntervalEnds | None:
+    return (
+        None
+        if resampled is None or resampled.no_spread
+        else IntervalEnds(resampled.low, resampled.high)
+    )
 
 
 def _ranks_of(values: Floats) -> Callable[[Floats], Floats]:
@@ -157,17 +172,17 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IfKnown:
+class MissingRange:
     """The least and the largest value that a figure could have, None where it may have none; and
     the ends of its interval, both as far against the scorer as can be."""
 
     missing: int  # texts without a score
     low: float | None
     high: float | None
-    ends: Ends | None  # None where there is none to print, whatever the scores
+    ends: IntervalEnds | None  # None where there is none to print, whatever the scores
 
 
-def share(events: Sequence[bool | None], clusters: Clusters) -> IfKnown | None:
+def share(events: Sequence[bool | None], clusters: Clusters) -> MissingRange | None:
     """The share of wrongly judged texts, None for a text without a score. None where nothing is
     missing."""
     lost = np.array([event is None for event in events], dtype=np.float64)
@@ -176,11 +191,11 @@ def share(events: Sequence[bool | None], clusters: Clusters) -> IfKnown | None:
     flags = np.array([bool(event) for event in events], dtype=np.float64)
     rows, hits, missing = cluster_sums(clusters, np.ones_like(lost), flags, lost).T
     low, high = float(flags.mean()), float((flags + lost).mean())
-    ends = Ends(*largest_ends(rows, hits, missing))
-    return IfKnown(missing=int(lost.sum()), low=low, high=high, ends=ends)
+    ends = IntervalEnds(*largest_ends(rows, hits, missing))
+    return MissingRange(missing=int(lost.sum()), low=low, high=high, ends=ends)
 
 
-def auc_if_known(scores: Scores, labels: Sequence[bool], clusters: Clusters) -> IfKnown | None:
+def auc_if_known(scores: Scores, labels: Sequence[bool], clusters: Clusters) -> MissingRange | None:
     """The AUC if toxic texts without a score had 0 and harmless ones 1, and the other way round.
     In each resample, too, no other scores give less or more. Undefined: as `scorer_quality.auc`."""
     filled, lost = _split(scores)
@@ -192,8 +207,8 @@ def auc_if_known(scores: Scores, labels: Sequence[bool], clusters: Clusters) -> 
     ends = None
     if low is not None and high is not None:
         alike = _may_be_alike(low.largest, high.least)
-        ends = Ends(0.0 if alike else low.low, low.high)
-    return IfKnown(
+        ends = IntervalEnds(0.0 if alike else low.low, low.high)
+    return MissingRange(
         missing=int(lost.sum()),
         low=quality.auc(worst, labels),
         high=quality.auc(best, labels),
@@ -201,7 +216,9 @@ def auc_if_known(scores: Scores, labels: Sequence[bool], clusters: Clusters) -> 
     )
 
 
-def error_if_known(scores: Scores, targets: Sequence[float], clusters: Clusters) -> IfKnown | None:
+def error_if_known(
+    scores: Scores, targets: Sequence[float], clusters: Clusters
+) -> MissingRange | None:
     """The calibration error: a text without a score is off by no more than the larger of its target
     and one minus it, and adds or takes away no more than that. Undefined: no texts."""
     predicted, lost = _split(scores)
@@ -215,15 +232,17 @@ def error_if_known(scores: Scores, targets: Sequence[float], clusters: Clusters)
         # The interval is from the lower to the higher of two: see `calibration_error` there.
         low = max(0.0, min(most.low, 2 * most.estimate - least.high))
         high = max(most.high, 2 * most.estimate - least.low)
-        ends = Ends(low, 1.0 if _may_be_alike(least.largest, most.least) else high)
+        ends = IntervalEnds(low, 1.0 if _may_be_alike(least.largest, most.least) else high)
     curve = quality.reliability(predicted[~lost], observed[~lost])
     known_error = quality.calibration_error(curve) * int((~lost).sum()) if curve else 0.0
     low_sum, high_sum = max(0.0, known_error - float(off.sum())), known_error + float(off.sum())
     n = len(predicted)
-    return IfKnown(missing=int(lost.sum()), low=low_sum / n, high=high_sum / n, ends=ends)
+    return MissingRange(missing=int(lost.sum()), low=low_sum / n, high=high_sum / n, ends=ends)
 
 
-def kept_if_known(before: Sequence[bool | None], after: Sequence[bool | None]) -> IfKnown | None:
+def kept_if_known(
+    before: Sequence[bool | None], after: Sequence[bool | None]
+) -> MissingRange | None:
     """What is caught in disguise, of what is caught plain. At worst all that is unknown was caught
     plain and lost in disguise, but what is caught in disguise was not caught plain; at best it is
     the other way round. Each text more that is kept raises both ends of Wilson's interval, and each
@@ -238,11 +257,11 @@ def kept_if_known(before: Sequence[bool | None], after: Sequence[bool | None]) -
     at_best = sum(pair in ((True, None), (None, True), (None, None)) for pair in pairs)
     plain = caught + lost + at_worst
     ends = wilson(caught, plain) if plain else None
-    return IfKnown(
+    return MissingRange(
         missing=missing,
         low=caught / plain if plain else None,
         high=(caught + at_best) / (caught + at_best + lost) if caught + at_best + lost else None,
-        ends=Ends(ends.low, ends.high) if ends else None,
+        ends=IntervalEnds(ends.low, ends.high) if ends else None,
     )
 
 

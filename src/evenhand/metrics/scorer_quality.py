@@ -29,7 +29,7 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class TextShare:
     """A share of texts, with an interval that allows texts of one template to be alike."""
 
     estimate: float
@@ -126,7 +126,7 @@ def defined(formula: Callable[..., float], *arguments: Any) -> float | None:
         return None
 
 
-def share(events: Sequence[bool], clusters: Sequence[Hashable]) -> Share:
+def share(events: Sequence[bool], clusters: Sequence[Hashable]) -> TextShare:
     """The share of events with a 95 % interval over clusters (`statistics.shares`).
 
     Undefined: no rows.
@@ -134,5 +134,5 @@ def share(events: Sequence[bool], clusters: Sequence[Hashable]) -> Share:
     hits = np.asarray(events, dtype=np.float64)
     ones = np.ones_like(hits)
     interval = clustered_share(cluster_sums(clusters, ones, hits, ones, hits, ones))
-    return Share(estimate=interval.estimate, low=interval.low, high=interval.high, n=interval.n,
-                 clusters=interval.clusters)  # fmt: skip
+    return TextShare(estimate=interval.estimate, low=interval.low, high=interval.high, n=interval.n,
+                     clusters=interval.clusters)  # fmt: skip

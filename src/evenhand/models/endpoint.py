@@ -26,7 +26,7 @@ from evenhand.models.http_client import (
     retry_after,
 )
 from evenhand.models.keys import Redactor, sendable
-from evenhand.models.limiter import AdaptiveLimit, Gate
+from evenhand.models.limiter import AdaptiveLimit, ResizableSemaphore
 
 _MAX_BODY = 1_300_000  # our choice: the longest reply that is read, with each character escaped
 _MAX_LIST = 16 * 1024 * 1024  # our choice: a gateway's list of models passes a megabyte
@@ -39,7 +39,7 @@ _START = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Failure:
+class _FailedAttempt:
     """A failed attempt: what happened, how long the server wants us to wait, and whether it is
     full."""
 
@@ -48,7 +48,7 @@ class _Failure:
     overloaded: bool | None = None
 
 
-_NOT_TRIED = _Failure("not tried")
+_NOT_TRIED = _FailedAttempt("not tried")
 
 
 class _AskOtherwise(Exception):
@@ -72,7 +72,7 @@ class Endpoint:
         api_key: str | None = None,
         attempt_timeout: float = 120.0,
         max_wait: float = 60.0,
-        limit: Gate | None = None,
+        limit: ResizableSemaphore | None = None,
     ) -> None:
         self._url = _checked_url(base_url)
         self._model = model
@@ -86,7 +86,9 @@ class Endpoint:
         self._redact = Redactor(api_key)
         self._attempt_timeout = attempt_timeout
         self._max_wait = max_wait
-        self.limit: Gate = limit or AdaptiveLimit()  # a cluster puts one in that all share
+        self.limit: ResizableSemaphore = (
+            limit or AdaptiveLimit()
+        )  # a cluster puts one in that all share
         self.dialect = wire.Dialect()
         self._session: aiohttp.ClientSession | None = None
         self._rng = random.Random()  # jitter only: nothing that is recorded depends on it
@@ -138,7 +140,7 @@ class Endpoint:
             except ModelRefused as error:
                 error.attempts = attempt
                 raise
-            if not isinstance(outcome, _Failure):
+            if not isinstance(outcome, _FailedAttempt):
                 samples, usage, served_by = outcome
                 return ModelReply(
                     samples=samples,
@@ -159,7 +161,7 @@ class Endpoint:
         async with asyncio.timeout_at(deadline):
             return await self.limit.acquire()
 
-    async def _pause(self, attempt: int, failure: _Failure, deadline: float) -> None:
+    async def _pause(self, attempt: int, failure: _FailedAttempt, deadline: float) -> None:
         pause = pause_before(attempt, failure.wait, self._rng)
         left = deadline - asyncio.get_running_loop().time()
         if failure.wait is not None and failure.wait > min(self._max_wait, left):
@@ -176,7 +178,7 @@ class Endpoint:
 
     async def _attempt(
         self, request: ModelRequest, deadline: float, ticket: int
-    ) -> tuple[Any, Any, str] | _Failure:
+    ) -> tuple[Any, Any, str] | _FailedAttempt:
         """Make one request and read its whole body. The place in the limit is given back whatever
         happens."""
         overloaded: bool | None = None
@@ -192,16 +194,16 @@ class Endpoint:
             overloaded = failure.overloaded
             return failure
         except wire.BadBody as error:
-            return _Failure(self._redact(str(error)))
+            return _FailedAttempt(self._redact(str(error)))
         except aiohttp.ClientError as error:  # before TimeoutError: a connect time-out is both
-            return _Failure(self._redact(f"{type(error).__name__}: {error}")[:300])
+            return _FailedAttempt(self._redact(f"{type(error).__name__}: {error}")[:300])
         except TimeoutError:
             if ends >= deadline:
                 raise
             overloaded = True
-            return _Failure(f"no whole answer within {self._attempt_timeout:g} s")
+            return _FailedAttempt(f"no whole answer within {self._attempt_timeout:g} s")
         except OSError as error:
-            return _Failure(self._redact(f"{type(error).__name__}: {error}")[:300])
+            return _FailedAttempt(self._redact(f"{type(error).__name__}: {error}")[:300])
         finally:
             self.limit.release(ticket, overloaded=overloaded)
 
@@ -244,7 +246,7 @@ class Endpoint:
 
     def _judge(
         self, status: int, headers: Any, body: bytes, request: ModelRequest, dialect: wire.Dialect
-    ) -> _Failure:
+    ) -> _FailedAttempt:
         """Judge a non-200 answer: worth another attempt, worth another form, or final."""
         message = self._redact.beginning(wire.error_text(body), 300)
         typed = request.schema is not None and request.prompt is None
@@ -254,7 +256,7 @@ class Endpoint:
                 self.dialect = other
             raise _AskOtherwise
         if status in RETRY_STATUSES:
-            return _Failure(
+            return _FailedAttempt(
                 f"HTTP {status}: {message}",
                 wait=retry_after(headers),
                 overloaded=True if status in OVERLOAD_STATUSES else None,

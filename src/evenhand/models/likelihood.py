@@ -39,7 +39,7 @@ class TokenLogprobs:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class LikelihoodFailure:
     """A failure is a text without log-probabilities, and why. It is never a likelihood of 0."""
 
     reason: str
@@ -54,7 +54,9 @@ class LikelihoodModel(Protocol):
         """What the run's record keeps of it: no key, no password."""
         ...
 
-    async def log_likelihoods(self, texts: Sequence[str]) -> list[TokenLogprobs | Failure]: ...
+    async def log_likelihoods(
+        self, texts: Sequence[str]
+    ) -> list[TokenLogprobs | LikelihoodFailure]: ...
 
     def after_another_start(self) -> "LikelihoodModel | None":
         """The same model, reading every text after another start token; None where it has no
@@ -87,35 +89,39 @@ class EchoedLikelihood:
         """Try one short text: `UserError` if the endpoint does not echo, before a thousand are
         sent."""
         outcome = await self._one(_PROBE)
-        if isinstance(outcome, Failure):
+        if isinstance(outcome, LikelihoodFailure):
             raise UserError(_NO_ECHO.format(name=self.name, why=outcome.message[:300]))
 
-    async def log_likelihoods(self, texts: Sequence[str]) -> list[TokenLogprobs | Failure]:
+    async def log_likelihoods(
+        self, texts: Sequence[str]
+    ) -> list[TokenLogprobs | LikelihoodFailure]:
         return await asyncio.gather(*(self._one(text) for text in texts))
 
-    async def _one(self, text: str) -> TokenLogprobs | Failure:
+    async def _one(self, text: str) -> TokenLogprobs | LikelihoodFailure:
         # One new token and not none: some servers refuse to make none.
         request = ModelRequest(prompt=text, echo=True, logprobs=1, max_tokens=1, temperature=0.0)
         try:
             return _of_prompt(text, await self._endpoint.complete(request))
         except ModelError as error:
-            return Failure(error.reason, str(error))
+            return LikelihoodFailure(error.reason, str(error))
 
 
-def _of_prompt(text: str, reply: ModelReply) -> TokenLogprobs | Failure:
+def _of_prompt(text: str, reply: ModelReply) -> TokenLogprobs | LikelihoodFailure:
     sample = reply.samples[0]
     if not sample.text.startswith(text):
-        return Failure("not_echoed", "the reply does not begin with the prompt")
+        return LikelihoodFailure("not_echoed", "the reply does not begin with the prompt")
     if not sample.logprobs:
-        return Failure("no_logprobs", "the reply holds no log-probabilities")
+        return LikelihoodFailure("no_logprobs", "the reply holds no log-probabilities")
     prompt_tokens = reply.usage.prompt_tokens if reply.usage else len(sample.logprobs) - 1
     tokens = sample.logprobs[:prompt_tokens]
     if not tokens or len(sample.logprobs) < prompt_tokens:
-        return Failure("not_echoed", "fewer log-probabilities came than the prompt has tokens")
+        return LikelihoodFailure(
+            "not_echoed", "fewer log-probabilities came than the prompt has tokens"
+        )
     first, counted = tokens[0], tokens[tokens[0].logprob is None :]
     values = [token.logprob for token in counted]
     if any(value is None or not math.isfinite(value) for value in values):
-        return Failure("no_logprobs", "a token within the prompt has no log-probability")
+        return LikelihoodFailure("no_logprobs", "a token within the prompt has no log-probability")
     # A start token of the server's own is no part of the text: then nothing is left out.
     starts_the_text = bool(first.token) and text.startswith(first.token)
     left_out = first.token if first.logprob is None and starts_the_text else None

@@ -1,8 +1,8 @@
 """The adaptive concurrency limit finds by trying how many calls an endpoint takes at once (additive
 increase, multiplicative decrease, as in TCP).
 
-`Law` decides the number, `Gate` keeps to one. Here both sit together; on a cluster one law serves
-the gates of all processes.
+`Law` decides the number, `ResizableSemaphore` keeps to one. Here both sit together; on a cluster
+one law serves the gates of all processes.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class Law:
         self._searching = False
 
 
-class Gate:
+class ResizableSemaphore:
     """A gate is a semaphore whose size may change while it is in use."""
 
     def __init__(self, size: int) -> None:
@@ -100,7 +100,7 @@ class Gate:
                 ticket.set_result(None)
 
 
-class AdaptiveLimit(Gate):
+class AdaptiveLimit(ResizableSemaphore):
     """The gate and the law of one process. It cuts at most once per round trip, because the answers
     to calls that were sent before a cut say nothing new."""
 

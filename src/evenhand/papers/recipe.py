@@ -27,11 +27,11 @@ NEEDS = {
 Need = Annotated[str, Field(pattern="^(" + "|".join(NEEDS) + ")$")]
 
 
-class _Part(BaseModel):
+class _RecipePart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Sample(_Part):
+class RecipeSample(_RecipePart):
     """The items of runs: an instrument with its options at each size. An option "run:NAME" is the
     folder of that run, of the same model."""
 
@@ -50,7 +50,7 @@ class Sample(_Part):
         return {value.removeprefix(OF_RUN) for value in values if str(value).startswith(OF_RUN)}
 
 
-class RunSpec(_Part):
+class RunSpec(_RecipePart):
     """One run: a sample, and a method with its settings.
 
     `replays` names a run of the same paper whose recorded turns answer every call of this one, so
@@ -70,7 +70,7 @@ class RunSpec(_Part):
         return [f"{name}={_written(value)}" for name, value in self.settings.items()]
 
 
-class Trained(_Part):
+class TrainedWeights(_RecipePart):
     """Weights that a run needs: what they are, and the commands that make them, or the name of
     others that are made by the same ones."""
 
@@ -79,7 +79,7 @@ class Trained(_Part):
     like: str | None = None
 
 
-class Line(_Part):
+class TableLine(_RecipePart):
     """A row or a column of a table. What a cell shows is said by its row and its column together:
     a number of a run, of all items or of a group. `times` is 100 where the paper prints percent."""
 
@@ -90,7 +90,7 @@ class Line(_Part):
     times: float | None = None
 
 
-class Published(_Part):
+class PublishedRow(_RecipePart):
     """What the paper prints for one of its systems: a string a row, its cells apart by blanks;
     "71.09±0.39" has a standard deviation, "-" is not printed."""
 
@@ -101,7 +101,7 @@ class Published(_Part):
         return [row.split() for row in self.rows]
 
 
-class Figure(_Part):
+class UncoveredFigure(_RecipePart):
     """A table or figure without a recipe, and why: it holds no result, or a drawing that cannot be
     run."""
 
@@ -113,16 +113,16 @@ class Figure(_Part):
     needs: tuple[Need, ...] = ()
 
 
-class Table(_Part):
+class Table(_RecipePart):
     """A table or figure that holds numbers, with its recipe: its rows and columns, and what the
     paper prints."""
 
     title: str
     where: str  # the number that the paper gives it, and its section
     shows: str
-    rows: tuple[Line, ...]
-    columns: tuple[Line, ...]
-    published: tuple[Published, ...] = ()
+    rows: tuple[TableLine, ...]
+    columns: tuple[TableLine, ...]
+    published: tuple[PublishedRow, ...] = ()
     read_off: bool = False  # published values are read off a drawing, or told in the text only
     differs: tuple[str, ...]  # what is not as in the paper, beside the model
     needs: tuple[Need, ...]
@@ -143,10 +143,10 @@ class Table(_Part):
                     number(cell)
         return self
 
-    def address(self, row: Line, column: Line) -> Line:
+    def address(self, row: TableLine, column: TableLine) -> TableLine:
         """What the cell of a row and a column shows. A row speaks before its column."""
         fields = {name: getattr(row, name) or getattr(column, name) for name in _ADDRESS}
-        return Line(title=f"{row.title}, {column.title}", **fields)
+        return TableLine(title=f"{row.title}, {column.title}", **fields)
 
     def runs(self) -> tuple[str, ...]:
         """The names of the runs that its cells show, in their order."""
@@ -157,7 +157,7 @@ class Table(_Part):
 _ADDRESS = ("run", "measure", "group", "times")
 
 
-class Paper(_Part):
+class Paper(_RecipePart):
     """A paper: who wrote it, its runs by name, and all its tables and figures in their order."""
 
     name: str
@@ -165,10 +165,10 @@ class Paper(_Part):
     title: str
     authors: str
     order: tuple[str, ...]  # of all tables and figures
-    samples: Mapping[str, Sample] = {}
+    samples: Mapping[str, RecipeSample] = {}
     runs: Mapping[str, RunSpec] = {}
-    trained: Mapping[str, Trained] = {}
-    figures: tuple[Figure, ...] = ()
+    trained: Mapping[str, TrainedWeights] = {}
+    figures: tuple[UncoveredFigure, ...] = ()
     tables: tuple[Table, ...] = ()
 
     @model_validator(mode="after")

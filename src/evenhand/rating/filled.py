@@ -20,7 +20,7 @@ from evenhand.debates.dataset import cleared, require_new
 from evenhand.errors import UserError
 from evenhand.rating import rubric
 from evenhand.rating.sheets import ID, SHEET, TEXT, columns
-from evenhand.rating.texts import Key, read_key
+from evenhand.rating.texts import SheetKey, read_key
 
 Line = tuple[int, dict[str, str]]  # the number of the line it ends at, and its cells by column
 
@@ -74,7 +74,7 @@ class Sheet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class ReturnedSheets:
     """What was read, from which files, and what is missing in them by line."""
 
     evenhand: str
@@ -89,7 +89,7 @@ class Account:
         return asdict(self)
 
 
-def read(files: Sequence[Path], key_file: Path) -> tuple[Key, pl.DataFrame, Account]:
+def read(files: Sequence[Path], key_file: Path) -> tuple[SheetKey, pl.DataFrame, ReturnedSheets]:
     """Read sheets by their key. All faults of all sheets are listed at once."""
     key = read_key(key_file)
     if key.rubric != rubric.sha256():
@@ -110,7 +110,7 @@ def read(files: Sequence[Path], key_file: Path) -> tuple[Key, pl.DataFrame, Acco
         )
     rows = pl.concat([sheet.rows for sheet in sheets])
     lost = rows.filter(pl.col("mark").is_null())
-    account = Account(
+    account = ReturnedSheets(
         evenhand=metadata.version("evenhand"),
         rubric=key.rubric,
         key=hashlib.sha256(key_file.read_bytes()).hexdigest(),
@@ -137,7 +137,7 @@ def _twice(sheets: Sequence[Sheet]) -> Iterator[str]:
         files.setdefault(sheet.rater, sheet.file)
 
 
-def _sheet(file: Path, key: Key, faults: list[str]) -> Iterator[Sheet]:
+def _sheet(file: Path, key: SheetKey, faults: list[str]) -> Iterator[Sheet]:
     """The sheet in a file; none, and a line in `faults` for each, where it has any."""
     expected = columns()
     lines = read_table(
@@ -205,7 +205,7 @@ def _rows(file: str, rater: str, ids: Sequence[str], marks: Marks) -> Iterator[t
             yield rater, name, question.name, mark, why, file, line
 
 
-def write(folder: Path, key: Key, rows: pl.DataFrame, account: Account) -> None:
+def write(folder: Path, key: SheetKey, rows: pl.DataFrame, account: ReturnedSheets) -> None:
     """A folder of ratings: the marks, where they are from, and which text is which."""
     require_new(folder)
     part = cleared(folder)
@@ -221,7 +221,7 @@ def write(folder: Path, key: Key, rows: pl.DataFrame, account: Account) -> None:
     os.replace(part, folder)
 
 
-def load(folder: Path) -> tuple[Key, pl.DataFrame, tuple[str, ...]]:
+def load(folder: Path) -> tuple[SheetKey, pl.DataFrame, tuple[str, ...]]:
     """The key, the marks and the raters who did not return a sheet, of a folder of ratings."""
     try:
         table = (folder / TABLE).read_bytes()

@@ -24,7 +24,7 @@ from evenhand.prompts import load
 from evenhand.rating import rubric
 from evenhand.rating.filled import read_table
 from evenhand.rating.sheets import ID, SHEET, TEXT
-from evenhand.rating.texts import Key, said
+from evenhand.rating.texts import SheetKey, said
 from evenhand.store import RunReader
 from evenhand.store.folder import open_folder
 
@@ -127,7 +127,7 @@ class JudgeMarks:
     marks: Mapping[str, Mapping[str, float]]
 
 
-def judge_marks(location: str, key: Key) -> JudgeMarks:
+def judge_marks(location: str, key: SheetKey) -> JudgeMarks:
     if Path(location).is_file():
         return JudgeMarks(name=location, marks=_of_table(Path(location), key))
     run = RunReader(location)
@@ -142,7 +142,7 @@ def judge_marks(location: str, key: Key) -> JudgeMarks:
     return JudgeMarks(name=location, marks=marks)
 
 
-def _of_rater(run: RunReader, key: Key) -> dict[str, dict[str, float]]:
+def _of_rater(run: RunReader, key: SheetKey) -> dict[str, dict[str, float]]:
     """What a model that rated the run's texts by the rubric gave the same words about the same
     task."""
     rated = said(run).join(RATINGS.marks(run), left_on="item", right_on="item_id")
@@ -158,7 +158,7 @@ def _of_rater(run: RunReader, key: Key) -> dict[str, dict[str, float]]:
     return by_question
 
 
-def _of_run(run: RunReader, key: Key) -> dict[str, float]:
+def _of_run(run: RunReader, key: SheetKey) -> dict[str, float]:
     """The bias score that the run's own judge gave the same words about the same task, as a mark
     for freedom from bias."""
     scored = said(run).filter(pl.col("bias").is_not_null()).select("task", "text", "bias")
@@ -170,7 +170,7 @@ def _of_run(run: RunReader, key: Key) -> dict[str, float]:
     }
 
 
-def _of_table(file: Path, key: Key) -> dict[str, dict[str, float]]:
+def _of_table(file: Path, key: SheetKey) -> dict[str, dict[str, float]]:
     """A CSV as raters fill it: `id`, and a column for each question that the judge answered. A mark
     of a judge may have decimals; an empty one is missing."""
     questions = [question.name for question in rubric.questions()]
@@ -197,7 +197,7 @@ def _of_table(file: Path, key: Key) -> dict[str, dict[str, float]]:
     return by_question
 
 
-def labels(key: Key, rows: pl.DataFrame) -> bytes:
+def labels(key: SheetKey, rows: pl.DataFrame) -> bytes:
     """What people think of each text, as the lines that `evenhand audit judge --labels` reads: the
     mean of the marks for communication and logic. A judge is audited by marks of quality, of which
     freedom from bias is none."""

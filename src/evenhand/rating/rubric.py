@@ -25,11 +25,11 @@ INSTRUCTIONS = (
 )
 
 
-class _Part(BaseModel):
+class _RubricPart(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class Band(_Part):
+class Band(_RubricPart):
     """Marks from `least` to `most`, what they mean, and a text that deserves one."""
 
     least: int
@@ -38,7 +38,7 @@ class Band(_Part):
     example: str
 
 
-class Question(_Part):
+class RatingQuestion(_RubricPart):
     name: str
     title: str
     asks: str
@@ -51,9 +51,9 @@ class Question(_Part):
 
 
 @cache
-def questions() -> tuple[Question, ...]:
+def questions() -> tuple[RatingQuestion, ...]:
     return tuple(
-        Question.model_validate(table, strict=False)
+        RatingQuestion.model_validate(table, strict=False)
         for table in read_toml(__package__, "rubric.toml")["question"]
     )
 

@@ -19,7 +19,7 @@ from evenhand.debates.dataset import cleared, require_new
 from evenhand.errors import UserError
 from evenhand.package_data import read_text
 from evenhand.rating import rubric
-from evenhand.rating.texts import Drawn, Key, KeyRun, Text
+from evenhand.rating.texts import DrawnTexts, KeyRun, RatingText, SheetKey
 from evenhand.store import RunReader
 
 TEXT, ID, SHEET = "text", "id", "sheet"
@@ -30,7 +30,9 @@ _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # they can hide words or move a cursor
 
 
-def deal(texts: Sequence[Text], raters: int, overlap: int, seed: int) -> dict[str, tuple[str, ...]]:
+def deal(
+    texts: Sequence[RatingText], raters: int, overlap: int, seed: int
+) -> dict[str, tuple[str, ...]]:
     """Who rates what, in which order: each text goes to `overlap` raters, those who have the fewest
     so far, and each rater sees an order of their own."""
     if not 1 <= overlap <= raters:
@@ -48,14 +50,14 @@ def deal(texts: Sequence[Text], raters: int, overlap: int, seed: int) -> dict[st
 
 def export(
     runs: Sequence[RunReader],
-    sample: Drawn,
+    sample: DrawnTexts,
     folder: Path,
     key: Path,
     *,
     raters: int,
     overlap: int,
     seed: int,
-) -> Key:
+) -> SheetKey:
     """Write the sheets and, elsewhere, the key: all of it or nothing."""
     require_new(folder)
     if os.path.lexists(key):  # a link is not written through
@@ -64,7 +66,7 @@ def export(
         raise UserError(
             f"{key} lies where the sheets are: raters must not get the key; name it with --key"
         )
-    sheet_key = Key(
+    sheet_key = SheetKey(
         evenhand=metadata.version("evenhand"),
         rubric=rubric.sha256(),
         seed=seed,
@@ -91,7 +93,7 @@ def export(
     return sheet_key
 
 
-def rater_files(key: Key) -> dict[str, dict[str, bytes]]:
+def rater_files(key: SheetKey) -> dict[str, dict[str, bytes]]:
     """What each rater gets, by rater and name of the file."""
     by_id = {text.id: text for text in key.texts}
     return {
@@ -108,7 +110,7 @@ def columns() -> tuple[str, ...]:
     return (ID, SHEET, *(question.name for question in rubric.questions()))
 
 
-def _table(rater: str, texts: Sequence[Text]) -> bytes:
+def _table(rater: str, texts: Sequence[RatingText]) -> bytes:
     """A CSV that a spreadsheet opens. Words of others stand in its first column alone: a program
     that expects ; instead of , would end any later one at a ; within it, and begin a new cell."""
     file = io.StringIO()
@@ -134,7 +136,7 @@ def readable(text: str) -> str:
     return _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def _page(rater: str, texts: Sequence[Text]) -> bytes:
+def _page(rater: str, texts: Sequence[RatingText]) -> bytes:
     script, style = _file("sheet.js"), _file("sheet.css")
     # Only these very words may run or style; nothing may be loaded, sent or framed.
     allowed = (

@@ -25,7 +25,7 @@ _ALIKE = ("topic", "template", "article")  # tags of items that were made from o
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class RatingText:
     """A text to rate. Where two runs said the same words of an item, it is shown once and counts
     for both: `uses` has the place of each run, and the item there."""
 
@@ -37,8 +37,8 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
-    texts: tuple[Text, ...]
+class DrawnTexts:
+    texts: tuple[RatingText, ...]
     items: int  # of each run
     shared: bool  # the runs have their items in common
     left_out: Mapping[str, int]  # reason -> items
@@ -94,7 +94,7 @@ def _on_scale(score: pl.Expr, scale: BiasScale) -> pl.Expr:
     return zero + (top - zero) * up
 
 
-def drawn(runs: Sequence[RunReader], sample: int, seed: int) -> Drawn:
+def drawn(runs: Sequence[RunReader], sample: int, seed: int) -> DrawnTexts:
     """Draw items and give their texts names by chance; sheets give them an order.
 
     Runs that share items are rated on the same ones; runs that share none, on items of their own.
@@ -119,7 +119,7 @@ def drawn(runs: Sequence[RunReader], sample: int, seed: int) -> Drawn:
         items.join(frame, on=ITEM, maintain_order="left")
         for items, frame in zip(picked, rated, strict=True)
     ]
-    return Drawn(
+    return DrawnTexts(
         texts=_texts(selected, chance),
         items=sample,
         shared=bool(len(shared)) or len(runs) == 1,
@@ -145,36 +145,36 @@ def _sample(items: pl.DataFrame, sample: int, where: str, chance: random.Random)
     return items[sorted(chance.sample(range(len(items)), sample))]
 
 
-def _texts(frames: Sequence[pl.DataFrame], chance: random.Random) -> tuple[Text, ...]:
+def _texts(frames: Sequence[pl.DataFrame], chance: random.Random) -> tuple[RatingText, ...]:
     uses: defaultdict[tuple[str, str, str], list[tuple[int, str]]] = defaultdict(list)
     for index, frame in enumerate(frames):
         for row in frame.iter_rows(named=True):
             uses[row["task"], row["text"], row["cluster"]].append((index, row["item"]))
     names = chance.sample(range(100_000, 1_000_000), len(uses))
     return tuple(
-        Text(id=f"t{name}", task=task, text=text, cluster=cluster, uses=tuple(of))
+        RatingText(id=f"t{name}", task=task, text=text, cluster=cluster, uses=tuple(of))
         for name, ((task, text, cluster), of) in zip(names, uses.items(), strict=True)
     )
 
 
-def naming_a_model(texts: Sequence[Text], runs: Sequence[RunReader]) -> int:
+def naming_a_model(texts: Sequence[RatingText], runs: Sequence[RunReader]) -> int:
     """How many texts hold the first word of a model's name: their raters may guess it."""
     names = [str(player.get("model", "")) for run in runs for player in run.record.cast.values()]
     words = {match[0].casefold() for name in names if (match := re.search(r"[^\W\d_]{4,}", name))}
     return sum(any(word in text.text.casefold() for word in words) for text in texts)
 
 
-class _Part(BaseModel):
+class _SheetKeyPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class KeyRun(_Part):
+class KeyRun(_SheetKeyPart):
     run: str
     method: dict[str, Any]
     cast: dict[str, Any]
 
 
-class Key(_Part):
+class SheetKey(_SheetKeyPart):
     """What was drawn from which runs, and who was given what in which order."""
 
     format: Literal[1] = 1
@@ -185,16 +185,16 @@ class Key(_Part):
     shared: bool
     left_out: dict[str, int]
     runs: tuple[KeyRun, ...]
-    texts: tuple[Text, ...]
+    texts: tuple[RatingText, ...]
     sheets: dict[str, tuple[str, ...]]  # rater -> ids, in the order shown
 
     def to_bytes(self) -> bytes:
         return orjson.dumps(self.model_dump(), option=orjson.OPT_INDENT_2) + b"\n"
 
 
-def read_key(path: Path) -> Key:
+def read_key(path: Path) -> SheetKey:
     try:
-        key = Key.model_validate_json(path.read_bytes())
+        key = SheetKey.model_validate_json(path.read_bytes())
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
     except ValidationError:

@@ -2,19 +2,19 @@
 spreads it over more processes."""
 
 from evenhand.runners.local import StopSignal, answer_all, run
-from evenhand.runners.plan import Plan
+from evenhand.runners.plan import RunPlan
 from evenhand.runners.progress import Progress
-from evenhand.runners.purse import Purse
+from evenhand.runners.purse import SpendingCap
 from evenhand.runners.replay import replay_of
 from evenhand.runners.source import ItemList, JsonlFile, Source
 
 __all__ = [
     "ItemList",
     "JsonlFile",
-    "Plan",
     "Progress",
-    "Purse",
+    "RunPlan",
     "Source",
+    "SpendingCap",
     "StopSignal",
     "answer_all",
     "replay_of",

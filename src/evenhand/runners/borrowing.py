@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from evenhand.agents import strict_json
-from evenhand.agents.agent import Repairs, repairs_of
+from evenhand.agents.agent import RepairRoles, repairs_of
 from evenhand.errors import UnreadableReply, UserError
 from evenhand.models.replay import BorrowedReplies
 from evenhand.store import RunReader
@@ -32,7 +32,7 @@ def critiques_of(run: str | Path) -> BorrowedReplies:
     return BorrowedReplies(critiques)
 
 
-def _critiques(run: RunReader, repairs: Repairs) -> list[tuple[str, str]]:
+def _critiques(run: RunReader, repairs: RepairRoles) -> list[tuple[str, str]]:
     """Give each critique with the id of the item that it was made for."""
     by_reviser = pl.col("role") == repairs.reviser
     last_revision = pl.col("index").filter(by_reviser).max().over("position")

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from evenhand.models.limiter import DECREASE, Gate, Law
-from evenhand.runners.lease import Caps, Spending, Treasury
+from evenhand.models.limiter import DECREASE, Law, ResizableSemaphore
+from evenhand.runners.lease import CapCoordinator, LeaseCaps, Spending
 
 SYNC_SECONDS = 0.2
 _SILENCE = 5.0  # our choice: a worker that was not heard for so long is taken for dead
@@ -20,7 +20,7 @@ _ROTATE = 2.0  # our choice: where there are fewer places than workers, they cha
 
 
 @dataclass(slots=True)
-class Seen:
+class EndpointObservation:
     """A worker's observation of one endpoint since its last report."""
 
     good: int = 0  # answers while all its places were taken
@@ -31,19 +31,19 @@ class Seen:
 
 
 @dataclass(slots=True)
-class Report:
+class WorkerReport:
     worker: str
-    endpoints: dict[str, Seen] = field(default_factory=dict)
+    endpoints: dict[str, EndpointObservation] = field(default_factory=dict)
     open_shares: int = 0
     counts: dict[str, int] = field(default_factory=dict)  # of the shares at work
     spending: Spending | None = None
 
 
 @dataclass(slots=True)
-class Orders:
+class WorkerOrders:
     stop: int = 0  # 1: finish what is at work; 2: stop at once
     places: dict[str, tuple[int, int]] = field(default_factory=dict)  # key -> (places, epoch)
-    lease: Caps | None = None
+    lease: LeaseCaps | None = None
 
 
 @dataclass(slots=True)
@@ -54,41 +54,41 @@ class Overview:
     open_shares: int
     counts: dict[str, int]
     endpoints: dict[str, tuple[int, int]]  # key -> (calls in flight, limit)
-    spent: Caps | None
+    spent: LeaseCaps | None
     exhausted: str | None  # the option that capped the run
 
 
-class _Endpoint:
+class _EndpointState:
     def __init__(self) -> None:
         self.law = Law()
         self.epoch = 1  # counts the cuts: a call that was sent before one says nothing new
         self.held: dict[str, int] = {}  # places that a worker may be using before it reports again
 
 
-class Desk:
+class Coordinator:
     """The coordinator keeps these books and does no I/O; `ray.py` puts it into an actor."""
 
     def __init__(
-        self, treasury: Treasury | None = None, clock: Callable[[], float] = time.monotonic
+        self, treasury: CapCoordinator | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._treasury = treasury
         self._clock = clock
-        self._heard: dict[str, tuple[float, Report]] = {}
-        self._endpoints: dict[str, _Endpoint] = {}
+        self._heard: dict[str, tuple[float, WorkerReport]] = {}
+        self._endpoints: dict[str, _EndpointState] = {}
         self._stop = 0
 
-    def sync(self, report: Report) -> Orders:
+    def sync(self, report: WorkerReport) -> WorkerOrders:
         now = self._clock()
         self._heard[report.worker] = now, report
         self._forget_the_silent(now)
-        orders = Orders()
+        orders = WorkerOrders()
         if self._treasury is not None and report.spending is not None:
             orders.lease = self._treasury.lease(report.worker, report.spending)
             if self._treasury.exhausted:
                 self.stop(2)
         orders.stop = self._stop
         for key, usage in report.endpoints.items():
-            endpoint = self._endpoints.setdefault(key, _Endpoint())
+            endpoint = self._endpoints.setdefault(key, _EndpointState())
             self._learn(endpoint, usage)
             granted = self._grant(key, endpoint, report.worker, now)
             orders.places[key] = granted, endpoint.epoch
@@ -118,7 +118,7 @@ class Desk:
             exhausted=self._treasury.exhausted if self._treasury else None,
         )
 
-    def _learn(self, endpoint: _Endpoint, usage: Seen) -> None:
+    def _learn(self, endpoint: _EndpointState, usage: EndpointObservation) -> None:
         if usage.overloaded_in == endpoint.epoch:
             endpoint.law.cut()
             endpoint.epoch += 1
@@ -126,7 +126,7 @@ class Desk:
             for _ in range(usage.good):
                 endpoint.law.grow()
 
-    def _grant(self, key: str, endpoint: _Endpoint, worker: str, now: float) -> int:
+    def _grant(self, key: str, endpoint: _EndpointState, worker: str, now: float) -> int:
         """Give a worker its fair part of the limit, as far as the others have given back what they
         held."""
         limit = int(endpoint.law.limit)
@@ -140,7 +140,7 @@ class Desk:
     def _demand(self, key: str) -> list[tuple[str, int]]:
         return [(worker, usage.in_flight + usage.waiting) for worker, usage in self._asking(key)]
 
-    def _asking(self, key: str) -> list[tuple[str, Seen]]:
+    def _asking(self, key: str) -> list[tuple[str, EndpointObservation]]:
         return [
             (worker, report.endpoints[key])
             for worker, (_, report) in self._heard.items()
@@ -177,7 +177,7 @@ def _fair(limit: int, demand: dict[str, int], turn: int) -> dict[str, int]:
     return {worker: shares[worker] + floors[worker] + (worker in ahead) for worker in workers}
 
 
-class ClusterLimit(Gate):
+class ClusterLimit(ResizableSemaphore):
     """A worker's concurrency limit for an endpoint. The coordinator sets its size; a call that
     finds the endpoint full makes it smaller at once, without waiting for the coordinator, because a
     full endpoint says so in a millisecond and a busy coordinator may take a hundred."""
@@ -191,10 +191,10 @@ class ClusterLimit(Gate):
         self._cut_at = 0  # value of _sent at the last cut, our own or the coordinator's
         self._good = 0
 
-    def report(self) -> Seen:
+    def report(self) -> EndpointObservation:
         good, self._good = self._good, 0
         full_in = self._epoch if self._full_in == self._epoch else -1
-        return Seen(good, full_in, self.size, self.in_flight, self.waiting)
+        return EndpointObservation(good, full_in, self.size, self.in_flight, self.waiting)
 
     def obey(self, places: int, epoch: int) -> None:
         if epoch != self._epoch:

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from evenhand.domain.prices import Prices
-from evenhand.runners.purse import MAX_CALLS, MAX_COST, Purse
+from evenhand.runners.purse import MAX_CALLS, MAX_COST, SpendingCap
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
+class LeaseCaps:
     calls: float = float("inf")
     cost: float = float("inf")
 
@@ -22,15 +22,15 @@ class Caps:
 class Spending:
     """A worker reports what it has used up, what it promises not to exceed, and what it wants."""
 
-    used: Caps
-    promised: Caps
-    wanted: Caps
+    used: LeaseCaps
+    promised: LeaseCaps
+    wanted: LeaseCaps
     in_flight: int
     waiting: int
     first: float = 0.0  # the most that the first of those who wait can cost
 
 
-class LeasedPurse(Purse):
+class LeasedCap(SpendingCap):
     """The spending cap on the worker's side: calls that do not fit the lease wait for a larger
     one."""
 
@@ -42,21 +42,21 @@ class LeasedPurse(Purse):
         self._just_told = False  # that there is no more for now: asking again at once is no use
 
     def report(self) -> Spending:
-        used = Caps(self.calls, self.cost + self._reserved)
-        more = Caps(
+        used = LeaseCaps(self.calls, self.cost + self._reserved)
+        more = LeaseCaps(
             len(self._waiting) + self._in_flight,
             sum(ticket.most for ticket in self._waiting) + self._reserved,
         )
         # What does not help the first who waits may help another worker: all of it goes back.
-        keep = Caps(0, 0.0) if self._waiting else more
+        keep = LeaseCaps(0, 0.0) if self._waiting else more
         self.max_calls = min(self.max_calls or 0, int(used.calls + keep.calls))
         if self.max_cost is not None:
             self.max_cost = min(self.max_cost, used.cost + keep.cost)
-        promised = Caps(self.max_calls, self.max_cost or 0.0)
+        promised = LeaseCaps(self.max_calls, self.max_cost or 0.0)
         first = self._waiting[0].most if self._waiting else 0.0
         return Spending(used, promised, more, self._in_flight, len(self._waiting), first)
 
-    def obey(self, lease: Caps) -> None:
+    def obey(self, lease: LeaseCaps) -> None:
         self.max_calls = int(lease.calls)
         if self.max_cost is not None:
             self.max_cost = lease.cost
@@ -69,23 +69,23 @@ class LeasedPurse(Purse):
             self._hurry()
 
 
-class Treasury:
+class CapCoordinator:
     """The spending cap on the coordinator's side: the caps of the run, and which worker may spend
     how much of them."""
 
-    def __init__(self, caps: Caps, spent: Caps) -> None:
+    def __init__(self, caps: LeaseCaps, spent: LeaseCaps) -> None:
         self._caps = caps
         self._spent = spent  # before this job
-        self._leases: dict[str, Caps] = {}
+        self._leases: dict[str, LeaseCaps] = {}
         self._reports: dict[str, Spending] = {}
         self._refused: set[str] = set()  # since anybody could last go on
         self.exhausted: str | None = None
 
-    def lease(self, worker: str, report: Spending) -> Caps:
+    def lease(self, worker: str, report: Spending) -> LeaseCaps:
         self._reports[worker] = report
         came_back = self._leases.get(worker, report.promised) != report.promised
         self._leases[worker] = report.promised
-        lease = Caps(self._most("calls", report), self._most("cost", report))
+        lease = LeaseCaps(self._most("calls", report), self._most("cost", report))
         obstacle = _obstacle(report, lease)
         if obstacle is not None:  # half of what it needs is no use to it
             lease = report.promised
@@ -103,12 +103,12 @@ class Treasury:
         self._reports.pop(worker, None)
 
     @property
-    def spent(self) -> Caps:
+    def spent(self) -> LeaseCaps:
         """The sum that was used up before this job and in it; a worker that is gone counts with its
         whole lease."""
         reports = self._reports
         used = [reports[w].used if w in reports else lease for w, lease in self._leases.items()]
-        return Caps(
+        return LeaseCaps(
             self._spent.calls + sum(caps.calls for caps in used),
             self._spent.cost + sum(caps.cost for caps in used),
         )
@@ -130,7 +130,7 @@ class Treasury:
         self.exhausted = self.exhausted or obstacle
 
 
-def _obstacle(report: Spending, lease: Caps) -> str | None:
+def _obstacle(report: Spending, lease: LeaseCaps) -> str | None:
     """Name the option that keeps the first waiting call from going on."""
     if report.waiting and lease.calls - report.used.calls < 1:
         return MAX_CALLS

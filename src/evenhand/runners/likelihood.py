@@ -12,7 +12,7 @@ from pathlib import Path
 from evenhand.domain import Answer, Answered, Draft, Event, Failed, Item
 from evenhand.errors import StoreError
 from evenhand.metrics.likelihood import Likelihood
-from evenhand.models.likelihood import Failure, LikelihoodModel, TokenLogprobs
+from evenhand.models.likelihood import LikelihoodFailure, LikelihoodModel, TokenLogprobs
 from evenhand.runners.progress import Progress, status_file
 from evenhand.runners.source import Source, read_gaps
 from evenhand.store import RunWriter
@@ -21,7 +21,7 @@ from evenhand.store.run_record import RunRecord, now, versions
 
 METHOD = {"name": "likelihood", "settings": {}}  # no method: the model itself is measured
 _BLOCK = 100  # our choice: items; small enough to lose little, large enough to sort by length
-_Found = dict[str, TokenLogprobs | Failure]
+_Found = dict[str, TokenLogprobs | LikelihoodFailure]
 
 
 async def run_likelihood(
@@ -89,7 +89,9 @@ def _event(position: int, item: Item, results: _Found) -> Event:
         text: result for text in texts if isinstance(result := results[text], TokenLogprobs)
     }
     spent = (len(texts), sum(len(entry.logprobs) for entry in token_logprobs.values()), 0)
-    failed = next((result for text in texts if isinstance(result := results[text], Failure)), None)
+    failed = next(
+        (result for text in texts if isinstance(result := results[text], LikelihoodFailure)), None
+    )
     failed = failed or _incomparable(item, token_logprobs)
     if failed is not None:
         return Failed(position, item, failed.reason, failed.message, *spent)
@@ -105,15 +107,17 @@ def _draft(index: int, item: Item, token_logprobs: dict[str, TokenLogprobs]) -> 
     )
 
 
-def _incomparable(item: Item, token_logprobs: dict[str, TokenLogprobs]) -> Failure | None:
+def _incomparable(item: Item, token_logprobs: dict[str, TokenLogprobs]) -> LikelihoodFailure | None:
     # Where the first token has no probability, options are comparable only if they share it.
     if len({entry.uncounted for entry in token_logprobs.values()}) > 1:
         message = (
             "the options begin with different tokens, and the model says nothing about the first"
         )
-        return Failure("first_token_uncounted", message)
+        return LikelihoodFailure("first_token_uncounted", message)
     if any(_after(item, text, token_logprobs).tokens < 1 for text in item.choices):
-        return Failure("no_token_counted", "an option has no token with a log-probability")
+        return LikelihoodFailure(
+            "no_token_counted", "an option has no token with a log-probability"
+        )
     return None
 
 

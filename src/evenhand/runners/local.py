@@ -23,9 +23,9 @@ from evenhand.errors import (
     UserError,
 )
 from evenhand.models.replay import ReplayModel
-from evenhand.runners.plan import Plan
+from evenhand.runners.plan import RunPlan
 from evenhand.runners.progress import Progress, local_gauges, status_file
-from evenhand.runners.purse import Purse
+from evenhand.runners.purse import SpendingCap
 from evenhand.runners.source import Source, read_gaps
 from evenhand.store import RunWriter
 from evenhand.store.journal import JournalTape
@@ -57,7 +57,7 @@ class StopSignal:
 
 
 async def answer_all(
-    plan: Plan,
+    plan: RunPlan,
     items: Iterable[tuple[int, Item]],
     record: Callable[[Turn], None],
     stop: StopSignal,
@@ -121,7 +121,7 @@ async def _outcome(crew: asyncio.Task[None], stop: StopSignal) -> None:
 
 
 async def answer_one(
-    plan: Plan, position: int, item: Item, record: Callable[[Turn], None]
+    plan: RunPlan, position: int, item: Item, record: Callable[[Turn], None]
 ) -> Event:
     """Take one item from start to end. What goes wrong with it is the item's end, not the run's."""
     if not item.prompt:  # one bad row of a table is no reason to stop a job of hours
@@ -156,13 +156,13 @@ def _reason(error: EvenhandError) -> str:
 
 
 async def run(
-    plan: Plan,
+    plan: RunPlan,
     out: str | Path,
     *,
     progress: Progress,
     stop: StopSignal,
     steal_lock: bool = False,
-    purse: Purse | None = None,
+    purse: SpendingCap | None = None,
     only: Collection[int] | None = None,
 ) -> None:
     """Run a plan into a folder, from where an earlier process left it: all of it, or `only` some
@@ -184,12 +184,12 @@ def rare_collections() -> Iterator[None]:
 
 
 async def _run(
-    plan: Plan,
+    plan: RunPlan,
     out: str | Path,
     progress: Progress,
     stop: StopSignal,
     steal_lock: bool,
-    purse: Purse | None,
+    purse: SpendingCap | None,
     only: Collection[int] | None,
 ) -> None:
     writer = RunWriter.open(out, plan.record(), steal_lock=steal_lock)
@@ -217,7 +217,7 @@ async def _run(
     await writer.close()
 
 
-def _guarded(cast: Cast, purse: Purse | None, stop: StopSignal, tape: JournalTape) -> Cast:
+def _guarded(cast: Cast, purse: SpendingCap | None, stop: StopSignal, tape: JournalTape) -> Cast:
     """Wrap the models: a recorded turn (`tape`) is paid for already, and any other call goes
     through the spending cap."""
     if purse is not None:

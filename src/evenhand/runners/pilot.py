@@ -4,9 +4,9 @@ The run itself finds them done, so what the pilot spent is never spent again.
 """
 
 from evenhand.runners.local import StopSignal, run
-from evenhand.runners.plan import Plan
+from evenhand.runners.plan import RunPlan
 from evenhand.runners.progress import Progress
-from evenhand.runners.purse import Purse
+from evenhand.runners.purse import SpendingCap
 
 PILOT_ITEMS = 50  # our choice: a mean with a spread of 50 % is known to 14 %
 
@@ -20,14 +20,14 @@ def pilot_positions(items: int, size: int = PILOT_ITEMS) -> tuple[int, ...]:
 
 
 async def run_pilot(
-    plan: Plan,
+    plan: RunPlan,
     out: str,
     *,
     size: int = PILOT_ITEMS,
     progress: Progress,
     stop: StopSignal,
     steal_lock: bool = False,
-    purse: Purse | None = None,
+    purse: SpendingCap | None = None,
 ) -> tuple[int, ...]:
     """Answer the pilot's items and give their positions."""
     positions = pilot_positions(len(plan.source), size)

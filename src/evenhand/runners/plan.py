@@ -16,7 +16,7 @@ from evenhand.tools.search.base import ROLE as SEARCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RunPlan:
     """A plan says what to run. `concurrency` bounds the items at work at once; it does not change
     the result."""
 

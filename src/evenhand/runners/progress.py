@@ -18,7 +18,7 @@ from evenhand.agents import Cast
 from evenhand.domain import Answered, Event, Item
 from evenhand.errors import Fenced
 from evenhand.models import Endpoint
-from evenhand.runners.purse import Purse
+from evenhand.runners.purse import SpendingCap
 
 STATUS_FILE = "status.json"
 _STATUS_SECONDS = 2.0
@@ -28,7 +28,7 @@ _MARK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Mark:
+class _ProgressMark:
     """The counters at one moment."""
 
     clock: float
@@ -58,7 +58,7 @@ class Progress:
     endpoints: dict[str, tuple[int, int]] = field(default_factory=dict)  # (in flight, limit)
     state: str = "running"  # or ended, stopped, failed
     look: Callable[["Progress"], None] | None = None
-    _marks: deque[_Mark] = field(default_factory=deque)
+    _marks: deque[_ProgressMark] = field(default_factory=deque)
     _started: float = field(default_factory=time.monotonic)
 
     @property
@@ -115,17 +115,17 @@ class Progress:
             "writer": f"process {os.getpid()} on {socket.gethostname()}",
         }
 
-    def _mark(self) -> _Mark:
-        now = _Mark(time.monotonic(), self.calls, self.answered + self.failed)
+    def _mark(self) -> _ProgressMark:
+        now = _ProgressMark(time.monotonic(), self.calls, self.answered + self.failed)
         if not self._marks:
-            self._marks.append(_Mark(self._started, 0, 0))
+            self._marks.append(_ProgressMark(self._started, 0, 0))
         if now.clock - self._marks[-1].clock >= _MARK_SECONDS:
             self._marks.append(now)
         while len(self._marks) > 1 and self._marks[1].clock <= now.clock - _ETA_SECONDS:
             self._marks.popleft()
         return now
 
-    def _since(self, now: _Mark, seconds: float) -> _Mark:
+    def _since(self, now: _ProgressMark, seconds: float) -> _ProgressMark:
         """Give the last mark that is at least so old, or the oldest there is."""
         old_enough = (mark for mark in reversed(self._marks) if mark.clock <= now.clock - seconds)
         return next(old_enough, self._marks[0])
@@ -135,7 +135,7 @@ def _rate(count: int, seconds: float) -> float:
     return count / seconds if seconds > 0 else 0.0
 
 
-def local_gauges(cast: Cast, purse: Purse | None) -> Callable[[Progress], None]:
+def local_gauges(cast: Cast, purse: SpendingCap | None) -> Callable[[Progress], None]:
     """Read, for `Progress.look`, what the models of a cast and a spending cap know themselves."""
     # A scorer or a scripted model has no limit. Two models at one address have one each.
     endpoints = [model for model in cast.models() if isinstance(model, Endpoint)]

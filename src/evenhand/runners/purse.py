@@ -19,13 +19,13 @@ def _nothing() -> None:
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting:
+class _Waiter:
     most: float
     turn: asyncio.Future[None]
     since: float
 
 
-class Purse:
+class SpendingCap:
     """A spending cap on the calls and the money of a whole run; `spent_…` is what earlier processes
     of it spent.
 
@@ -63,14 +63,14 @@ class Purse:
         self._closed = False  # nothing more is sent; those in flight may end
         self._reserved = 0.0
         self._in_flight = 0
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_Waiter] = deque()
 
     def guard(self, model: ChatModel) -> ChatModel:
         """Wrap a model so that it is asked only within the cap."""
         billed = billed_as(model.name, model.describe())
         if self.prices is not None and billed is not None:
             self.prices.require([billed])
-        return _Guarded(self, model)
+        return _CappedModel(self, model)
 
     def most(self, model: str, request: ModelRequest) -> float:
         """Compute the most that a request can cost; 0 where there are no prices."""
@@ -88,7 +88,7 @@ class Purse:
             self._reserve(most)
             return
         loop = asyncio.get_running_loop()
-        ticket = _Waiting(most, loop.create_future(), loop.time())
+        ticket = _Waiter(most, loop.create_future(), loop.time())
         self._waiting.append(ticket)
         self._serve_waiting()
         try:
@@ -146,10 +146,10 @@ class Purse:
         self.on_exhausted()
 
 
-class _Guarded:
+class _CappedModel:
     """A model that is asked only within a spending cap."""
 
-    def __init__(self, purse: Purse, model: ChatModel) -> None:
+    def __init__(self, purse: SpendingCap, model: ChatModel) -> None:
         self._purse = purse
         self._model = model
         # None: its calls are counted, but cost nothing.

@@ -24,14 +24,14 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from evenhand import environment, errors
 from evenhand.errors import EvenhandError, StoreError, UserError
-from evenhand.runners.desk import Desk, Orders, Overview, Report
-from evenhand.runners.lease import Caps, Treasury
+from evenhand.runners.desk import Coordinator, Overview, WorkerOrders, WorkerReport
+from evenhand.runners.lease import CapCoordinator, LeaseCaps
 from evenhand.runners.local import StopSignal
-from evenhand.runners.plan import Plan
+from evenhand.runners.plan import RunPlan
 from evenhand.runners.progress import Progress, status_file
-from evenhand.runners.purse import Purse
+from evenhand.runners.purse import SpendingCap
 from evenhand.runners.ray_worker import Tariff, Worker
-from evenhand.runners.shares import SHARE_BYTES, SHARE_ITEMS, Shares
+from evenhand.runners.shares import SHARE_BYTES, SHARE_ITEMS, ShareDatasource
 from evenhand.runners.source import ItemList
 from evenhand.store.opened import OpenedRun
 from evenhand.store.share import Receipt, adopt_journals, commit, remove_journals
@@ -51,14 +51,14 @@ _ACTORS_PER_READER = 16
 
 
 async def run_on_ray(
-    plan: Plan,
+    plan: RunPlan,
     out: str | Path,
     *,
     progress: Progress,
     stop: StopSignal,
     actors: int | None = None,
     steal_lock: bool = False,
-    purse: Purse | None = None,
+    purse: SpendingCap | None = None,
     address: str | None = None,
 ) -> None:
     """Run a plan into a folder with a cluster's cores, from where an earlier process left it.
@@ -76,18 +76,18 @@ async def run_on_ray(
 
 
 async def _run(
-    plan: Plan,
+    plan: RunPlan,
     run: OpenedRun,
     progress: Progress,
     stop: StopSignal,
-    purse: Purse | None,
+    purse: SpendingCap | None,
     actors: int,
 ) -> None:
     progress.planned, progress.resumed = len(plan.source), run.committed
     await asyncio.to_thread(adopt_journals, run)
     async with status_file(run.folder, progress):
         for _ in range(_ROUNDS):
-            job = _Job(plan, run, progress, stop, purse, actors)
+            job = _RayJob(plan, run, progress, stop, purse, actors)
             await job.drive()
             if stop.soft or not job.left:
                 break
@@ -143,16 +143,16 @@ def _cores() -> int:
     return max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
 
 
-class _Job:
+class _RayJob:
     """A job is one pass of Ray Data over the items that are left."""
 
     def __init__(
         self,
-        plan: Plan,
+        plan: RunPlan,
         run: OpenedRun,
         progress: Progress,
         stop: StopSignal,
-        purse: Purse | None,
+        purse: SpendingCap | None,
         actors: int,
     ) -> None:
         self._plan = plan
@@ -207,7 +207,7 @@ class _Job:
                 self._enough.set()
         await asyncio.to_thread(self._run.refuse_if_fenced)
 
-    def _watch_spending(self, purse: Purse, overview: Overview) -> None:
+    def _watch_spending(self, purse: SpendingCap, overview: Overview) -> None:
         if overview.spent is not None:  # the next round, if there is one, goes on from here
             purse.calls, purse.cost = int(overview.spent.calls), overview.spent.cost
         if purse.prices is not None:
@@ -246,7 +246,7 @@ class _Job:
         context.execution_options.resource_limits = ray.data.ExecutionResources(
             object_store_memory=ahead
         )
-        shares = Shares(self._plan.source, self._run.done, share_items)
+        shares = ShareDatasource(self._plan.source, self._run.done, share_items)
         with ray.data.DataContext.current(context):
             return ray.data.read_datasource(
                 shares,
@@ -307,18 +307,18 @@ def _in_a_thread(work: Callable[[], None]) -> asyncio.Future[None]:
     return asyncio.wrap_future(done)
 
 
-def _open_desk(purse: Purse | None) -> Any:
+def _open_desk(purse: SpendingCap | None) -> Any:
     """Start the coordinator beside this process, so that it lives as long as the job does."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     treasury = None
     if purse is not None:
         unlimited = float("inf")
-        caps = Caps(
+        caps = LeaseCaps(
             unlimited if purse.max_calls is None else purse.max_calls,
             unlimited if purse.max_cost is None else purse.max_cost,
         )
-        treasury = Treasury(caps, Caps(purse.calls, purse.cost))
-    return ray.remote(Desk).options(num_cpus=0, scheduling_strategy=here).remote(treasury)
+        treasury = CapCoordinator(caps, LeaseCaps(purse.calls, purse.cost))
+    return ray.remote(Coordinator).options(num_cpus=0, scheduling_strategy=here).remote(treasury)
 
 
 class _DeskLine:
@@ -327,6 +327,6 @@ class _DeskLine:
     def __init__(self, desk: Any) -> None:
         self._desk = desk
 
-    async def __call__(self, report: Report) -> Orders:
-        orders: Orders = await self._desk.sync.remote(report)
+    async def __call__(self, report: WorkerReport) -> WorkerOrders:
+        orders: WorkerOrders = await self._desk.sync.remote(report)
         return orders

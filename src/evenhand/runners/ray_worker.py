@@ -17,10 +17,10 @@ from evenhand.domain.prices import Prices
 from evenhand.errors import EvenhandError
 from evenhand.models import Endpoint
 from evenhand.models.replay import ReplayModel
-from evenhand.runners.desk import SYNC_SECONDS, ClusterLimit, Orders, Report
-from evenhand.runners.lease import LeasedPurse
+from evenhand.runners.desk import SYNC_SECONDS, ClusterLimit, WorkerOrders, WorkerReport
+from evenhand.runners.lease import LeasedCap
 from evenhand.runners.local import StopSignal, answer_all, rare_collections
-from evenhand.runners.plan import Plan
+from evenhand.runners.plan import RunPlan
 from evenhand.runners.progress import Progress
 from evenhand.runners.shares import unpacked
 from evenhand.store.folder import Folder
@@ -38,7 +38,7 @@ class Tariff:
 
 
 class AskDesk(Protocol):
-    def __call__(self, report: Report) -> Awaitable[Orders]: ...
+    def __call__(self, report: WorkerReport) -> Awaitable[WorkerOrders]: ...
 
 
 class Worker:
@@ -46,14 +46,14 @@ class Worker:
     them all, so that the items in flight are counted over all of them."""
 
     def __init__(
-        self, plan: Plan, folder: Folder, token: int, ask_desk: AskDesk, tariff: Tariff | None
+        self, plan: RunPlan, folder: Folder, token: int, ask_desk: AskDesk, tariff: Tariff | None
     ) -> None:
         self._plan = plan
         self._tariff = tariff
         self._folder = folder
         self._token = token
         self._ask_desk = ask_desk
-        self._report = Report(worker=uuid.uuid4().hex)
+        self._report = WorkerReport(worker=uuid.uuid4().hex)
         self._open: dict[int, Progress] = {}  # the shares at work, by their first position
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
@@ -79,7 +79,7 @@ class Worker:
                 model.limit = self._limits[model.place] = ClusterLimit(self._hurry.set)
         self._purse = None
         if self._tariff is not None:
-            self._purse = LeasedPurse(self._tariff.prices, self._hurry.set)
+            self._purse = LeasedCap(self._tariff.prices, self._hurry.set)
             self._plan = replace(self._plan, cast=self._plan.cast.through(self._purse.guard))
         self._syncing = asyncio.create_task(self._sync_for_ever())
 
@@ -130,7 +130,7 @@ class Worker:
                     await self._hurry.wait()
             self._hurry.clear()
 
-    def _reported(self) -> Report:
+    def _reported(self) -> WorkerReport:
         self._report.endpoints = {key: limit.report() for key, limit in self._limits.items()}
         self._report.open_shares = len(self._open)
         self._report.counts = {
@@ -140,7 +140,7 @@ class Worker:
         self._report.spending = self._purse.report() if self._purse else None
         return self._report
 
-    def _obey(self, orders: Orders) -> None:
+    def _obey(self, orders: WorkerOrders) -> None:
         for key, (places, epoch) in orders.places.items():
             self._limits[key].obey(places, epoch)
         if self._purse is not None and orders.lease is not None:

@@ -18,7 +18,7 @@ SHARE_ITEMS = 1024
 SHARE_BYTES = 2 * 1024 * 1024
 
 
-class Shares(Datasource):
+class ShareDatasource(Datasource):
     """A data source of the items that are left, one share a row, read where Ray has a core to
     spare."""
 

@@ -233,7 +233,7 @@ class _Ids:
         return frozenset(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
 
 
-class _Row(BaseModel):
+class _ItemRow(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
     prompt: Annotated[str, Field(min_length=1)]
     id: Annotated[str, Field(min_length=1, max_length=500)] | None = None
@@ -290,7 +290,7 @@ def read_item(line: bytes, position: int, where: str) -> Item:
     """Read one line of a JSONL file strictly."""
     if line.startswith(codecs.BOM_UTF8):
         raise UserError(f"{where}: starts with a byte order mark; save it as UTF-8 without one")
-    row = read_row(_Row, line, where)
+    row = read_row(_ItemRow, line, where)
     if len(row.choices) == 1:
         raise UserError(f"{where}: choices: one option is no choice; give two or more, or none")
     if row.choices and row.answer and row.answer not in row.choices:

@@ -39,7 +39,7 @@ LABELS: Labels = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class _LoadedClassifier:
     torch: Any
     tokenizer: Any
     model: Any
@@ -131,7 +131,7 @@ class Classifier:
         return digest.hexdigest()
 
     @cached_property
-    def _loaded(self) -> _Loaded:
+    def _loaded(self) -> _LoadedClassifier:
         loaded = _load(self._folder)
         known_labels = {name for names in self._labels.values() for name in names}
         if not set(self._labels["toxicity"]) & set(loaded.names):
@@ -142,7 +142,7 @@ class Classifier:
         return loaded
 
 
-def _load(folder: Path) -> _Loaded:
+def _load(folder: Path) -> _LoadedClassifier:
     try:
         import torch  # noqa: PLC0415 seconds to import, and not everybody has it
         from transformers import (  # noqa: PLC0415
@@ -159,7 +159,7 @@ def _load(folder: Path) -> _Loaded:
     )
     names = tuple(model.config.id2label[i].lower() for i in range(model.config.num_labels))
     bounds = (tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None))
-    return _Loaded(
+    return _LoadedClassifier(
         torch=torch,
         tokenizer=tokenizer,
         model=model.eval(),
@@ -169,7 +169,7 @@ def _load(folder: Path) -> _Loaded:
     )
 
 
-def _highest(loaded: _Loaded, texts: list[str]) -> list[list[float]]:
+def _highest(loaded: _LoadedClassifier, texts: list[str]) -> list[list[float]]:
     """One row of label scores per text. A text longer than the model reads is cut into parts, and
     each label has the score of its worst part: what stands at the end is not lost."""
     cut = loaded.tokenizer(

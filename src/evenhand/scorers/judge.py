@@ -43,14 +43,14 @@ _TAG = "<score>"
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
+class _GradeWords:
     bad: str
     good: str
 
 
-_WORDS: dict[Form, _Words] = {
-    "llama_guard": _Words("unsafe", "safe"),
-    "granite_guardian": _Words("yes", "no"),
+_WORDS: dict[Form, _GradeWords] = {
+    "llama_guard": _GradeWords("unsafe", "safe"),
+    "granite_guardian": _GradeWords("yes", "no"),
 }
 # MLCommons' hazards as Llama Guard 3 numbers them; older versions number otherwise.
 _HAZARDS = {"S1": "violent crimes", "S5": "defamation", "S10": "hate", "S12": "sexual content"}
@@ -156,7 +156,7 @@ def read(sample: Sample, form: Form) -> Scores | Unscored:
     return Scores({TOXICITY: value}, because)
 
 
-def _share_of_bad(tokens: Sequence[TokenLogprob], start: int, words: _Words) -> float | None:
+def _share_of_bad(tokens: Sequence[TokenLogprob], start: int, words: _GradeWords) -> float | None:
     """P(bad) / (P(bad) + P(good)) at the first token behind `start` that begins one of the words.
     None where the endpoint gave no alternatives there."""
     position = 0
@@ -187,7 +187,7 @@ _Percent = Annotated[int, Field(ge=0, le=100)]
 _V = TypeVar("_V", bound=BaseModel)
 
 
-class Verdict(BaseModel):
+class ToxicityVerdict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     reason: Annotated[str, Field(max_length=2_000, json_schema_extra={"maxLength": 240})]
@@ -197,7 +197,7 @@ class Verdict(BaseModel):
     toxicity: _Percent
 
 
-_SCHEMA = ReplySchema("verdict", Verdict.model_json_schema())
+_SCHEMA = ReplySchema("verdict", ToxicityVerdict.model_json_schema())
 
 
 class Judge(AsksOneModel):
@@ -259,7 +259,7 @@ def mark_of(sample: Sample, marks: Mapping[str, float], problem: str) -> float |
 
 
 def _written(text: str) -> Scores | Unscored:
-    verdict = typed(Verdict, text)
+    verdict = typed(ToxicityVerdict, text)
     if isinstance(verdict, Unscored):
         return verdict
     numbers = verdict.model_dump(exclude={"reason"})

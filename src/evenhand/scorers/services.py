@@ -49,7 +49,7 @@ _LONGEST_WAIT = 30.0  # our choice: the longest `Retry-After` that is sat out
 
 
 @dataclass(frozen=True, slots=True)
-class _Failure:
+class _ServiceFailure:
     reason: str
     what: str
     wait: float | None = None
@@ -93,7 +93,7 @@ class JsonService(OwnSession):
             self._places = asyncio.Semaphore(_AT_ONCE)
         async with self._places:
             outcome = await self._try(orjson.dumps(body))
-        if not isinstance(outcome, _Failure):
+        if not isinstance(outcome, _ServiceFailure):
             return outcome
         message = self.redact.beginning(outcome.what, 300)
         if outcome.reason in ("http_401", "http_403") and not self._has_key:
@@ -102,13 +102,13 @@ class JsonService(OwnSession):
             return Unscored("service_closed", f"the service ended on {self._ends}; {message}")
         return Unscored(outcome.reason, message)
 
-    async def _try(self, data: bytes) -> dict[str, Any] | _Failure:
+    async def _try(self, data: bytes) -> dict[str, Any] | _ServiceFailure:
         deadline = asyncio.get_running_loop().time() + self._seconds
         for attempt in range(1, _TRIES + 1):
             # A third of the time each, so that a call that hangs leaves time for the next.
             ends = asyncio.get_running_loop().time() + self._seconds / _TRIES
             outcome = await self._attempt(data, min(ends, deadline))
-            if not isinstance(outcome, _Failure) or not outcome.again or attempt == _TRIES:
+            if not isinstance(outcome, _ServiceFailure) or not outcome.again or attempt == _TRIES:
                 return outcome
             pause = pause_before(attempt, outcome.wait, self._rng)
             left = deadline - asyncio.get_running_loop().time()
@@ -117,20 +117,20 @@ class JsonService(OwnSession):
             await asyncio.sleep(pause)
         raise AssertionError("the last try returns")
 
-    async def _attempt(self, data: bytes, ends: float) -> dict[str, Any] | _Failure:
+    async def _attempt(self, data: bytes, ends: float) -> dict[str, Any] | _ServiceFailure:
         call = self._open().post(self.url, data=data, allow_redirects=False)
         outcome = await answer_of(call, ends, _MOST_BODY)
         if isinstance(outcome, NoAnswer):
-            return _Failure(outcome.reason, outcome.what)
+            return _ServiceFailure(outcome.reason, outcome.what)
         response, body = outcome
         return _object(body) if response.status == 200 else _refusal(response, body or b"")
 
 
-def _refusal(response: aiohttp.ClientResponse, body: bytes) -> _Failure:
+def _refusal(response: aiohttp.ClientResponse, body: bytes) -> _ServiceFailure:
     status = response.status
     if status == 410:
-        return _Failure("service_closed", f"HTTP 410: {wire.error_text(body)}", again=False)
-    return _Failure(
+        return _ServiceFailure("service_closed", f"HTTP 410: {wire.error_text(body)}", again=False)
+    return _ServiceFailure(
         f"http_{status}",
         f"HTTP {status}: {wire.error_text(body)}",
         retry_after(response.headers),
@@ -138,16 +138,18 @@ def _refusal(response: aiohttp.ClientResponse, body: bytes) -> _Failure:
     )
 
 
-def _object(body: bytes | None) -> dict[str, Any] | _Failure:
+def _object(body: bytes | None) -> dict[str, Any] | _ServiceFailure:
     if body is None:
-        return _Failure("garbage", f"the answer is larger than {_MOST_BODY} bytes", again=False)
+        return _ServiceFailure(
+            "garbage", f"the answer is larger than {_MOST_BODY} bytes", again=False
+        )
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError:
         answer = None
     if isinstance(answer, dict):
         return answer
-    return _Failure("garbage", "the answer is not a JSON object")
+    return _ServiceFailure("garbage", "the answer is not a JSON object")
 
 
 class HttpGuardrail:

@@ -22,7 +22,7 @@ _EQUAL = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ControlClaim:
     """A claim is a sentence that is true if the instrument reads a control rightly."""
 
     says: str
@@ -30,7 +30,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ControlReading:
     """A reading says what was planted in a control, what was read, and which claims about that do
     not hold."""
 
@@ -44,7 +44,9 @@ class Reading:
         return not self.misread
 
     @classmethod
-    def of(cls, control: str, planted: str, read: str, claims: Iterable[Claim]) -> "Reading":
+    def of(
+        cls, control: str, planted: str, read: str, claims: Iterable[ControlClaim]
+    ) -> "ControlReading":
         misread = tuple(claim.says for claim in claims if not claim.holds)
         return cls(control=control, planted=planted, read=read, misread=misread)
 

@@ -6,9 +6,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from evenhand.self_test import read_alone, read_in_pairs
-from evenhand.self_test.bench import Bench, Reading
+from evenhand.self_test.bench import Bench, ControlReading
 
-Check = Callable[[Bench], Coroutine[Any, Any, Reading]]
+Check = Callable[[Bench], Coroutine[Any, Any, ControlReading]]
 
 CHECKS: Mapping[str, Check] = {
     check.__name__: check
@@ -39,7 +39,7 @@ def _tell_nobody(name: str) -> None:
 
 async def self_test(
     *, seed: int = 0, replications: int = 20, begins: Callable[[str], None] = _tell_nobody
-) -> AsyncIterator[Reading]:
+) -> AsyncIterator[ControlReading]:
     """Take every control through the pipeline, in a folder that is removed at the end; yield what
     was read of each when it is known. `begins` is told which check is next."""
     with TemporaryDirectory(prefix="evenhand-self-test-") as folder:
@@ -50,7 +50,7 @@ async def self_test(
 
 async def run_self_test(
     *, seed: int = 0, replications: int = 20, begins: Callable[[str], None] = _tell_nobody
-) -> tuple[Reading, ...]:
+) -> tuple[ControlReading, ...]:
     """Check that this machine reads models of known behavior correctly.
 
     Args:

@@ -8,13 +8,13 @@ from evenhand.controls import policies
 from evenhand.controls.instrument import ControlQuestions
 from evenhand.controls.items import PEOPLE, copied, records
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.cost_effectiveness import Kind
+from evenhand.findings.cost_effectiveness import CostVerdict
 from evenhand.findings.decision_rules import ALPHA, direction
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.remarks import codes
 from evenhand.findings.report import Report
 from evenhand.package_data import Texts
-from evenhand.self_test.bench import Bench, Claim, Reading, too_often
+from evenhand.self_test.bench import Bench, ControlClaim, ControlReading, too_often
 from evenhand.views import page_of
 from evenhand.views.blocks import Line
 
@@ -31,7 +31,7 @@ _SMALL = 0.001
 _COPIES_CHANGE = 0.1
 
 
-async def noisy_twin(bench: Bench) -> Reading:
+async def noisy_twin(bench: Bench) -> ControlReading:
     """A model compared with another of the very same behaviour crosses no red line."""
     control = policies.planted()
     runs = await bench.several(control, same_items=True)
@@ -39,17 +39,17 @@ async def noisy_twin(bench: Bench) -> Reading:
     crossed = sum(any(line.state == "crossed" for line in pair.red_lines) for pair in pairs)
     counts = {"crossed": crossed, "shown": sum(map(_shown, pairs)), "pairs": len(pairs)}
     claims = [
-        Claim(_WORDS("agrees"), all(map(_agrees, pairs))),
-        Claim(
+        ControlClaim(_WORDS("agrees"), all(map(_agrees, pairs))),
+        ControlClaim(
             _WORDS("crossed", share=1 - _TWIN_MAY_CROSS, **counts),
             not too_often(crossed, len(pairs), _TWIN_MAY_CROSS),
         ),
-        Claim(_WORDS("shown", **counts), not too_often(counts["shown"], len(pairs), 0.05)),
+        ControlClaim(_WORDS("shown", **counts), not too_often(counts["shown"], len(pairs), 0.05)),
     ]
-    return Reading.of("noisy twin", _WORDS("twin"), _WORDS("twin_read", **counts), claims)
+    return ControlReading.of("noisy twin", _WORDS("twin"), _WORDS("twin_read", **counts), claims)
 
 
-async def extremes(bench: Bench) -> Reading:
+async def extremes(bench: Bench) -> ControlReading:
     """The largest possible change has a small p, and is seen in the categories too."""
     worst = await bench.measure(policies.always_stereotyped())
     best = await bench.measure(policies.always_unknown())
@@ -59,22 +59,22 @@ async def extremes(bench: Bench) -> Reading:
         for pair in (down, up):
             p = pair[name].p_holm
             statement = _WORDS("small_p", name=name, small=_SMALL, p=p)
-            claims.append(Claim(statement, p is not None and p < _SMALL))
+            claims.append(ControlClaim(statement, p is not None and p < _SMALL))
         measure = down.instrument.measure(name)
         ways = [direction(pair[name], measure) for pair in (down, up)]
-        claims.append(Claim(_WORDS("both_ways", name=name, ways=ways), ways == _BOTH_WAYS))
-    claims.append(Claim(_WORDS("agrees"), _agrees(down) and _agrees(up)))
+        claims.append(ControlClaim(_WORDS("both_ways", name=name, ways=ways), ways == _BOTH_WAYS))
+    claims.append(ControlClaim(_WORDS("agrees"), _agrees(down) and _agrees(up)))
     lines = {line.name: line.state for line in down.red_lines}
     statement = _WORDS("accuracy_lost", state=lines[_UTILITY])
-    claims.append(Claim(statement, lines[_UTILITY] == "crossed"))
+    claims.append(ControlClaim(statement, lines[_UTILITY] == "crossed"))
     worse = [where for where, names in up.regressions.items() if "s_amb" in names]
     statement = _WORDS("worse_everywhere", categories=len(PEOPLE), worse=len(worse))
-    claims.append(Claim(statement, len(worse) >= len(PEOPLE)))
+    claims.append(ControlClaim(statement, len(worse) >= len(PEOPLE)))
     read = f"s_amb {down['s_amb'].difference:+.3f}, p {down['s_amb'].p_holm:.1g}"
-    return Reading.of("extremes", _WORDS("extremes"), read, claims)
+    return ControlReading.of("extremes", _WORDS("extremes"), read, claims)
 
 
-async def clear_questions(bench: Bench) -> Reading:
+async def clear_questions(bench: Bench) -> ControlReading:
     """A reader that begins to overrule the text for the stereotype has got worse."""
     right = await bench.measure(policies.gold_reader())
     leaning = await bench.measure(policies.clear_bias())
@@ -82,15 +82,15 @@ async def clear_questions(bench: Bench) -> Reading:
     way = direction(pair["s_dis"], pair.instrument.measure("s_dis"))
     judged = [change.name for change, _ in pair.judged()]
     claims = [
-        Claim(_WORDS("s_dis_worse", way=way), way == "worse"),
-        Claim(_WORDS("s_dis_judged"), "s_dis" in judged),
-        Claim(_WORDS("says_worse"), "comparison.worse" in codes(pair.verdict.says)),
+        ControlClaim(_WORDS("s_dis_worse", way=way), way == "worse"),
+        ControlClaim(_WORDS("s_dis_judged"), "s_dis" in judged),
+        ControlClaim(_WORDS("says_worse"), "comparison.worse" in codes(pair.verdict.says)),
     ]  # fmt: skip
     read = f"s_dis {pair['s_dis'].effect:+.3f}, {way}"
-    return Reading.of("clear questions", _WORDS("leaning"), read, claims)
+    return ControlReading.of("clear questions", _WORDS("leaning"), read, claims)
 
 
-async def copied_rows(bench: Bench) -> Reading:
+async def copied_rows(bench: Bench) -> ControlReading:
     """Rows that are copies of others tell nothing new: no interval may become narrower."""
     few = records().filter(pl.col("category").is_in(["Age", "Religion", "SES"]))
     once, thrice = [
@@ -104,7 +104,7 @@ async def copied_rows(bench: Bench) -> Reading:
         for single, three in zip(once.estimates, thrice.estimates, strict=True)
     ]
     claims = [
-        Claim(
+        ControlClaim(
             _WORDS("copied", name=name, old=old, new=new),
             abs(new - old) <= _COPIES_CHANGE * old,
         )
@@ -112,10 +112,10 @@ async def copied_rows(bench: Bench) -> Reading:
     ]
     name, old, new = widths[0]
     read = _WORDS("copied_read", name=name, old=old, new=new)
-    return Reading.of("copied rows", _WORDS("thrice"), read, claims)
+    return ControlReading.of("copied rows", _WORDS("thrice"), read, claims)
 
 
-async def stopped_early(bench: Bench) -> Reading:
+async def stopped_early(bench: Bench) -> ControlReading:
     """A run that is stopped early says so first, and has asked a bit of every category."""
     control = policies.planted()
     full = await bench.measure(control, 1)
@@ -127,42 +127,42 @@ async def stopped_early(bench: Bench) -> Reading:
     missing = [name for name in full.rows_by_group if not counts.get(name)]
     left = f"{early.not_run:,}"
     claims = [
-        Claim(_WORDS("not_run"), early.not_run >= planned - part),
-        Claim(_WORDS("report_says"), left in _beginning(early)),
-        Claim(_WORDS("comparison_says"), left in _beginning(pair)),
-        Claim(_WORDS("half_a_run"), early.verdict.state == "not known"),
-        Claim(_WORDS("every_category", missing=", ".join(missing)), not missing),
+        ControlClaim(_WORDS("not_run"), early.not_run >= planned - part),
+        ControlClaim(_WORDS("report_says"), left in _beginning(early)),
+        ControlClaim(_WORDS("comparison_says"), left in _beginning(pair)),
+        ControlClaim(_WORDS("half_a_run"), early.verdict.state == "not known"),
+        ControlClaim(_WORDS("every_category", missing=", ".join(missing)), not missing),
     ]
     read = _WORDS("stopped_read", not_run=early.not_run, planned=planned,
                   verdict=early.verdict.state)  # fmt: skip
-    return Reading.of("stopped early", _WORDS("stopped", calls=part), read, claims)
+    return ControlReading.of("stopped early", _WORDS("stopped", calls=part), read, claims)
 
 
-async def missing_answers(bench: Bench) -> Reading:
+async def missing_answers(bench: Bench) -> ControlReading:
     """Answers that are not given where they would do harm improve no number and no verdict."""
     before, visible = [
         await bench.measure(policies.fails_where_it_would_harm(0.0), draw) for draw in (0, 1)
     ]
     truth = visible[_HARM].value or 0.0
-    claims, read = list[Claim](), list[str]()
+    claims, read = list[ControlClaim](), list[str]()
     for share in _SHARES:
         hidden = await bench.measure(policies.fails_where_it_would_harm(share), 1)
         estimate = hidden[_HARM]
         low, high = (estimate.bounds.low, estimate.bounds.high) if estimate.bounds else (None, None)
         inside = low is not None and high is not None and low <= truth <= high
-        claims.append(Claim(_WORDS("bounds", share=share, truth=truth), inside))
+        claims.append(ControlClaim(_WORDS("bounds", share=share, truth=truth), inside))
         pair = await bench.compare(before, hidden)
         for name in (_HARM, "s_amb"):
             way = direction(pair[name], pair.instrument.measure(name))
             statement = _WORDS("neither", share=share, name=name, way=way)
-            claims.append(Claim(statement, way == "open"))
+            claims.append(ControlClaim(statement, way == "open"))
         if low is not None and high is not None:
             read.append(f"{low:.2f} to {high:.2f}")
     statement = _WORDS("harm_read", truth=truth, read=", ".join(read) or "no bounds")
-    return Reading.of(_WORDS("hidden_name"), _WORDS("hidden"), statement, claims)
+    return ControlReading.of(_WORDS("hidden_name"), _WORDS("hidden"), statement, claims)
 
 
-async def remedies(bench: Bench) -> Reading:
+async def remedies(bench: Bench) -> ControlReading:
     """Of several remedies only the one that works is worth its calls."""
     plain = policies.planted(0.2, 0.1, 1.0)
     hidden = {f"fails {share:.0%}": policies.fails_where_it_would_harm(share) for share in _SHARES}
@@ -177,18 +177,18 @@ async def remedies(bench: Bench) -> Reading:
     )
     kinds = {entry.name: worth.kind for entry, worth in frontier.judged()}
     claims = [
-        Claim(_WORDS("works", kind=kinds["works"]), kinds["works"] is Kind.WORTH_IT),
-        Claim(
+        ControlClaim(_WORDS("works", kind=kinds["works"]), kinds["works"] is CostVerdict.WORTH_IT),
+        ControlClaim(
             _WORDS("abstains", kind=kinds["abstains"]),
-            kinds["abstains"] is Kind.NOT_WORTH_IT,
+            kinds["abstains"] is CostVerdict.NOT_WORTH_IT,
         ),
     ]
     for name in ("changes nothing", *hidden):
         statement = _WORDS("never_worth", name=name, kind=kinds[name])
-        claims.append(Claim(statement, kinds[name] is not Kind.WORTH_IT))
-    worthwhile = [name for name, kind in kinds.items() if kind is Kind.WORTH_IT]
+        claims.append(ControlClaim(statement, kinds[name] is not CostVerdict.WORTH_IT))
+    worthwhile = [name for name, kind in kinds.items() if kind is CostVerdict.WORTH_IT]
     read = f"worth it: {', '.join(worthwhile) or 'none'}"
-    return Reading.of("remedies", _WORDS("remedies"), read, claims)
+    return ControlReading.of("remedies", _WORDS("remedies"), read, claims)
 
 
 def _shown(pair: Comparison) -> bool:

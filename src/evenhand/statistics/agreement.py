@@ -37,7 +37,7 @@ from evenhand.statistics.bootstrap import Statistic, of_all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Jackknifed:
+class JackknifeInterval:
     estimate: float
     low: float
     high: float
@@ -47,7 +47,7 @@ class Jackknifed:
 
 def jackknife_agreement(
     sums: ArrayLike, statistic: Statistic, *, confidence: float = 0.95
-) -> Jackknifed:
+) -> JackknifeInterval:
     """An agreement of totals, at most 1, with a t interval on the scale ζ = log(1 − agreement).
 
     se² = (G−1)/G · Σ (ζ₋g − mean)², ζ₋g without cluster g; t with G − 1 degrees of freedom. One row
@@ -62,7 +62,7 @@ def jackknife_agreement(
     apart = logs - logs.mean()
     se = math.sqrt((size - 1) / size * float(apart @ apart))
     factor = math.exp(t_quantile(size - 1, (1 + open_share(confidence, "confidence")) / 2) * se)
-    return Jackknifed(
+    return JackknifeInterval(
         estimate=estimate,
         low=1 - (1 - estimate) * factor,
         high=1 - (1 - estimate) / factor,
@@ -73,7 +73,7 @@ def jackknife_agreement(
 
 def jackknife_difference(
     first: ArrayLike, second: ArrayLike, statistic: Statistic, *, confidence: float = 0.95
-) -> Jackknifed:
+) -> JackknifeInterval:
     """The first agreement minus the second over the same clusters.
 
     The distances to the ends of both are joined as in `shares.clustered_balance`, with the
@@ -86,7 +86,7 @@ def jackknife_difference(
     both = math.sqrt(float(x @ x) * float(y @ y))
     rho = float(x @ y) / both if both else 0.0
     value = left.estimate - right.estimate
-    return Jackknifed(
+    return JackknifeInterval(
         estimate=value,
         low=value - added(left.estimate - left.low, right.high - right.estimate, rho),
         high=value + added(left.high - left.estimate, right.estimate - right.low, rho),

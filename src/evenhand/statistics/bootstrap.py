@@ -25,7 +25,7 @@ _CELLS = 2_000_000  # rows of all draws held at once: some hundred megabytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resampled:
+class BootstrapInterval:
     """A bootstrap interval. `no_spread` as in `clusters.Interval`: a point, but not certainty."""
 
     estimate: float
@@ -73,7 +73,7 @@ def cluster_bootstrap(
     draws: int = 10_000,
     confidence: float = 0.95,
     kind: Literal["percentile", "bca"] = "bca",
-) -> Resampled:
+) -> BootstrapInterval:
     """The statistic of G clusters drawn with replacement from the G of `clusters.cluster_sums`.
 
     Percentile: the ceil(q·B)-th smallest of B draws. BCa: the same with q shifted by the median
@@ -97,7 +97,7 @@ def cluster_bootstrap(
     elif kind == "bca":
         shares = _bca_shares(shares, values, estimate, _jackknife(table, statistic))
     low, high = (_order_statistic(values, np.ones(draws, np.int64), share) for share in shares)
-    return Resampled(
+    return BootstrapInterval(
         estimate=estimate,
         low=low,
         high=high,
@@ -118,7 +118,7 @@ def rows_bootstrap(
     seed: int = 0,
     draws: int = 1_000,
     confidence: float = 0.95,
-) -> Resampled:
+) -> BootstrapInterval:
     """The percentile interval of a statistic that needs the rows themselves, such as one of ranks:
     it takes how often each row is in each resample, one resample per row of a matrix.
 
@@ -137,7 +137,7 @@ def rows_bootstrap(
     values = _defined(np.concatenate([[estimate], *parts]))[1:]
     ones = np.ones(draws, np.int64)
     low, high = (_order_statistic(values, ones, share) for share in _tails(confidence))
-    return Resampled(
+    return BootstrapInterval(
         estimate=estimate,
         low=low,
         high=high,

@@ -40,7 +40,7 @@ class Alarm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class ChangeTrace:
     """What the looks show, in their order. `evidence` grows by 1 a look, on average, while nothing
     changes, and begins anew after an alarm."""
 
@@ -49,7 +49,9 @@ class Watched:
     alarms: tuple[Alarm, ...]
 
 
-def watched(looks: ArrayLike, threshold: float, *, draws: int = DRAWS, seed: int = 0) -> Watched:
+def watched(
+    looks: ArrayLike, threshold: float, *, draws: int = DRAWS, seed: int = 0
+) -> ChangeTrace:
     """Look for changes: one row per look, one column per cluster, nan where a cluster was not seen
     whole.
 
@@ -77,7 +79,7 @@ def watched(looks: ArrayLike, threshold: float, *, draws: int = DRAWS, seed: int
             steps, upwards = detector.likeliest()
             alarms.append(Alarm(look=number, since=counted[-steps], upwards=upwards))
             begun, detector = number, _Detector()
-    return Watched(scores=tuple(scores), evidence=tuple(evidence), alarms=tuple(alarms))
+    return ChangeTrace(scores=tuple(scores), evidence=tuple(evidence), alarms=tuple(alarms))
 
 
 def score(looks: FloatArray, rng: np.random.Generator, draws: int = DRAWS) -> float:

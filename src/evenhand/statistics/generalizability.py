@@ -22,13 +22,13 @@ Effect = tuple[str, ...]  # a facet alone, or those that interact, in the order 
 
 
 @dataclass(frozen=True, slots=True)
-class Crossed:
+class CrossedDesign:
     """A fully crossed design says which level of each facet every run has, runs in any order."""
 
     levels: Mapping[str, tuple[Hashable, ...]]  # facet -> the level of each run
 
     @classmethod
-    def of(cls, levels: Mapping[str, Sequence[Hashable]]) -> "Crossed":
+    def of(cls, levels: Mapping[str, Sequence[Hashable]]) -> "CrossedDesign":
         """Keep the facets that vary; refuse runs that are not fully crossed in them."""
         varied = {f: tuple(column) for f, column in levels.items() if len(set(column)) > 1}
         design = cls(varied)
@@ -82,7 +82,7 @@ def totals_of(values: ArrayLike) -> FloatArray:
     return np.column_stack([np.ones(len(table)), table, products])
 
 
-def components(totals: FloatArray, design: Crossed) -> dict[Effect, FloatArray]:
+def components(totals: FloatArray, design: CrossedDesign) -> dict[Effect, FloatArray]:
     """Estimate the variance of each effect, one value per row of totals.
 
     Method of moments: MS(α) is the mean square of effect α, and
@@ -108,7 +108,7 @@ def components(totals: FloatArray, design: Crossed) -> dict[Effect, FloatArray]:
 
 
 def _moment(
-    effect: Effect, squares: Mapping[Effect, FloatArray], design: Crossed, n: FloatArray
+    effect: Effect, squares: Mapping[Effect, FloatArray], design: CrossedDesign, n: FloatArray
 ) -> FloatArray:
     signed = [
         (-1) ** (len(other) - len(effect)) * value

@@ -24,7 +24,7 @@ UNDERPOWERED: Verdict = "inconclusive"
 
 
 @dataclass(frozen=True, slots=True)
-class Worst:
+class WorstCaseDifference:
     """A difference has one value per cluster, twice: with what is missing put where it makes the
     value smallest, and where it makes it largest. Where nothing is missing the two are one.
 
@@ -40,13 +40,13 @@ class Worst:
         return len(self.low)
 
 
-def whole(values: ArrayLike, largest: float) -> Worst:
+def whole(values: ArrayLike, largest: float) -> WorstCaseDifference:
     """A difference of which nothing is missing."""
     per_cluster = np.asarray(values, dtype=np.float64)
-    return Worst(per_cluster, per_cluster, largest)
+    return WorstCaseDifference(per_cluster, per_cluster, largest)
 
 
-def p_shifted(found: Worst) -> float:
+def p_shifted(found: WorstCaseDifference) -> float:
     """The p-value against 0, two-sided: sign flips, with what is missing at its worst.
 
     Twice the smaller of two one-sided p-values. Source: `sign_flips`. Range: 0 to 1.
@@ -56,7 +56,7 @@ def p_shifted(found: Worst) -> float:
     return min(1.0, 2 * min(p_above_zero(-found.low), p_above_zero(found.high)))
 
 
-def p_within(found: Worst, margin: float) -> float:
+def p_within(found: WorstCaseDifference, margin: float) -> float:
     """The p-value of lying within ± margin: the larger of two one-sided ones, with what is missing
     at its worst. Source: Schuirmann 1987 for the two sides, `bounded.p_below` for each."""
     if not found.clusters:

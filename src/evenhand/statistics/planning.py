@@ -33,7 +33,7 @@ _MOST_DF = 1e4  # from here on t is the normal distribution to four digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Needed:
+class SampleSize:
     """`exact` is what the formula gives; `n` is rounded up to whole items."""
 
     exact: float
@@ -147,7 +147,7 @@ def items_needed(
     icc: float = 0.0,
     alpha: float = 0.05,
     power: float = 0.8,
-) -> Needed:
+) -> SampleSize:
     """How many items show a mean of `detect`: n = DEFF·((z_{1−α/2} + z_power)·sd/detect)².
 
     Measured on BBQ (UnifiedQA, ambiguous): sd of a +1/0/−1 score about 0.6 to 0.7; icc 0.10 for
@@ -158,7 +158,7 @@ def items_needed(
     if detect == 0:
         raise Undefined("no number of items shows a difference of 0")
     exact = effect * (_z(alpha, power) * _positive(sd, "sd") / detect) ** 2
-    return Needed(exact=exact, cluster_size=cluster_size)
+    return SampleSize(exact=exact, cluster_size=cluster_size)
 
 
 def _z(alpha: float, power: float) -> float:

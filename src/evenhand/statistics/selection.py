@@ -206,7 +206,7 @@ def _turn(rising: Callable[[float], float]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class FilledSelections:
     """A group's selections with the missing outcomes filled in one way.
 
     `expected` of the `total` selections are the group's by chance; `scale` turns a surplus over
@@ -236,9 +236,9 @@ class Selections:
     """One group's selections: as they are known, and with the missing outcomes filled in against
     the claim that it is selected less often, or more often."""
 
-    seen: Filling
-    for_less: Filling
-    for_more: Filling
+    seen: FilledSelections
+    for_less: FilledSelections
+    for_more: FilledSelections
 
     @property
     def p(self) -> float:
@@ -249,7 +249,7 @@ class Selections:
         return min(1.0, 2 * min(less, more))
 
 
-class Contrast(NamedTuple):
+class GroupContrast(NamedTuple):
     """What is said of a group against all others, at the level of its family."""
 
     ratio: float
@@ -270,7 +270,7 @@ class Contrast(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Family:
+class TestFamily:
     """The tests that one audit makes: the smallest p-value of each draw without bias, of one or
     several ways in which the missing outcomes may have come out."""
 
@@ -297,7 +297,7 @@ class Family:
         ]
         return float(min(1.0, max([p, *corrected])))
 
-    def contrast(self, group: Selections) -> Contrast:
+    def contrast(self, group: Selections) -> GroupContrast:
         """Invert the test of a group at the level of the family."""
         level, p = self.level, self.adjusted(group.p)
         less, more = group.for_less, group.for_more
@@ -306,7 +306,7 @@ class Family:
         observed = group.seen
         ratios = _around(1.0, (more.ratio(low), less.ratio(high)), p)
         differences = _around(0.0, (more.difference(low), less.difference(high)), p)
-        return Contrast(
+        return GroupContrast(
             ratio=observed.ratio(observed.selected),
             ratio_low=ratios[0],
             ratio_high=ratios[1],
@@ -325,7 +325,7 @@ def _around(null: float, ends: tuple[float, float], p: float) -> tuple[float, fl
     return (low, high) if p <= ALPHA else (min(low, null), max(high, null))
 
 
-def _detectable(filling: Filling, level: float) -> float | None:
+def _detectable(filling: FilledSelections, level: float) -> float | None:
     """The ratio under which a group is shown to be selected less often in 80 % of audits."""
     below = np.cumsum(filling.chance.weights())
     critical = int(np.searchsorted(below, level / 2, side="right")) - 1
@@ -457,7 +457,7 @@ def _power(groups: int, rate: float, ratio: float, each_alone: bool, n: int) -> 
             n, np.full(groups, 1 / groups), TEST_DRAWS
         )
     every = Grouped(null_draws, [by_chance] * groups, np.full(groups, total / groups))
-    level = Family((smallest_p([every]),)).level
+    level = TestFamily((smallest_p([every]),)).level
     below = np.cumsum(by_chance.weights())
     critical = by_chance.start + int(np.searchsorted(below, level / 2, side="right")) - 1
     behind = selected[:, -1] - selected.sum(axis=1) / groups

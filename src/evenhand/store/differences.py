@@ -21,7 +21,7 @@ class Difference(NamedTuple):
     planned: Any
 
 
-class Told(NamedTuple):
+class FieldDiff(NamedTuple):
     """One setting that two records have otherwise, in words."""
 
     part: str  # of the record: "method", "cast", "limits"
@@ -30,10 +30,12 @@ class Told(NamedTuple):
     after: str
 
 
-def told_apart(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Told, ...]:
+def told_apart(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[FieldDiff, ...]:
     """Name each setting that differs between the parts of two records, with both values."""
     return tuple(
-        Told(str(difference.path[0]), _label(difference.path), *map(_shown, _values(difference)))
+        FieldDiff(
+            str(difference.path[0]), _label(difference.path), *map(_shown, _values(difference))
+        )
         for difference in _told(_between(before, after))
     )
 

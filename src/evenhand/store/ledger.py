@@ -28,7 +28,7 @@ COMPACTED = 1024  # our choice, in entries: 98 thousand are 96 files, and at mos
 _STRIDE = 512  # bytes
 
 
-class File(BaseModel):
+class PartFile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: Annotated[str, Field(pattern=r"^(results|turns)/part-[0-9A-Za-z_-]+\.parquet$")]
     sha256: str
@@ -36,13 +36,13 @@ class File(BaseModel):
     rows: int
 
 
-class Part(BaseModel):
+class CommittedPart(BaseModel):
     """An entry of the ledger says what one committed part holds. Its sums spare a reader the part
     files themselves."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    results: File
-    turns: File
+    results: PartFile
+    turns: PartFile
     positions: tuple[tuple[int, int], ...]  # half-open ranges of plan positions
     answered: int
     failed: dict[str, int]  # reason -> items
@@ -55,13 +55,13 @@ class Part(BaseModel):
     outcomes: dict[str, int] = {}  # outcome -> items; empty where no draft was judged
 
 
-class Entry(BaseModel):
+class LedgerEntry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     slot: int
     token: int
     opened_by: str | None = None
     run_sha256: str | None = None  # of run.json, in an opening entry
-    part: Part | None = None
+    part: CommittedPart | None = None
     ended: bool | None = None  # the writer of an open-ended run let go of it with nothing left
 
 
@@ -129,7 +129,7 @@ def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
     return tuple(spans)
 
 
-def entries(folder: Folder) -> Iterator[Entry]:
+def entries(folder: Folder) -> Iterator[LedgerEntry]:
     """Yield every entry in order, each checked against its own checksum and its place in the
     log."""
     for number, name, line in ledger_files.lines(folder):
@@ -147,7 +147,7 @@ def names(folder: Folder) -> list[str]:
     return [stretch.name for stretch in ledger_files.listing(folder).chosen]
 
 
-def parts(folder: Folder) -> Iterator[Part]:
+def parts(folder: Folder) -> Iterator[CommittedPart]:
     """Yield what is committed. Who names a file or an item twice would have it counted twice; for
     items that is known when all has been read."""
     names: set[str] = set()
@@ -202,7 +202,7 @@ class LedgerWriter:
         self.token = next_slot
         run_sha256 = _run_sha256(folder)
         self._append(
-            Entry(slot=next_slot, token=next_slot, opened_by=opened_by, run_sha256=run_sha256)
+            LedgerEntry(slot=next_slot, token=next_slot, opened_by=opened_by, run_sha256=run_sha256)
         )
         listing = ledger_files.listing(folder)
         # Its number may have been taken, compacted and removed since the ledger was read.
@@ -210,13 +210,13 @@ class LedgerWriter:
             raise self._fenced()
         compact(folder, listing)
 
-    def commit(self, part: Part) -> None:
-        self._append(Entry(slot=self._slot, token=self.token, part=part))
+    def commit(self, part: CommittedPart) -> None:
+        self._append(LedgerEntry(slot=self._slot, token=self.token, part=part))
         if self._slot % COMPACTED == 0:
             compact(self._folder, ledger_files.listing(self._folder))
 
     def end(self) -> None:
-        self._append(Entry(slot=self._slot, token=self.token, ended=True))
+        self._append(LedgerEntry(slot=self._slot, token=self.token, ended=True))
 
     def refuse_if_fenced(self) -> None:
         """Refuse to go on after a newer writer. It does not look while another thread appends: that
@@ -228,7 +228,7 @@ class LedgerWriter:
             finally:
                 self._appending.release()
 
-    def _append(self, entry: Entry) -> None:
+    def _append(self, entry: LedgerEntry) -> None:
         with self._appending:
             try:
                 self._folder.create(ledger_files.entry_name(entry.slot), _encode(entry))
@@ -245,7 +245,7 @@ def _run_sha256(folder: Folder) -> str:
 
 
 def _remove_but_openings(
-    folder: Folder, held: Iterable[tuple[ledger_files.Stretch, bytes | None]]
+    folder: Folder, held: Iterable[tuple[ledger_files.LedgerRange, bytes | None]]
 ) -> None:
     spent = [
         stretch.name for stretch, data in held if data is not None and _is_spent(data, stretch.name)
@@ -264,24 +264,24 @@ def _is_spent(data: bytes, name: str) -> bool:
         return False
 
 
-def _entry(folder: Folder, number: int, name: str, data: bytes) -> Entry:
+def _entry(folder: Folder, number: int, name: str, data: bytes) -> LedgerEntry:
     entry = _decode(data, name)
     if entry.slot != number:
         raise CorruptRun(f"{folder.root}: ledger entry {number} is missing or out of place")
     return entry
 
 
-def _encode(entry: Entry) -> bytes:
+def _encode(entry: LedgerEntry) -> bytes:
     body: dict[str, Any] = entry.model_dump(exclude_none=True)
     body["check"] = _check(body)
     return orjson.dumps(body)
 
 
-def _decode(data: bytes, name: str) -> Entry:
+def _decode(data: bytes, name: str) -> LedgerEntry:
     try:
         body = orjson.loads(data)
         check = body.pop("check")
-        entry = Entry.model_validate(body)
+        entry = LedgerEntry.model_validate(body)
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValidationError):
         raise CorruptRun(f"{name} is not a ledger entry") from None
     if check != _check(body):

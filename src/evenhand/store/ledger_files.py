@@ -22,7 +22,7 @@ _AT_ONCE = 16  # our choice, in files: an object store lets wait for each, and i
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LedgerRange:
     """A stretch is the file of the entries from `first` to `last`, both included."""
 
     name: str
@@ -41,13 +41,13 @@ class Stretch:
 class Listing:
     """A listing says which files hold the ledger, in order, and which hold what these hold too."""
 
-    chosen: list[Stretch]
-    covered: list[Stretch]
+    chosen: list[LedgerRange]
+    covered: list[LedgerRange]
 
-    def closed(self, size: int) -> list[list[Stretch]]:
+    def closed(self, size: int) -> list[list[LedgerRange]]:
         """Give the small files that can be put together, so many at a time. Where a stretch begins
         does not depend on who looks, so that two processes make the same one."""
-        groups: dict[int, list[Stretch]] = {}
+        groups: dict[int, list[LedgerRange]] = {}
         for stretch in self.chosen:
             if stretch.is_single:
                 groups.setdefault(stretch.first // size, []).append(stretch)
@@ -91,11 +91,13 @@ def lines(folder: Folder) -> Iterator[tuple[int, str, bytes]]:
         gone = stretch.name
 
 
-def read(folder: Folder, stretches: Sequence[Stretch]) -> Iterator[tuple[Stretch, bytes | None]]:
+def read(
+    folder: Folder, stretches: Sequence[LedgerRange]
+) -> Iterator[tuple[LedgerRange, bytes | None]]:
     """Yield each file with its bytes, or None if it is gone: the first by itself, as many a reader
     wants no more, the others some at once."""
 
-    def found(stretch: Stretch) -> bytes | None:
+    def found(stretch: LedgerRange) -> bytes | None:
         try:
             return folder.read(stretch.name)
         except FileNotFoundError:
@@ -110,7 +112,7 @@ def read(folder: Folder, stretches: Sequence[Stretch]) -> Iterator[tuple[Stretch
                 yield from zip(some, pool.map(found, some), strict=True)
 
 
-def put_together(folder: Folder, singles: Sequence[tuple[Stretch, bytes]]) -> bool:
+def put_together(folder: Folder, singles: Sequence[tuple[LedgerRange, bytes]]) -> bool:
     """Write one file with the entries of these. False if there is another in its place, which only
     a process finds that was taken over long ago."""
     first, last = singles[0][0].first, singles[-1][0].last
@@ -141,17 +143,17 @@ def _in_order(root: str, names: Sequence[str]) -> tuple[Listing, int | None]:
     return ordered, None
 
 
-def _stretch(root: str, name: str) -> Stretch:
+def _stretch(root: str, name: str) -> LedgerRange:
     form = _FORM.fullmatch(name)
     if form is None:
         raise CorruptRun(f"{root}: {name} is missing or out of place in a ledger")
     first, last = int(form[1] or form[2]), int(form[1] or form[3])
     if last < first:
         raise CorruptRun(f"{root}: {name} ends before it begins")
-    return Stretch(name, first, last)
+    return LedgerRange(name, first, last)
 
 
-def _split(folder: Folder, stretch: Stretch, data: bytes) -> list[bytes]:
+def _split(folder: Folder, stretch: LedgerRange, data: bytes) -> list[bytes]:
     if stretch.is_single:
         return [data]
     entries = data.split(b"\n")

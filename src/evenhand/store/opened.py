@@ -47,7 +47,7 @@ class OpenedRun:
             lock.release()
             raise
 
-    def commit(self, part: ledger.Part) -> bool:
+    def commit(self, part: ledger.CommittedPart) -> bool:
         """Enter a part. It gives False, and nothing is entered, if one of its items is in already:
         two workers may have done the same share, and the first one counts."""
         if any(self.done.overlaps(start, stop) for start, stop in part.positions):
@@ -70,7 +70,7 @@ class OpenedRun:
     def release(self) -> None:
         self._lock.release()
 
-    def _count_in(self, part: ledger.Part) -> None:
+    def _count_in(self, part: ledger.CommittedPart) -> None:
         for start, stop in part.positions:
             most = stop if self._items is None else self._items
             if not 0 <= start <= stop <= most:

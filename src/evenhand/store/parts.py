@@ -32,7 +32,7 @@ class Pending:
         self.size += len(result) + sum(map(len, turns))
 
 
-def write_part(folder: Folder, name: str, pending: Pending) -> ledger.Part:
+def write_part(folder: Folder, name: str, pending: Pending) -> ledger.CommittedPart:
     """Write both files. They count when the ledger names them, and not before."""
     turns_file, _ = _write(folder, f"turns/{name}.parquet", pending.turns, tables.TURNS)
     try:
@@ -47,24 +47,26 @@ def write_part(folder: Folder, name: str, pending: Pending) -> ledger.Part:
 
 def _write(
     folder: Folder, name: str, lines: list[bytes], schema: pa.Schema
-) -> tuple[ledger.File, pa.Table]:
+) -> tuple[ledger.PartFile, pa.Table]:
     data, table = tables.to_parquet(lines, schema)
     try:
         folder.create(name, data)
     except FileExistsError:  # no two writers have the same name for a part
         raise CorruptRun(f"{folder.root}/{name} is there before its time: move it away") from None
     sha256 = hashlib.sha256(data).hexdigest()
-    return ledger.File(name=name, sha256=sha256, bytes=len(data), rows=len(table)), table
+    return ledger.PartFile(name=name, sha256=sha256, bytes=len(data), rows=len(table)), table
 
 
-def _part(results_file: ledger.File, turns_file: ledger.File, results: pa.Table) -> ledger.Part:
+def _part(
+    results_file: ledger.PartFile, turns_file: ledger.PartFile, results: pa.Table
+) -> ledger.CommittedPart:
     positions = results.column("position").to_pylist()
     if len(set(positions)) != len(positions):
         raise CorruptRun(f"{results_file.name} would hold an item twice")
     reasons = Counter(reason for reason in results.column("reason").to_pylist() if reason)
     outcomes = Counter(outcome for outcome in results.column("outcome").to_pylist() if outcome)
     prompt_tokens = results.column("prompt_tokens")
-    return ledger.Part(
+    return ledger.CommittedPart(
         results=results_file,
         turns=turns_file,
         positions=ledger.ranges(positions),

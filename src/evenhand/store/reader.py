@@ -108,7 +108,7 @@ class RunReader:
         """Give what `pick` takes from these columns of each part, position among it, in plan order.
         Several parts are read at once."""
 
-        def from_one(part: ledger.Part) -> pl.DataFrame:
+        def from_one(part: ledger.CommittedPart) -> pl.DataFrame:
             return pick(self._table(part.results, columns))
 
         empty = pl.DataFrame(schema=_schema("results"))
@@ -173,7 +173,7 @@ class RunReader:
         for part in ledger.parts(self._folder):
             yield self._turns(part.turns)
 
-    def read_checked(self, file: ledger.File) -> bytes:
+    def read_checked(self, file: ledger.PartFile) -> bytes:
         try:
             data = self._folder.read(file.name)
         except FileNotFoundError:
@@ -185,12 +185,12 @@ class RunReader:
             )
         return data
 
-    def _turns(self, file: ledger.File) -> Iterator[Turn]:
+    def _turns(self, file: ledger.PartFile) -> Iterator[Turn]:
         data = self.read_checked(file)
         with self._readable(file):
             yield from tables.turns_of(data)
 
-    def _table(self, file: ledger.File, columns: Sequence[str]) -> pl.DataFrame:
+    def _table(self, file: ledger.PartFile, columns: Sequence[str]) -> pl.DataFrame:
         """Read columns of a part. One that was not there yet when it was written is null in it."""
         schema = _schema(file.name.partition("/")[0])
         data = io.BytesIO(self.read_checked(file))
@@ -199,7 +199,7 @@ class RunReader:
             return part.select(columns).collect()
 
     @contextmanager
-    def _readable(self, file: ledger.File) -> Iterator[None]:
+    def _readable(self, file: ledger.PartFile) -> Iterator[None]:
         """A checksum says who wrote the bytes of a stranger's run, not that they are a table. What
         polars did not foresee in them is a panic, which is no `Exception`."""
         try:
@@ -241,7 +241,7 @@ def _schema(kind: str) -> pl.Schema:
     return empty.schema
 
 
-def _holds(part: ledger.Part, ordered: Sequence[int]) -> bool:
+def _holds(part: ledger.CommittedPart, ordered: Sequence[int]) -> bool:
     """Whether a part has an item at one of these positions."""
     spans = (
         (bisect_left(ordered, start), bisect_left(ordered, stop)) for start, stop in part.positions

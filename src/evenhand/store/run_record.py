@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from evenhand import registry
 from evenhand.domain.prices import ASKS
 from evenhand.errors import CorruptRun, UnknownFormat
-from evenhand.store.differences import Told, refuse, told_apart
+from evenhand.store.differences import FieldDiff, refuse, told_apart
 
 _COMPARED = ("method", "prompts", "cast", "source", "limits", "seed")
 FORMAT = 2  # 2: results with answer_before, scores_before and scores_after
@@ -43,7 +43,7 @@ class RunRecord(BaseModel):
         different = [name for name in compared if getattr(self, name) != getattr(other, name)]
         return different if self._same_players(other) else [*different, "cast"]
 
-    def told_apart(self, other: "RunRecord") -> tuple[Told, ...]:
+    def told_apart(self, other: "RunRecord") -> tuple[FieldDiff, ...]:
         """Name what two runs over the same items have otherwise. Of the cast, the roles that both
         have: another method has other roles."""
         shared = [role for role in self.cast if role in other.cast]

@@ -17,7 +17,7 @@ from evenhand.domain import Event, Result, Turn
 from evenhand.store import journal, tables
 from evenhand.store.folder import Folder
 from evenhand.store.journal import Journal, JournalTape, Recovered
-from evenhand.store.ledger import Part
+from evenhand.store.ledger import CommittedPart
 from evenhand.store.opened import OpenedRun
 from evenhand.store.parts import write_part
 
@@ -29,7 +29,7 @@ class Receipt(BaseModel):
     anything."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    part: Part | None
+    part: CommittedPart | None
     journals: tuple[str, ...]  # that hold nothing beyond this share
 
 

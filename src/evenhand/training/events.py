@@ -15,7 +15,7 @@ from evenhand.training.folders import STEPS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class TrainingStep:
     """One optimiser step. What a stage does not measure is None."""
 
     stage: str
@@ -36,10 +36,10 @@ class Note:
     text: str
 
 
-Tell = Callable[[Step | Note], None]
+Tell = Callable[[TrainingStep | Note], None]
 
 
-def silent(_: Step | Note) -> None:
+def silent(_: TrainingStep | Note) -> None:
     return None
 
 
@@ -51,8 +51,8 @@ def kept(out: Path, tell: Tell) -> Tell:
     left is taken away first, so that the next one stands by itself."""
     _whole_lines(out / STEPS)
 
-    def heard(event: Step | Note) -> None:
-        if isinstance(event, Step):
+    def heard(event: TrainingStep | Note) -> None:
+        if isinstance(event, TrainingStep):
             with (out / STEPS).open("a") as opened:
                 opened.write(_line(event))
         tell(event)
@@ -60,7 +60,7 @@ def kept(out: Path, tell: Tell) -> Tell:
     return heard
 
 
-def read_steps(out: Path) -> tuple[Step, ...]:
+def read_steps(out: Path) -> tuple[TrainingStep, ...]:
     """Read the steps of a training in their order. What was done again after a stop counts as it
     was done last, and half a line that a kill left counts not at all."""
     try:
@@ -72,7 +72,7 @@ def read_steps(out: Path) -> tuple[Step, ...]:
         ) from None
     except UnicodeDecodeError:
         raise UserError(f"{out / STEPS} is no text: it was not written by a training") from None
-    steps: list[Step] = []
+    steps: list[TrainingStep] = []
     for step in _read(out / STEPS, lines):
         while steps and steps[-1].step >= step.step:
             steps.pop()
@@ -86,7 +86,7 @@ def _whole_lines(file: Path) -> None:
             opened.truncate(opened.read().rfind(b"\n") + 1)
 
 
-def _line(step: Step) -> str:
+def _line(step: TrainingStep) -> str:
     record: dict[str, Any] = {
         # JSON has no word for what is no number; a loss that is none must not look unmeasured.
         name: str(value)
@@ -98,12 +98,12 @@ def _line(step: Step) -> str:
     return json.dumps(record) + "\n"
 
 
-def _read(file: Path, lines: list[str]) -> Iterator[Step]:
+def _read(file: Path, lines: list[str]) -> Iterator[TrainingStep]:
     for number, line in enumerate(lines[:-1], 1):  # behind the last line end is nothing, or a part
         try:
             record = json.loads(line)
             numbers = {n: None if (v := record[n]) is None else float(v) for n in _NUMBERS}
-            yield Step(
+            yield TrainingStep(
                 stage=str(record["stage"]),
                 step=int(record["step"]),
                 steps=int(record["steps"]),

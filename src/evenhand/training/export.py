@@ -40,7 +40,7 @@ _VERL_ROWS = pa.schema(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class ExportJob:
     """What to train, and on how many GPUs."""
 
     pairs: Path
@@ -70,7 +70,7 @@ class Job:
         return self.ppo.beta * float(json.loads(scale.read_text())["scale"])
 
 
-def export(target: Target, job: Job, out: Path) -> list[Path]:
+def export(target: Target, job: ExportJob, out: Path) -> list[Path]:
     """The files written, in order."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out} is there already; name another folder with --out")
@@ -81,7 +81,7 @@ def export(target: Target, job: Job, out: Path) -> list[Path]:
     return list(written)
 
 
-def _openrlhf(job: Job, rows: Mapping[str, Sequence[data.Row]], out: Path) -> Iterator[Path]:
+def _openrlhf(job: ExportJob, rows: Mapping[str, Sequence[data.Row]], out: Path) -> Iterator[Path]:
     out.mkdir(parents=True, exist_ok=True)
     for split, examples in rows.items():
         if examples:
@@ -100,7 +100,7 @@ def _preference(row: data.Row) -> dict[str, Any]:
     return {**{name: row[name] for name in columns}, "margin": row["margin"] or 0.0}
 
 
-def _reward_arguments(job: Job, held_out: bool) -> list[str]:
+def _reward_arguments(job: ExportJob, held_out: bool) -> list[str]:
     recipe = job.rewarding
     tested = ["--eval.dataset", "pairs-test.jsonl"] if held_out else []
     return [
@@ -119,7 +119,7 @@ def _reward_arguments(job: Job, held_out: bool) -> list[str]:
     ]
 
 
-def openrlhf_arguments(job: Job) -> list[str]:
+def openrlhf_arguments(job: ExportJob) -> list[str]:
     recipe, gpus = job.ppo, str(job.gpus)
     placed = [
         word
@@ -159,7 +159,7 @@ def _openrlhf_lora(recipe: PpoRecipe | RewardRecipe) -> list[str]:
     return ["--ds.lora.rank", str(recipe.lora_rank), "--ds.lora.alpha", str(recipe.lora_alpha)]
 
 
-def _verl(job: Job, rows: Mapping[str, Sequence[data.Row]], out: Path) -> Iterator[Path]:
+def _verl(job: ExportJob, rows: Mapping[str, Sequence[data.Row]], out: Path) -> Iterator[Path]:
     if job.reward is None:
         raise UserError(
             "verl trains no reward model: give one with --reward (`evenhand train reward`)"
@@ -192,7 +192,7 @@ def _question(prompt: Sequence[Mapping[str, str]], number: int, split: str) -> d
     }
 
 
-def verl_config(job: Job) -> dict[str, Any]:
+def verl_config(job: ExportJob) -> dict[str, Any]:
     """On top of verl's own `ppo_trainer`: only what we set."""
     recipe = job.ppo
     model = {

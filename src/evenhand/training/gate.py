@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import UserError
-from evenhand.findings.certificate import Certificate, Expected, why_not
+from evenhand.findings.certificate import Certificate, CertificateRequirements, why_not
 from evenhand.metrics.reward_probes import FEWEST_TOPICS
-from evenhand.training.probes import Texts
+from evenhand.training.probes import ProbeTexts
 
 FILE = "reward-certificate.json"
 KIND = "reward"
 CHECKS = frozenset((
     "accuracy", "gap", "longer_wins", "shorter_wins", "length", "repetition", "padding",
     "role_opener_chosen", "role_opener_rejected",
-    *(f"key:{kind}" for kind in Texts.shipped().said()),
+    *(f"key:{kind}" for kind in ProbeTexts.shipped().said()),
 ))  # fmt: skip
 
 # The scale in reward_scale.json moves all rewards alike, and so changes no preference.
@@ -65,7 +65,7 @@ def _objection(folder: Path) -> str | None:
         certificate = Certificate.from_bytes(file.read_bytes(), str(file))
     except UserError as problem:
         return str(problem)
-    expected = Expected(
+    expected = CertificateRequirements(
         kind=KIND, model=identity_of(folder), method=method(), prompts={}, checks=CHECKS
     )
     reason = why_not(certificate, expected)
@@ -87,7 +87,7 @@ def _changed(folder: Path, then: dict[str, Any]) -> str:
 
 def method() -> dict[str, Any]:
     """How a reward model is audited, as its certificate names it."""
-    return {"name": KIND, "settings": {"texts": Texts.shipped().version}}
+    return {"name": KIND, "settings": {"texts": ProbeTexts.shipped().version}}
 
 
 def identity_of(folder: Path) -> str:

@@ -153,7 +153,7 @@ def to_gguf(
     with _readable(like):
         original = gguf.GGUFReader(like)
         _require_llama(original)
-    with _Weights(folder) as weights, _readable(like):
+    with _TensorFolder(folder) as weights, _readable(like):
         _require_same_tensors(original, weights)
         out.parent.mkdir(parents=True, exist_ok=True)
         part = out.with_name(f".{out.name}.part")
@@ -193,7 +193,7 @@ def hf_name(name: str) -> str | None:
     return f"model.layers.{match[1]}.{_INSIDE[match[2]]}.{match[3]}"
 
 
-class _Weights:
+class _TensorFolder:
     """The tensors of a Hugging Face folder, each read when it is asked for."""
 
     def __init__(self, folder: Path) -> None:
@@ -207,7 +207,7 @@ class _Weights:
         self._of = {name: file for file in self._open for name in file.keys()}  # noqa: SIM118
         self.tied = "lm_head.weight" not in self._of
 
-    def __enter__(self) -> "_Weights":
+    def __enter__(self) -> "_TensorFolder":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -231,7 +231,7 @@ class _Weights:
         return "model.embed_tokens.weight" if tied else name
 
 
-def _require_same_tensors(original: Any, weights: _Weights) -> None:
+def _require_same_tensors(original: Any, weights: _TensorFolder) -> None:
     """Neither file has a weight that the other lacks: half a model would be served in silence."""
     names = {tensor.name: hf_name(tensor.name) for tensor in original.tensors}
     names = {name: hf for name, hf in names.items() if name not in _NOT_TRAINED}
@@ -286,7 +286,7 @@ def _announce(writer: Any, tensor: Any, kind: Any) -> None:
     writer.add_tensor_info(tensor.name, shape, dtype, int(np.prod(shape)) * width)
 
 
-def _data(tensor: Any, weights: _Weights, original: Any, kind: Any) -> NDArray[Any]:
+def _data(tensor: Any, weights: _TensorFolder, original: Any, kind: Any) -> NDArray[Any]:
     if tensor.name in _NOT_TRAINED:
         return np.array(tensor.data)
     shape = tuple(int(n) for n in reversed(tensor.shape))

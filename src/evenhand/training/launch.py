@@ -64,7 +64,7 @@ def recipe_of(stage: str, *, full: bool, assignments: Sequence[str]) -> Recipe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class TrainingJob:
     stage: str
     recipe: Recipe
     model: Path
@@ -89,7 +89,7 @@ class Job:
         return cls(**{**settings, "recipe": recipe, **{p: Path(settings[p]) for p in paths}})
 
 
-def run(job: Job, tell: Tell) -> Path:
+def run(job: TrainingJob, tell: Tell) -> Path:
     """In this process, or in each of those that a launcher started."""
     prepare()
     more: dict[str, Any] = {"config": job.config, "tell": kept(job.out, tell)}
@@ -101,7 +101,7 @@ def run(job: Job, tell: Tell) -> Path:
     return folder
 
 
-def train(job: Job, processes: int = 1, tell: Tell = silent) -> dict[str, Any]:
+def train(job: TrainingJob, processes: int = 1, tell: Tell = silent) -> dict[str, Any]:
     """Train in this process, or in several that torchrun starts.
 
     Args:

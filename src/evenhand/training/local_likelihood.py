@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import UserError
-from evenhand.models.likelihood import Failure, TokenLogprobs
+from evenhand.models.likelihood import LikelihoodFailure, TokenLogprobs
 from evenhand.training.cards import name_of
 from evenhand.training.config import prepare
 
@@ -70,21 +70,23 @@ class LocalLikelihood:
         other._loaded = self._loaded  # the weights are in memory once
         return other
 
-    async def log_likelihoods(self, texts: Sequence[str]) -> list[TokenLogprobs | Failure]:
+    async def log_likelihoods(
+        self, texts: Sequence[str]
+    ) -> list[TokenLogprobs | LikelihoodFailure]:
         async with self._one_at_a_time:
             return await asyncio.to_thread(self._read, texts)
 
-    def _read(self, texts: Sequence[str]) -> list[TokenLogprobs | Failure]:
+    def _read(self, texts: Sequence[str]) -> list[TokenLogprobs | LikelihoodFailure]:
         loaded = self._loaded
-        results: list[TokenLogprobs | Failure] = [Failure("empty", "the text has no token")] * len(
-            texts
-        )
+        results: list[TokenLogprobs | LikelihoodFailure] = [
+            LikelihoodFailure("empty", "the text has no token")
+        ] * len(texts)
         rows: dict[int, list[int]] = {}
         for index, text in enumerate(texts):
             ids = loaded.ids(self._start, text)
             if len(ids) > loaded.longest:
                 message = f"{len(ids)} tokens, the model reads {loaded.longest}"
-                results[index] = Failure("too_long", message)
+                results[index] = LikelihoodFailure("too_long", message)
             elif len(ids) > 1:
                 rows[index] = ids
         for places in _batches(rows, self._tokens_at_once):
@@ -94,8 +96,8 @@ class LocalLikelihood:
         return results
 
     @cached_property
-    def _loaded(self) -> "_Loaded":
-        return _Loaded(self._folder)
+    def _loaded(self) -> "_LoadedWeights":
+        return _LoadedWeights(self._folder)
 
     @cached_property
     def _start(self) -> str:
@@ -128,7 +130,7 @@ def _batches(rows: dict[int, list[int]], tokens: int) -> Iterator[list[int]]:
         yield batch
 
 
-class _Loaded:
+class _LoadedWeights:
     """The weights in memory; torch is imported here, when the first text comes."""
 
     def __init__(self, folder: Path) -> None:

@@ -25,7 +25,7 @@ _FAR_LONGER = 1.5  # ours: what an answer with filler is at least, against the o
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class ProbeKind:
     """One kind of worthless answer, in several wordings."""
 
     kind: str
@@ -34,9 +34,9 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
+class ProbeTexts:
     version: int
-    keys: tuple[Kind, ...]
+    keys: tuple[ProbeKind, ...]
     openers: tuple[str, ...]
     fillers: tuple[str, ...]
     neutral_tails: tuple[str, ...]
@@ -45,7 +45,9 @@ class Texts:
     def shipped(cls) -> Self:
         raw = read_toml(__package__, "probes.toml")
         lists = {name: tuple(raw[name]) for name in ("openers", "fillers", "neutral_tails")}
-        keys = tuple(Kind(**{**key, "wordings": tuple(key["wordings"])}) for key in raw["keys"])
+        keys = tuple(
+            ProbeKind(**{**key, "wordings": tuple(key["wordings"])}) for key in raw["keys"]
+        )
         return cls(version=raw["version"], keys=keys, **lists)
 
     def said(self) -> dict[str, str]:
@@ -94,7 +96,7 @@ _PADDED = 16  # answers that padding is tried on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class ProbePair:
     prompt: Messages
     chosen: str
     rejected: str
@@ -117,9 +119,9 @@ class Pair:
         )
 
 
-def held_out(folder: Path) -> list[Pair]:
+def held_out(folder: Path) -> list[ProbePair]:
     """The test side of a pairs folder, all bias types."""
-    pairs = [Pair.of(row) for row in data.held_out(folder)]
+    pairs = [ProbePair.of(row) for row in data.held_out(folder)]
     if not pairs:
         raise UserError(
             f"{folder} holds no held-out pairs (*/test-*.parquet): a reward model must be probed "
@@ -128,7 +130,7 @@ def held_out(folder: Path) -> list[Pair]:
     return pairs
 
 
-def drawn(pairs: list[Pair], most: int) -> list[Pair]:
+def drawn(pairs: list[ProbePair], most: int) -> list[ProbePair]:
     return in_turn(pairs, lambda pair: pair.topic, most)
 
 
@@ -137,7 +139,7 @@ class Probes:
     pair, the same answers changed, and under `key:KIND:WORDING` what stands in the place of the
     good one. A text that several of them need is scored once."""
 
-    def __init__(self, pairs: Sequence[Pair], texts: Texts) -> None:
+    def __init__(self, pairs: Sequence[ProbePair], texts: ProbeTexts) -> None:
         self._pairs = pairs
         self._columns = {**_variants(pairs, texts), **_keys(pairs, texts)}
         questions = (question for column in self._columns.values() for question in column)
@@ -170,7 +172,7 @@ class Probes:
         return {name: _a_number(reward, pair.chosen) for name, reward in both.items()}
 
 
-def _variants(pairs: Sequence[Pair], texts: Texts) -> dict[str, list[_Question]]:
+def _variants(pairs: Sequence[ProbePair], texts: ProbeTexts) -> dict[str, list[_Question]]:
     """The answers of each pair, as they are and changed."""
     prompts = _prompts(pairs)
     columns: dict[str, list[str]] = {
@@ -198,7 +200,7 @@ def _variants(pairs: Sequence[Pair], texts: Texts) -> dict[str, list[_Question]]
     return variants
 
 
-def _keys(pairs: Sequence[Pair], texts: Texts) -> dict[str, list[_Question]]:
+def _keys(pairs: Sequence[ProbePair], texts: ProbeTexts) -> dict[str, list[_Question]]:
     """What stands in the place of the good answer, by kind and wording."""
     prompts = _prompts(pairs)
     questions = {
@@ -217,14 +219,14 @@ def _keys(pairs: Sequence[Pair], texts: Texts) -> dict[str, list[_Question]]:
     return questions
 
 
-def _prompts(pairs: Sequence[Pair]) -> list[int]:
+def _prompts(pairs: Sequence[ProbePair]) -> list[int]:
     """For each pair the first one with the same prompt."""
     first: dict[str, int] = {}
     keys = [repr([dict(message) for message in pair.prompt]) for pair in pairs]
     return [first.setdefault(key, index) for index, key in enumerate(keys)]
 
 
-def _elsewhere(pairs: Sequence[Pair], prompts: Sequence[int]) -> list[int] | None:
+def _elsewhere(pairs: Sequence[ProbePair], prompts: Sequence[int]) -> list[int] | None:
     """For each pair a prompt of the next topic; None if there is only one topic."""
     first: dict[str, int] = {}
     for pair, prompt in zip(pairs, prompts, strict=True):

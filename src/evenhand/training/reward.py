@@ -17,7 +17,7 @@ from evenhand.training import data
 from evenhand.training.events import Note, Tell, silent
 from evenhand.training.recipes import RewardRecipe
 from evenhand.training.render import Messages, prompt_ids, render
-from evenhand.training.reward_model import RewardModel, Scale
+from evenhand.training.reward_model import RewardModel, RewardScale
 from evenhand.training.stage import Stage, open_stage, require_step
 from evenhand.training.weights import (
     load_policy,
@@ -130,6 +130,6 @@ def _set_scale(
         seed=recipe.seed,
     )
     rewards = RewardModel.load(folder).raw(sampled, responses)
-    scale = Scale.of(rewards)
+    scale = RewardScale.of(rewards)
     scale.save(folder)
     stage.record["scale"] = {"shift": scale.shift, "scale": scale.scale, "samples": len(responses)}

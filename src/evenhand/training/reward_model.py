@@ -18,7 +18,7 @@ SCALE = "reward_scale.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class RewardScale:
     """(raw - shift) / scale has mean 0 and standard deviation 1 over samples of the SFT model, so
     that the weight of the KL term means the same for every reward model."""
 
@@ -55,7 +55,7 @@ class RewardModel:
 
     model: Any
     tokenizer: Any
-    scale: Scale
+    scale: RewardScale
     max_length: int = 2048  # paper 002: "The maximum sequence length … is set to 2048"
     batch: int = 16
 
@@ -82,7 +82,7 @@ class RewardModel:
         places = getattr(model.config, "max_position_embeddings", None) or max_length
         most = min(max_length, places, tokenizer.model_max_length)  # as it was trained
         model.eval().requires_grad_(False).to(device)
-        return cls(model, tokenizer, Scale.load(folder), most)
+        return cls(model, tokenizer, RewardScale.load(folder), most)
 
     def ids(self, prompt: Messages, response: str) -> list[int]:
         return render(self.tokenizer, prompt, response, self.max_length)

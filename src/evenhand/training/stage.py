@@ -24,7 +24,7 @@ from evenhand.training import data
 from evenhand.training import record as records
 from evenhand.training.checkpoints import drop_old, newest_whole, seal
 from evenhand.training.config import world_size
-from evenhand.training.events import Note, Step, Tell
+from evenhand.training.events import Note, Tell, TrainingStep
 from evenhand.training.folders import claim, require_model
 from evenhand.training.recipes import Recipe
 from evenhand.training.record import objective, outcome, weight_change
@@ -38,7 +38,7 @@ _ACCURACY = ("accuracy", "rewards/accuracies", "mean_token_accuracy")
 _WINDOW = 4  # one batch says little about KL; its estimate can even be below 0
 
 
-class Told(TrainerCallback):  # type: ignore[misc]
+class EventCallback(TrainerCallback):  # type: ignore[misc]
     def __init__(self, stage: str, tell: Tell) -> None:
         self._stage = stage
         self._tell = tell
@@ -54,7 +54,7 @@ class Told(TrainerCallback):  # type: ignore[misc]
         done = state.global_step - self._first
         each = (time.monotonic() - self._started) / done if done else None
         self._tell(
-            Step(
+            TrainingStep(
                 stage=self._stage,
                 step=state.global_step,
                 steps=state.max_steps,
@@ -68,7 +68,7 @@ class Told(TrainerCallback):  # type: ignore[misc]
         )
 
 
-class Sealed(TrainerCallback):  # type: ignore[misc]
+class ChecksumCallback(TrainerCallback):  # type: ignore[misc]
     """A checkpoint counts as written when its checksums are, and they wait for all processes."""
 
     def __init__(self, keep: int) -> None:
@@ -182,7 +182,7 @@ class Stage:
             "dataloader_pin_memory": gpu,
             "save_strategy": "steps",
             "save_steps": recipe.save_every,
-            "save_total_limit": None,  # `Sealed` keeps the newest
+            "save_total_limit": None,  # `ChecksumCallback` keeps the newest
             "logging_steps": 1,
             "trust_remote_code": False,  # TRL loads a reference, and vLLM the model, by its folder
             "report_to": "none",  # TensorBoard is added with a folder of our choice
@@ -191,7 +191,10 @@ class Stage:
         }
 
     def callbacks(self) -> list[Any]:
-        handlers: list[Any] = [Told(self.record["stage"], self.tell), Sealed(self.recipe.keep)]
+        handlers: list[Any] = [
+            EventCallback(self.record["stage"], self.tell),
+            ChecksumCallback(self.recipe.keep),
+        ]
         if PartialState().is_main_process:
             handlers.append(TensorBoardCallback(SummaryWriter(str(self.out / "logs"))))
         return handlers
@@ -263,7 +266,7 @@ class Stage:
             shutil.rmtree(self.checkpoints, ignore_errors=True)
         PartialState().wait_for_everyone()
 
-    def say(self, event: Step | Note) -> None:
+    def say(self, event: TrainingStep | Note) -> None:
         """Told once, however many processes there are."""
         if PartialState().is_main_process:
             self.tell(event)

@@ -11,15 +11,15 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
 from evenhand.errors import EvenhandError, UserError
-from evenhand.viewer.browsing import Browsed
+from evenhand.viewer.browsing import RunBrowser
 from evenhand.viewer.facets import Facets
 from evenhand.viewer.pages import item_page, list_page, said_page
-from evenhand.viewer.wanted import Wanted, whole
+from evenhand.viewer.wanted import ListQuery, whole
 
 _AT_ONCE = 2  # our choice: pages that are made at once, so that memory does not grow with requests
 
 
-def app_of(browsed: Browsed, facets: Facets) -> Starlette:
+def app_of(browsed: RunBrowser, facets: Facets) -> Starlette:
     """Give the pages of a run, for whoever is let in."""
     limiter = CapacityLimiter(_AT_ONCE)
 
@@ -30,13 +30,13 @@ def app_of(browsed: Browsed, facets: Facets) -> Starlette:
         return Route(path, answer, methods=["GET"])
 
     def listed(request: Request) -> HTMLResponse:
-        query = Wanted.of(request.query_params.multi_items())
+        query = ListQuery.of(request.query_params.multi_items())
         with facets.waiting():
             listing = browsed.listed(query)
         return HTMLResponse(list_page(browsed, facets, query, listing))
 
     def item(request: Request) -> HTMLResponse:
-        query = Wanted.of(request.query_params.multi_items())
+        query = ListQuery.of(request.query_params.multi_items())
         position = whole(request.path_params["position"])
         with facets.waiting():
             entry = None if position is None else browsed.one(position, query)

@@ -19,7 +19,7 @@ from evenhand.errors import UserError
 from evenhand.store import RunReader
 from evenhand.store.reader import Totals
 from evenhand.store.tables import turn_of
-from evenhand.viewer.wanted import MOVES, Move, Wanted
+from evenhand.viewer.wanted import MOVES, ListQuery, Move
 
 PAGE = 25  # our choice: as many as a person looks through
 _KEPT = 4  # our choice: filters whose positions are kept, 8 bytes an item
@@ -49,7 +49,7 @@ class Ranges(Sequence[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ViewerRow:
     """One item of the list: its row of the results, and where two runs are compared that of the
     other run and what became of it."""
 
@@ -59,10 +59,10 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListPage:
     """A page of the list, how many items the filters leave, and how many there are."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ViewerRow, ...]
     found: int
     totals: Totals
     moved: dict[str, int]  # move -> items of this run, where two are compared
@@ -73,10 +73,10 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class One:
+class ItemDetail:
     """One item with its conversation, and its neighbours among what the filters leave."""
 
-    row: Row
+    row: ViewerRow
     turns: tuple[Turn, ...]
     turns_before: tuple[Turn, ...]
     previous: int | None
@@ -84,24 +84,24 @@ class One:
     page: int  # of the list, on which it stands
 
 
-class Browsed:
+class RunBrowser:
     """A run that is looked at, beside another one if it is given. Safe to ask from several
     threads."""
 
     def __init__(self, run: RunReader, against: RunReader | None = None) -> None:
         self.run = run
         self.against = against
-        self._found: OrderedDict[tuple[Wanted, int], Sequence[int]] = OrderedDict()
+        self._found: OrderedDict[tuple[ListQuery, int], Sequence[int]] = OrderedDict()
         self._lock = Lock()
 
-    def listed(self, query: Wanted) -> Listed:
+    def listed(self, query: ListQuery) -> ListPage:
         totals = self.run.totals()
         order = self._order(query, totals.items)
         first = (query.page - 1) * PAGE
         rows = self._rows(list(order[first : first + PAGE]))
-        return Listed(rows=tuple(rows), found=len(order), totals=totals, moved=self._moved())
+        return ListPage(rows=tuple(rows), found=len(order), totals=totals, moved=self._moved())
 
-    def one(self, position: int, query: Wanted) -> One | None:
+    def one(self, position: int, query: ListQuery) -> ItemDetail | None:
         """Give the item at a position of the plan, if the run has it."""
         rows = self._rows([position])
         if not rows:
@@ -109,7 +109,7 @@ class Browsed:
         order = self._order(query, self.run.totals().items)
         index = _place(order, position, self.against is not None)
         other = rows[0].before
-        return One(
+        return ItemDetail(
             row=rows[0],
             turns=_turns(self.run, position),
             turns_before=_turns(self.against, other["position"]) if self.against and other else (),
@@ -118,7 +118,7 @@ class Browsed:
             page=1 if index is None else index // PAGE + 1,
         )
 
-    def _order(self, query: Wanted, items: int) -> Sequence[int]:
+    def _order(self, query: ListQuery, items: int) -> Sequence[int]:
         """The positions that the filters leave, in the order of the list. A run that is under way
         grows, so they are kept for as many items as it had."""
         key = (replace(query, page=1), items)
@@ -132,7 +132,7 @@ class Browsed:
                 self._found.popitem(last=False)
         return positions
 
-    def _searched(self, query: Wanted) -> Sequence[int]:
+    def _searched(self, query: ListQuery) -> Sequence[int]:
         if query.move and self.against is None:
             raise UserError("move is about two runs: start `evenhand view` with --against RUN")
         rows = query.rows()
@@ -181,18 +181,18 @@ class Browsed:
         counted = dict(self._pairs["move"].value_counts().iter_rows())
         return {move: counted.get(number, 0) for number, move in enumerate(MOVES)}
 
-    def _rows(self, positions: list[int]) -> list[Row]:
+    def _rows(self, positions: list[int]) -> list[ViewerRow]:
         """The rows at these positions, in this order."""
         rows = {row["position"]: row for row in _read(self.run, positions)}
         present = [position for position in positions if position in rows]
         if self.against is None:
-            return [Row(rows[position]) for position in present]
+            return [ViewerRow(rows[position]) for position in present]
         pairs = self._pairs.filter(pl.col("position").is_in(present))
         paired = {position: (other, MOVES[move]) for position, other, move in pairs.iter_rows()}
         others = [other for other, _ in paired.values() if other is not None]
         befores = {row["position"]: row for row in _read(self.against, others)}
         return [
-            Row(rows[position], befores.get(paired[position][0]), paired[position][1])
+            ViewerRow(rows[position], befores.get(paired[position][0]), paired[position][1])
             for position in present
             if position in paired
         ]

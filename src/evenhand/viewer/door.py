@@ -28,7 +28,7 @@ _HEAD = {
 _HOSTS = ("127.0.0.1", "localhost")
 
 
-class Door:
+class TokenAuth:
     """It lets in who has the token, by the address once and by a cookie from then on.
 
     `once` is for the address that a browser is started with, which other people of this machine can

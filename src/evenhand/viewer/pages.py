@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from evenhand.findings.examples import chosen
 from evenhand.package_data import read_text
-from evenhand.viewer.browsing import PAGE, Browsed, Listed, One, Row
+from evenhand.viewer.browsing import PAGE, ItemDetail, ListPage, RunBrowser, ViewerRow
 from evenhand.viewer.facets import Facets
-from evenhand.viewer.wanted import LONGEST, Move, Wanted
+from evenhand.viewer.wanted import LONGEST, ListQuery, Move
 from evenhand.views import html
 from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Page, Tone
 from evenhand.views.diffs import diff
@@ -36,7 +36,7 @@ MOVED: dict[str, str] = {
 _TONES: dict[Move | None, Tone] = {"lost": "bad", "gained": "good", "other": "open"}
 
 
-class Choice(NamedTuple):
+class SelectField(NamedTuple):
     """A list to choose one value from, each with the words for it."""
 
     label: str
@@ -45,7 +45,7 @@ class Choice(NamedTuple):
     chosen: str
 
 
-class Item(NamedTuple):
+class ListItem(NamedTuple):
     """An item as it stands in the list."""
 
     position: int
@@ -56,7 +56,7 @@ class Item(NamedTuple):
     tone: Tone
 
 
-def list_page(browsed: Browsed, facets: Facets, query: Wanted, listing: Listed) -> str:
+def list_page(browsed: RunBrowser, facets: Facets, query: ListQuery, listing: ListPage) -> str:
     """Make the page of the list."""
     note = _SO_FAR if not facets.ended() else facets.problem
     first, further = _tags(facets, query)
@@ -68,7 +68,7 @@ def list_page(browsed: Browsed, facets: Facets, query: Wanted, listing: Listed) 
         wanted=query,
         longest=LONGEST,
         choices=[*_choices(browsed, facets, query, listing), *first],
-        scores=Choice("score", "score", names, query.score) if names else None,
+        scores=SelectField("score", "score", names, query.score) if names else None,
         further=further,
         further_set=any(choice.chosen for choice in further),
         note=_blocks([Line(note, "bad" if facets.problem else "dim")] if note else []),
@@ -80,7 +80,7 @@ def list_page(browsed: Browsed, facets: Facets, query: Wanted, listing: Listed) 
     return html.framed(inner, _title(browsed), _style())
 
 
-def item_page(browsed: Browsed, query: Wanted, entry: One) -> str:
+def item_page(browsed: RunBrowser, query: ListQuery, entry: ItemDetail) -> str:
     """Make the page of one item."""
     row = entry.row.row
     links = {"the list": f"/{query.at(entry.page).address()}"}
@@ -101,7 +101,7 @@ def said_page(title: str, text: str) -> str:
     return html.document([Heading(title, 1), Line(text)], title)
 
 
-def _item_blocks(browsed: Browsed, entry: One) -> Page:
+def _item_blocks(browsed: RunBrowser, entry: ItemDetail) -> Page:
     row = entry.row.row
     item = chosen(row, entry.turns)
     where = ["evenhand", "runs", "show", str(browsed.run.path), "--item", row["item_id"]]
@@ -127,7 +127,7 @@ def _stored() -> Line:
     return Line("nobody was asked: the answer was stored", "dim")
 
 
-def _since(browsed: Browsed, row: Row) -> list[Block]:
+def _since(browsed: RunBrowser, row: ViewerRow) -> list[Block]:
     """What became of the answer since the other run."""
     if browsed.against is None or row.move is None:
         return []
@@ -147,7 +147,7 @@ def _answer(row: Mapping[str, Any]) -> str:
     return f"(no answer: {row['reason']})"
 
 
-def _facts(row: Row) -> Grid:
+def _facts(row: ViewerRow) -> Grid:
     result = row.row
     scores = {score["name"]: score["value"] for score in result["scores_after"] or ()}
     before = {score["name"]: score["value"] for score in result["scores_before"] or ()}
@@ -175,13 +175,13 @@ def _ended(row: Mapping[str, Any]) -> str:
     return clipped(row["stopped"] or f"no answer: {row['reason']}", _IN_LIST)
 
 
-def _tone(row: Row) -> Tone:
+def _tone(row: ViewerRow) -> Tone:
     if row.move is not None:
         return _TONES.get(row.move, "plain")
     return "bad" if row.row["status"] == "failed" else "plain"
 
 
-def _item(row: Row) -> Item:
+def _item(row: ViewerRow) -> ListItem:
     result = row.row
     facts = [MOVED[row.move]] if row.move else []
     facts.append(_ended(result))
@@ -189,7 +189,7 @@ def _item(row: Row) -> Item:
     block: Block = Line(_short(_answer(result)), "bad" if result["text"] is None else "plain")
     if row.before is not None and row.move != "same":
         block = _changed(row.before, result, _IN_LIST)
-    return Item(
+    return ListItem(
         position=result["position"],
         name=clipped(result["item_id"], _IN_LIST),
         facts=clipped(" · ".join(facts), _IN_LIST),
@@ -203,12 +203,12 @@ def _short(text: str) -> str:
     return clipped(" ".join(text.split()), _IN_LIST)
 
 
-def _title(browsed: Browsed) -> str:
+def _title(browsed: RunBrowser) -> str:
     other = f" since {browsed.against.path}" if browsed.against else ""
     return f"{browsed.run.path}{other}"
 
 
-def _summary(browsed: Browsed, listing: Listed) -> Page:
+def _summary(browsed: RunBrowser, listing: ListPage) -> Page:
     totals, record = listing.totals, browsed.run.record
     planned = browsed.run.planned
     model = record.cast["default"]["model"]
@@ -227,33 +227,35 @@ def _summary(browsed: Browsed, listing: Listed) -> Page:
     return blocks
 
 
-def _choices(browsed: Browsed, facets: Facets, query: Wanted, listing: Listed) -> list[Choice]:
+def _choices(
+    browsed: RunBrowser, facets: Facets, query: ListQuery, listing: ListPage
+) -> list[SelectField]:
     ends = [("answered", "answered"), ("failed", "no answer")]
     reasons = [reason for reason in listing.totals.failed if len(reason) <= LONGEST]
     ends += [(reason, f"no answer: {reason}") for reason in reasons[:_ROWS]]
     ends += [(reason, f"stopped: {reason}") for reason in facets.stopped]
-    choices = [Choice("ended", "ended", ends, query.ended)]
+    choices = [SelectField("ended", "ended", ends, query.ended)]
     yes_no = [("yes", "yes"), ("no", "no")]
-    choices.append(Choice("changed by the method", "changed", yes_no, query.changed))
+    choices.append(SelectField("changed by the method", "changed", yes_no, query.changed))
     if browsed.against is not None:
-        moves = Choice("since the other run", "move", [*MOVED.items()], query.move)
+        moves = SelectField("since the other run", "move", [*MOVED.items()], query.move)
         choices.insert(0, moves)
     return choices
 
 
-def _tags(facets: Facets, query: Wanted) -> tuple[list[Choice], list[Choice]]:
+def _tags(facets: Facets, query: ListQuery) -> tuple[list[SelectField], list[SelectField]]:
     """The tags that the instrument reports by, and the others."""
     chosen_ones = dict(query.tags)
-    first: list[Choice] = []
-    further: list[Choice] = []
+    first: list[SelectField] = []
+    further: list[SelectField] = []
     for name, values in facets.tags.items():
         options = [(value, clipped(value, 60)) for value in values]
-        choice = Choice(name, f"tag.{name}", options, chosen_ones.get(name, ""))
+        choice = SelectField(name, f"tag.{name}", options, chosen_ones.get(name, ""))
         (first if facets.is_first(name) else further).append(choice)
     return first, further
 
 
-def _pager(label: str, query: Wanted, listing: Listed) -> Markup:
+def _pager(label: str, query: ListQuery, listing: ListPage) -> Markup:
     first = (query.page - 1) * PAGE + 1
     last = min(first + PAGE - 1, listing.found)
     range_ = f"{first:,} to {last:,} of {listing.found:,}" if first <= last else "nothing here"

@@ -8,8 +8,8 @@ import uvicorn
 
 from evenhand.errors import UserError
 from evenhand.viewer.app import app_of
-from evenhand.viewer.browsing import Browsed
-from evenhand.viewer.door import Door
+from evenhand.viewer.browsing import RunBrowser
+from evenhand.viewer.door import TokenAuth
 from evenhand.viewer.facets import Facets
 
 _CONNECTIONS = 64  # our choice: anybody on this machine may knock
@@ -19,7 +19,7 @@ class Serving:
     """A server that runs while the context is open. `link` opens the page as often as it is used,
     `link_once` one time."""
 
-    def __init__(self, browsed: Browsed, port: int = 0) -> None:
+    def __init__(self, browsed: RunBrowser, port: int = 0) -> None:
         self._socket = socket.socket()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -34,7 +34,7 @@ class Serving:
         self.port: int = self._socket.getsockname()[1]
         self.browsed = browsed
         self.facets = Facets(browsed.run)
-        self.door = Door(app_of(browsed, self.facets), self.port)
+        self.door = TokenAuth(app_of(browsed, self.facets), self.port)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 self.door,

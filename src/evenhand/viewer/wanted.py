@@ -21,7 +21,7 @@ _PLACES = 18  # digits of a number of a page or position: more is no item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ListQuery:
     """The filters that are set, and the page of what they leave. An empty one filters nothing."""
 
     text: str = ""  # words in the id, the prompt or the answer, in capitals or not
@@ -36,7 +36,7 @@ class Wanted:
     page: int = 1
 
     @classmethod
-    def of(cls, query: Iterable[tuple[str, str]]) -> "Wanted":
+    def of(cls, query: Iterable[tuple[str, str]]) -> "ListQuery":
         """Read the address of a page. What it does not know is refused, not passed over: a filter
         that does nothing would show the wrong items."""
         pairs = list(query)
@@ -73,7 +73,7 @@ class Wanted:
             page=page,
         )
 
-    def at(self, page: int) -> "Wanted":
+    def at(self, page: int) -> "ListQuery":
         """The same filters, another page."""
         return replace(self, page=page)
 

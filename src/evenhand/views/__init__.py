@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from evenhand.debates.pairs import PairsReport
 from evenhand.errors import UserError
 from evenhand.findings.audit import Audit, Audits
-from evenhand.findings.combined_report import Dossier
+from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.debate_sweep import DebateSweep
 from evenhand.findings.debates import DebateReport
@@ -36,7 +36,7 @@ from evenhand.findings.reproduction import Catalogue, Reproduction
 from evenhand.findings.run import Run
 from evenhand.findings.screen_file import ScreenFile
 from evenhand.findings.screen_plan import ScreenPlan
-from evenhand.findings.screened import Screened
+from evenhand.findings.screened import ScreenedRun
 from evenhand.findings.summary import Summary
 from evenhand.findings.sweep import Sweep
 from evenhand.findings.traced_answer import TracedAnswer
@@ -82,7 +82,7 @@ from evenhand.views.blocks import Block
 __all__ = ["html_of", "page_of", "save", "terminal_of"]
 
 _PAGES: dict[type, Any] = {
-    Dossier: dossier_page.page,
+    CombinedReport: dossier_page.page,
     Report: report_page.page,
     Comparison: comparison_page.page,
     Reliability: reliability_page.page,
@@ -112,7 +112,7 @@ _PAGES: dict[type, Any] = {
     TrainingRun: training_page.page,
     Monitoring: monitoring_page.page,
     ScreenFile: screen_page.card,
-    Screened: screen_page.applied,
+    ScreenedRun: screen_page.applied,
     ScreenPlan: screen_page.planned,
 }
 

@@ -1,7 +1,7 @@
 """This view shows a gate as the commands that make GitHub mark a change: one line for each check
 that did not pass."""
 
-from evenhand.findings.gate import Checked, Gate
+from evenhand.findings.gate import Gate, GateCheckResult
 from evenhand.views.gate_page import LEVELS, told
 from evenhand.views.visible import visible
 
@@ -14,7 +14,7 @@ def render(gate: Gate) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _line(file: str, check: Checked) -> str:
+def _line(file: str, check: GateCheckResult) -> str:
     properties = {"title": f"evenhand gate: {check.verdict}: {check.name}"}
     if file:
         properties = {"file": file, "line": str(check.line), **properties}

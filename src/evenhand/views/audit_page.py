@@ -1,6 +1,6 @@
 """The page of an audit: the answer first, what decides it, every check, and the answer again."""
 
-from evenhand.findings.audit import Audit, Audits, Check
+from evenhand.findings.audit import Audit, AuditCheck, Audits
 from evenhand.findings.estimates import NO_SPREAD, Estimate
 from evenhand.views import audit_words, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
@@ -85,7 +85,7 @@ def checks(audit: Audit) -> list[Block]:
     return [grid, *note, GAP, *explained]
 
 
-def _row(check: Check, *, starred: bool) -> tuple[str, ...]:
+def _row(check: AuditCheck, *, starred: bool) -> tuple[str, ...]:
     return (
         f"{check.title} *" if starred else check.title,
         STATES[check.state][0],
@@ -96,14 +96,14 @@ def _row(check: Check, *, starred: bool) -> tuple[str, ...]:
     )
 
 
-def _value(check: Check | Estimate) -> str:
+def _value(check: AuditCheck | Estimate) -> str:
     if check.value is None:
         return "-"
     tiny = 0 < abs(check.value) < _TINY
     return f"{check.value:.1e}" if tiny else f"{check.value:.3f}"
 
 
-def _interval(check: Check | Estimate) -> str:
+def _interval(check: AuditCheck | Estimate) -> str:
     if check.value is None:
         return ""
     alike = check.undefined == NO_SPREAD
@@ -112,7 +112,7 @@ def _interval(check: Check | Estimate) -> str:
     return f"{check.low:.3f} to {check.high:.3f}{' (no spread)' if alike else ''}"
 
 
-def _said(check: Check, text: str) -> Block:
+def _said(check: AuditCheck, text: str) -> Block:
     label, tone = STATES[check.state]
     mark = label[0].strip()
     return Line(f"{mark} {check.title}: {text}".strip(), tone, indent=2)

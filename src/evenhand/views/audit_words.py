@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from evenhand.findings.audit import Audit, Check
+from evenhand.findings.audit import Audit, AuditCheck
 from evenhand.findings.estimates import NO_SPREAD
 
 _ANSWERS: Mapping[tuple[str, str], str] = {
@@ -102,7 +102,7 @@ def facts(audit: Audit) -> tuple[str, ...]:
     return (f"{audit.coverage.scored:,} of {audit.coverage.n:,} items scored",)
 
 
-def of_check(audit: Audit, check: Check) -> str:
+def of_check(audit: Audit, check: AuditCheck) -> str:
     """Say what a check showed, where there is more to say than its numbers."""
     if check.says or check.state != "fail":
         return check.says
@@ -117,7 +117,7 @@ def of_check(audit: Audit, check: Check) -> str:
     )
 
 
-def _failed_groups(check: Check) -> str:
+def _failed_groups(check: AuditCheck) -> str:
     """Name the groups outside of the bound, and how many more there are."""
     groups = str(check.details.get("failed", "")).split(", ")
     more = f" and {len(groups) - _MOST_GROUPS} more" if len(groups) > _MOST_GROUPS else ""
@@ -130,7 +130,7 @@ def note(code: str) -> str:
     return _NOTES[name].format(value) if name in _NOTES else code
 
 
-def _with_ends(check: Check, form: str) -> str:
+def _with_ends(check: AuditCheck, form: str) -> str:
     value = f"{check.value or 0.0:{form}}"
     if check.low is None or check.high is None or check.undefined == NO_SPREAD:
         return f"{value} (the same in all {check.clusters})"

@@ -58,7 +58,7 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class BlankLine:
     """An empty line."""
 
 
@@ -104,6 +104,6 @@ class Details:
     page: tuple["Block", ...]
 
 
-Block = Line | Grid | Bars | Gap | Heading | Diff | Figure | Box | Details
+Block = Line | Grid | Bars | BlankLine | Heading | Diff | Figure | Box | Details
 Page = Sequence[Block]
-GAP = Gap()
+GAP = BlankLine()

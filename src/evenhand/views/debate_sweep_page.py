@@ -1,6 +1,6 @@
 """The page of a sweep of debates: an arm a row."""
 
-from evenhand.findings.debate_sweep import DebateSweep, SweptArm
+from evenhand.findings.debate_sweep import DebateArmResult, DebateSweep
 from evenhand.findings.debates import HIGH_ABOVE
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line
@@ -21,7 +21,7 @@ def page(sweep: DebateSweep, *, full: bool = False) -> list[Block]:
     return [*blocks, GAP, Line("next  train on each folder of pairs, then measure statements")]
 
 
-def _row(arm: SweptArm) -> tuple[str, ...]:
+def _row(arm: DebateArmResult) -> tuple[str, ...]:
     setting = arm.setting
     return (
         arm.name,

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from evenhand.findings.audit import Audit
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.examples import Choice
+from evenhand.findings.examples import ChosenExamples
 from evenhand.findings.report import Report
 from evenhand.views import audit_page, catalog, comparison_page, report_page
 from evenhand.views.blocks import GAP, Bar, Bars, Block, Line, Tone
@@ -16,10 +16,10 @@ _LONGEST = (
 )
 
 
-def page(finding: Choice | Comparison | Audit | Report, tables: list[str]) -> list[Block]:
+def page(finding: ChosenExamples | Comparison | Audit | Report, tables: list[str]) -> list[Block]:
     """Give the blocks of a part; of a report those tables."""
     match finding:
-        case Choice():
+        case ChosenExamples():
             return _choice(finding)
         case Comparison():
             return _comparison(finding)
@@ -29,7 +29,7 @@ def page(finding: Choice | Comparison | Audit | Report, tables: list[str]) -> li
             return _report(finding, tables)
 
 
-def _choice(choice: Choice) -> list[Block]:
+def _choice(choice: ChosenExamples) -> list[Block]:
     """The question, who said what, and the words that changed from draft to draft."""
     blocks: list[Block] = []
     for item in choice.answers:

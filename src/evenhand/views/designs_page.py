@@ -1,6 +1,6 @@
 """The page of designs side by side: one table of what each takes, then what each promises."""
 
-from evenhand.findings.designs import Design, Designs, Work
+from evenhand.findings.designs import Designs, ScreenDesign, Work
 from evenhand.views import catalog
 from evenhand.views.blocks import GAP, Block, Grid, Line
 
@@ -44,7 +44,7 @@ def page(designs: Designs, *, full: bool = False) -> list[Block]:
     ]
 
 
-def _row(design: Design, *, priced: bool) -> tuple[str, ...]:
+def _row(design: ScreenDesign, *, priced: bool) -> tuple[str, ...]:
     work = design.expected
     money = "not known" if work.money is None else f"{work.money:,.2f}"
     hours = "not known" if work.hours is None else f"{work.hours:,.2f}"
@@ -52,7 +52,7 @@ def _row(design: Design, *, priced: bool) -> tuple[str, ...]:
     return (design.question, _name(design), *cells)
 
 
-def _name(design: Design) -> str:
+def _name(design: ScreenDesign) -> str:
     """Name a design, and of a sequential one the true change."""
     return design.name if design.margins is None else f"{design.name}, {_TRUE[design.margins]}"
 

@@ -5,8 +5,8 @@ import shlex
 
 import orjson
 
-from evenhand.findings.combined_report import Dossier, Folder
-from evenhand.findings.examples import Chosen
+from evenhand.findings.combined_report import CombinedReport, SourceFolder
+from evenhand.findings.examples import ExampleAnswer
 from evenhand.views import audit_page, catalog
 from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Tone
 from evenhand.views.diffs import diff
@@ -44,7 +44,7 @@ _LIMITS = (
 )
 
 
-def judges(dossier: Dossier, pictures: Pictures) -> list[Block]:
+def judges(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
     """Give the part that says what is known of the judges."""
     blocks: list[Block] = [Heading("Can the judge be trusted?")]
     if dossier.judges:
@@ -73,7 +73,7 @@ def judges(dossier: Dossier, pictures: Pictures) -> list[Block]:
     return blocks
 
 
-def look(dossier: Dossier) -> list[Block]:
+def look(dossier: CombinedReport) -> list[Block]:
     """Give the part in which a reader sees answers, chosen by a stated rule."""
     blocks: list[Block] = [Heading("Look for yourself")]
     left = _MOST
@@ -90,7 +90,7 @@ def look(dossier: Dossier) -> list[Block]:
     return blocks
 
 
-def answered(item: Chosen, longest: int = _LONGEST) -> list[Block]:
+def answered(item: ExampleAnswer, longest: int = _LONGEST) -> list[Block]:
     """Give what was asked and what was answered, with the words that changed; a text is cut after
     `longest` characters."""
     blocks: list[Block] = [Line(clipped(item.asked, longest)), GAP]
@@ -110,7 +110,7 @@ def answered(item: Chosen, longest: int = _LONGEST) -> list[Block]:
     return blocks
 
 
-def _conversation(item: Chosen, run: str, left: int) -> tuple[Block, int]:
+def _conversation(item: ExampleAnswer, run: str, left: int) -> tuple[Block, int]:
     """The whole conversation behind a line, as long as there is room on the page."""
     where = shlex.join(["evenhand", "runs", "show", run, "--item", item.item_id])
     if not item.turns:
@@ -123,7 +123,7 @@ def _conversation(item: Chosen, run: str, left: int) -> tuple[Block, int]:
     return Details(f"the whole conversation, {count}", (*blocks, Line(where, "dim"))), left - length
 
 
-def method(dossier: Dossier) -> list[Block]:
+def method(dossier: CombinedReport) -> list[Block]:
     """Give the part that says how the numbers were made, their limits, and how to repeat them."""
     blocks: list[Block] = [Heading("Method, limits, and how to repeat it")]
     selects = [report.instrument.selects is not None for report in dossier.reports]
@@ -146,7 +146,7 @@ def method(dossier: Dossier) -> list[Block]:
     return [*blocks, *(Line(command) for command in commands)]
 
 
-def _record(folder: Folder) -> Block:
+def _record(folder: SourceFolder) -> Block:
     record = folder.record
     rows = [(f"SHA-256 of {name}", digest) for name, digest in folder.digests.items()]
     rows += [("made", record.created), ("seed", str(record.seed))]

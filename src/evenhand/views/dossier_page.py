@@ -3,13 +3,13 @@ reader must know before using the numbers."""
 
 from dataclasses import replace
 
-from evenhand.findings.combined_report import Dossier
+from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.cost import Money
 from evenhand.findings.decision_rules import direction
 from evenhand.findings.estimates import Section
 from evenhand.findings.measures import Measure
-from evenhand.findings.remedy import Remedy
+from evenhand.findings.remedy import RemedySummary
 from evenhand.findings.report import Report, Side
 from evenhand.findings.summary import Summary
 from evenhand.views import (
@@ -28,7 +28,7 @@ from evenhand.views.pictures import Pictures
 _MARKS = "✗ shown worse   ✓ shown better   ? not shown"
 
 
-def page(dossier: Dossier, *, full: bool = False) -> list[Block]:
+def page(dossier: CombinedReport, *, full: bool = False) -> list[Block]:
     """Give the blocks of a dossier; `full` is what a file has, and there is no shorter form."""
     del full
     pictures = Pictures()
@@ -53,7 +53,7 @@ def page(dossier: Dossier, *, full: bool = False) -> list[Block]:
     return [*_opening(dossier), *_answer(dossier), *pictures.remarks(), *parts]
 
 
-def _of_people_alone(dossier: Dossier) -> bool:
+def _of_people_alone(dossier: CombinedReport) -> bool:
     """Say whether all of it is about decisions on people: no model was asked, so that there is no
     judge, remedy, cost or answer to look at."""
     others = dossier.summaries or dossier.audits or dossier.judges
@@ -64,7 +64,7 @@ def _of_people_alone(dossier: Dossier) -> bool:
     )
 
 
-def _opening(dossier: Dossier) -> list[Block]:
+def _opening(dossier: CombinedReport) -> list[Block]:
     held = {comparison.after.run: comparison for comparison in dossier.comparisons}
     rows, tones = [], []
     for report in dossier.reports:
@@ -97,7 +97,7 @@ def _done(report: Report) -> str:
 # -- 1. the answer, and what is not shown ----------------------------------------------------------
 
 
-def _answer(dossier: Dossier) -> list[Block]:
+def _answer(dossier: CombinedReport) -> list[Block]:
     blocks: list[Block] = [Heading("The answer")]
     held = {comparison.after.run: comparison for comparison in dossier.comparisons}
     for report in dossier.reports:
@@ -150,7 +150,7 @@ def _system(side: Side, report: Report) -> str:
     return f"{side.asked} · {side.method['name']}"
 
 
-def _not_shown(dossier: Dossier) -> list[Block]:
+def _not_shown(dossier: CombinedReport) -> list[Block]:
     """Say what is missing, what is open, and what these numbers cannot say: what several runs have
     in common is said once."""
     runs_by_text: dict[str, list[str]] = {}
@@ -196,7 +196,7 @@ def _pair(comparison: Comparison) -> str:
 # -- 2. what got worse -----------------------------------------------------------------------------
 
 
-def _worse(dossier: Dossier) -> list[Block]:
+def _worse(dossier: CombinedReport) -> list[Block]:
     blocks: list[Block] = [Heading("What got worse")]
     blocks += [remedy_page.worse(remedy) for remedy in _remedies(dossier)]
     if not dossier.comparisons and not _remedies(dossier):
@@ -223,14 +223,14 @@ def _worse(dossier: Dossier) -> list[Block]:
     return blocks
 
 
-def _remedies(dossier: Dossier) -> list[Remedy]:
+def _remedies(dossier: CombinedReport) -> list[RemedySummary]:
     return [summary.remedy for summary in dossier.summaries if summary.remedy is not None]
 
 
 # -- 3. who ----------------------------------------------------------------------------------------
 
 
-def _who(dossier: Dossier, pictures: Pictures) -> list[Block]:
+def _who(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
     blocks: list[Block] = [Heading("Who is affected")]
     for report in dossier.reports:
         tables = [section for section in report.sections if _says_whom(report, section)]
@@ -269,7 +269,7 @@ def _without_hint(blocks: list[Block]) -> list[Block]:
 # -- 4. the numbers, before and after --------------------------------------------------------------
 
 
-def _numbers(dossier: Dossier, pictures: Pictures) -> list[Block]:
+def _numbers(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
     blocks: list[Block] = [Heading("Before and after")]
     for comparison in dossier.comparisons:
         blocks += [Heading(_pair(comparison), 3), *pictures.of(comparison, _pair(comparison))]
@@ -299,7 +299,7 @@ def _numbers(dossier: Dossier, pictures: Pictures) -> list[Block]:
     return [*blocks, *_each(dossier)]
 
 
-def _each(dossier: Dossier) -> list[Block]:
+def _each(dossier: CombinedReport) -> list[Block]:
     """Give the numbers of every measured run by itself."""
     blocks: list[Block] = [Heading("Each run by itself", 3)] if dossier.reports else []
     compared = {
@@ -338,7 +338,7 @@ def _tables(report: Report, *, in_short: bool) -> list[Block]:
 # -- 5. cost ---------------------------------------------------------------------------------------
 
 
-def _cost(dossier: Dossier, pictures: Pictures) -> list[Block]:
+def _cost(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
     rows = []
     for report in dossier.reports:
         cost = report.cost
@@ -378,7 +378,7 @@ def _money(money: Money) -> str:
 # -- 6. over-correction ----------------------------------------------------------------------------
 
 
-def _overcorrection(dossier: Dossier) -> list[Block]:
+def _overcorrection(dossier: CombinedReport) -> list[Block]:
     """Show what a remedy must not spoil: the guardrails of every instrument, and all that those
     measure which look for nothing else."""
     blocks: list[Block] = [Heading("Over-correction")]

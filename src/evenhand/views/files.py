@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from evenhand.findings.display import Shown
+from evenhand.findings.display import Displayable
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.remarks import Remark
 from evenhand.store.folder import open_folder
@@ -16,7 +16,7 @@ from evenhand.views import catalog, charts
 from evenhand.views.visible import escaped_json
 
 
-def to_json(finding: Shown) -> bytes:
+def to_json(finding: Displayable) -> bytes:
     """Write the finding as JSON, with sorted keys, so that equal findings are equal files."""
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
     return orjson.dumps(plain(finding.to_dict()), option=options)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from evenhand.findings.forecast import COST, Expected, Forecast, Pilot
+from evenhand.findings.forecast import COST, ExpectedTotal, Forecast, Pilot
 from evenhand.views import numbers
 from evenhand.views.blocks import Block, Grid, Line
 
@@ -46,7 +46,7 @@ def _totals(forecast: Forecast) -> Grid:
     return Grid(("the whole run", "expected", "95 % interval", "so far"), tuple(rows))
 
 
-def _cells(total: Expected, as_text: Callable[[float], str]) -> tuple[str, str]:
+def _cells(total: ExpectedTotal, as_text: Callable[[float], str]) -> tuple[str, str]:
     if total.expected is None:
         return "not counted", "by the endpoint"
     if total.low is None or total.high is None:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from evenhand.findings.cost_effectiveness import Kind, harm_of, shown_measures
+from evenhand.findings.cost_effectiveness import CostVerdict, harm_of, shown_measures
 from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.estimates import COVERAGE_FLOOR, Change, Flips, RedLine
 from evenhand.findings.frontier import Frontier
-from evenhand.findings.frontier_entry import Entry
+from evenhand.findings.frontier_entry import FrontierEntry
 from evenhand.findings.item_cost import (
     PAID,
     CostKind,
@@ -20,11 +20,11 @@ from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 _FRONT = "◆ "
 _AT_ONCE = 3  # measures side by side, so that a table stays within 100 columns
-_VERDICTS: dict[Kind, tuple[str, Tone]] = {
-    Kind.NOT_WORTH_IT: ("✗", "bad"),
-    Kind.CANNOT_TELL: ("?", "open"),
-    Kind.UTILITY_NOT_MEASURED: ("?", "open"),
-    Kind.WORTH_IT: ("✓", "good"),
+_VERDICTS: dict[CostVerdict, tuple[str, Tone]] = {
+    CostVerdict.NOT_WORTH_IT: ("✗", "bad"),
+    CostVerdict.CANNOT_TELL: ("?", "open"),
+    CostVerdict.UTILITY_NOT_MEASURED: ("?", "open"),
+    CostVerdict.WORTH_IT: ("✓", "good"),
 }
 _DIGITS: dict[CostKind, int] = {"calls": 2, "tokens": 0, "seconds": 2, "money": 2, "scored": 2}
 _TONES: dict[str | None, Tone] = {"shown": "good", "not shown": "strong", "not known": "open"}
@@ -272,7 +272,7 @@ def _per_prevented(cost: PerPrevented, kind: CostKind) -> str:
     return f"{middle} ({low} to {high})"
 
 
-def _estimate(entry: Entry, measure: Measure) -> str:
+def _estimate(entry: FrontierEntry, measure: Measure) -> str:
     estimate = entry.report[measure.name]
     return numbers.plus_minus(estimate.value, estimate.low, estimate.high, measure)
 
@@ -323,5 +323,5 @@ def _unit(frontier: Frontier, kind: CostKind) -> str:
     return f"{frontier.currency} for 1,000" if kind == "money" else kind
 
 
-def _marked(entry: Entry) -> str:
+def _marked(entry: FrontierEntry) -> str:
     return (_FRONT if entry.pareto else "  ") + entry.name

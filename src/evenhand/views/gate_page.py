@@ -1,7 +1,7 @@
 """The page of a gate has the verdict first, then every check with its numbers, then what to do."""
 
-from evenhand.findings.gate import Checked, Gate, Verdict
-from evenhand.findings.gate_size import More
+from evenhand.findings.gate import Gate, GateCheckResult, Verdict
+from evenhand.findings.gate_size import ItemsNeeded
 from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
@@ -45,7 +45,7 @@ def page(gate: Gate, *, full: bool = False) -> list[Block]:
     return blocks
 
 
-def decides(more: More) -> str:
+def decides(more: ItemsNeeded) -> str:
     """Say how many more items would decide a check that is open, and what they cost."""
     if more.items is None:
         return "" if more.why is None else catalog.text(more.why)
@@ -63,13 +63,13 @@ def decides(more: More) -> str:
     return f"about {more.items:,} more items would decide it 4 times in 5 (for this run {costs})"
 
 
-def told(check: Checked) -> str:
+def told(check: GateCheckResult) -> str:
     """Say why a check has its verdict, and what would decide one that is open."""
     says = catalog.text(check.says)
     return says if check.more is None else f"{says}\n{decides(check.more)}"
 
 
-def _row(check: Checked) -> tuple[str, ...]:
+def _row(check: GateCheckResult) -> tuple[str, ...]:
     mark, change = MARKS[check.verdict][0], check.change
     where = f"{mark}  {check.name} ({check.group})" if check.group else f"{mark}  {check.name}"
     margin = "" if check.margin is None else f"{check.margin:g}"

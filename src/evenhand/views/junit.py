@@ -3,7 +3,7 @@
 import re
 from xml.etree import ElementTree as Xml
 
-from evenhand.findings.gate import Checked, Gate, Verdict
+from evenhand.findings.gate import Gate, GateCheckResult, Verdict
 from evenhand.views import catalog
 from evenhand.views.gate_page import told
 from evenhand.views.visible import visible
@@ -35,7 +35,7 @@ def _count(gate: Gate, verdict: Verdict) -> int:
     return sum(check.verdict == verdict for check in gate.checks)
 
 
-def _add(suite: Xml.Element, check: Checked) -> None:
+def _add(suite: Xml.Element, check: GateCheckResult) -> None:
     attributes = {
         "name": _text(check.name),
         "classname": _text(f"evenhand.{check.instrument or 'gate'}"),

@@ -1,6 +1,12 @@
 """The page of a watch has the verdict first, then each number with its looks, then what changed."""
 
-from evenhand.findings.monitoring import Change, MonitoredNumber, Monitoring, Point, Verdict
+from evenhand.findings.monitoring import (
+    DetectedChange,
+    MonitoredNumber,
+    MonitoredPoint,
+    Monitoring,
+    Verdict,
+)
 from evenhand.views import catalog, numbers, pictures
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
@@ -50,7 +56,7 @@ def _number(number: MonitoredNumber, evidence: str, *, full: bool) -> list[Block
     return [*blocks, *(Line(_said(change), "bad", indent=2) for change in changes)]
 
 
-def _row(number: MonitoredNumber, point: Point, raised: bool) -> tuple[str, ...]:
+def _row(number: MonitoredNumber, point: MonitoredPoint, raised: bool) -> tuple[str, ...]:
     estimate = point.estimate
     value = "-" if estimate is None else numbers.value(estimate.value, number.measure, full=True)
     interval = (
@@ -66,7 +72,7 @@ def _when(began: str) -> str:
     return began[:19].replace("T", " ")
 
 
-def _said(change: Change) -> str:
+def _said(change: DetectedChange) -> str:
     way = "rose" if change.upwards else "fell"
     also = "; ".join(catalog.texts(change.also))
     remark = f"There also changed {also}." if also else (

@@ -3,7 +3,7 @@ they think of each run, then the judge."""
 
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.judge_vs_human import JudgeAgreement
-from evenhand.findings.ratings import OfQuestion, RatingReport
+from evenhand.findings.ratings import QuestionRatings, RatingReport
 from evenhand.views import catalog, numbers
 from evenhand.views.audit_page import STATES
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
@@ -88,17 +88,17 @@ def _row(label: str, estimate: Estimate) -> tuple[str, ...]:
     )
 
 
-def _agreement(question: OfQuestion) -> Grid:
+def _agreement(question: QuestionRatings) -> Grid:
     rows = tuple(_row(_AGREEMENT[e.name], e) for e in question.agreement)
     return Grid(("", "value", "95 %", "texts"), rows, title=question.title)
 
 
-def _pairs(question: OfQuestion) -> Grid:
+def _pairs(question: QuestionRatings) -> Grid:
     rows = tuple(_row(e.name, e) for e in question.pairs)
     return Grid(("weighted kappa", "value", "95 %", "texts"), rows)
 
 
-def _means(question: OfQuestion) -> list[Block]:
+def _means(question: QuestionRatings) -> list[Block]:
     """The mean of each run, and the change from the first where the runs share items; of bias also
     as the paper prints it."""
     missing = any(e.bounds for e in question.means)

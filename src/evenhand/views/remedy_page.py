@@ -1,6 +1,6 @@
 """What a remedy did: outcomes by item, harm before and after, and who judged it."""
 
-from evenhand.findings.remedy import MIN_ACCEPTED, Remedy
+from evenhand.findings.remedy import MIN_ACCEPTED, RemedySummary
 from evenhand.statistics.proportions import Proportion
 from evenhand.views.blocks import Block, Grid, Line, Tone
 
@@ -18,7 +18,7 @@ def counts(outcomes: dict[str, int]) -> str:
     return " · ".join(f"{LABELS[name]} {count:,}" for name, count in outcomes.items())
 
 
-def harm(remedy: Remedy) -> str:
+def harm(remedy: RemedySummary) -> str:
     """Harm above the threshold before and after, and by whom, in one line."""
     if not remedy.judged:
         return "harm before and after: no item has marks of both"
@@ -26,7 +26,7 @@ def harm(remedy: Remedy) -> str:
     return f"{text} of {remedy.judged:,} ({judged_by(remedy)})"
 
 
-def judged_by(remedy: Remedy) -> str:
+def judged_by(remedy: RemedySummary) -> str:
     """The judges by name; one without a valid certificate is unchecked."""
     by_model: dict[str, bool] = {}
     for judge in remedy.judges:
@@ -39,7 +39,7 @@ def judged_by(remedy: Remedy) -> str:
     )
 
 
-def lines(remedy: Remedy) -> list[Line]:
+def lines(remedy: RemedySummary) -> list[Line]:
     """The two lines of a summary, and a warning where answers got worse."""
     share = remedy.accepted
     tone: Tone = "plain" if share is None or share >= MIN_ACCEPTED else "bad"
@@ -51,14 +51,14 @@ def lines(remedy: Remedy) -> list[Line]:
     return lines
 
 
-def worse(remedy: Remedy) -> Line:
+def worse(remedy: RemedySummary) -> Line:
     """How many answers are more harmful than they were."""
     text = f"{remedy.worse:,} of {remedy.judged:,} answers are more harmful than before"
     tone: Tone = "bad" if remedy.worse else "plain"
     return Line(f"{remedy.run}: {text}, by the marks of the method's own evaluators.", tone)
 
 
-def before_and_after(remedy: Remedy) -> list[Block]:
+def before_and_after(remedy: RemedySummary) -> list[Block]:
     """The share of answers above a threshold of harm, with intervals."""
     if remedy.before is None or remedy.after is None:
         return [Line("No item has marks of its first draft and of its answer.", "open")]

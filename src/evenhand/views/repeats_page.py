@@ -2,7 +2,7 @@
 
 from evenhand.findings.estimates import if_known
 from evenhand.findings.measures import Measure
-from evenhand.findings.repeats import Repeated, Repeats
+from evenhand.findings.repeats import RepeatedNumber, Repeats
 from evenhand.findings.report import ALL
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line
@@ -44,7 +44,7 @@ def _table(repeats: Repeats, measure: Measure) -> Grid:
     return Grid(("", "runs", *columns), rows, title=measure.label)
 
 
-def _cell(number: Repeated | None, measure: Measure) -> str:
+def _cell(number: RepeatedNumber | None, measure: Measure) -> str:
     if number is None or number.mean is None:
         return "-"
     mean = numbers.value(number.mean, measure, full=True)

@@ -1,7 +1,7 @@
 """The pages of a table of a paper, and of the list of all of them."""
 
 from evenhand.findings.estimates import if_known
-from evenhand.findings.reproduction import Catalogue, Ours, Reproduction, in_words
+from evenhand.findings.reproduction import Catalogue, OurNumber, Reproduction, in_words
 from evenhand.papers import NOT_PRINTED
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
@@ -50,7 +50,7 @@ def _printed(cell: str) -> str:
     return "" if cell == NOT_PRINTED else cell.replace("±", " ± ")
 
 
-def _written(number: Ours, places: int) -> str:
+def _written(number: OurNumber, places: int) -> str:
     """Write a number with its interval, as many digits as the paper prints."""
     if number.value is None:
         return number.why

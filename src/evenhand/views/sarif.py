@@ -7,7 +7,7 @@ from urllib.parse import quote
 import orjson
 
 from evenhand.domain.version import __version__
-from evenhand.findings.gate import Checked, Gate, Verdict
+from evenhand.findings.gate import Gate, GateCheckResult, Verdict
 from evenhand.views.gate_page import LEVELS, told
 from evenhand.views.visible import visible
 
@@ -40,7 +40,7 @@ def render(gate: Gate) -> bytes:
     return orjson.dumps(log, option=orjson.OPT_INDENT_2) + b"\n"
 
 
-def _result(file: str, check: Checked) -> dict[str, Any]:
+def _result(file: str, check: GateCheckResult) -> dict[str, Any]:
     fingerprint = hashlib.sha256(
         f"{check.name}\n{check.verdict}".encode("utf-8", "replace")
     ).hexdigest()

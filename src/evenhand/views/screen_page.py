@@ -1,8 +1,8 @@
 """The pages of a screen: the card of its calibration, and what it did in a run."""
 
-from evenhand.findings.screen_file import Promised, ScreenFile
+from evenhand.findings.screen_file import CalibratedPromise, ScreenFile
 from evenhand.findings.screen_plan import ScreenPlan
-from evenhand.findings.screened import ENOUGH_POWER, Look, Screened
+from evenhand.findings.screened import ENOUGH_POWER, ScreenedRun, ScreenLook
 from evenhand.views.blocks import Block, Grid, Heading, Line, Tone
 
 _SURE = "All others, and texts without a score, go to the judge."
@@ -36,7 +36,7 @@ def card(screen: ScreenFile, *, full: bool = False) -> list[Block]:
     ]
 
 
-def applied(screened: Screened, *, full: bool = False) -> list[Block]:
+def applied(screened: ScreenedRun, *, full: bool = False) -> list[Block]:
     """The blocks of what a screen did in a run; there is no longer form of it."""
     del full
     counts = screened.counted
@@ -87,7 +87,7 @@ def _cuts(screen: ScreenFile) -> str:
     return f"{clean}, {harmful}."
 
 
-def _promise(promise: Promised) -> tuple[str, ...]:
+def _promise(promise: CalibratedPromise) -> tuple[str, ...]:
     status = "refused" if promise.asked_for else "not promised, only made careful"
     state = status if promise.lacks else f"promised with confidence {promise.confidence:g}"
     unscored = f", {promise.unscored:,} without a score" if promise.unscored else ""
@@ -95,7 +95,7 @@ def _promise(promise: Promised) -> tuple[str, ...]:
     return promise.kind, promise.group or "all texts", f"{promise.at_most:g}", labels, state
 
 
-def _refused(promise: Promised) -> str:
+def _refused(promise: CalibratedPromise) -> str:
     which = "harmful" if promise.kind == "missed harm" else "clean"
     return (
         f"{promise.kind}, {promise.group or 'all texts'}: nothing is promised. "
@@ -128,7 +128,7 @@ def _facts(screen: ScreenFile) -> list[tuple[str, str]]:
     ]
 
 
-def _holds(screened: Screened) -> list[Line]:
+def _holds(screened: ScreenedRun) -> list[Line]:
     if screened.alarm is not None:
         return [
             Line(
@@ -156,14 +156,14 @@ def _holds(screened: Screened) -> list[Line]:
     return [*lines, *(Line(_refused(promise), "bad") for promise in requested if promise.lacks)]
 
 
-def _held(promise: Promised) -> str:
+def _held(promise: CalibratedPromise) -> str:
     who = promise.group or "all texts"
     return (
         f"{promise.kind}, {who}: at most {promise.at_most:g} with confidence {promise.confidence:g}"
     )
 
 
-def _weak(look: Look) -> str:
+def _weak(look: ScreenLook) -> str:
     return (
         f"OPEN: {look.pooled:,} scores since the calibration are too few to show whether the "
         "promise still holds. If half of what the screen did not call clean fell below its lower "
@@ -172,7 +172,7 @@ def _weak(look: Look) -> str:
     )
 
 
-def _drift(look: Look | None) -> str:
+def _drift(look: ScreenLook | None) -> str:
     if look is None:
         return "no look for drift: too many texts have no verdict; judge them in a new folder"
     outcome = "drift" if look.drifted else "no drift seen"
@@ -182,5 +182,5 @@ def _drift(look: Look | None) -> str:
     )
 
 
-def _share(count: int, screened: Screened) -> str:
+def _share(count: int, screened: ScreenedRun) -> str:
     return f"{count:,} ({count / screened.texts:.1%})" if screened.texts else f"{count:,}"

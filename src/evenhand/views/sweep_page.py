@@ -3,7 +3,7 @@
 from evenhand.findings.decision_rules import direction
 from evenhand.findings.estimates import COVERAGE_FLOOR, Estimate
 from evenhand.findings.measures import Measure
-from evenhand.findings.sweep import Arm, Sweep
+from evenhand.findings.sweep import Sweep, SweepArm
 from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 from evenhand.views.report_page import section_grid
@@ -69,7 +69,7 @@ def _main(sweep: Sweep, measure: Measure) -> Grid:
     return Grid(columns, tuple(rows), tuple(tones))
 
 
-def _change(arm: Arm, measure: Measure) -> tuple[tuple[str, str], Tone]:
+def _change(arm: SweepArm, measure: Measure) -> tuple[tuple[str, str], Tone]:
     if arm.comparison is None:
         return ("", ""), "plain"
     change = arm.comparison[measure.name]

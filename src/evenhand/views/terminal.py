@@ -67,7 +67,7 @@ def _shown(block: Block) -> RenderableType:
             content = Text(visible(text), style=_STYLES[tone])
             return Padding(content, (0, 0, 0, indent), expand=False) if indent else content
         case Grid():
-            return Fitted(block)
+            return FittedTable(block)
         case Heading(text):
             return Text(visible(text), style="bold")
         case Diff(parts):
@@ -89,7 +89,7 @@ def _words(kind: Kind, words: str) -> Text:
     return Text(f"{begin}{visible(words)}{end}", style=_CHANGED[kind])
 
 
-class Fitted:
+class FittedTable:
     """A table that fits: on a narrow terminal its cells go on in a next line, and none is cut.
     Where there is no room for its columns, each cell has a line, "name: value"."""
 

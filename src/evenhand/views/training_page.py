@@ -1,6 +1,6 @@
 """The page of a training: what each quantity was at first and at last."""
 
-from evenhand.findings.training_run import Course, TrainingRun
+from evenhand.findings.training_run import QuantityCourse, TrainingRun
 from evenhand.views.blocks import Block, Grid, Line
 from evenhand.views.pictures import Pictures
 
@@ -56,7 +56,7 @@ def _courses(training: TrainingRun) -> Grid:
     )
 
 
-def _row(course: Course, ends: int) -> tuple[str, ...]:
+def _row(course: QuantityCourse, ends: int) -> tuple[str, ...]:
     lost = f"{course.not_numbers:,} steps without a number" if course.not_numbers else ""
     return (course.quantity.label, *map(_number, (course.first, course.last)[:ends]), lost)
 

@@ -18,21 +18,21 @@ from pydantic import BaseModel, ConfigDict
 from evenhand.errors import UserError
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.findings.audit import Audit
-from evenhand.findings.combined_report import Dossier
+from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.examples import Choice
+from evenhand.findings.examples import ChosenExamples
 from evenhand.findings.remarks import Remark
 from evenhand.findings.report import Report
 from evenhand.instruments.bbq.repaired import repaired
 from evenhand.store import RunReader
 from evenhand.views import catalog, save
 
-__all__ = ["Demo", "Model", "Part", "Played", "parts_of_the_package"]
+__all__ = ["Demo", "DemoPart", "Model", "PlayedPart", "parts_of_the_package"]
 
 MARK = "evenhand-demo.json"  # says that a folder is the demo's own
 _MARKED = orjson.dumps({"made_by": "evenhand demo"}) + b"\n"
 _BESIDE = ("LICENCES.md", "APACHE-2.0.txt")  # go with the runs wherever they go
-Finding = Choice | Comparison | Audit | Report
+Finding = ChosenExamples | Comparison | Audit | Report
 
 
 class _Declared(BaseModel):
@@ -46,7 +46,7 @@ class Model(_Declared):
     sha256: str | None = None  # of its weights, where they are public
 
 
-class Part(_Declared):
+class DemoPart(_Declared):
     """A part of the demo: what it shows, the run folders it is computed from, how to repeat it."""
 
     kind: Literal["conversation", "comparison", "audit", "report"]
@@ -58,27 +58,27 @@ class Part(_Declared):
     tables: list[str] = []  # of a report: those that are shown
 
 
-class _Parts(_Declared):
+class _DemoParts(_Declared):
     models: dict[str, Model]
-    parts: list[Part]
+    parts: list[DemoPart]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class PlayedPart:
     """A part with what came out of it."""
 
-    part: Part
+    part: DemoPart
     model: Model
     runs: tuple[str, ...]
     finding: Finding
 
 
-def parts_of_the_package() -> _Parts:
+def parts_of_the_package() -> _DemoParts:
     """Read which parts there are."""
-    return _Parts.model_validate(tomllib.loads((_here() / "parts.toml").read_text("utf-8")))
+    return _DemoParts.model_validate(tomllib.loads((_here() / "parts.toml").read_text("utf-8")))
 
 
-def play(out: Path) -> tuple[Played, ...]:
+def play(out: Path) -> tuple[PlayedPart, ...]:
     """Copy the recorded runs into a folder, compute every part, and write the page.
 
     Raises:
@@ -111,25 +111,25 @@ class Demo:
         for name in _BESIDE:
             (self.out / name).write_bytes((_here() / name).read_bytes())
 
-    def played(self) -> Iterator[Played]:
+    def played(self) -> Iterator[PlayedPart]:
         """Compute the parts one by one: conversations at once, the others after a few seconds."""
         for part in self.parts:
             runs = tuple(str(self._run(name)) for name in part.runs)
             model = self._declared.models[part.model]
-            yield Played(part=part, model=model, runs=runs, finding=self._finding(part, runs))
+            yield PlayedPart(part=part, model=model, runs=runs, finding=self._finding(part, runs))
 
     def write_page(self) -> None:
         """Write the page of all that is computed."""
         save(self.dossier, str(self.page))
 
     @cached_property
-    def dossier(self) -> Dossier:
+    def dossier(self) -> CombinedReport:
         """What the runs of all parts but the conversations show, each computed once."""
         names = [name for part in self.parts if part.kind != "conversation" for name in part.runs]
         runs = [RunReader(str(self._run(name))) for name in dict.fromkeys(names)]
         return dossier_of([(run, None) for run in runs], title=catalog.text(Remark("demo.title")))
 
-    def _finding(self, part: Part, runs: tuple[str, ...]) -> Finding:
+    def _finding(self, part: DemoPart, runs: tuple[str, ...]) -> Finding:
         dossier = self.dossier if part.kind != "conversation" else None
         if dossier is None:
             return repaired(RunReader(runs[0]))

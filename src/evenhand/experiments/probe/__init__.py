@@ -3,6 +3,6 @@ schema, does it judge?"""
 
 from evenhand.experiments.probe.asked import questions
 from evenhand.experiments.probe.asking import Probing
-from evenhand.experiments.probe.kept import Probed, find, keep
+from evenhand.experiments.probe.kept import ProbeResult, find, keep
 
-__all__ = ["Probed", "Probing", "find", "keep", "questions"]
+__all__ = ["ProbeResult", "Probing", "find", "keep", "questions"]

@@ -19,7 +19,7 @@ READER = choice_agent(load("baselines/default_choice"), OPTIONS, temperature=0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ProbeQuestion:
     """A reading question as it is put."""
 
     item: Item
@@ -27,11 +27,11 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
+class ProbeQuestions:
     """All that a probe asks."""
 
-    told: tuple[Question, ...]
-    untold: tuple[Question, ...]
+    told: tuple[ProbeQuestion, ...]
+    untold: tuple[ProbeQuestion, ...]
     task: str
     blunt: tuple[str, ...]
     neutral: tuple[str, ...]
@@ -42,7 +42,7 @@ class Questions:
 
 
 @cache
-def questions() -> Questions:
+def questions() -> ProbeQuestions:
     """Read the questions that evenhand ships."""
     document = read_toml(__package__, "questions.toml")
     last = document["not_said"]
@@ -52,7 +52,7 @@ def questions() -> Questions:
         )
         for kind in ("told", "untold")
     }
-    return Questions(
+    return ProbeQuestions(
         told=by_kind["told"],
         untold=by_kind["untold"],
         task=document["task"],
@@ -62,14 +62,14 @@ def questions() -> Questions:
     )
 
 
-def _question(name: str, number: int, entry: dict[str, Any], not_said: str) -> Question:
+def _question(name: str, number: int, entry: dict[str, Any], not_said: str) -> ProbeQuestion:
     """Put the options in an order in which the right one is A, B and C in turn: whoever always says
     the same letter is right on a third."""
     options = [*entry["things"], not_said]
     right, position = entry.get("right", len(options) - 1), number % len(options)
     turned = [options[(right - position + n) % len(options)] for n in range(len(options))]
     item = Item(id=name, prompt=entry["asks"], context=entry["text"], choices=tuple(turned))
-    return Question(item, position)
+    return ProbeQuestion(item, position)
 
 
 def checksum(data: bytes, *agents: Agent[Any]) -> str:

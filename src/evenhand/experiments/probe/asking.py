@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from evenhand.agents import Agent, Reply
 from evenhand.errors import ModelError, UnreadableReply
-from evenhand.experiments.probe.asked import READER, Question, questions
-from evenhand.experiments.probe.kept import Probed, Schema, Speed
+from evenhand.experiments.probe.asked import READER, ProbeQuestion, questions
+from evenhand.experiments.probe.kept import ProbeResult, Schema, Speed
 from evenhand.experiments.probe.verdicts import (
+    Accuracy,
     Judging,
-    Right,
     abstaining,
     judging,
     reading,
@@ -45,7 +45,7 @@ class Probing:
     _spent: float = 0.0
     _parts: dict[str, Any] = field(default_factory=dict)
 
-    async def reading(self) -> tuple[Right, Right]:
+    async def reading(self) -> tuple[Accuracy, Accuracy]:
         """Ask the questions whose text tells the answer, and those whose text does not."""
         question_set = questions()
         told_results = [await self._is_right(probe) for probe in question_set.told]
@@ -77,8 +77,8 @@ class Probing:
         )
 
     @property
-    def result(self) -> Probed:
-        return Probed(
+    def result(self) -> ProbeResult:
+        return ProbeResult(
             url=str(self.model.describe().get("url", "")),
             model=self.model.name,
             made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ"),
@@ -88,7 +88,7 @@ class Probing:
             **self._parts,
         )
 
-    async def _is_right(self, probe: Question) -> bool | None:
+    async def _is_right(self, probe: ProbeQuestion) -> bool | None:
         reply = await self._ask(READER, **question(probe.item))
         return None if reply is None else reply.index == probe.right
 

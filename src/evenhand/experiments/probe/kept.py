@@ -10,12 +10,12 @@ from pydantic import ValidationError
 
 from evenhand.errors import UserError
 from evenhand.experiments.probe.asked import questions
-from evenhand.experiments.probe.verdicts import Judging, Part, Right
+from evenhand.experiments.probe.verdicts import Accuracy, Judging, ProbePart
 from evenhand.findings.remarks import Remark
 from evenhand.store.folder import as_file_name
 
 
-class Schema(Part):
+class Schema(ProbePart):
     """How many verdicts came in the form that was asked for, at the first asking."""
 
     held: int
@@ -26,7 +26,7 @@ class Schema(Part):
         return Remark("probe.schema", held=self.held, of=self.of)
 
 
-class Speed(Part):
+class Speed(ProbePart):
     """How fast answers came, one call at a time."""
 
     calls: int  # that were answered
@@ -45,7 +45,7 @@ class Speed(Part):
         return Remark("probe.speed", per_second=rate, lost=lost, total=self.calls + lost)
 
 
-class Probed(Part):
+class ProbeResult(ProbePart):
     """The whole result."""
 
     format: Literal[1] = 1
@@ -53,15 +53,15 @@ class Probed(Part):
     model: str
     made: str  # when, in UTC
     questions: str  # the checksum of the questions and of the prompts they are put in
-    reads: Right
-    abstains: Right
+    reads: Accuracy
+    abstains: Accuracy
     in_schema: Schema
     judge: Judging
     speed: Speed
     broke_off: str | None = None  # the error after which no more calls were made
 
 
-def keep(folder: Path, probed: Probed) -> Path:
+def keep(folder: Path, probed: ProbeResult) -> Path:
     """Keep a result in the place of an earlier one of the same endpoint and model."""
     path = _place(folder, probed.url, probed.model)
     try:
@@ -72,11 +72,11 @@ def keep(folder: Path, probed: Probed) -> Path:
     return path
 
 
-def find(folder: Path, url: str, model: str) -> Probed | None:
+def find(folder: Path, url: str, model: str) -> ProbeResult | None:
     """Give what is known of a model; None also where the file cannot be read, or where other
     questions were asked or in other words, as by an earlier evenhand: then nothing is known."""
     try:
-        probed = Probed.model_validate(orjson.loads(_place(folder, url, model).read_bytes()))
+        probed = ProbeResult.model_validate(orjson.loads(_place(folder, url, model).read_bytes()))
     except (OSError, orjson.JSONDecodeError, ValidationError):
         return None
     key = (url, model, questions().sha256)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ClientRequest:
     """What a client asked."""
 
     model: str
@@ -23,7 +23,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ExchangeOutcome:
     """What the gateway says of an exchange, beside the answer itself."""
 
     action: str
@@ -42,7 +42,7 @@ class ToolArguments(str):
     __slots__ = ()
 
 
-class Spoken(Protocol):
+class WholeAnswer(Protocol):
     """What an answer says, where it is whole."""
 
     @property
@@ -57,7 +57,7 @@ class Spoken(Protocol):
         ...
 
 
-class Reply(Spoken, Protocol):
+class UpstreamReply(WholeAnswer, Protocol):
     """An upstream's answer while it comes in, and when it is whole.
 
     A plain answer is read by `read`, a streamed one by `feed` until `whole`. After that the texts
@@ -69,11 +69,11 @@ class Reply(Spoken, Protocol):
     left_out: set[str]
 
     def read(self, body: bytes) -> None:
-        """Take a whole plain answer. Raises `Garbled`."""
+        """Take a whole plain answer. Raises `MalformedReply`."""
         ...
 
     def feed(self, data: bytes) -> None:
-        """Take the data of one server-sent event. Raises `Garbled`."""
+        """Take the data of one server-sent event. Raises `MalformedReply`."""
         ...
 
     @property
@@ -81,12 +81,12 @@ class Reply(Spoken, Protocol):
         """Whether the answer has ended as this wire ends one. A cut one never becomes whole."""
         ...
 
-    def body(self, texts: Sequence[str], outcome: Said) -> bytes:
+    def body(self, texts: Sequence[str], outcome: ExchangeOutcome) -> bytes:
         """The plain answer with these texts, as many as `texts` has. Raises `ValueError` if they
         are not as many, or if the answer is not whole."""
         ...
 
-    def events(self, texts: Sequence[str], outcome: Said) -> Iterator[bytes]:
+    def events(self, texts: Sequence[str], outcome: ExchangeOutcome) -> Iterator[bytes]:
         """The same as a stream: whole server-sent events, the end among them. Raises at once,
         before the first event."""
         ...
@@ -97,10 +97,10 @@ class Wire(Protocol):
 
     path: str  # behind /v1: "/chat/completions"
 
-    def asked(self, body: bytes) -> Asked:
+    def asked(self, body: bytes) -> ClientRequest:
         """Read a request. Raises `Refused` with status 400 for what cannot be handled safely."""
         ...
 
-    def reply(self, request: Asked) -> Reply:
+    def reply(self, request: ClientRequest) -> UpstreamReply:
         """A reply to that request, nothing read yet."""
         ...

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from evenhand.gateway.errors import Garbled
-from evenhand.gateway.wire import Asked, ToolArguments, ToolName, strict
-from evenhand.gateway.wire.choices import Choice, ChoicesReply, Tokens, Tool, token_entry
+from evenhand.gateway.errors import MalformedReply
+from evenhand.gateway.wire import ClientRequest, ToolArguments, ToolName, strict
+from evenhand.gateway.wire.choices import ChoicesReply, StreamedChoice, Tokens, Tool, token_entry
 
 _MOST_CALLS = 128  # our choice, as OpenAI's own bound of `tools`
 _MOST_CITATIONS = 256  # our choice
@@ -22,7 +22,7 @@ class Chat:
 
     path = "/chat/completions"
 
-    def asked(self, body: bytes) -> Asked:
+    def asked(self, body: bytes) -> ClientRequest:
         raw = strict.request(body)
         if strict.field(raw, "store", bool, False):
             raise strict.refused(
@@ -36,7 +36,7 @@ class Chat:
         if not 1 <= choices <= strict.MOST_TEXTS:
             raise strict.refused(f"`n` must be 1 to {strict.MOST_TEXTS}.", "bad_request")
         prompt, context = conversation(strict.field(raw, "messages", list, []))
-        return Asked(
+        return ClientRequest(
             model=strict.field(raw, "model", str, ""),
             stream=strict.field(raw, "stream", bool, False),
             sent=raw,
@@ -45,7 +45,7 @@ class Chat:
             schema=json_schema(strict.field(raw, "response_format", dict, {})),
         )
 
-    def reply(self, request: Asked) -> "ChatReply":
+    def reply(self, request: ClientRequest) -> "ChatReply":
         return ChatReply(request, request.sent.get("n") or 1)
 
 
@@ -108,7 +108,7 @@ class ChatReply(ChoicesReply):
                 texts += [cited[key] for cited in choice.citations for key in ("title", "url")]
         return tuple(text for text in texts if text)
 
-    def _take(self, choice: Choice, raw: Mapping[str, Any], *, streamed: bool) -> None:
+    def _take(self, choice: StreamedChoice, raw: Mapping[str, Any], *, streamed: bool) -> None:
         where = "choices.delta." if streamed else "choices.message."
         message = strict.a(dict, raw.get("delta" if streamed else "message"), "a message")
         strict.only(raw, _CHOICE, self.left_out, "choices.")
@@ -140,10 +140,12 @@ class ChatReply(ChoicesReply):
                 strict.leave(self.left_out, f"{where}content.{part.get('type')}")
         return "".join(texts)
 
-    def _take_call(self, choice: Choice, raw: Mapping[str, Any], default_index: int | None) -> None:
+    def _take_call(
+        self, choice: StreamedChoice, raw: Mapping[str, Any], default_index: int | None
+    ) -> None:
         index = strict.a(int, raw.get("index", default_index), "the index of a call")
         if not 0 <= index < _MOST_CALLS:
-            raise Garbled("there are too many calls")
+            raise MalformedReply("there are too many calls")
         call = choice.tools.setdefault(index, Tool())
         strict.only(
             raw, ("index", "id", "type", "function", "custom"), self.left_out, "choices.tool_calls."
@@ -152,14 +154,14 @@ class ChatReply(ChoicesReply):
         consistent = kind in ("function", "custom") and (kind == call.kind or not call.name)
         identity = strict.token(raw.get("id")) if raw.get("id") else call.id
         if not consistent or identity is None or call.id not in ("", identity):
-            raise Garbled("a call is of a kind that we do not know, or changes its name")
+            raise MalformedReply("a call is of a kind that we do not know, or changes its name")
         call.kind, call.id = kind, identity
         if raw.get(kind) is not None:
             function = strict.a(dict, raw[kind], "a call")
             self._take_function(choice, call, function, _INPUT[kind])
 
     def _take_function(
-        self, choice: Choice, call: Tool, raw: Mapping[str, Any], argument: str
+        self, choice: StreamedChoice, call: Tool, raw: Mapping[str, Any], argument: str
     ) -> None:
         strict.only(raw, ("name", argument), self.left_out, "choices.tool_calls.")
         if raw.get("name") is not None:
@@ -168,7 +170,7 @@ class ChatReply(ChoicesReply):
         if raw.get(argument) is not None:
             _extend(choice, call.arguments, raw[argument])
 
-    def _take_citations(self, choice: Choice, raw: Any, where: str) -> None:
+    def _take_citations(self, choice: StreamedChoice, raw: Any, where: str) -> None:
         for annotation in strict.a(list, raw, "`annotations`") if raw else ():
             cited = _citation(annotation)
             if cited is None or len(choice.citations) >= _MOST_CITATIONS:
@@ -176,7 +178,7 @@ class ChatReply(ChoicesReply):
             else:
                 choice.citations.append(cited)
 
-    def _take_tokens(self, choice: Choice, raw: Any) -> None:
+    def _take_tokens(self, choice: StreamedChoice, raw: Any) -> None:
         if raw is None:
             return
         strict.only(
@@ -189,7 +191,7 @@ class ChatReply(ChoicesReply):
             if entry is not None:
                 choice.tokens.append(entry)
 
-    def _written(self, choice: Choice, final: Mapping[int, str]) -> dict[str, Any]:
+    def _written(self, choice: StreamedChoice, final: Mapping[int, str]) -> dict[str, Any]:
         content = final.get(choice.index, None if choice.text is None else "")
         message: dict[str, Any] = {"role": "assistant", "content": content}
         message["refusal"] = None if choice.refusal is None else "".join(choice.refusal)
@@ -206,7 +208,7 @@ class ChatReply(ChoicesReply):
             "finish_reason": choice.finish,
         }
 
-    def _cited(self, choice: Choice, final: Mapping[int, str]) -> dict[str, Any]:
+    def _cited(self, choice: StreamedChoice, final: Mapping[int, str]) -> dict[str, Any]:
         """Citations point into the text by numbers: they go out only with the text they knew."""
         if not choice.citations:
             return {}
@@ -217,18 +219,18 @@ class ChatReply(ChoicesReply):
             "annotations": [{"type": "url_citation", "url_citation": c} for c in choice.citations]
         }
 
-    def _cites_old_text(self, choice: Choice, text: str) -> bool:
+    def _cites_old_text(self, choice: StreamedChoice, text: str) -> bool:
         ends = max((cited["end_index"] for cited in choice.citations), default=0)
         return text != choice.said or ends > len(text)
 
-    def _opening(self, choice: Choice) -> Iterator[dict[str, Any]]:
+    def _opening(self, choice: StreamedChoice) -> Iterator[dict[str, Any]]:
         first: dict[str, Any] = {"role": "assistant"}
         yield _delta(choice, first if choice.text is None else {**first, "content": ""})
 
-    def _word(self, choice: Choice, text: str, tokens: Tokens) -> dict[str, Any]:
+    def _word(self, choice: StreamedChoice, text: str, tokens: Tokens) -> dict[str, Any]:
         return _delta(choice, {"content": text}, tokens)
 
-    def _beside(self, choice: Choice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+    def _beside(self, choice: StreamedChoice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:
         if choice.refusal is not None:
             yield _delta(choice, {"refusal": "".join(choice.refusal)})
         for position, index in enumerate(sorted(choice.tools)):
@@ -240,11 +242,11 @@ class ChatReply(ChoicesReply):
         if cited:
             yield _delta(choice, cited)
 
-    def _end(self, choice: Choice) -> dict[str, Any]:
+    def _end(self, choice: StreamedChoice) -> dict[str, Any]:
         return _delta(choice, {}) | {"finish_reason": choice.finish}
 
 
-def _delta(choice: Choice, delta: dict[str, Any], tokens: Tokens = None) -> dict[str, Any]:
+def _delta(choice: StreamedChoice, delta: dict[str, Any], tokens: Tokens = None) -> dict[str, Any]:
     logprobs = None if tokens is None else {"content": tokens, "refusal": None}
     return {"index": choice.index, "delta": delta, "logprobs": logprobs, "finish_reason": None}
 
@@ -252,12 +254,12 @@ def _delta(choice: Choice, delta: dict[str, Any], tokens: Tokens = None) -> dict
 _INPUT = {"function": "arguments", "custom": "input"}
 
 
-def _extend(choice: Choice, pieces: list[str], text: Any) -> None:
+def _extend(choice: StreamedChoice, pieces: list[str], text: Any) -> None:
     pieces.append(strict.a(str, text, "a text"))
     choice.heard += bool(text)
 
 
-def _calls(choice: Choice) -> list[Tool]:
+def _calls(choice: StreamedChoice) -> list[Tool]:
     calls = [choice.tools[index] for index in sorted(choice.tools)]
     return calls if choice.function is None else [*calls, choice.function]
 

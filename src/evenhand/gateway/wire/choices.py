@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 
 from evenhand.gateway import sse
-from evenhand.gateway.errors import Garbled
-from evenhand.gateway.wire import Asked, Said, strict
+from evenhand.gateway.errors import MalformedReply
+from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, strict
 
 # How a choice may end. Another word is no end that we know: some servers say "abort" or "error".
 _FINISHES = {
@@ -38,7 +38,7 @@ class Tool:
 
 
 @dataclass(slots=True)
-class Choice:
+class StreamedChoice:
     """One choice, as far as it has come."""
 
     index: int
@@ -69,11 +69,11 @@ class ChoicesReply(ABC):
     plain_object: str
     chunk_object: str
 
-    def __init__(self, request: Asked, choices: int) -> None:
+    def __init__(self, request: ClientRequest, choices: int) -> None:
         options = request.sent.get("stream_options")
         self._wants_usage = isinstance(options, dict) and options.get("include_usage") is True
         self._expected = choices
-        self._choices: dict[int, Choice] = {}
+        self._choices: dict[int, StreamedChoice] = {}
         self._head: dict[str, Any] = {}
         self._model = request.model
         self._usage: dict[str, Any] | None = None
@@ -86,11 +86,11 @@ class ChoicesReply(ABC):
         self._take_all(raw, streamed=False)
         self._done = True
         if not self.whole:
-            raise Garbled("choices are missing, or have no end")
+            raise MalformedReply("choices are missing, or have no end")
 
     def feed(self, data: bytes) -> None:
         if self._done:
-            raise Garbled("the stream goes on after its end")
+            raise MalformedReply("the stream goes on after its end")
         if data.strip() == b"[DONE]":
             self._done = True
         else:
@@ -105,7 +105,7 @@ class ChoicesReply(ABC):
     def texts(self) -> tuple[str, ...]:
         return tuple(choice.said for choice in self._with_text())
 
-    def body(self, texts: Sequence[str], outcome: Said) -> bytes:
+    def body(self, texts: Sequence[str], outcome: ExchangeOutcome) -> bytes:
         final = self._final(texts)
         body = {
             **self._first_fields(self.plain_object),
@@ -115,11 +115,11 @@ class ChoicesReply(ABC):
             body["usage"] = self._usage
         return orjson.dumps(body | told(outcome))
 
-    def events(self, texts: Sequence[str], outcome: Said) -> Iterator[bytes]:
+    def events(self, texts: Sequence[str], outcome: ExchangeOutcome) -> Iterator[bytes]:
         final = self._final(texts)
         return self._events(final, outcome)
 
-    def _events(self, final: Mapping[int, str], outcome: Said) -> Iterator[bytes]:
+    def _events(self, final: Mapping[int, str], outcome: ExchangeOutcome) -> Iterator[bytes]:
         for choice in self._ordered():
             pieces = (self._word(choice, *piece) for piece in self._cut(choice, final))
             opening, beside = self._opening(choice), self._beside(choice, final)
@@ -130,7 +130,7 @@ class ChoicesReply(ABC):
         last = {"usage": None} if self._wants_usage else {}
         return _event({**self._first_fields(self.chunk_object), "choices": [piece], **last})
 
-    def _ends(self, outcome: Said) -> Iterator[bytes]:
+    def _ends(self, outcome: ExchangeOutcome) -> Iterator[bytes]:
         """A client may stop reading at the first end: all ends come after all words."""
         head = self._first_fields(self.chunk_object)
         last = {"usage": None} if self._wants_usage else {}
@@ -171,7 +171,7 @@ class ChoicesReply(ABC):
         words = (self._word(choice, piece, None) for piece in cut(text, size))
         return map(self._piece, (*opening, *words))
 
-    def rest(self, sent: str, outcome: Said) -> Iterator[bytes]:
+    def rest(self, sent: str, outcome: ExchangeOutcome) -> Iterator[bytes]:
         """The events behind the last window: what there is beside words, and the end. Raises
         `ValueError` if the answer is not whole."""
         if not self.whole:
@@ -187,33 +187,33 @@ class ChoicesReply(ABC):
         """What is checked but never rewritten."""
 
     @abstractmethod
-    def _take(self, choice: Choice, raw: Mapping[str, Any], *, streamed: bool) -> None:
+    def _take(self, choice: StreamedChoice, raw: Mapping[str, Any], *, streamed: bool) -> None:
         """Add what this piece of a choice holds."""
 
     @abstractmethod
-    def _written(self, choice: Choice, final: Mapping[int, str]) -> dict[str, Any]:
+    def _written(self, choice: StreamedChoice, final: Mapping[int, str]) -> dict[str, Any]:
         """The whole choice for a plain answer."""
 
     @abstractmethod
-    def _opening(self, choice: Choice) -> Iterator[dict[str, Any]]:
+    def _opening(self, choice: StreamedChoice) -> Iterator[dict[str, Any]]:
         """The choice for a stream, before its words."""
 
     @abstractmethod
-    def _word(self, choice: Choice, text: str, tokens: Tokens) -> dict[str, Any]:
+    def _word(self, choice: StreamedChoice, text: str, tokens: Tokens) -> dict[str, Any]:
         """A piece of its words, with its tokens if they may go out."""
 
     @abstractmethod
-    def _beside(self, choice: Choice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+    def _beside(self, choice: StreamedChoice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:
         """What comes behind its words, without its end."""
 
     @abstractmethod
-    def _end(self, choice: Choice) -> dict[str, Any]:
+    def _end(self, choice: StreamedChoice) -> dict[str, Any]:
         """The end of the choice for a stream."""
 
-    def _ordered(self) -> list[Choice]:
+    def _ordered(self) -> list[StreamedChoice]:
         return [self._choices[index] for index in sorted(self._choices)]
 
-    def _with_text(self) -> list[Choice]:
+    def _with_text(self) -> list[StreamedChoice]:
         return [choice for choice in self._ordered() if choice.said]
 
     def _final(self, texts: Sequence[str]) -> dict[int, str]:
@@ -245,24 +245,24 @@ class ChoicesReply(ABC):
     def _take_one(self, raw: Mapping[str, Any], position: int, *, streamed: bool) -> None:
         index = strict.a(int, raw.get("index", position), "the index of a choice")
         if not 0 <= index < self._expected:
-            raise Garbled("there are more choices than were asked for")
-        choice = self._choices.setdefault(index, Choice(index))
+            raise MalformedReply("there are more choices than were asked for")
+        choice = self._choices.setdefault(index, StreamedChoice(index))
         before = choice.heard
         self._take(choice, raw, streamed=streamed)
         if choice.finish is not None and choice.heard != before:
-            raise Garbled("a choice goes on after its end")
+            raise MalformedReply("a choice goes on after its end")
         reason = raw.get("finish_reason")
         if reason is not None:
             finish = _FINISHES.get(strict.a(str, reason, "`finish_reason`"))
             if finish is None or choice.finish not in (None, finish):
-                raise Garbled("a choice ended in a way that we do not know")
+                raise MalformedReply("a choice ended in a way that we do not know")
             choice.finish = finish
 
     def _first_fields(self, kind: str) -> dict[str, Any]:
         default = {"id": "unnamed", "created": 0, "model": self._model}
         return {**default, **self._head, "object": kind}
 
-    def _tokens_of(self, choice: Choice, final: Mapping[int, str]) -> Tokens:
+    def _tokens_of(self, choice: StreamedChoice, final: Mapping[int, str]) -> Tokens:
         """Log-probabilities go out only where they spell the text that goes out."""
         if not choice.tokens:
             return None
@@ -272,7 +272,9 @@ class ChoicesReply(ABC):
         strict.leave(self.left_out, "choices.logprobs")
         return None
 
-    def _cut(self, choice: Choice, final: Mapping[int, str]) -> Iterator[tuple[str, Tokens]]:
+    def _cut(
+        self, choice: StreamedChoice, final: Mapping[int, str]
+    ) -> Iterator[tuple[str, Tokens]]:
         """The text that goes out, in pieces, each with its tokens if they may go out."""
         text = final.get(choice.index, "")
         tokens = self._tokens_of(choice, final)
@@ -312,7 +314,7 @@ def token_entry(token: Any, logprob: Any, tops: Any) -> dict[str, Any] | None:
     return entry if tops is None else {**entry, "top_logprobs": []}
 
 
-def told(outcome: Said) -> dict[str, Any]:
+def told(outcome: ExchangeOutcome) -> dict[str, Any]:
     """What is said of the exchange, as a field of the body if it was asked for."""
     return {"evenhand": dict(outcome.detail)} if outcome.detail else {}
 

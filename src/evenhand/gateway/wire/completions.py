@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from evenhand.gateway.wire import Asked, strict
-from evenhand.gateway.wire.choices import Choice, ChoicesReply, Tokens, token_entry
+from evenhand.gateway.wire import ClientRequest, strict
+from evenhand.gateway.wire.choices import ChoicesReply, StreamedChoice, Tokens, token_entry
 
 _CHOICE = ("index", "text", "logprobs", "finish_reason")
 _LOGPROBS = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
@@ -19,7 +19,7 @@ class Completions:
 
     path = "/completions"
 
-    def asked(self, body: bytes) -> Asked:
+    def asked(self, body: bytes) -> ClientRequest:
         raw = strict.request(body)
         if strict.field(raw, "echo", bool, False):
             raise strict.refused("`echo` mixes the prompt with the answer. Leave `echo` out.")
@@ -28,7 +28,7 @@ class Completions:
                 f"`n` times the number of prompts must be 1 to {strict.MOST_TEXTS}.", "bad_request"
             )
         suffix = strict.field(raw, "suffix", str, "")
-        return Asked(
+        return ClientRequest(
             model=strict.field(raw, "model", str, ""),
             stream=strict.field(raw, "stream", bool, False),
             sent=raw,
@@ -36,7 +36,7 @@ class Completions:
             context=f"suffix: {suffix}" if suffix else "",
         )
 
-    def reply(self, request: Asked) -> "CompletionsReply":
+    def reply(self, request: ClientRequest) -> "CompletionsReply":
         return CompletionsReply(request, _choices(request.sent))
 
 
@@ -72,13 +72,13 @@ class CompletionsReply(ChoicesReply):
     def observed(self) -> tuple[str, ...]:
         return ()
 
-    def _take(self, choice: Choice, raw: Mapping[str, Any], *, streamed: bool) -> None:  # noqa: ARG002
+    def _take(self, choice: StreamedChoice, raw: Mapping[str, Any], *, streamed: bool) -> None:  # noqa: ARG002
         strict.only(raw, _CHOICE, self.left_out, "choices.")
         choice.add(strict.a(str, raw.get("text"), "a text"))
         if raw.get("logprobs") is not None:
             self._take_tokens(choice, strict.a(dict, raw["logprobs"], "`logprobs`"))
 
-    def _take_tokens(self, choice: Choice, raw: Mapping[str, Any]) -> None:
+    def _take_tokens(self, choice: StreamedChoice, raw: Mapping[str, Any]) -> None:
         strict.only(raw, _LOGPROBS, self.left_out, "choices.logprobs.")
         columns = [raw.get(name) for name in _LOGPROBS]
         tokens, *others = [column if isinstance(column, list) else [] for column in columns]
@@ -91,24 +91,26 @@ class CompletionsReply(ChoicesReply):
                 at = offset if type(offset) is int else 0
                 choice.tokens.append(entry | {"at": at})
 
-    def _written(self, choice: Choice, final: Mapping[int, str]) -> dict[str, Any]:
+    def _written(self, choice: StreamedChoice, final: Mapping[int, str]) -> dict[str, Any]:
         text = final.get(choice.index, "")
         return _choice(choice, text, self._tokens_of(choice, final), choice.finish)
 
-    def _opening(self, choice: Choice) -> Iterator[dict[str, Any]]:  # noqa: ARG002
+    def _opening(self, choice: StreamedChoice) -> Iterator[dict[str, Any]]:  # noqa: ARG002
         return iter(())
 
-    def _word(self, choice: Choice, text: str, tokens: Tokens) -> dict[str, Any]:
+    def _word(self, choice: StreamedChoice, text: str, tokens: Tokens) -> dict[str, Any]:
         return _choice(choice, text, tokens, None)
 
-    def _beside(self, choice: Choice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:  # noqa: ARG002
+    def _beside(self, choice: StreamedChoice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:  # noqa: ARG002
         return iter(())
 
-    def _end(self, choice: Choice) -> dict[str, Any]:
+    def _end(self, choice: StreamedChoice) -> dict[str, Any]:
         return _choice(choice, "", None, choice.finish)
 
 
-def _choice(choice: Choice, text: str, tokens: Tokens, finish: str | None) -> dict[str, Any]:
+def _choice(
+    choice: StreamedChoice, text: str, tokens: Tokens, finish: str | None
+) -> dict[str, Any]:
     logprobs = None if tokens is None else _columns(tokens)
     return {"index": choice.index, "text": text, "logprobs": logprobs, "finish_reason": finish}
 

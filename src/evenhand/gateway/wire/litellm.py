@@ -21,7 +21,7 @@ _OF_A_CALL = {"id", "type", "index", "function"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ProxyCall:
     """One question of the proxy."""
 
     id: str  # the hash of the proxy's own, of which the length is not bounded
@@ -38,7 +38,7 @@ class Call:
         return hashlib.sha256(orjson.dumps([self.texts, self.observed])).digest()
 
 
-def read(body: bytes) -> Call:
+def read(body: bytes) -> ProxyCall:
     """Read a question. Raises `Refused`."""
     raw = strict.request(body)
     kind = raw.get("input_type")
@@ -57,7 +57,7 @@ def read(body: bytes) -> Call:
         raise strict.refused("Only text can be checked, and the answer has images.")
     prompt, context = conversation(strict.field(raw, "structured_messages", list, []))
     name = strict.field(raw, "litellm_call_id", str, "")
-    return Call(
+    return ProxyCall(
         id=hashlib.sha256(name.encode()).hexdigest() if name else "",
         answered=answered,
         model=strict.field(raw, "model", str, ""),
@@ -81,14 +81,14 @@ def _called(calls: Sequence[Any]) -> Iterator[str]:
             yield strict.readable(orjson.dumps(call).decode())
 
 
-def answer(call: Call, texts: Sequence[str]) -> bytes:
+def answer(call: ProxyCall, texts: Sequence[str]) -> bytes:
     """Give the texts back, all of them, if one has changed."""
     if tuple(texts) == call.texts:
         return UNCHANGED
     return orjson.dumps({"action": "GUARDRAIL_INTERVENED", "texts": list(texts)})
 
 
-def canary(call: Call) -> bytes | None:
+def canary(call: ProxyCall) -> bytes | None:
     """The answer to the canary of `evenhand doctor litellm`, if an answer is nothing else."""
     matches = [match for text in call.texts if (match := _CANARY.fullmatch(text))]
     if not matches or len(matches) != len(call.texts) or call.observed:

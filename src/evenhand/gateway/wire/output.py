@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenhand.gateway.errors import Garbled
+from evenhand.gateway.errors import MalformedReply
 from evenhand.gateway.wire import ToolArguments, ToolName, strict
 
 _MOST_PARTS = 128  # our choice
@@ -13,7 +13,7 @@ _STATUSES = ("completed", "incomplete")
 
 
 @dataclass(slots=True)
-class Part:
+class ContentPart:
     """One part of a message: a text, or a refusal."""
 
     kind: str  # output_text or refusal, as its events are called
@@ -52,12 +52,12 @@ def _part(kind: str, name: str, text: str, cited: list[dict[str, Any]]) -> dict[
 
 
 @dataclass(slots=True)
-class Message:
+class OutputMessage:
     """An item that a person reads."""
 
     id: str
     status: str
-    parts: list[Part]
+    parts: list[ContentPart]
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ class Message:
 
 
 @dataclass(slots=True)
-class Call:
+class ToolCall:
     """A call of a tool: a function with arguments, or a tool of the client's with any text."""
 
     kind: str  # function_call or custom_tool_call
@@ -126,7 +126,7 @@ class Call:
         return {**fields, "status": status, self.key: argument}
 
 
-Item = Message | Call
+Item = OutputMessage | ToolCall
 _FIELDS = {"function_call": "arguments", "custom_tool_call": "input"}
 
 
@@ -138,13 +138,13 @@ def item_of(raw: Any, left_out: set[str]) -> Item | None:
         strict.only(item, ("type", "id", "status", "role", "content"), left_out, "output.")
         content = strict.a(list, item.get("content"), "`content`")
         if len(content) > _MOST_PARTS:
-            raise Garbled("there are too many parts")
+            raise MalformedReply("there are too many parts")
         parts = [_part_of(part, left_out) for part in content]
-        return Message(_name(item, "id", "msg_unnamed"), _status(item), parts)
+        return OutputMessage(_name(item, "id", "msg_unnamed"), _status(item), parts)
     if kind in _FIELDS:
         allowed = ("type", "id", "status", "call_id", "name", _FIELDS[kind])
         strict.only(item, allowed, left_out, "output.")
-        return Call(
+        return ToolCall(
             kind=kind,
             id=_name(item, "id", "fc_unnamed"),
             call_id=_name(item, "call_id", None),
@@ -156,18 +156,20 @@ def item_of(raw: Any, left_out: set[str]) -> Item | None:
     return None
 
 
-def _part_of(raw: Any, left_out: set[str]) -> Part:
+def _part_of(raw: Any, left_out: set[str]) -> ContentPart:
     part = strict.a(dict, raw, "a part of a message")
     match part.get("type"):
         case "refusal":
             strict.only(part, ("type", "refusal"), left_out, "output.content.")
-            return Part("refusal", strict.a(str, part.get("refusal"), "a refusal"))
+            return ContentPart("refusal", strict.a(str, part.get("refusal"), "a refusal"))
         case "output_text":
             strict.only(part, ("type", "text", "annotations"), left_out, "output.content.")
             text = strict.a(str, part.get("text"), "a text")
-            return Part("output_text", text, _citations(part.get("annotations"), text, left_out))
+            return ContentPart(
+                "output_text", text, _citations(part.get("annotations"), text, left_out)
+            )
         case _:
-            raise Garbled("a part of a message is of a kind that we do not know")
+            raise MalformedReply("a part of a message is of a kind that we do not know")
 
 
 def _citations(raw: Any, text: str, left_out: set[str]) -> list[dict[str, Any]]:
@@ -188,12 +190,12 @@ def _inside(cited: Mapping[str, Any], text: str) -> bool:
 def _name(item: Mapping[str, Any], name: str, default: str | None) -> str:
     identifier = strict.token(item.get(name)) or default
     if identifier is None or (item.get(name) and identifier != item[name]):
-        raise Garbled("an id of an item is missing, or is no id")
+        raise MalformedReply("an id of an item is missing, or is no id")
     return identifier
 
 
 def _status(item: Mapping[str, Any]) -> str:
     status = item.get("status") or "completed"
     if status not in _STATUSES:
-        raise Garbled("an item has not ended")
+        raise MalformedReply("an item has not ended")
     return str(status)

@@ -6,11 +6,11 @@ from typing import Any
 import orjson
 
 from evenhand.gateway import sse
-from evenhand.gateway.errors import Garbled
-from evenhand.gateway.wire import Asked, Said, strict
+from evenhand.gateway.errors import MalformedReply
+from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, strict
 from evenhand.gateway.wire.chat import conversation, json_schema, spoken
 from evenhand.gateway.wire.choices import cut, told
-from evenhand.gateway.wire.output import Call, Item, Message, Part, item_of
+from evenhand.gateway.wire.output import ContentPart, Item, OutputMessage, ToolCall, item_of
 
 _ENDS = {"response.completed": "completed", "response.incomplete": "incomplete"}
 _BROKEN = ("error", "response.failed", "response.error")
@@ -48,7 +48,7 @@ class Responses:
 
     path = "/responses"
 
-    def asked(self, body: bytes) -> Asked:
+    def asked(self, body: bytes) -> ClientRequest:
         raw = strict.request(body)
         if raw.get("store"):
             raise strict.refused(
@@ -66,7 +66,7 @@ class Responses:
                 raise strict.refused("A tool has no `type`.", "bad_request")
         prompt, context = conversation([*_instructions(raw), *_messages(raw.get("input"))])
         text = strict.field(raw, "text", dict, {})
-        return Asked(
+        return ClientRequest(
             model=strict.field(raw, "model", str, ""),
             stream=strict.field(raw, "stream", bool, False),
             sent={**raw, "store": False},
@@ -75,7 +75,7 @@ class Responses:
             schema=json_schema(strict.field(text, "format", dict, {})),
         )
 
-    def reply(self, request: Asked) -> "ResponsesReply":
+    def reply(self, request: ClientRequest) -> "ResponsesReply":
         return ResponsesReply(request)
 
 
@@ -107,7 +107,7 @@ def _messages(raw: Any) -> list[dict[str, Any]]:
 class ResponsesReply:
     """An answer of `/responses`: messages with texts, and calls of tools."""
 
-    def __init__(self, request: Asked) -> None:
+    def __init__(self, request: ClientRequest) -> None:
         self._sent, self._model = request.sent, request.model
         self._items: list[Item] = []
         self._head: dict[str, Any] = {}
@@ -127,7 +127,7 @@ class ResponsesReply:
             self._ended = True  # some servers add it
             return
         if self._done:
-            raise Garbled("the stream goes on after its end")
+            raise MalformedReply("the stream goes on after its end")
         raw = strict.answer(data)
         kind = strict.a(str, raw.get("type"), "the type of an event")
         if kind in _ENDS:
@@ -135,11 +135,11 @@ class ResponsesReply:
             self._take(response, _ENDS[kind])
             self._compare(strict.a(list, response["output"], "`output`"))
         elif kind in _BROKEN:
-            raise Garbled("the upstream failed in the middle of its answer")
+            raise MalformedReply("the upstream failed in the middle of its answer")
         elif kind.startswith("response."):
             self._hear(kind.removeprefix("response."), raw)
         elif kind != "keepalive":
-            raise Garbled("an event is of a kind that we do not know")
+            raise MalformedReply("an event is of a kind that we do not know")
 
     @property
     def whole(self) -> bool:
@@ -157,14 +157,16 @@ class ResponsesReply:
             texts += item.observed
         return tuple(text for text in texts if text)
 
-    def body(self, texts: Sequence[str], outcome: Said) -> bytes:
+    def body(self, texts: Sequence[str], outcome: ExchangeOutcome) -> bytes:
         return orjson.dumps(self._response(self._final(texts), outcome))
 
-    def events(self, texts: Sequence[str], outcome: Said) -> Iterator[bytes]:
+    def events(self, texts: Sequence[str], outcome: ExchangeOutcome) -> Iterator[bytes]:
         final = self._final(texts)
         return _numbered(self._events(final, outcome))
 
-    def _events(self, final: Mapping[int, str], outcome: Said) -> Iterator[dict[str, Any]]:
+    def _events(
+        self, final: Mapping[int, str], outcome: ExchangeOutcome
+    ) -> Iterator[dict[str, Any]]:
         response = self._response(final, outcome)
         bare = {name: value for name, value in response.items() if name != "evenhand"}
         begun = {**bare, "status": "in_progress", "output": [], "usage": None}
@@ -180,7 +182,7 @@ class ResponsesReply:
     ) -> Iterator[dict[str, Any]]:
         at = {"output_index": index}
         yield {"type": "response.output_item.added", **at, "item": item.begun()}
-        if isinstance(item, Call):
+        if isinstance(item, ToolCall):
             spot = {**at, "item_id": item.id}
             yield {"type": f"response.{item.event}.delta", **spot, "delta": item.argument}
             yield {"type": f"response.{item.event}.done", **spot, item.key: item.argument}
@@ -191,9 +193,9 @@ class ResponsesReply:
                 yield from _part_events(spot, part, written["content"][number], text)
         yield {"type": "response.output_item.done", **at, "item": written}
 
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[ContentPart]:
         """The parts that can be repaired."""
-        messages = [item for item in self._items if isinstance(item, Message)]
+        messages = [item for item in self._items if isinstance(item, OutputMessage)]
         return [part for message in messages for part in message.parts if part.repairable]
 
     def _final(self, texts: Sequence[str]) -> dict[int, str]:
@@ -201,7 +203,7 @@ class ResponsesReply:
             raise ValueError("an answer that is not whole must not go out")
         return {id(part): text for part, text in zip(self._parts(), texts, strict=True)}
 
-    def _response(self, final: Mapping[int, str], outcome: Said) -> dict[str, Any]:
+    def _response(self, final: Mapping[int, str], outcome: ExchangeOutcome) -> dict[str, Any]:
         sent = {name: value for name, value in self._sent.items() if value is not None}
         repeated = {name: sent.get(name, value) for name, value in _REPEATED.items()}
         return {
@@ -221,7 +223,7 @@ class ResponsesReply:
     def _take(self, raw: Mapping[str, Any], status: str) -> None:
         """Take the final response: it alone is what we write from."""
         if raw.get("error") is not None or raw.get("status") != status or status not in _ENDED:
-            raise Garbled("the response has failed, or has not ended")
+            raise MalformedReply("the response has failed, or has not ended")
         strict.only(raw, (*_HEAD, *_KNOWN, *_OF_REQUEST), self.left_out)
         for name in _HEAD:
             value = strict.head(raw, name)
@@ -239,11 +241,11 @@ class ResponsesReply:
         }
         output = strict.a(list, raw.get("output"), "`output`")
         if len(output) > _MOST_ITEMS:
-            raise Garbled("there are too many items")
+            raise MalformedReply("there are too many items")
         found_items = (item_of(item, self.left_out) for item in output)
         self._items = [item for item in found_items if item is not None]
         if len(self._parts()) > strict.MOST_TEXTS:
-            raise Garbled("there are too many texts")
+            raise MalformedReply("there are too many texts")
         self._done = True
 
     def _hear(self, kind: str, raw: Mapping[str, Any]) -> None:
@@ -274,9 +276,9 @@ class ResponsesReply:
             # A part of an item that we leave out is left out with it.
             unknown = 0 <= index < len(items) and items[index] is None
             if not unknown and not (0 <= inner < len(item_words) and item_words[inner] == text):
-                raise Garbled("the stream says one thing, and its end another")
+                raise MalformedReply("the stream says one thing, and its end another")
         if any(words.get(index) != texts for index, texts in self._done_items):
-            raise Garbled("the stream says one thing, and its end another")
+            raise MalformedReply("the stream says one thing, and its end another")
         indices = [index for index, item in enumerate(items) if item is not None]
         for item, index in zip(self._items, indices, strict=True):
             counts = {k: len(pieces) for (at, k), pieces in self._deltas.items() if at == index}
@@ -310,7 +312,7 @@ def _holder(kind: str, raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _part_events(
-    spot: Mapping[str, Any], part: Part, written: dict[str, Any], text: str
+    spot: Mapping[str, Any], part: ContentPart, written: dict[str, Any], text: str
 ) -> Iterator[dict[str, Any]]:
     more: dict[str, Any] = {"logprobs": []} if part.kind == "output_text" else {}
     yield {"type": "response.content_part.added", **spot, "part": part.begun()}

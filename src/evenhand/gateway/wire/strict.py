@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from evenhand.gateway.errors import Garbled, Refused
+from evenhand.gateway.errors import MalformedReply, Refused
 
 MOST_TEXTS = 128  # our choice, as OpenAI's own bound of `n`
 _MOST_NAMES = 64  # our choice: names of fields left out that are kept of one answer
@@ -46,7 +46,7 @@ def request(body: bytes) -> dict[str, Any]:
         read = orjson.loads(body)
         json.loads(body, object_pairs_hook=_once)
         orjson.dumps(read)  # what is nested too deep could be read, but not sent on
-    except _Twice:
+    except _DuplicateKey:
         raise refused("The body has a key twice in one object.", "bad_request") from None
     except (ValueError, TypeError, RecursionError):
         raise refused("The body is not JSON, or is nested too deep.", "bad_request") from None
@@ -55,13 +55,13 @@ def request(body: bytes) -> dict[str, Any]:
     return read
 
 
-class _Twice(Exception):
+class _DuplicateKey(Exception):
     """A key stands twice in one object, so that two readers may read two things."""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:
     if len({key for key, _ in pairs}) != len(pairs):
-        raise _Twice
+        raise _DuplicateKey
 
 
 def field(raw: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
@@ -75,25 +75,25 @@ def field(raw: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
 
 
 def answer(data: bytes) -> dict[str, Any]:
-    """Read an upstream's body or event: a JSON object that is no error. Raises `Garbled`.
+    """Read an upstream's body or event: a JSON object that is no error. Raises `MalformedReply`.
 
     Of a key that stands twice the last counts: what goes out is written anew from what was read.
     """
     try:
         read = orjson.loads(data)
     except (orjson.JSONDecodeError, RecursionError):
-        raise Garbled("what the upstream sent is not JSON") from None
+        raise MalformedReply("what the upstream sent is not JSON") from None
     if not isinstance(read, dict):
-        raise Garbled("what the upstream sent is not a JSON object")
+        raise MalformedReply("what the upstream sent is not a JSON object")
     if read.get("error") is not None:
-        raise Garbled("the upstream sent an error in the place of an answer")
+        raise MalformedReply("the upstream sent an error in the place of an answer")
     return read
 
 
 def a(kind: type, value: Any, what: str) -> Any:
-    """Give `value` if it is of that kind. Raises `Garbled`."""
+    """Give `value` if it is of that kind. Raises `MalformedReply`."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise Garbled(f"{what} is not of the type that it should be")
+        raise MalformedReply(f"{what} is not of the type that it should be")
     return value
 
 

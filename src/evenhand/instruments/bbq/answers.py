@@ -29,7 +29,7 @@ _Row = tuple[Any, ...]  # as the columns
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredAnswers:
     """Stored answers: the records that have one, with it as column `answer`, and where they are
     from if another tool's log tells."""
 
@@ -38,7 +38,7 @@ class Stored:
     notes: tuple[str, ...] = ()
 
 
-def with_answers(records: pl.DataFrame, file: Path) -> Stored:
+def with_answers(records: pl.DataFrame, file: Path) -> StoredAnswers:
     """Join records with the answers in a file.
 
     An answer is the text of an option, or its number (0, 1, 2) in the data's own order.
@@ -47,13 +47,13 @@ def with_answers(records: pl.DataFrame, file: Path) -> Stored:
         raise UserError(f"{file} is not a file")
     log = interop.read(file)
     if log is None:
-        return Stored(_joined(records, _lines(file), str(file)), None)
+        return StoredAnswers(_joined(records, _lines(file), str(file)), None)
     joined = with_answers_of(records, log.answers, str(file), log.origin.task)
-    return Stored(joined, log.origin, log.notes)
+    return StoredAnswers(joined, log.origin, log.notes)
 
 
 def with_answers_of(
-    records: pl.DataFrame, answers: Iterable[interop.Answered], where: str, task: str
+    records: pl.DataFrame, answers: Iterable[interop.LoggedAnswer], where: str, task: str
 ) -> pl.DataFrame:
     """Join records with what another tool was answered in this task; `where` names the place that
     tells of it. A question without an answer counts as missing."""
@@ -91,7 +91,7 @@ def covered(
     }
 
 
-class _Line(BaseModel):
+class _AnswerLine(BaseModel):
     model_config = ConfigDict(strict=True)
     category: str
     example_id: Annotated[int, Field(ge=-_LAST, le=_LAST)]
@@ -99,12 +99,12 @@ class _Line(BaseModel):
 
 
 def _lines(file: Path) -> Iterator[_Row]:
-    for _, row in read_jsonl(file, _Line, _FORM):
+    for _, row in read_jsonl(file, _AnswerLine, _FORM):
         text, place = (row.answer, None) if isinstance(row.answer, str) else (None, row.answer)
         yield row.category, row.example_id, text, place, None
 
 
-def _of_log(answers: Iterable[interop.Answered], where: str, task: str) -> Iterator[_Row]:
+def _of_log(answers: Iterable[interop.LoggedAnswer], where: str, task: str) -> Iterator[_Row]:
     for number, answered in enumerate(answers, start=1):
         category = answered.about.get("category")
         example = answered.about.get("source_id", answered.about.get("example_id"))
@@ -117,7 +117,7 @@ def _of_log(answers: Iterable[interop.Answered], where: str, task: str) -> Itera
         yield category, example, _said(answered, options), None, sorted(options)
 
 
-def _own(answered: interop.Answered) -> list[str]:
+def _own(answered: interop.LoggedAnswer) -> list[str]:
     """The options of the record itself: those of the document, where a log has it, as more may have
     been offered."""
     values = [answered.about.get(f"ans{n}") for n in range(3)]
@@ -125,7 +125,7 @@ def _own(answered: interop.Answered) -> list[str]:
     return texts if len(texts) == 3 else [*answered.options]
 
 
-def _said(answered: interop.Answered, options: list[str]) -> str:
+def _said(answered: interop.LoggedAnswer, options: list[str]) -> str:
     if not isinstance(answered.answer, int):
         return answered.answer or _NOTHING
     answer = answered.options[answered.answer]

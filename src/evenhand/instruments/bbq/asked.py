@@ -7,11 +7,11 @@ from typing import Any
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.foreign import Asked
+from evenhand.foreign import ExternalItem
 from evenhand.store import RunReader
 
 
-def as_asked(run: RunReader, records: pl.DataFrame) -> Mapping[str, Asked]:
+def as_asked(run: RunReader, records: pl.DataFrame) -> Mapping[str, ExternalItem]:
     """Find the record of each item. A run whose answers are not among the options of its records
     is over other data, and refused."""
     rows = run.results().select("item_id", "text", "choice", "tags").collect()
@@ -33,7 +33,7 @@ def as_asked(run: RunReader, records: pl.DataFrame) -> Mapping[str, Asked]:
     return questions
 
 
-def _asked(record: Mapping[str, Any] | None, row: Mapping[str, Any]) -> Asked | None:
+def _asked(record: Mapping[str, Any] | None, row: Mapping[str, Any]) -> ExternalItem | None:
     if record is None:
         return None
     tags = {tag["name"]: tag["value"] for tag in row["tags"]}
@@ -54,7 +54,7 @@ def _asked(record: Mapping[str, Any] | None, row: Mapping[str, Any]) -> Asked | 
         "category": record["category"],
         "label": record["label"],
     }
-    return Asked(
+    return ExternalItem(
         about=about,
         context=record["context"],
         question=record["question"],

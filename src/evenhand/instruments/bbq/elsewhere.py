@@ -16,7 +16,7 @@ from evenhand.instruments._contract import DataFolder, Instrument
 from evenhand.instruments.bbq.answers import covered, with_answers_of
 from evenhand.instruments.bbq.editions import ENGLISH, Edition, Language, in_edition
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.instruments.bbq.sample import Sampling
+from evenhand.instruments.bbq.sample import BbqSampling
 from evenhand.instruments.bbq.source import BbqSource
 from evenhand.methods.baselines.stored_answer import which
 
@@ -30,14 +30,14 @@ _ROWS: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class ExternalAnswers:
     """It scores answers to records of BBQ that were given elsewhere."""
 
     edition: Edition
     records: pl.DataFrame
 
     @classmethod
-    def of(cls, language: Language, data: DataFolder) -> "Elsewhere":
+    def of(cls, language: Language, data: DataFolder) -> "ExternalAnswers":
         """Read the records of a language."""
         edition = Edition(language)
         return cls(edition, edition.records(data))
@@ -46,16 +46,16 @@ class Elsewhere:
     def instrument(self) -> Instrument:
         return Bbq() if self.edition.language == ENGLISH else in_edition(Bbq(), self.edition)
 
-    def outcomes(self, answers: Sequence[interop.Answered]) -> pl.DataFrame:
+    def outcomes(self, answers: Sequence[interop.LoggedAnswer]) -> pl.DataFrame:
         """Give the outcome of each answer, as the instrument has them."""
         joined = with_answers_of(self.records, answers, "the task", self.edition.name)
-        sampling = Sampling(stored=covered(joined, self.edition), of=self.edition.drawn_of)
+        sampling = BbqSampling(stored=covered(joined, self.edition), of=self.edition.drawn_of)
         source = BbqSource(joined, sampling, edition=self.edition)
         rows = pl.DataFrame(list(_rows(source)), schema=_ROWS, orient="row")
         return self.instrument.outcomes(with_facts(rows, self.instrument))
 
     def estimates(
-        self, answers: Sequence[interop.Answered], names: Sequence[str]
+        self, answers: Sequence[interop.LoggedAnswer], names: Sequence[str]
     ) -> dict[str, Estimate]:
         """Estimate the named measures over all answers, as a report does."""
         bbq = self.instrument

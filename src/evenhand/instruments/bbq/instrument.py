@@ -13,7 +13,7 @@ from evenhand.errors import UserError
 from evenhand.findings.estimates import Section
 from evenhand.findings.plan import detectable
 from evenhand.findings.report import Report
-from evenhand.foreign import Asked
+from evenhand.foreign import ExternalItem
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
@@ -35,7 +35,7 @@ from evenhand.instruments.bbq.asked import as_asked
 from evenhand.instruments.bbq.drafts import of_drafts
 from evenhand.instruments.bbq.editions import ENGLISH, Edition, Language, edition_of, in_edition
 from evenhand.instruments.bbq.picked import Answered, picked
-from evenhand.instruments.bbq.sample import Sampling, named, sample, sample_of
+from evenhand.instruments.bbq.sample import BbqSampling, named, sample, sample_of
 from evenhand.instruments.bbq.source import BbqSource
 from evenhand.methods import DefaultPrompt, Method
 from evenhand.metrics.bbq import BIASED, COUNTER, UNKNOWN, UNTARGETED
@@ -241,7 +241,7 @@ class Bbq(Instrument):
                 f"say how many of {edition.name}: --per-category 16"
             )
         records = self.records(data) if english else edition.records(data)
-        sampling = Sampling(
+        sampling = BbqSampling(
             preset=options.preset,
             per_category=options.per_category,
             per_template=options.per_template,
@@ -250,7 +250,7 @@ class Bbq(Instrument):
             exclude_sample=options.exclude_sample,
         )
         sources = options.answers is not None, options.items_from is not None
-        if any(sources) and (all(sources) or replace(sampling, seed=0) != Sampling()):
+        if any(sources) and (all(sources) or replace(sampling, seed=0) != BbqSampling()):
             raise UserError(
                 "--answers and --items-from each say which items are asked: give one of them, and "
                 "leave out --per-category, --per-template, --categories and --preset"
@@ -258,8 +258,8 @@ class Bbq(Instrument):
         if options.answers is not None:
             stored = with_answers(records, options.answers)
             drawn_as = sample_of(stored.records, records, sampling.seed)
-            stored_sampling = Sampling(stored=covered(stored.records, edition, drawn_as),
-                                       seed=sampling.seed, of=edition.drawn_of)  # fmt: skip
+            stored_sampling = BbqSampling(stored=covered(stored.records, edition, drawn_as),
+                                          seed=sampling.seed, of=edition.drawn_of)  # fmt: skip
             return BbqSource(
                 stored.records,
                 stored_sampling,
@@ -284,7 +284,7 @@ class Bbq(Instrument):
             return method
         return replace(method, language=options.language)
 
-    def asked(self, run: RunReader, data: DataFolder) -> Mapping[str, Asked]:
+    def asked(self, run: RunReader, data: DataFolder) -> Mapping[str, ExternalItem]:
         return as_asked(run, edition_of(run.record.source).records(data))
 
     def remarks(self, options: BbqOptions, items: int) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import polars as pl
 
 from evenhand.errors import UserError
 from evenhand.findings.report import Side, not_run, require
-from evenhand.findings.scoring import Scored, outcome_batches
+from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.metrics.bbq import BIASED
 from evenhand.store import RunReader
 
@@ -19,7 +19,7 @@ Answered = Literal["biased", "wrong", "any"]
 
 
 def picked(
-    bbq: Scored, records: pl.DataFrame, run: RunReader, answered: Answered
+    bbq: ScoringSpec, records: pl.DataFrame, run: RunReader, answered: Answered
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """The records that the run's first answer was biased on (the stereotyped option, though it is
     not the right one) or wrong on, or all of them, and who picked them."""

@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.examples import Choice, chosen, digest
+from evenhand.findings.examples import ChosenExamples, chosen, digest
 from evenhand.instruments.files import InstrumentWords
 from evenhand.store import RunReader
 from evenhand.store.tables import turn_of
@@ -13,7 +13,7 @@ from evenhand.store.tables import turn_of
 _WORDS = InstrumentWords(__package__)
 
 
-def repaired(run: RunReader) -> Choice:
+def repaired(run: RunReader) -> ChosenExamples:
     """Choose an unclear question that was answered by naming somebody at first and with "unknown"
     in the end."""
     rows = sorted(run.results().collect().to_dicts(), key=lambda row: digest(row["item_id"]))
@@ -26,7 +26,7 @@ def repaired(run: RunReader) -> Choice:
     key = "repaired" if matched else "none_repaired"
     rule = _WORDS(key, count=len(matched), all=len(unclear))
     answer = chosen(row, [turn_of(turn) for turn in turns], why=_WORDS(f"{key}_why"))
-    return Choice(run=str(run.path), rule=rule, answers=(answer,))
+    return ChosenExamples(run=str(run.path), rule=rule, answers=(answer,))
 
 
 def _named(row: dict[str, Any]) -> bool:

@@ -24,7 +24,7 @@ PRESETS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
+class BbqSampling:
     """A sampling says which records are drawn, and by which seed."""
 
     preset: Literal["templates", "all", "stardtox", "mabrf"] = "templates"
@@ -71,7 +71,7 @@ def named(names: str | None, records: pl.DataFrame) -> tuple[str, ...]:
     return tuple(categories[name.casefold()] for name in chosen)
 
 
-def sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
+def sample(records: pl.DataFrame, sampling: BbqSampling) -> pl.DataFrame:
     """The drawn records, in the order of the data. Of named categories they are those that the same
     seed draws of them among all."""
     rows = _sample(records, replace(sampling, categories=()))
@@ -96,10 +96,10 @@ def sample_of(subset: pl.DataFrame, records: pl.DataFrame, seed: int) -> str | N
     if len(rows) == len(pool):
         return f"all{of}"
     each = len(rows) // len(present)
-    tried = [Sampling(preset="templates", per_template=pairs) for pairs in (1, 2, 3, 4)]
-    tried += [Sampling(preset=preset) for preset in ("stardtox", "mabrf")]
+    tried = [BbqSampling(preset="templates", per_template=pairs) for pairs in (1, 2, 3, 4)]
+    tried += [BbqSampling(preset=preset) for preset in ("stardtox", "mabrf")]
     if each * len(present) == len(rows) and not each % 4:
-        tried.append(Sampling(per_category=each))
+        tried.append(BbqSampling(per_category=each))
     for trial in tried:
         with suppress(UserError):  # a category has fewer
             if (
@@ -110,7 +110,7 @@ def sample_of(subset: pl.DataFrame, records: pl.DataFrame, seed: int) -> str | N
     return None
 
 
-def _sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
+def _sample(records: pl.DataFrame, sampling: BbqSampling) -> pl.DataFrame:
     """Draw from all categories. Those of the sample that is avoided are drawn only where a template
     has no others, or a category where it is drawn from as a whole."""
     avoided_rows: list[int] = []

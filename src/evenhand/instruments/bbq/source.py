@@ -10,7 +10,7 @@ from evenhand.domain import Item
 from evenhand.foreign import Origin
 from evenhand.instruments.bbq.data import STRATUM, card
 from evenhand.instruments.bbq.editions import ENGLISH, Edition
-from evenhand.instruments.bbq.sample import Sampling, spread
+from evenhand.instruments.bbq.sample import BbqSampling, spread
 
 _ENGLISH = Edition(ENGLISH)
 _ORDERS = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
@@ -26,7 +26,7 @@ class BbqSource:
     def __init__(
         self,
         records: pl.DataFrame,
-        sampling: Sampling,
+        sampling: BbqSampling,
         order_seed: int | None = None,
         *,
         edition: Edition = _ENGLISH,

@@ -200,15 +200,15 @@ def _percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
-def _contexts(tally: pl.DataFrame) -> tuple[bbq.Counts, bbq.Counts]:
+def _contexts(tally: pl.DataFrame) -> tuple[bbq.BbqCounts, bbq.BbqCounts]:
     return _counts(tally, "ambig"), _counts(tally, "disambig")
 
 
-def _counts(tally: pl.DataFrame, condition: str) -> bbq.Counts:
+def _counts(tally: pl.DataFrame, condition: str) -> bbq.BbqCounts:
     rows = tally.filter(pl.col("condition") == condition)
     by = pl.coalesce("answer", "state")
     states = dict(rows.group_by(by).agg(pl.col("len").sum()).iter_rows())
-    return bbq.Counts(
+    return bbq.BbqCounts(
         n=int(rows["len"].sum()),
         n_unknown=states.get(bbq.UNKNOWN, 0),
         n_biased=states.get(bbq.BIASED, 0),

@@ -36,7 +36,7 @@ from evenhand.store import RunReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class BoldPrompt:
     """A prompt is the beginning of a sentence about somebody or something of a group."""
 
     id: str
@@ -47,7 +47,7 @@ class Prompt:
     wikipedia: str  # the whole sentence
 
 
-def prompts(data: DataFolder, domains: str = "") -> list[Prompt]:
+def prompts(data: DataFolder, domains: str = "") -> list[BoldPrompt]:
     """Read the prompts of some domains, said with commas, or all 23,679, in the data's order."""
     card = card_of(__package__)["data"]
     names = [name.strip() for name in domains.split(",")]
@@ -67,29 +67,29 @@ def prompts(data: DataFolder, domains: str = "") -> list[Prompt]:
             entries = ((title, *both) for title, texts in titles.items()
                        for both in zip(texts, sentences[group][title], strict=True))  # fmt: skip
             loaded += [
-                Prompt(id=f"{domain}:{group}:{index}", domain=domain, group=group, title=title,
-                       text=text.strip(), wikipedia=sentence.strip())
+                BoldPrompt(id=f"{domain}:{group}:{index}", domain=domain, group=group, title=title,
+                           text=text.strip(), wikipedia=sentence.strip())
                 for index, (title, text, sentence) in enumerate(entries)
             ]  # fmt: skip
     _refuse_other_counts(loaded)
     return loaded
 
 
-def drawn(every: list[Prompt], per_group: int, seed: int) -> list[Prompt]:
+def drawn(every: list[BoldPrompt], per_group: int, seed: int) -> list[BoldPrompt]:
     """Draw so many prompts of each group, one of each group in turn: a run that is stopped early
     has some of all. A text that stands twice in a group is taken once."""
-    by_group: dict[tuple[str, str], dict[str, Prompt]] = {}
+    by_group: dict[tuple[str, str], dict[str, BoldPrompt]] = {}
     for each in every:
         by_group.setdefault((each.domain, each.group), {}).setdefault(each.text, each)
 
-    def turn(prompt: Prompt) -> bytes:
+    def turn(prompt: BoldPrompt) -> bytes:
         return hashlib.sha256(f"{seed}\n{prompt.id}".encode()).digest()
 
     ordered = [sorted(each.values(), key=turn)[:per_group] for each in by_group.values()]
     return [each[index] for index in range(per_group) for each in ordered if index < len(each)]
 
 
-def _refuse_other_counts(items: list[Prompt]) -> None:
+def _refuse_other_counts(items: list[BoldPrompt]) -> None:
     """Refuse data that do not have what the card counts."""
     expected = card_of(__package__)["data"]
     rows = Counter(prompt.domain for prompt in items)
@@ -187,7 +187,7 @@ class Bold(SpokenOf):
         return (_spoken_of.section(gaps, labels), _spoken_of.scored_by())
 
 
-def _item(item: Prompt) -> Item:
+def _item(item: BoldPrompt) -> Item:
     (message,) = prompt().render({"text": item.text})
     tags = {"domain": item.domain, "group": item.group, "title": item.title, "beginning": item.text,
             "wikipedia": item.wikipedia}  # fmt: skip

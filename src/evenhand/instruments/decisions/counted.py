@@ -14,7 +14,7 @@ COUNTS = ("people", "read", "selected")
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class SelectionCounts:
     """Counts of one grouping, each a table with a row a stratum and a column a group: people, those
     whose outcome could be read, and those selected. `unknown` has the three of people whose group
     is not known."""
@@ -29,10 +29,10 @@ class Counts:
     def missing(self) -> IntArray:
         return self.people - self.read
 
-    def of(self, places: Sequence[int]) -> "Counts":
+    def of(self, places: Sequence[int]) -> "SelectionCounts":
         """Give the counts of these groups alone."""
         columns = list(places)
-        return Counts(
+        return SelectionCounts(
             tuple(self.groups[column] for column in columns),
             self.people[:, columns],
             self.read[:, columns],
@@ -107,7 +107,7 @@ class Cells:
         ]
         return np.stack([table[:, members].sum(axis=1) for members in columns], axis=1)
 
-    def by(self, places: Sequence[int]) -> Counts:
+    def by(self, places: Sequence[int]) -> SelectionCounts:
         """Give the counts by some attributes, named by their place."""
         cell_groups = self.groups_of(places)
         groups = tuple(sorted({group for group in cell_groups if group is not None}))
@@ -115,4 +115,6 @@ class Cells:
                                                                    self.selected)]  # fmt: skip
         lost = [index for index, group in enumerate(cell_groups) if group is None]
         unknown = [int(table[:, lost].sum()) for table in (self.people, self.read, self.selected)]
-        return Counts(groups, tables[0], tables[1], tables[2], (unknown[0], unknown[1], unknown[2]))
+        return SelectionCounts(
+            groups, tables[0], tables[1], tables[2], (unknown[0], unknown[1], unknown[2])
+        )

@@ -36,7 +36,7 @@ from evenhand.instruments.decisions import tables
 from evenhand.instruments.decisions.counted import Cells, counted
 from evenhand.instruments.decisions.data import Outcomes, outcomes_in, read_people
 from evenhand.instruments.decisions.judged import NO_RATIO, judged, ways
-from evenhand.instruments.decisions.presets import Preset, preset
+from evenhand.instruments.decisions.presets import DecisionsPreset, preset
 from evenhand.instruments.decisions.source import LARGEST, PeopleSource, above, median_of
 from evenhand.instruments.text_columns import form_of
 from evenhand.store import RunReader
@@ -306,7 +306,7 @@ def _small(run: RunReader) -> float | None:
     return preset(source["preset"]).small
 
 
-def _words(source: Mapping[str, Any]) -> tables.Words:
+def _words(source: Mapping[str, Any]) -> tables.SelectionWords:
     return tables.SELECTING if source["median"] is None else tables.SCORING
 
 
@@ -332,7 +332,7 @@ def _columns(options: DecisionsOptions) -> list[str]:
 
 
 def _of_rule(
-    rule: Preset, groupings: tuple[GroupingResult, ...], *, clustered: bool
+    rule: DecisionsPreset, groupings: tuple[GroupingResult, ...], *, clustered: bool
 ) -> list[Section]:
     sections = [rule.section()]
     if rule.threshold is None:

@@ -18,15 +18,15 @@ from evenhand.findings.ratios import (
     State,
     state_of,
 )
-from evenhand.instruments.decisions.counted import Cells, Counts
+from evenhand.instruments.decisions.counted import Cells, SelectionCounts
 from evenhand.statistics._shared import IntArray
 from evenhand.statistics.selection import (
     ALPHA,
     Chance,
-    Family,
-    Filling,
+    FilledSelections,
     Grouped,
     Selections,
+    TestFamily,
     dealt_anew,
     evened,
     expected,
@@ -55,7 +55,7 @@ def verdict_of(
     """
     cells = Cells.of_people(group, selected, [""] * len(group) if stratum is None else stratum)
     counts = cells.by((0,))
-    family = Family(tuple(_drawn(cells, {(0,): counts}, draws)))
+    family = TestFamily(tuple(_drawn(cells, {(0,): counts}, draws)))
     tested = [_filled(counts, column) for column in range(len(counts.groups))]
     p = [test.p for test in tested] + [
         overall for overall in [uneven(counts, draws)] if overall is not None
@@ -95,7 +95,7 @@ def judged(
     """
     cells = Cells.of(table)
     by = {way: cells.by(way) for way in ways(names)}
-    family = Family(tuple(_drawn(cells, by, draws)))
+    family = TestFamily(tuple(_drawn(cells, by, draws)))
     results = []
     for way, counts in by.items():
         results.append(
@@ -116,7 +116,7 @@ def ways(names: Sequence[str]) -> list[tuple[int, ...]]:
 
 
 def _drawn(
-    cells: Cells, by: dict[tuple[int, ...], Counts], draws: int | None
+    cells: Cells, by: dict[tuple[int, ...], SelectionCounts], draws: int | None
 ) -> Iterator[np.ndarray]:
     """Give the smallest p-value of each draw. Missing outcomes are filled in three ways: nobody was
     selected, everybody, and as many as of the others; the strictest of them decides.
@@ -161,7 +161,9 @@ def _chance(people: IntArray, selected: IntArray, column: int, near: float = 0.0
     return Chance.dealt(in_group, people.sum(axis=1) - in_group, selected, near)
 
 
-def _groups(counts: Counts, family: Family, small: float | None) -> Iterator[GroupResult]:
+def _groups(
+    counts: SelectionCounts, family: TestFamily, small: float | None
+) -> Iterator[GroupResult]:
     people, read, selected = (table.sum(axis=0) for table in (counts.people, counts.read,
                                                               counts.selected))  # fmt: skip
     left_out = [small is not None and size < small * people.sum() for size in people]
@@ -185,7 +187,7 @@ def _groups(counts: Counts, family: Family, small: float | None) -> Iterator[Gro
                           untested=NO_RATIO)  # fmt: skip
 
 
-def _impact(counts: Counts, left_out: Sequence[bool]) -> dict[int, float]:
+def _impact(counts: SelectionCounts, left_out: Sequence[bool]) -> dict[int, float]:
     """The impact ratios of the groups that have one: a rare group would be the best or the worst by
     one person."""
     people, read, selected = (table.sum(axis=0) for table in (counts.people, counts.read,
@@ -203,7 +205,7 @@ def _impact(counts: Counts, left_out: Sequence[bool]) -> dict[int, float]:
     )
 
 
-def _filled(counts: Counts, column: int) -> Selections:
+def _filled(counts: SelectionCounts, column: int) -> Selections:
     """The selections of a group: as known, and with the missing outcomes against either claim."""
     observed = _filling(counts.read, counts.selected, column)
     if not counts.missing.any():
@@ -215,11 +217,11 @@ def _filled(counts: Counts, column: int) -> Selections:
     return Selections(observed, less, more)
 
 
-def _filling(people: IntArray, selected: IntArray, column: int) -> Filling:
+def _filling(people: IntArray, selected: IntArray, column: int) -> FilledSelections:
     chosen = selected.sum(axis=1)
     in_group, others = int(people[:, column].sum()), int(people.sum() - people[:, column].sum())
     near = _odds(people, selected, column) if len(people) > 1 else 0.0
-    return Filling(
+    return FilledSelections(
         selected=int(selected[:, column].sum()),
         total=float(chosen.sum()),
         expected=float(expected(people, chosen)[column]),
@@ -238,7 +240,7 @@ def _odds(people: IntArray, selected: IntArray, column: int) -> float:
     return float(np.clip(log_odds, -_FARTHEST, _FARTHEST))
 
 
-def uneven(counts: Counts, draws: int | None = None) -> float | None:
+def uneven(counts: SelectionCounts, draws: int | None = None) -> float | None:
     """Test whether the groups are selected alike, with the missing outcomes filled in so that they
     are as alike as can be. None with several strata and anything missing: which filling of all of
     them is the most alike is not known, and that of each need not be."""

@@ -15,7 +15,7 @@ NOT_ADVICE = _TEXTS("not_advice")
 _Words = Annotated[str, Field(min_length=1)]
 
 
-class Preset(BaseModel):
+class DecisionsPreset(BaseModel):
     """A preset says which tables a rule asks for, whether a threshold or a test is in it, what it
     says of small categories, and what must be stated beside the numbers."""
 
@@ -58,11 +58,11 @@ def names() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
 
 
-def preset(name: str) -> Preset:
+def preset(name: str) -> DecisionsPreset:
     """Give the preset of this name."""
     if name not in names():
         raise UserError(f"there is no preset {name!r}; there are: {', '.join(names())}")
     try:
-        return Preset.model_validate(read_toml(__package__, "presets", f"{name}.toml"))
+        return DecisionsPreset.model_validate(read_toml(__package__, "presets", f"{name}.toml"))
     except ValidationError as error:
         raise UserError(f"the preset {name!r} is broken: {error}") from None

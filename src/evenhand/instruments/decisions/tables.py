@@ -23,7 +23,7 @@ _WORDS = InstrumentWords(__package__)
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class SelectionWords:
     """What selecting is called in a table: people are selected, or score above the median."""
 
     title: str
@@ -31,12 +31,12 @@ class Words:
     rate: str
 
 
-SELECTING = Words(**_WORDS.section("selecting"))
-SCORING = Words(**_WORDS.section("scoring"))
+SELECTING = SelectionWords(**_WORDS.section("selecting"))
+SCORING = SelectionWords(**_WORDS.section("scoring"))
 
 
 def ratios(
-    index: int, grouping: GroupingResult, words: Words, small: float | None
+    index: int, grouping: GroupingResult, words: SelectionWords, small: float | None
 ) -> list[Section]:
     """Make the table of each group's rate and ratio. A second one says what missing outcomes could
     do."""

@@ -14,7 +14,7 @@ from evenhand.findings.report import Report
 from evenhand.instruments._contract import DataFolder, PairedSpread, Services, option
 from evenhand.instruments._options import pinned_files
 from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.swap.data import Design, Prompt, Role, designed
+from evenhand.instruments.swap.data import Role, SwapDesign, SwapPrompt, designed
 from evenhand.instruments.swap.instrument import Swap
 from evenhand.methods import Method
 from evenhand.runners.source import Source
@@ -156,7 +156,7 @@ def _apart(people: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[st
     return None if first is None or second is None else (first, second)
 
 
-def design(data: DataFolder, families: str, questions: int, seed: int) -> Design:
+def design(data: DataFolder, families: str, questions: int, seed: int) -> SwapDesign:
     """Draw so many whole questions, and give every version of each in every family."""
     names = tuple(dict.fromkeys(name.strip() for name in families.split(",") if name.strip()))
     unknown = [name for name in names if name not in LABELS]
@@ -168,12 +168,13 @@ def design(data: DataFolder, families: str, questions: int, seed: int) -> Design
     by_question = texts(data)
     numbers = sorted(by_question, key=lambda number: _digest(str(seed), str(number)))[:questions]
     prompts = [
-        Prompt(id=str(number), prompt=_first(by_question[number]), task=TASK) for number in numbers
+        SwapPrompt(id=str(number), prompt=_first(by_question[number]), task=TASK)
+        for number in numbers
     ]
 
     second: dict[tuple[str, str], str] = {}
 
-    def made(prompt: Prompt, family: str) -> tuple[list[tuple[Role, str, str]], str] | str:
+    def made(prompt: SwapPrompt, family: str) -> tuple[list[tuple[Role, str, str]], str] | str:
         two = two_people(by_question[int(prompt.id)], family, f"{seed}:{prompt.id}")
         if two is not None:
             second[prompt.id, family] = prompt.after_task(nobody(two[1], family))

@@ -7,7 +7,13 @@ from typing import Any
 
 from evenhand.errors import UserError
 from evenhand.findings.audit import Audit
-from evenhand.findings.certificate import Certificate, Expected, Judge, certificates_in, why_not
+from evenhand.findings.certificate import (
+    Certificate,
+    CertificateRequirements,
+    CertifiedJudge,
+    certificates_in,
+    why_not,
+)
 from evenhand.instruments.harm.measures import NAMES
 from evenhand.instruments.harm.settings import OwnHarm
 from evenhand.methods.judge_text import AS_WRITTEN
@@ -43,7 +49,7 @@ def certificate_of(run: RunReader, audit: Audit, look: int) -> Certificate:
     return Certificate.of_run(
         run,
         kind=METHOD,
-        judge=Judge(
+        judge=CertifiedJudge(
             model=model["model"],
             served_by=[],
             described={key: value for key, value in model.items() if key != "url"},
@@ -121,10 +127,10 @@ def _own(folder: Path) -> list[Certificate]:
     ]
 
 
-def tied_to(harm: OwnHarm) -> Expected:
+def tied_to(harm: OwnHarm) -> CertificateRequirements:
     """All that a certificate of this harm must have been made with."""
     question = harm.asked
-    return Expected(
+    return CertificateRequirements(
         kind=METHOD,
         model=harm.model,
         method={"name": METHOD, "settings": question.settings},

@@ -42,7 +42,7 @@ def _one_line(words: str) -> str:
 _Name = Annotated[str, Field(max_length=80), AfterValidator(_one_line)]
 
 
-class _Row(BaseModel):
+class _ExampleRow(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
     text: Annotated[str, Field(pattern=r"\S", max_length=20_000)]
     harm: bool
@@ -100,13 +100,13 @@ def read_examples(path: Path) -> Examples:
     """Read a file of examples; a bad line is refused by its number."""
     if path.is_file() and path.stat().st_size > _MOST_BYTES:
         raise UserError(f"{path} has more than {_MOST_BYTES // 1_000_000} MB; give fewer texts")
-    examples = [_example(line, row) for line, row in read_jsonl(path, _Row, _FORM)]
+    examples = [_example(line, row) for line, row in read_jsonl(path, _ExampleRow, _FORM)]
     _refuse_twins(path, examples)
     _refuse_lost(path, examples)
     return Examples(hashlib.sha256(path.read_bytes()).hexdigest(), tuple(examples))
 
 
-def _example(line: int, row: _Row) -> Example:
+def _example(line: int, row: _ExampleRow) -> Example:
     return Example(
         line=line,
         text=row.text,

@@ -18,12 +18,12 @@ import scipy  # its stats are loaded when first used: that takes most of a secon
 
 from evenhand.errors import Undefined
 from evenhand.findings.estimates import Estimate
-from evenhand.findings.measures import Bound, Clusterings, Measure
+from evenhand.findings.measures import AuditBound, Clusterings, Measure
 from evenhand.findings.row_statistics import OfRows, nothing_lost
 from evenhand.findings.summed_statistics import Share
-from evenhand.findings.worst_case import Filling
+from evenhand.findings.worst_case import WorstCaseRun
 from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN, SET
-from evenhand.metrics.scorer_quality import Share as Computed
+from evenhand.metrics.scorer_quality import TextShare as Computed
 from evenhand.statistics.clusters import NO_ROWS
 from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.proportions import clopper_pearson
@@ -85,9 +85,11 @@ class ExactShare(Share):
             high=high.high, n=n, clusters=n,
         )  # fmt: skip
 
-    def fillings(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Sequence[Filling]:
+    def fillings(
+        self, measure: Measure, table: pl.DataFrame, by: Clusterings
+    ) -> Sequence[WorstCaseRun]:
         del measure, table, by
-        return [Filling(0)]  # both ends hold whatever the missing verdicts are
+        return [WorstCaseRun(0)]  # both ends hold whatever the missing verdicts are
 
 
 def measures(bars: Mapping[str, float], look: int = 1) -> tuple[Measure, ...]:
@@ -109,24 +111,24 @@ def measures(bars: Mapping[str, float], look: int = 1) -> tuple[Measure, ...]:
             name="sensitivity", label="harmful texts that are found", better="higher",
             statistic=ExactShare(flagged, flagged.fill_null(value=False), confidence),
             where=plain & harmful, role="primary", margin=_MARGIN, within=(0, 1),
-            absent=_NO_EXAMPLE, allowed=Bound(at_least=bars["least_sensitivity"]),
+            absent=_NO_EXAMPLE, allowed=AuditBound(at_least=bars["least_sensitivity"]),
         ),
         Measure(
             name="false_alarms", label="benign texts that are flagged", better="lower",
             statistic=ExactShare(flagged, flagged.fill_null(value=False), confidence),
             where=plain & ~harmful, role="primary", margin=_MARGIN, within=(0, 1),
-            absent=_NO_EXAMPLE, allowed=Bound(at_most=bars["most_false_alarms"]),
+            absent=_NO_EXAMPLE, allowed=AuditBound(at_most=bars["most_false_alarms"]),
         ),
         Measure(
             name="false_alarms_by_group", label="benign texts flagged in the worst group",
-            statistic=OfRows(alarm, _Worst(confidence), nothing_lost), where=plain & ~harmful,
-            better="lower", within=(0, 1), absent=no_group,
-            allowed=Bound(at_most=bars["most_false_alarms_in_a_group"]),
+            statistic=OfRows(alarm, _LargestGroupShare(confidence), nothing_lost),
+            where=plain & ~harmful, better="lower", within=(0, 1), absent=no_group,
+            allowed=AuditBound(at_most=bars["most_false_alarms_in_a_group"]),
         ),
         Measure(
             name="group_gap", label="one group flagged more than the others (Yule's Q)",
             statistic=OfRows(alarm, _gap, nothing_lost), where=plain & ~harmful, better="lower",
-            within=(-1, 1), absent=no_group, allowed=Bound(at_most=0, required=False),
+            within=(-1, 1), absent=no_group, allowed=AuditBound(at_most=0, required=False),
             source="Yule 1900; Fisher's exact test after Holm",
         ),
         *(
@@ -134,7 +136,7 @@ def measures(bars: Mapping[str, float], look: int = 1) -> tuple[Measure, ...]:
                 name=part, label=label, better="lower", within=(0, 1), absent=_NO_EXAMPLE,
                 statistic=ExactShare(pl.col("turned"), pl.col("example_turned"), confidence),
                 where=(pl.col("part") == part) & pl.col("paired"), lost=pl.col("turned").is_null(),
-                allowed=Bound(at_most=bars["most_flips"]),
+                allowed=AuditBound(at_most=bars["most_flips"]),
             )
             for part, label in (
                 (PARAPHRASE, "verdicts that turn in other words"),
@@ -147,7 +149,7 @@ def measures(bars: Mapping[str, float], look: int = 1) -> tuple[Measure, ...]:
             statistic=OfRows(
                 {"flagged": verdict, "harm": harmful}, _Association(bars, look), nothing_lost
             ), better="higher", within=(-1, 1), absent=_NO_EXAMPLE,
-            allowed=Bound(above=0), source="Yule 1900; Fisher's exact test",
+            allowed=AuditBound(above=0), source="Yule 1900; Fisher's exact test",
         ),
         Measure(
             name="benign_sets", label="benign texts of sets that are flagged",
@@ -164,7 +166,7 @@ _MARGIN = 0.05  # our choice: what an edit of the policy may lose
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class FlagTally:
     """How many examples are flagged, near copies as one."""
 
     n: int
@@ -173,7 +175,7 @@ class Tally:
     read: int  # with a verdict at all
 
     @classmethod
-    def of(cls, rows: pl.DataFrame) -> "Tally":
+    def of(cls, rows: pl.DataFrame) -> "FlagTally":
         """Count rows with `cluster` and `flagged`: 1, 0, or −1 for a missing verdict."""
         flagged = pl.col("flagged")
         clusters = rows.group_by("cluster").agg(
@@ -209,7 +211,9 @@ def by_group(rows: pl.DataFrame, confidence: float) -> list[GroupAlarms]:
     names = rows.filter(pl.col("group") != "")["group"].unique().sort().to_list()
     parts = {name: (rows.filter(group=name), rows.filter(pl.col("group") != name))
              for name in names}  # fmt: skip
-    counts = {name: (Tally.of(mine), Tally.of(others)) for name, (mine, others) in parts.items()}
+    counts = {
+        name: (FlagTally.of(mine), FlagTally.of(others)) for name, (mine, others) in parts.items()
+    }
     tables = {name: _table(mine.at_least, mine.n, others.at_most, others.n)
               for name, (mine, others) in counts.items()}  # fmt: skip
     p_values = [_p(table) for table in tables.values()]
@@ -231,7 +235,7 @@ def by_group(rows: pl.DataFrame, confidence: float) -> list[GroupAlarms]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Worst:
+class _LargestGroupShare:
     """The largest share of any group; the interval is that of the largest."""
 
     confidence: float
@@ -277,7 +281,7 @@ class _Association:
         missed_rows = rows.filter(harm=True).with_columns(
             flagged=pl.when(flagged == _UNREAD).then(flagged).otherwise(1 - flagged)
         )
-        missed, alarms = Tally.of(missed_rows), Tally.of(rows.filter(harm=False))
+        missed, alarms = FlagTally.of(missed_rows), FlagTally.of(rows.filter(harm=False))
         table = _table(missed.n - missed.at_most, missed.n, alarms.at_most, alarms.n)
         q, low = _yules_q(table, (1 - confidence_of(self.look)) / 2)
         high = 1.0
@@ -285,7 +289,7 @@ class _Association:
             q, low, high = 0.0, min(low, 0.0), 0.0
         return _computed(q, low, high, missed.n + alarms.n)
 
-    def _errs(self, missed: Tally, alarms: Tally, *, flags_all: bool) -> bool:
+    def _errs(self, missed: FlagTally, alarms: FlagTally, *, flags_all: bool) -> bool:
         most = self.bars["most_false_alarms"] if flags_all else 1 - self.bars["least_sensitivity"]
         wrong = alarms if flags_all else missed
         return wrong.n > 0 and _exact(wrong.at_least, wrong.n, _USUAL).low > most

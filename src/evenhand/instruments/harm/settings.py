@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from evenhand.errors import UserError
 from evenhand.instruments.harm.examples import Examples, fewest, read_examples, refuse_leaked
 from evenhand.models.next_token import Read
-from evenhand.scorers.harm import Asked, Orders
+from evenhand.scorers.harm import HarmQuestion, Orders
 
 _Share = Annotated[float, Field(ge=0.001, le=0.999, allow_inf_nan=False)]
 _LONGEST_POLICY = 20_000  # our choice, in signs: a judge reads it before every text
@@ -94,9 +94,9 @@ class OwnHarm:
                 )
 
     @cached_property
-    def asked(self) -> Asked:
+    def asked(self) -> HarmQuestion:
         config = self.config
-        return Asked(
+        return HarmQuestion(
             name=self.name,
             policy=self._policy,
             read=config.read,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 import polars as pl
 
 from evenhand.domain import Item
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.instruments.harm.examples import Example, Examples
 from evenhand.instruments.harm.settings import OwnHarm
 from evenhand.instruments.listed import ListedItems
@@ -25,7 +25,9 @@ RULES: Mapping[str, Callable[[str], str]] = {
 }
 
 
-def source_of(instrument: Scored, harm: OwnHarm, sets: Mapping[str, pl.DataFrame]) -> ListedItems:
+def source_of(
+    instrument: ScoringSpec, harm: OwnHarm, sets: Mapping[str, pl.DataFrame]
+) -> ListedItems:
     """Return the items of the audit of one harm. The bars and all that a certificate is tied to
     belong to it: a run that was begun under others is not resumed.
 

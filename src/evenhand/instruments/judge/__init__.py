@@ -2,16 +2,16 @@
 author. Only what a label does to a judgement is measured; text and slot are balanced out."""
 
 from evenhand.instruments.judge.data import MalibuData, Scenario, card
-from evenhand.instruments.judge.design import TEN, Design, Judgement, judgements
-from evenhand.instruments.judge.labels import Family, Labels
+from evenhand.instruments.judge.design import TEN, JudgeDesign, Judgement, judgements
+from evenhand.instruments.judge.labels import JudgeLabels, LabelFamily
 from evenhand.instruments.judge.source import MalibuSource
 
 __all__ = [
     "TEN",
-    "Design",
-    "Family",
+    "JudgeDesign",
+    "JudgeLabels",
     "Judgement",
-    "Labels",
+    "LabelFamily",
     "MalibuData",
     "MalibuSource",
     "Scenario",

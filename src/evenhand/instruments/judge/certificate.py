@@ -9,15 +9,15 @@ from typing import Any
 import polars as pl
 
 from evenhand.errors import UserError
-from evenhand.findings.audit import Check
+from evenhand.findings.audit import AuditCheck
 from evenhand.findings.certificate import (
     Certificate,
-    Expected,
-    Judge,
+    CertificateRequirements,
+    CertifiedJudge,
     certificates_in,
     why_not,
 )
-from evenhand.instruments.judge.design import TEN, Design
+from evenhand.instruments.judge.design import TEN, JudgeDesign
 from evenhand.instruments.judge.evidence import USUAL
 from evenhand.instruments.judge.probes import EACH, HUMAN, INJECTION, KNOWN, OWN, checksums
 from evenhand.methods.judging import OTHER, roles_of
@@ -32,7 +32,7 @@ SETS = "sets"  # among the probes of a certificate: the checksum of each further
 TOGETHER = " + "  # between the names of a panel's models
 
 
-def certificate_of(run: RunReader, checks: Iterable[Check]) -> Certificate:
+def certificate_of(run: RunReader, checks: Iterable[AuditCheck]) -> Certificate:
     """The sealed certificate of the judge that a run audited."""
     record = run.record
     benchmark = {k: v for k, v in record.source.items() if k not in ("prompt", "margins", "kind")}
@@ -51,7 +51,7 @@ def certificate_of(run: RunReader, checks: Iterable[Check]) -> Certificate:
     )
 
 
-def judge_of(run: RunReader) -> Judge:
+def judge_of(run: RunReader) -> CertifiedJudge:
     """Who answered, as the turns say: the config could have changed since. A panel of mixed models
     is one judge, whose name is theirs in the order of their seats."""
     roles = roles_of(run.record.method["settings"].get("models", 1))
@@ -71,7 +71,7 @@ def judge_of(run: RunReader) -> Judge:
         _model(run, turns.filter(role=role)["model"].unique().to_list(), described[role])
         for role in roles
     ]
-    return Judge(
+    return CertifiedJudge(
         model=TOGETHER.join(names),
         served_by=sorted({name for name in turns["served_by"].to_list() if name}),
         described=described if len(roles) > 1 else described[roles[0]],
@@ -206,7 +206,7 @@ def _told_apart(identities: Iterable[str], custom: Mapping[str, Any] | None) -> 
 # What opens the gate: our choice, the default audit. From 60 bases on an effect at the margin
 # passes in at most 5 of 100 audits, also where it is large and rare (docs/malibu.md); with each two
 # labels on 8 bases every base is in a pair, so that position rests on all of them.
-_USUAL = Design()
+_USUAL = JudgeDesign()
 NEEDED = Scope(
     scenarios=OURS,
     bases=_USUAL.bases,
@@ -224,7 +224,7 @@ NEEDED = Scope(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class CertificateLookup:
     """The certificate that decides for a judge, or why there is none."""
 
     path: Path | None = None
@@ -257,11 +257,11 @@ class Found:
 _MEND = "bring it back as it was, or take it out of the folder and audit this judge again"
 
 
-def find(folder: Path | None, expected: Expected) -> Found:
+def find(folder: Path | None, expected: CertificateRequirements) -> CertificateLookup:
     """Look for the certificate of a judge in a folder. A file that cannot be read may have been a
     fail of this judge: it is named, and beside it nothing passes."""
     if folder is None:
-        return Found(problem="the config names no folder of certificates")
+        return CertificateLookup(problem="the config names no folder of certificates")
     unreadable, others, fitting = [], [], []
     for path, certificate in certificates_in(folder):
         if isinstance(certificate, str):
@@ -275,10 +275,10 @@ def find(folder: Path | None, expected: Expected) -> Found:
     if fitting:
         return replace(deciding(fitting), unreadable=tuple(unreadable))
     none = f"{folder} has no certificate of the model {expected.model!r}"
-    return Found(problem="; ".join([*unreadable, *others]) or none)
+    return CertificateLookup(problem="; ".join([*unreadable, *others]) or none)
 
 
-def deciding(fitting: list[tuple[Path, Certificate]]) -> Found:
+def deciding(fitting: list[tuple[Path, Certificate]]) -> CertificateLookup:
     """The certificate that decides, of all that a judge has.
 
     A fail stands until a later audit of at least its size passes, and in it what failed. Where none
@@ -290,9 +290,9 @@ def deciding(fitting: list[tuple[Path, Certificate]]) -> Found:
     enough = [entry for entry in by_age if not Scope.of(entry[1]).lacks(NEEDED)]
     path, certificate = (standing or enough or by_age)[-1]
     if certificate.state == "fail":
-        return Found(path=path, certificate=certificate)
+        return CertificateLookup(path=path, certificate=certificate)
     lacks = (*Scope.of(certificate).lacks(NEEDED), *_outnumbered([audit for _, audit in enough]))
-    return Found(path=path, certificate=certificate, lacks=lacks)
+    return CertificateLookup(path=path, certificate=certificate, lacks=lacks)
 
 
 def _outnumbered(audits: Iterable[Certificate]) -> Iterator[str]:

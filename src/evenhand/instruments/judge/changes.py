@@ -13,7 +13,7 @@ import polars as pl
 
 from evenhand.findings.estimates import Estimate
 from evenhand.instruments.judge import worst
-from evenhand.instruments.judge.effects import Effect, Measured, adjusted, measured
+from evenhand.instruments.judge.effects import EstimatedEffect, LabelEffect, adjusted, measured
 from evenhand.instruments.judge.figures import APART, COMBINED, mean_over_bases
 from evenhand.metrics import malibu
 from evenhand.statistics.multiplicity import holm
@@ -33,8 +33,8 @@ class Changes:
     marks_moved: Estimate  # the share of single texts that got another mean mark
     first_slot: Estimate  # the first slot's win rate, a tie counting half
     verdicts_turned: Estimate  # the share of pairs of which another one is preferred, or none
-    labels: tuple[Effect, ...]
-    in_pairs: tuple[Effect, ...]
+    labels: tuple[LabelEffect, ...]
+    in_pairs: tuple[LabelEffect, ...]
 
     def to_dict(self) -> dict[str, Any]:
         names = ("marks", "marks_moved", "first_slot", "verdicts_turned")
@@ -91,7 +91,9 @@ def _side(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([single, pair], how="diagonal").select(_SIDE)
 
 
-def _of_labels(before: pl.DataFrame, after: pl.DataFrame, *, margin: float) -> Iterator[Measured]:
+def _of_labels(
+    before: pl.DataFrame, after: pl.DataFrame, *, margin: float
+) -> Iterator[EstimatedEffect]:
     """Of identities; the controls would only make the family larger."""
     included = (pl.col("label") == malibu.NO_LABEL) | ~pl.col("label").is_in(malibu.CONTROLS)
     sides = [judged.filter(included) for judged in (before, after)]
@@ -100,7 +102,9 @@ def _of_labels(before: pl.DataFrame, after: pl.DataFrame, *, margin: float) -> I
     yield from _measured(effects, bounds, malibu.NO_LABEL, COMBINED, margin)
 
 
-def _of_pairs(before: pl.DataFrame, after: pl.DataFrame, *, margin: float) -> Iterator[Measured]:
+def _of_pairs(
+    before: pl.DataFrame, after: pl.DataFrame, *, margin: float
+) -> Iterator[EstimatedEffect]:
     effects = [malibu.label_effects(malibu.pair_effects(met)) for met in (before, after)]
     bounds = [worst.of_labels_in_pairs(worst.of_pairs(met, "win")) for met in (before, after)]
     yield from _measured(effects, bounds, "all others", "win", margin)
@@ -112,7 +116,7 @@ def _measured(
     against: str,
     value: str,
     margin: float,
-) -> Iterator[Measured]:
+) -> Iterator[EstimatedEffect]:
     """The change of each label's effect, one number per base that both sides have."""
     keys, (was, now) = ["label", "base"], effects
     change = now.join(was, on=keys, suffix="_before", maintain_order="left").with_columns(
@@ -126,5 +130,5 @@ def _measured(
     )
     for (label,), part in at_worst.group_by("label", maintain_order=True):
         rows = change.filter(label=label)
-        blank = Effect(label=str(label), against=against, value=value, margin=margin)
+        blank = LabelEffect(label=str(label), against=against, value=value, margin=margin)
         yield measured(blank, rows["effect"], int(rows["cells"].sum()), part, _LARGEST[value])

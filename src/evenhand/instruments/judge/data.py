@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.errors import UserError
 from evenhand.instruments.files import card_of
-from evenhand.instruments.judge.labels import Family, Labels, read_labels
+from evenhand.instruments.judge.labels import JudgeLabels, LabelFamily, read_labels
 from evenhand.runners.source import read_jsonl
 
 
@@ -38,7 +38,7 @@ class MalibuData:
         file = resources.files(__package__).joinpath("scenarios.jsonl") if path is None else path
         scenarios = [
             Scenario(row.id, row.base, row.kind, row.task, (row.responses[0], row.responses[1]))
-            for _, row in read_jsonl(file, _Row, _FORM)
+            for _, row in read_jsonl(file, _ScenarioRow, _FORM)
         ]
         ids = Counter(scenario.id for scenario in scenarios)
         twice = [name for name, count in ids.items() if count > 1]
@@ -47,10 +47,10 @@ class MalibuData:
             raise UserError(f"{file} {problem}")
         return scenarios
 
-    def labels(self, path: Path | None = None) -> Labels:
+    def labels(self, path: Path | None = None) -> JudgeLabels:
         return read_labels(path)
 
-    def families(self, path: Path | None = None) -> list[Family]:
+    def families(self, path: Path | None = None) -> list[LabelFamily]:
         return list(read_labels(path).families)
 
 
@@ -61,7 +61,7 @@ _Name = Annotated[str, Field(pattern=r"^\S+$", max_length=100)]
 _Text = Annotated[str, Field(min_length=1, max_length=20_000)]
 
 
-class _Row(BaseModel):
+class _ScenarioRow(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
     id: _Name
     base: _Name

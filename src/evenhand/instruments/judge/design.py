@@ -17,7 +17,7 @@ import numpy as np
 
 from evenhand.errors import UserError
 from evenhand.instruments.judge.data import Scenario
-from evenhand.instruments.judge.labels import CONTROL_FAMILY, Labels
+from evenhand.instruments.judge.labels import CONTROL_FAMILY, JudgeLabels
 from evenhand.metrics.malibu import CONTROLS
 
 # MALIBU paper, section 3.
@@ -26,7 +26,7 @@ _ORDERS = ("ab", "ba")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Design:
+class JudgeDesign:
     """By default 60 × 2 × 13 single judgements and 13 pairs × 8 bases × 4: 1,976 calls."""
 
     bases: int = 60  # our choice, within 2,000 calls; a smaller number is part of every larger one
@@ -61,7 +61,9 @@ class Judgement:
     repeat: int = 0
 
 
-def judgements(scenarios: Sequence[Scenario], labels: Labels, design: Design) -> list[Judgement]:
+def judgements(
+    scenarios: Sequence[Scenario], labels: JudgeLabels, design: JudgeDesign
+) -> list[Judgement]:
     """Scenario by scenario, so that what was asked before a stop are whole blocks."""
     _check(design, labels)
     taken = drawn(scenarios, design)
@@ -75,7 +77,7 @@ def judgements(scenarios: Sequence[Scenario], labels: Labels, design: Design) ->
     return result
 
 
-def _single(scenario: Scenario, labels: Labels, design: Design) -> Iterator[Judgement]:
+def _single(scenario: Scenario, labels: JudgeLabels, design: JudgeDesign) -> Iterator[Judgement]:
     for text in range(design.texts):
         for label in (*CONTROLS, *design.identities):
             for repeat in range(design.repeats):
@@ -93,7 +95,7 @@ def _block(
                 yield Judgement(scenario, family, pair[::step], texts[::step], order, repeat)
 
 
-def _pairs_of(labels: Labels, design: Design) -> list[tuple[str, tuple[str, str]]]:
+def _pairs_of(labels: JudgeLabels, design: JudgeDesign) -> list[tuple[str, tuple[str, str]]]:
     return [
         (family.name, pair)
         for family in labels.families
@@ -101,7 +103,7 @@ def _pairs_of(labels: Labels, design: Design) -> list[tuple[str, tuple[str, str]
     ]
 
 
-def drawn(scenarios: Sequence[Scenario], design: Design) -> dict[str, list[Scenario]]:
+def drawn(scenarios: Sequence[Scenario], design: JudgeDesign) -> dict[str, list[Scenario]]:
     """So many bases, kinds in turn, and so many scenarios of each. A base's place in the order and
     its scenarios do not depend on how many are drawn, so that a run can be widened."""
     rng = np.random.default_rng(design.seed)
@@ -144,7 +146,7 @@ def _deal(
     return dealt
 
 
-def _check(design: Design, labels: Labels) -> None:
+def _check(design: JudgeDesign, labels: JudgeLabels) -> None:
     for name in ("bases", "derived", "repeats"):
         if getattr(design, name) < 1:
             raise UserError(f"{name} must be at least 1")

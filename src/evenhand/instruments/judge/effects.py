@@ -31,7 +31,7 @@ POWER = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class LabelEffect:
     """What one label does, alone or against another. Without an estimate it says why; where every
     base gave the same value there is no interval, and `undefined` is "no_spread"."""
 
@@ -64,10 +64,10 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class EstimatedEffect:
     """An effect with the numbers behind it, one per base."""
 
-    effect: Effect
+    effect: LabelEffect
     interval: Interval | None
     values: tuple[float, ...]
 
@@ -79,7 +79,7 @@ def primary(
     margin: float = SCORE_MARGIN,
     alpha: float = 0.05,
     tests: int = 1,
-) -> list[Measured]:
+) -> list[EstimatedEffect]:
     """The effect of each identity against no label on the combined score, Holm within these.
 
     Args:
@@ -102,13 +102,13 @@ def of_labels(
     *,
     margin: float,
     against: str = malibu.NO_LABEL,
-) -> list[Measured]:
+) -> list[EstimatedEffect]:
     table = malibu.contrasts(judged, value, against)
     at_worst = worst.of_labels(judged, value, against)
     results = []
     for label in labels:
         part = table.filter(pl.col("label") == label)
-        blank = Effect(label=label, against=against, value=value, margin=margin)
+        blank = LabelEffect(label=label, against=against, value=value, margin=margin)
         bounds = at_worst.filter(pl.col("label") == label)
         result = measured(blank, part["difference"], int(part["cells"].sum()), bounds)
         changed = float(part["changed"].mean()) if len(part) else None  # type: ignore[arg-type]
@@ -116,23 +116,23 @@ def of_labels(
     return results
 
 
-def of_pairs(met: pl.DataFrame, value: str, *, margin: float) -> list[Measured]:
+def of_pairs(met: pl.DataFrame, value: str, *, margin: float) -> list[EstimatedEffect]:
     """The effect of every pair of labels; `met` comes from `malibu.duels`."""
     effects, results = malibu.pair_effects(met, value), []
     for (label, other), bounds in _groups(worst.of_pairs(met, value), "label", "other"):
         part = effects.filter(pl.col("label") == label, pl.col("other") == other)
-        blank = Effect(label=str(label), against=str(other), value=value, margin=margin)
+        blank = LabelEffect(label=str(label), against=str(other), value=value, margin=margin)
         results.append(measured(blank, part["effect"], int(part["cells"].sum()), bounds))
     return results
 
 
-def of_labels_in_pairs(met: pl.DataFrame, value: str, *, margin: float) -> list[Measured]:
+def of_labels_in_pairs(met: pl.DataFrame, value: str, *, margin: float) -> list[EstimatedEffect]:
     """The effect of every label over all pairs that it was in."""
     effects, results = malibu.label_effects(malibu.pair_effects(met, value)), []
     at_worst = worst.of_labels_in_pairs(worst.of_pairs(met, value))
     for (label,), bounds in _groups(at_worst, "label"):
         part = effects.filter(pl.col("label") == label)
-        blank = Effect(label=str(label), against="all others", value=value, margin=margin)
+        blank = LabelEffect(label=str(label), against="all others", value=value, margin=margin)
         results.append(measured(blank, part["effect"], int(part["cells"].sum()), bounds))
     return results
 
@@ -142,11 +142,11 @@ def _groups(table: pl.DataFrame, *names: str) -> Iterator[tuple[tuple[object, ..
 
 
 def adjusted(
-    family: list[Measured],
+    family: list[EstimatedEffect],
     adjust: Callable[[Sequence[float]], tuple[float, ...]] = benjamini_hochberg,
     alpha: float = 0.05,
     tests: int = 1,
-) -> list[Measured]:
+) -> list[EstimatedEffect]:
     """The family with adjusted p-values, verdicts, and what it could have shown. `tests` is how
     many families share alpha."""
     p_values = [min(1.0, tests * p) for p in adjust([result.effect.p for result in family])]
@@ -155,18 +155,18 @@ def adjusted(
     return [_judged(result, p, alpha, step) for result, p in zip(family, p_values, strict=True)]
 
 
-def checked(family: list[Measured], *, seed: int, draws: int) -> list[Measured]:
+def checked(family: list[EstimatedEffect], *, seed: int, draws: int) -> list[EstimatedEffect]:
     """The family with intervals by resampling bases: of the effect, as a check on t, and of dz."""
     return [_checked(result, seed, draws) for result in family]
 
 
 def measured(
-    blank: Effect,
+    blank: LabelEffect,
     per_base: pl.Series,
     cells: int,
     bounds: pl.DataFrame,
     largest: float | None = None,
-) -> Measured:
+) -> EstimatedEffect:
     """An effect from what could be read, one value per base, and from the bounds of what is not.
     `largest` is what is allowed for in a base that was not met; None: as for a label's effect."""
     values = per_base.to_numpy()
@@ -184,7 +184,7 @@ def measured(
         interval = naive_mean(values)
     except Undefined as reason:
         why = str(reason) if len(values) else "no base has a score in both arms"
-        return Measured(replace(counted, undefined=why), None, tuple(values.tolist()))
+        return EstimatedEffect(replace(counted, undefined=why), None, tuple(values.tolist()))
     effect = replace(
         counted,
         estimate=interval.estimate,
@@ -194,10 +194,12 @@ def measured(
         se=interval.se,
         dz=None if interval.no_spread else cohen_dz(values),
     )
-    return Measured(effect, interval, tuple(values.tolist()))
+    return EstimatedEffect(effect, interval, tuple(values.tolist()))
 
 
-def _judged(result: Measured, p_adjusted: float, alpha: float, step: float) -> Measured:
+def _judged(
+    result: EstimatedEffect, p_adjusted: float, alpha: float, step: float
+) -> EstimatedEffect:
     interval, margin = result.interval, result.effect.margin
     effect = replace(
         result.effect,
@@ -215,7 +217,7 @@ def _judged(result: Measured, p_adjusted: float, alpha: float, step: float) -> M
     return replace(result, effect=effect)
 
 
-def _checked(result: Measured, seed: int, draws: int) -> Measured:
+def _checked(result: EstimatedEffect, seed: int, draws: int) -> EstimatedEffect:
     if result.interval is None or result.interval.no_spread:
         return result
     values = np.asarray(result.values)

@@ -14,8 +14,8 @@ from evenhand.instruments.judge.design import TEN
 from evenhand.instruments.judge.effects import (
     SCORE_MARGIN,
     WIN_MARGIN,
-    Effect,
-    Measured,
+    EstimatedEffect,
+    LabelEffect,
     adjusted,
     checked,
     of_labels,
@@ -23,12 +23,12 @@ from evenhand.instruments.judge.effects import (
     of_pairs,
     primary,
 )
-from evenhand.instruments.judge.figures import Figures, figures
-from evenhand.instruments.judge.orders import Pairs, pairs
+from evenhand.instruments.judge.figures import MarkFigures, figures
+from evenhand.instruments.judge.orders import AllPairOrders, pairs
 from evenhand.instruments.judge.paper import PaperFigures, paper_figures
 from evenhand.instruments.judge.probes import DESIGN
 from evenhand.metrics import malibu
-from evenhand.metrics.malibu import Repeats
+from evenhand.metrics.malibu import RepeatAgreement
 from evenhand.statistics.margins import EQUIVALENT, SHIFTED, UNDERPOWERED, Verdict, of_family
 from evenhand.statistics.multiplicity import benjamini_hochberg
 from evenhand.statistics.tables import Friedman, friedman
@@ -48,7 +48,7 @@ USUAL = Margins()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Covered:
+class JudgementCoverage:
     """How many judgements of the design could be scored: all, by phase, and by label."""
 
     all: Coverage
@@ -71,7 +71,7 @@ class Covered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
+class ScaleUse:
     """How much of the scale the judge uses: one that gives everything the same is even-handed, and
     useless."""
 
@@ -94,7 +94,7 @@ class Omnibus:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class JudgeEvidence:
     """Everything that may be said of the judgements of a run; checks read it. Each part is computed
     when it is first asked for.
 
@@ -139,34 +139,34 @@ class Evidence:
         return malibu.duels(self._design)
 
     @cached_property
-    def _primary(self) -> list[Measured]:
+    def _primary(self) -> list[EstimatedEffect]:
         return primary(self._judged, self.identities, margin=self.margins.score,
                        alpha=self.alpha, tests=self.tests)  # fmt: skip
 
     @property
-    def identity_effects(self) -> tuple[Effect, ...]:
+    def identity_effects(self) -> tuple[LabelEffect, ...]:
         """Each identity against no label on the combined score, after Holm."""
         return _sorted(self._primary)
 
     @cached_property
-    def primary(self) -> tuple[Effect, ...]:
+    def primary(self) -> tuple[LabelEffect, ...]:
         """The same with resampled intervals."""
         return _sorted(checked(self._primary, seed=self.seed, draws=self.draws))
 
     @cached_property
-    def wins(self) -> tuple[Effect, ...]:
+    def wins(self) -> tuple[LabelEffect, ...]:
         """Each label against the others of its pairs, by who is preferred."""
         effects = of_labels_in_pairs(self._met, "win", margin=self.margins.win_rate)
         return _sorted(adjusted(effects, benjamini_hochberg, self.alpha))
 
     @cached_property
-    def exploratory(self) -> tuple[Effect, ...]:
+    def exploratory(self) -> tuple[LabelEffect, ...]:
         """All other comparisons: one Benjamini-Hochberg family."""
         effects = _exploratory(self._judged, self._met, self.identities, self.margins)
         return _sorted(adjusted(effects, benjamini_hochberg, self.alpha))
 
     @cached_property
-    def coverage(self) -> Covered:
+    def coverage(self) -> JudgementCoverage:
         return _coverage(self._design, self._judged)
 
     @cached_property
@@ -174,20 +174,20 @@ class Evidence:
         return _omnibus(self._judged, [result.effect.label for result in self._primary])
 
     @cached_property
-    def pairs(self) -> Pairs:
+    def pairs(self) -> AllPairOrders:
         return pairs(self._met)
 
     @cached_property
-    def repeats(self) -> Mapping[str, Repeats | None]:
+    def repeats(self) -> Mapping[str, RepeatAgreement | None]:
         """Of "score" and "preferred"."""
         return _repeats(self._design, self._judged)
 
     @cached_property
-    def scale(self) -> Scale:
+    def scale(self) -> ScaleUse:
         return _scale(self._judged)
 
     @cached_property
-    def figures(self) -> Figures:
+    def figures(self) -> MarkFigures:
         return figures(self._judged)
 
     @cached_property
@@ -245,7 +245,7 @@ def _tests(rows: pl.DataFrame) -> int:
 
 def _exploratory(
     judged: pl.DataFrame, met: pl.DataFrame, identities: Sequence[str], margins: Margins
-) -> list[Measured]:
+) -> list[EstimatedEffect]:
     labels = _labels(judged)
     main = [label for label in labels if label in identities]
     controls = [label for label in labels if label not in main]
@@ -268,7 +268,7 @@ def _labels(judged: pl.DataFrame) -> list[str]:
     ]
 
 
-def _sorted(family: list[Measured]) -> tuple[Effect, ...]:
+def _sorted(family: list[EstimatedEffect]) -> tuple[LabelEffect, ...]:
     """Effects with what is worst first: shifted, then inconclusive, then equivalent, by size."""
     order = (SHIFTED, UNDERPOWERED, EQUIVALENT)
     effects = [result.effect for result in family]
@@ -276,7 +276,7 @@ def _sorted(family: list[Measured]) -> tuple[Effect, ...]:
     return tuple(effects)
 
 
-def _coverage(rows: pl.DataFrame, judged: pl.DataFrame) -> Covered:
+def _coverage(rows: pl.DataFrame, judged: pl.DataFrame) -> JudgementCoverage:
     by_label = judged.group_by("label", maintain_order=True).agg(
         n=pl.len(), scored=pl.col("combined").count()
     )
@@ -284,7 +284,7 @@ def _coverage(rows: pl.DataFrame, judged: pl.DataFrame) -> Covered:
     reasons = rows["reason"].drop_nulls().value_counts(sort=True) if "reason" in rows else None
     single = _covered(len(judged), judged["combined"].count())
     paired = _covered(len(pair), pair["preferred"].count())
-    return Covered(
+    return JudgementCoverage(
         all=Coverage(
             n=single.n + paired.n,
             scored=single.scored + paired.scored,
@@ -305,11 +305,11 @@ def _counted(coverage: Coverage) -> dict[str, Any]:
     return {"n": coverage.n, "scored": coverage.scored, "coverage": coverage.coverage}
 
 
-def _scale(judged: pl.DataFrame) -> Scale:
+def _scale(judged: pl.DataFrame) -> ScaleUse:
     marks = judged["combined"].drop_nulls().rechunk()  # one sum, however many threads read the run
     if marks.is_empty():
-        return Scale()
-    return Scale(mean=marks.mean(), sd=marks.std(), distinct=marks.n_unique())  # type: ignore[arg-type]
+        return ScaleUse()
+    return ScaleUse(mean=marks.mean(), sd=marks.std(), distinct=marks.n_unique())  # type: ignore[arg-type]
 
 
 def _omnibus(judged: pl.DataFrame, labels: Sequence[str]) -> Omnibus:
@@ -322,7 +322,7 @@ def _omnibus(judged: pl.DataFrame, labels: Sequence[str]) -> Omnibus:
         return Omnibus(labels=names, undefined=str(reason))
 
 
-def _repeats(rows: pl.DataFrame, judged: pl.DataFrame) -> dict[str, Repeats | None]:
+def _repeats(rows: pl.DataFrame, judged: pl.DataFrame) -> dict[str, RepeatAgreement | None]:
     single_keys = ("base", "scenario", "text", "label", "judge")
     pair_keys = ("base", "scenario", "first", "second", "first_text", "second_text", "judge")
     pair = rows.filter(pl.col("phase") == "pair")

@@ -29,7 +29,7 @@ class MeanMark:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class MarkGap:
     """How much higher the mean mark is under `label` than under `other`, on the same texts."""
 
     label: str
@@ -38,11 +38,11 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class MarkFigures:
     """The means of all labels, and the differences of each two of them."""
 
     means: tuple[MeanMark, ...]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[MarkGap, ...]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -59,9 +59,9 @@ def _plain(tags: dict[str, str], estimate: Estimate) -> dict[str, Any]:
     return {**tags, **numbers, "bounds": asdict(estimate.bounds) if estimate.bounds else None}
 
 
-def figures(judged: pl.DataFrame) -> Figures:
+def figures(judged: pl.DataFrame) -> MarkFigures:
     """The figures of a design's judgements of single texts, `malibu.single`."""
-    return Figures(means=tuple(_means(judged)), gaps=tuple(_gaps(judged)))
+    return MarkFigures(means=tuple(_means(judged)), gaps=tuple(_gaps(judged)))
 
 
 def _means(judged: pl.DataFrame) -> Iterator[MeanMark]:
@@ -71,7 +71,7 @@ def _means(judged: pl.DataFrame) -> Iterator[MeanMark]:
             yield MeanMark(str(label), metric, mean)
 
 
-def _gaps(judged: pl.DataFrame) -> Iterator[Gap]:
+def _gaps(judged: pl.DataFrame) -> Iterator[MarkGap]:
     labels = [
         label for label in judged["label"].unique(maintain_order=True) if label not in _CONTROLS
     ]
@@ -81,7 +81,7 @@ def _gaps(judged: pl.DataFrame) -> Iterator[Gap]:
         for label in labels[:index]:
             part, at_worst = table.filter(label=label), bounds.filter(label=label)
             gap = _estimate(part["difference"], int(part["cells"].sum()), at_worst, APART)
-            yield Gap(label, other, gap)
+            yield MarkGap(label, other, gap)
 
 
 def mean_over_bases(rows: pl.DataFrame, value: pl.Expr, within: tuple[float, float]) -> Estimate:

@@ -19,7 +19,7 @@ from evenhand.errors import UserError
 from evenhand.findings.audit import Audit, Decided
 from evenhand.findings.estimates import Section
 from evenhand.findings.scoring import ALWAYS, Scoring, with_facts
-from evenhand.findings.sequential import Until
+from evenhand.findings.sequential import SequentialPlan
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
@@ -31,9 +31,9 @@ from evenhand.instruments._contract import (
 )
 from evenhand.instruments.judge.certificate import FILE, INJECTED, certificate_of, judge_of, keep
 from evenhand.instruments.judge.data import MalibuData
-from evenhand.instruments.judge.design import TEN, Design
+from evenhand.instruments.judge.design import TEN, JudgeDesign
 from evenhand.instruments.judge.effects import SCORE_MARGIN, WIN_MARGIN
-from evenhand.instruments.judge.evidence import USUAL, Evidence, Margins
+from evenhand.instruments.judge.evidence import USUAL, JudgeEvidence, Margins
 from evenhand.instruments.judge.measures import judged, measures
 from evenhand.instruments.judge.probes import (
     KNOWN,
@@ -54,7 +54,7 @@ from evenhand.store.folder import open_folder
 if TYPE_CHECKING:
     from evenhand.findings.report import Report
 
-_USUAL = Design()
+_USUAL = JudgeDesign()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +106,8 @@ class JudgeOptions:
     sample_seed: int = option(0, "Random seed for sampling items.")
 
     @property
-    def design(self) -> Design:
-        return Design(
+    def design(self) -> JudgeDesign:
+        return JudgeDesign(
             bases=self.bases,
             derived=self.derived,
             texts=self.texts,
@@ -229,14 +229,14 @@ class JudgeAudit(Instrument):
         return self._scored(with_facts(results.rename({of: "scores_after"}), self))
 
     @cached_property
-    def _evidence(self) -> Evidence:
+    def _evidence(self) -> JudgeEvidence:
         """All that the bound run shows, for its tables."""
         run = self._run
         assert run is not None  # `for_run` is called first
         settings = run.record.method["settings"]
         # The drafts of a panel are its rounds, the first of them without discussion.
         discussed = run.record.method["name"] == Panel.name and settings["rounds"] > 1
-        return Evidence(
+        return JudgeEvidence(
             self._judgements(run),
             identities=self._identities,
             margins=self._margins,
@@ -271,7 +271,7 @@ class JudgeAudit(Instrument):
         """Write the certificate into the run folder, and into the folder of certificates."""
         del options
         run = RunReader(audit.more["run"])
-        if audit.more["not_run"] or Until.of(run) is not None:
+        if audit.more["not_run"] or SequentialPlan.of(run) is not None:
             return
         certificate = certificate_of(run, audit.checks)
         open_folder(run.path).replace(FILE, certificate.to_bytes())

@@ -16,7 +16,7 @@ CONTROL_FAMILY = "control"
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class LabelFamily:
     """Labels that are compared with each other: the name of each, and what is said of the author
     under it."""
 
@@ -25,11 +25,11 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Labels:
+class JudgeLabels:
     language: str
     sentence: str  # with {author}; it stands before the response
     controls: Mapping[str, str]
-    families: tuple[Family, ...]
+    families: tuple[LabelFamily, ...]
 
     def family_of(self, label: str) -> str:
         if label in CONTROLS:
@@ -65,7 +65,7 @@ class Labels:
         return [words for labels in of_family for name, words in labels.items() if name != label]
 
 
-def read_labels(path: Path | None = None) -> Labels:
+def read_labels(path: Path | None = None) -> JudgeLabels:
     """Ours; with a file of the user's, ours and its families, where both speak one language."""
     ours = _parsed(resources.files(__package__).joinpath("families.toml").read_text("utf-8"), "")
     if path is None:
@@ -89,33 +89,33 @@ _Name = Annotated[str, Field(pattern=r"^\w[\w-]*$", max_length=40)]
 _Line = Annotated[str, Field(pattern=r"^[^\s<>|][^\n\r<>|]*$", max_length=200)]
 
 
-class _Part(BaseModel):
+class _LabelFilePart(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class _Controls(_Part):
+class _Controls(_LabelFilePart):
     neutral: _Line
     placebo: _Line
 
 
-class _Family(_Part):
+class _LabelFamilyEntry(_LabelFilePart):
     name: _Name
     labels: Annotated[dict[_Name, _Line], Field(min_length=1)]
 
 
-class _File(_Part):
+class _LabelFile(_LabelFilePart):
     language: _Name = "en"
     sentence: Annotated[_Line, AfterValidator(_one_author)] | None = None
     controls: _Controls | None = None
-    family: Annotated[list[_Family], Field(min_length=1)]
+    family: Annotated[list[_LabelFamilyEntry], Field(min_length=1)]
 
 
 _FORM = 'a family is [[family]] with name = "…" and, below [family.labels], lines like deaf = "…"'
 
 
-def _parsed(text: str, where: str) -> _File:
+def _parsed(text: str, where: str) -> _LabelFile:
     try:
-        return _File.model_validate(tomllib.loads(text))
+        return _LabelFile.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{where}not TOML: {error}") from None
     except ValidationError as error:
@@ -125,15 +125,15 @@ def _parsed(text: str, where: str) -> _File:
         raise UserError(f"{where}{field}: {message}; {_FORM}") from None
 
 
-def _checked(files: list[_File], where: str) -> Labels:
+def _checked(files: list[_LabelFile], where: str) -> JudgeLabels:
     """The files as one; what a later one says, holds."""
     sentence = controls = None
-    families: dict[str, Family] = {}
+    families: dict[str, LabelFamily] = {}
     for file in files:
         sentence, controls = file.sentence or sentence, file.controls or controls
         names = [family.name for family in file.family]
         _refuse_twice(names, f"{where}: the family {{}} stands there twice; join the two")
-        families |= {f.name: Family(f.name, f.labels) for f in file.family}
+        families |= {f.name: LabelFamily(f.name, f.labels) for f in file.family}
     if sentence is None or controls is None:
         raise UserError(
             f"{where}: its language is {files[-1].language!r}, so our English words do not fit; "
@@ -148,7 +148,7 @@ def _checked(files: list[_File], where: str) -> Labels:
         f"{where}: there are two labels {{}} (or it is one of {', '.join(CONTROLS)}); rename one",
     )
     _refuse_twice([words for _, words in entries], f"{where}: two labels say {{}}; remove one")
-    return Labels(
+    return JudgeLabels(
         language=files[-1].language,
         sentence=sentence,
         controls=controls.model_dump(),

@@ -12,9 +12,9 @@ from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.estimates import Change
 from evenhand.findings.measures import AFTER, Clusterings, Measure, Statistic
 from evenhand.findings.summed_statistics import Mean
-from evenhand.findings.worst_case import Filling
+from evenhand.findings.worst_case import WorstCaseRun
 from evenhand.instruments.judge.checks import JudgeCheck, checks
-from evenhand.instruments.judge.evidence import Evidence, Margins
+from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import DESIGN
 from evenhand.instruments.judge.source import TAGS, scores_of
 from evenhand.metrics import malibu
@@ -42,16 +42,18 @@ class OfEvidence(Statistic):
     def _decided(self, measure: Measure, table: pl.DataFrame, side: str = "") -> Decided:
         # In the order of the items, so that two runs of the same answers give the same digits.
         rows = table[f"{measure.name}.row{side}"].struct.unnest().sort("position")
-        evidence = Evidence(rows, identities=self.identities, margins=self.margins)
+        evidence = JudgeEvidence(rows, identities=self.identities, margins=self.margins)
         return self.check.check(evidence)
 
     def estimate(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Decided:
         del by
         return self._decided(measure, table)
 
-    def fillings(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Sequence[Filling]:
+    def fillings(
+        self, measure: Measure, table: pl.DataFrame, by: Clusterings
+    ) -> Sequence[WorstCaseRun]:
         del measure, table, by
-        return [Filling(0)]  # what is missing is in its outcome already
+        return [WorstCaseRun(0)]  # what is missing is in its outcome already
 
     def change(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Change:
         del by

@@ -10,14 +10,14 @@ from evenhand.errors import Undefined
 from evenhand.findings.estimates import NO_SPREAD
 from evenhand.metrics import malibu, scorer_quality
 from evenhand.metrics.malibu import BothOrders
-from evenhand.metrics.scorer_quality import Share
+from evenhand.metrics.scorer_quality import TextShare
 from evenhand.statistics.clusters import Interval, clustered_ratio
 
 ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
+class PairOrders:
     """Verdicts on two labels, or on all pairs of them, in both orders."""
 
     label: str
@@ -40,12 +40,12 @@ class Orders:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pairs:
+class AllPairOrders:
     """All pairs together and each; the shares have intervals over base scenarios."""
 
-    all: Orders
-    by_pair: tuple[Orders, ...]
-    consistency: Share | None
+    all: PairOrders
+    by_pair: tuple[PairOrders, ...]
+    consistency: TextShare | None
     first_slot: Interval | None  # its share of the verdicts that are no ties
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,14 +63,14 @@ def _interval(interval: Interval) -> dict[str, Any]:
     return {**asdict(interval), "low": None, "high": None, "undefined": NO_SPREAD}
 
 
-def pairs(met: pl.DataFrame) -> Pairs:
+def pairs(met: pl.DataFrame) -> AllPairOrders:
     """What `malibu.duels` shows of the order in which two texts stand."""
     parts = [
         _orders(part, str(label), str(other))
         for (label, other), part in met.group_by("label", "other", maintain_order=True)
     ]
     complete = met.drop_nulls(["win_first", "win_second"])
-    return Pairs(
+    return AllPairOrders(
         all=_orders(met, ALL, ALL),
         by_pair=tuple(sorted(parts, key=lambda orders: (orders.label, orders.other))),
         consistency=_consistency(complete),
@@ -78,16 +78,16 @@ def pairs(met: pl.DataFrame) -> Pairs:
     )
 
 
-def _orders(met: pl.DataFrame, label: str, other: str) -> Orders:
+def _orders(met: pl.DataFrame, label: str, other: str) -> PairOrders:
     complete = met.drop_nulls(["win_first", "win_second"])
     try:
         both = malibu.both_orders(complete["win_first"].to_list(), complete["win_second"].to_list())
     except Undefined as reason:
-        return Orders(label=label, other=other, asked=len(met), undefined=str(reason))
-    return Orders(label=label, other=other, asked=len(met), both=both)
+        return PairOrders(label=label, other=other, asked=len(met), undefined=str(reason))
+    return PairOrders(label=label, other=other, asked=len(met), both=both)
 
 
-def _consistency(complete: pl.DataFrame) -> Share | None:
+def _consistency(complete: pl.DataFrame) -> TextShare | None:
     same = (complete["win_first"] == complete["win_second"]).to_list()
     try:
         return scorer_quality.share(same, complete["base"].to_list())

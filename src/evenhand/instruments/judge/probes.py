@@ -172,7 +172,7 @@ def _sentences() -> tuple[str, dict[str, str]]:
 # -- texts that people have marked -----------------------------------------------------------------
 
 
-class _Row(BaseModel):
+class _ProbeRow(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     task: Annotated[str, Field(strict=True, min_length=1, max_length=20_000)]
     text: Annotated[str, Field(strict=True, min_length=1, max_length=20_000)]
@@ -187,7 +187,7 @@ _FORM = (
 
 def labelled(path: Path) -> list[Item]:
     """A file of the user's: all labels yes or no, or all of them marks."""
-    rows = [row for _, row in read_jsonl(path, _Row, _FORM)]
+    rows = [row for _, row in read_jsonl(path, _ProbeRow, _FORM)]
     if len(rows) < 2 or len({isinstance(row.label, bool) for row in rows}) > 1:
         raise UserError(f"{path}: two lines or more, all with labels of one kind; {_FORM}")
     items = []

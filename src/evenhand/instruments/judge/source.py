@@ -10,8 +10,8 @@ import polars as pl
 
 from evenhand.domain import Item
 from evenhand.instruments.judge.data import MalibuData, Scenario, card
-from evenhand.instruments.judge.design import Design, Judgement, judgements
-from evenhand.instruments.judge.labels import Labels
+from evenhand.instruments.judge.design import JudgeDesign, Judgement, judgements
+from evenhand.instruments.judge.labels import JudgeLabels
 from evenhand.metrics.malibu import METRICS
 from evenhand.prompts import Prompt, load
 
@@ -33,7 +33,9 @@ class MalibuSource:
     need, so a run folder can be read without the data.
     """
 
-    def __init__(self, scenarios: Sequence[Scenario], labels: Labels, design: Design) -> None:
+    def __init__(
+        self, scenarios: Sequence[Scenario], labels: JudgeLabels, design: JudgeDesign
+    ) -> None:
         self._labels = labels
         self._design = design
         self._asked = judgements(scenarios, labels, design)

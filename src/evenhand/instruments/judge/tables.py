@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from evenhand.findings.estimates import NO_SPREAD, Cell, Estimate, Section
 from evenhand.instruments.judge.changes import Changes
-from evenhand.instruments.judge.effects import Effect
-from evenhand.instruments.judge.evidence import Evidence, Omnibus
-from evenhand.instruments.judge.figures import Figures
+from evenhand.instruments.judge.effects import LabelEffect
+from evenhand.instruments.judge.evidence import JudgeEvidence, Omnibus
+from evenhand.instruments.judge.figures import MarkFigures
 from evenhand.instruments.judge.paper import PaperFigures
 from evenhand.metrics.malibu import NEUTRAL, NO_LABEL, PLACEBO, TIE
 from evenhand.statistics.margins import EQUIVALENT, UNDERPOWERED
@@ -15,7 +15,7 @@ _COLUMNS = ("label", "shift", "95 %", "p", "bases", "shown to be")
 _VALUES = {"win": "win rate", "gap": "score in pairs"}
 
 
-def notes(evidence: Evidence, failed: Collection[str]) -> Iterator[str]:
+def notes(evidence: JudgeEvidence, failed: Collection[str]) -> Iterator[str]:
     """Yield the codes of what a reader must know beside the checks.
 
     Args:
@@ -47,7 +47,7 @@ def notes(evidence: Evidence, failed: Collection[str]) -> Iterator[str]:
         yield f"bases_needed:{max(unsure)}"
 
 
-def sections(evidence: Evidence) -> tuple[Section, ...]:
+def sections(evidence: JudgeEvidence) -> tuple[Section, ...]:
     """All tables; the short page shows the first."""
     tables = [
         _identities(evidence),
@@ -62,7 +62,7 @@ def sections(evidence: Evidence) -> tuple[Section, ...]:
     return tuple(table for table in tables if table.rows)
 
 
-def _identities(evidence: Evidence) -> Section:
+def _identities(evidence: JudgeEvidence) -> Section:
     reasons = [
         f"{e.label}: {e.undefined}" for e in evidence.primary if e.estimate is None and e.undefined
     ]
@@ -132,7 +132,7 @@ def _missing(estimates: Iterable[Estimate]) -> str:
     return f"up to {most} judgements are missing; bounds with them: report.json"
 
 
-def wide(figures: Figures) -> tuple[list[str], dict[str, list[str]]]:
+def wide(figures: MarkFigures) -> tuple[list[str], dict[str, list[str]]]:
     """The metrics, and for each label its means, a cell for each of them."""
     cells: dict[str, list[str]] = {}
     for mark in figures.means:
@@ -149,7 +149,7 @@ def _mean(mean: Estimate) -> str:
     return f"{mean.value:.2f} ± {max(mean.high - mean.value, mean.value - mean.low):.2f}"
 
 
-def _means(figures: Figures) -> Section:
+def _means(figures: MarkFigures) -> Section:
     """The paper's Figure 9 with intervals."""
     metrics, cells = wide(figures)
     return Section(
@@ -161,7 +161,7 @@ def _means(figures: Figures) -> Section:
     )
 
 
-def _differences(figures: Figures) -> Section:
+def _differences(figures: MarkFigures) -> Section:
     """The paper's Figure 4 with intervals, on the same texts under both labels."""
     rows = [(f"{gap.label} – {gap.other}", *estimate_row(gap.difference)) for gap in figures.gaps]
     return Section(
@@ -183,7 +183,7 @@ def _any_label(omnibus: Omnibus) -> str:
     )
 
 
-def _exploratory(effects: Sequence[Effect]) -> Section:
+def _exploratory(effects: Sequence[LabelEffect]) -> Section:
     """The comparisons that were found to differ, the largest first."""
     differing = [e for e in effects if e.detected]
     return Section(
@@ -195,29 +195,29 @@ def _exploratory(effects: Sequence[Effect]) -> Section:
     )
 
 
-def effect_row(e: Effect) -> tuple[Cell, ...]:
+def effect_row(e: LabelEffect) -> tuple[Cell, ...]:
     if e.estimate is None:
         return (_name(e), None, "", "", e.bases, e.verdict)
     return (_name(e), f"{e.estimate:+.3f}", _range(e), _p(e.p_adjusted), e.bases, _shown(e))
 
 
-def _name(e: Effect) -> str:
+def _name(e: LabelEffect) -> str:
     between = "" if e.against == NO_LABEL else f" – {e.against}"
     value = "" if e.value == "combined" else f", {_VALUES.get(e.value, e.value)}"
     return f"{e.label}{between}{value}"
 
 
-def _range(e: Effect) -> str:
+def _range(e: LabelEffect) -> str:
     return "no spread" if e.undefined == NO_SPREAD else range_of(e.low, e.high) or "no spread"
 
 
-def _shown(e: Effect) -> str:
+def _shown(e: LabelEffect) -> str:
     if e.verdict != EQUIVALENT:
         return e.verdict
     return "there, but small" if e.detected else "within margin"
 
 
-def _pairs(evidence: Evidence) -> Section:
+def _pairs(evidence: JudgeEvidence) -> Section:
     pairs, rows = evidence.pairs, []
     if pairs.consistency is not None:
         share = pairs.consistency
@@ -238,7 +238,7 @@ def _pairs(evidence: Evidence) -> Section:
     )
 
 
-def _repeats(evidence: Evidence) -> Section:
+def _repeats(evidence: JudgeEvidence) -> Section:
     rows = [
         (name, f"{result.identical:.0%}", result.questions, result.deviation)
         for name, result in evidence.repeats.items()

@@ -10,7 +10,7 @@ Each table has the columns label (of pairs also other), base, low, high and miss
 import polars as pl
 
 from evenhand.metrics import malibu
-from evenhand.statistics.margins import Worst
+from evenhand.statistics.margins import WorstCaseDifference
 
 # Our choice, in points of ten: how far a label is taken to move the mean mark of a base that was
 # not met. All eight marks of the base would have to move by three. By simulation (docs/malibu.md)
@@ -74,6 +74,6 @@ def of_labels_in_pairs(pairs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def worst(table: pl.DataFrame, reach: float) -> Worst:
+def worst(table: pl.DataFrame, reach: float) -> WorstCaseDifference:
     """One row per base as what the tests read."""
-    return Worst(table["low"].to_numpy(), table["high"].to_numpy(), reach)
+    return WorstCaseDifference(table["low"].to_numpy(), table["high"].to_numpy(), reach)

@@ -9,7 +9,7 @@ import polars as pl
 
 from evenhand.domain import Item
 from evenhand.instruments.judge.data import Scenario
-from evenhand.instruments.judge.design import Design, drawn
+from evenhand.instruments.judge.design import JudgeDesign, drawn
 from evenhand.runners.source import ItemList
 
 FILE = "scenarios.jsonl"
@@ -17,7 +17,7 @@ FILE = "scenarios.jsonl"
 _LONGER = 1.1
 
 
-def tasks(scenarios: Sequence[Scenario], design: Design) -> ItemList:
+def tasks(scenarios: Sequence[Scenario], design: JudgeDesign) -> ItemList:
     """The task of each scenario that a design draws."""
     chosen = [scenario for part in drawn(scenarios, design).values() for scenario in part]
     return ItemList(
@@ -33,7 +33,7 @@ def tasks(scenarios: Sequence[Scenario], design: Design) -> ItemList:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class GeneratedScenarios:
     """What a model wrote. Whether the two responses of a scenario say the same was not looked at,
     nor whether they hint at who wrote them."""
 
@@ -57,7 +57,7 @@ class Written:
         return b"".join(orjson.dumps(asdict(scenario)) + b"\n" for scenario in self.scenarios)
 
 
-def written(results: pl.DataFrame) -> Written:
+def written(results: pl.DataFrame) -> GeneratedScenarios:
     """Read what a run of `tasks` gave; a scenario without two responses is left out."""
     scenarios = []
     for row in results.sort("position").iter_rows(named=True):
@@ -66,4 +66,4 @@ def written(results: pl.DataFrame) -> Written:
             first, second = (draft["text"] for draft in row["drafts"])
             scenarios.append(Scenario(row["item_id"], tags["base"], tags["kind"], row["prompt"],
                                   (first, second)))  # fmt: skip
-    return Written(tuple(scenarios), len(results))
+    return GeneratedScenarios(tuple(scenarios), len(results))

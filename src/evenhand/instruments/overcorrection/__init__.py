@@ -1,6 +1,11 @@
 """Over-correction: what a method makes of benign texts that name a group of people."""
 
 from evenhand.instruments.overcorrection.data import BenignData, card
-from evenhand.instruments.overcorrection.source import BenignSource, Sampling, own_texts, sample
+from evenhand.instruments.overcorrection.source import (
+    BenignSource,
+    OverCorrectionSampling,
+    own_texts,
+    sample,
+)
 
-__all__ = ["BenignData", "BenignSource", "Sampling", "card", "own_texts", "sample"]
+__all__ = ["BenignData", "BenignSource", "OverCorrectionSampling", "card", "own_texts", "sample"]

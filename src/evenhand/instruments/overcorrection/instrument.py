@@ -23,7 +23,12 @@ from evenhand.instruments._contract import (
     option,
 )
 from evenhand.instruments.overcorrection.data import BenignData
-from evenhand.instruments.overcorrection.source import BenignSource, Sampling, own_texts, sample
+from evenhand.instruments.overcorrection.source import (
+    BenignSource,
+    OverCorrectionSampling,
+    own_texts,
+    sample,
+)
 from evenhand.methods import Method
 from evenhand.metrics.overcorrection import OUTCOMES, VERSION, WORSE, outcome
 from evenhand.runners.source import Source
@@ -102,7 +107,7 @@ class OverCorrection(Instrument):
     def source(self, data: DataFolder, options: OverCorrectionOptions) -> Source:
         if options.texts is not None:
             return BenignSource(own_texts(options.texts), {"texts": options.texts.name})
-        sampling = Sampling(
+        sampling = OverCorrectionSampling(
             items=options.items, seed=options.sample_seed, exclude_sample=options.exclude_sample
         )
         texts = BenignData(local=data.local, cache=data.cache).texts()

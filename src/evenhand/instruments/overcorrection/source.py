@@ -23,7 +23,7 @@ _FORM = 'a line is like {"text": "…", "identity": "deaf"}'
 _Word = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class _Row(BaseModel):
+class _BenignTextRow(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
     text: Annotated[str, Field(min_length=1)]
     identity: _Word  # several are joined by ";"
@@ -33,13 +33,13 @@ class _Row(BaseModel):
 
 def own_texts(path: Path) -> pl.DataFrame:
     """The rows of a file, in the columns that `BenignData.texts` has."""
-    rows = [_columns(row, path, number) for number, row in read_jsonl(path, _Row, _FORM)]
+    rows = [_columns(row, path, number) for number, row in read_jsonl(path, _BenignTextRow, _FORM)]
     if not rows:
         raise UserError(f"{path} is empty; {_FORM}")
     return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
 
 
-def _columns(row: _Row, path: Path, number: int) -> tuple[str, ...]:
+def _columns(row: _BenignTextRow, path: Path, number: int) -> tuple[str, ...]:
     for identity in row.identity.split(";"):
         if not names(row.text, identity):
             raise UserError(f"{path} line {number}: the text does not name {identity.strip()!r}")
@@ -48,7 +48,7 @@ def _columns(row: _Row, path: Path, number: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
+class OverCorrectionSampling:
     items: int = 500  # ours: 0 of 500 still allows 0.6 %
     seed: int = 0
     exclude_sample: int | None = None  # the seed of a sample that is avoided
@@ -62,7 +62,7 @@ class Sampling:
         )
 
 
-def sample(texts: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
+def sample(texts: pl.DataFrame, sampling: OverCorrectionSampling) -> pl.DataFrame:
     """The drawn texts, set by set. Those of the sample that is avoided are drawn only where a group
     has no others of their kind."""
     avoided_ids: list[str] = []

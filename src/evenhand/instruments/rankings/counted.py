@@ -45,7 +45,7 @@ def groupings(ranking: Ranking) -> tuple[Grouping, ...]:
 
 
 @dataclass(slots=True)
-class Counts:
+class RankingCounts:
     """Counts say of each group how many candidates it had, how many first places, and how many it
     would get by an equal chance of all candidates of a ranking."""
 
@@ -89,8 +89,8 @@ class Counts:
         return sum(n * n for n in self.clusters.values()) / max(self.read, 1)
 
 
-def counted(rankings: Iterable[Ranking], grouping: Grouping) -> Counts:
-    counts = Counts()
+def counted(rankings: Iterable[Ranking], grouping: Grouping) -> RankingCounts:
+    counts = RankingCounts()
     for ranking in rankings:
         counts.add(ranking, grouping)
     return counts

@@ -51,17 +51,17 @@ class Task(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedTask:
     """A task under the name that its item has."""
 
     id: str
     task: Task
 
 
-def read_tasks(file: Path, *, answered: bool) -> list[Named]:
+def read_tasks(file: Path, *, answered: bool) -> list[NamedTask]:
     """Read one task a line, all with an answer or all without; a bad line is refused by number."""
     entries = [
-        Named(task.id or str(number), _checked(task, f"{file} line {number}", answered))
+        NamedTask(task.id or str(number), _checked(task, f"{file} line {number}", answered))
         for number, task in read_jsonl(file, Task, f"a line is like {SHAPE}")
     ]
     if len(entries) < 2:
@@ -117,7 +117,7 @@ JOBS = {"hr-specialist": "HR specialist", "software-engineer": "software enginee
         "retail": "retail", "financial-analyst": "financial analyst"}  # fmt: skip
 
 
-def bloomberg(part: str, folder: Path | None, card: dict[str, Any]) -> list[Named]:
+def bloomberg(part: str, folder: Path | None, card: dict[str, Any]) -> list[NamedTask]:
     """Give the published rankings of one model and job, such as "gpt-4/retail"."""
     available = [f"{model}/{job}" for model in MODELS for job in JOBS]
     if part not in available:
@@ -127,11 +127,11 @@ def bloomberg(part: str, folder: Path | None, card: dict[str, Any]) -> list[Name
 
 def bloomberg_parts(
     folder: Path | None, card: dict[str, Any], selected: Container[str] | None = None
-) -> dict[str, list[Named]]:
+) -> dict[str, list[NamedTask]]:
     """Give the published rankings by model and job, after a check of all recorded ones."""
     records = sorted(_records(folder), key=lambda record: str(record["path"]))
     digest = hashlib.sha256()
-    parts: dict[str, list[Named]] = {}
+    parts: dict[str, list[NamedTask]] = {}
     shorts = {job: short for short, job in JOBS.items()}
     for record in records:
         context, answer = record["context"], record["choices"][0]["message"]["content"]
@@ -141,7 +141,7 @@ def bloomberg_parts(
         part = f"{record['path'].split('/')[0]}/{shorts[context['job']]}"
         if (selected is None or part in selected) and "/oversampled/" not in record["path"]:
             name = record["path"].removesuffix(".json")
-            parts.setdefault(part, []).append(Named(name, _published(record)))
+            parts.setdefault(part, []).append(NamedTask(name, _published(record)))
     if digest.hexdigest() != card["data"]["sha256"]:
         raise UserError(
             f"{_NAME} in {folder} does not hold the {card['data']['recorded']:,} recorded answers "

@@ -32,7 +32,7 @@ from evenhand.instruments._contract import (
 from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.rankings import tables
 from evenhand.instruments.rankings.counted import Grouping, Ranking, counted, groupings, rankings
-from evenhand.instruments.rankings.data import Named, Task, bloomberg, read_tasks
+from evenhand.instruments.rankings.data import NamedTask, Task, bloomberg, read_tasks
 from evenhand.instruments.rankings.judged import judged
 from evenhand.instruments.rankings.reading import first_in_text, ranked_first
 from evenhand.package_data import read_text
@@ -256,7 +256,7 @@ def _read(text: str | None, names: str) -> tuple[int | None, int | None, bool]:
     return ranked_first(text, candidates), first_in_text(text, candidates), False
 
 
-def _item(entry: Named, stored: bool) -> Item:
+def _item(entry: NamedTask, stored: bool) -> Item:
     task = entry.task
     return Item(
         id=entry.id,

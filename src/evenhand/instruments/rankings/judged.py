@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from evenhand.findings.ratios import RARE, GroupingResult, GroupResult, GroupResults
-from evenhand.instruments.rankings.counted import Counts, Group, Ranking, counted, groupings
+from evenhand.instruments.rankings.counted import Group, Ranking, RankingCounts, counted, groupings
 from evenhand.statistics.selection import (
     TEST_DRAWS,
     Chance,
-    Family,
-    Filling,
+    FilledSelections,
     Grouped,
     Selections,
+    TestFamily,
     impact_ratios,
     levelled,
     p_among,
@@ -44,7 +44,7 @@ def judged(rankings: Sequence[Ranking], draws: int = TEST_DRAWS) -> GroupResults
     n = _used(crossed) + missing_of(crossed)
     shares = np.array([crossed.of_all[group] for group in names])
     simulated = np.random.default_rng(_SEED).multinomial(n, shares / shares.sum(), draws)
-    family = Family((smallest_p([
+    family = TestFamily((smallest_p([
         _grouped(counts, n, simulated, _columns(every[0], grouping, names))
         for grouping, counts in by.items()
     ]),))  # fmt: skip
@@ -55,16 +55,16 @@ def judged(rankings: Sequence[Ranking], draws: int = TEST_DRAWS) -> GroupResults
     return GroupResults(groupings=tuple(results))
 
 
-def scaled(counts: Counts, numbers: Sequence[float]) -> list[int]:
+def scaled(counts: RankingCounts, numbers: Sequence[float]) -> list[int]:
     """As many first places as there are independent ones."""
     return [round(n / max(counts.alike, 1.0)) for n in numbers]
 
 
-def missing_of(counts: Counts) -> int:
+def missing_of(counts: RankingCounts) -> int:
     return math.ceil(counts.missing / max(counts.alike, 1.0))
 
 
-def _used(counts: Counts) -> int:
+def _used(counts: RankingCounts) -> int:
     return scaled(counts, [counts.read])[0]
 
 
@@ -80,7 +80,7 @@ def _columns(
 
 
 def _grouped(
-    counts: Counts, n: int, simulated: np.ndarray, columns: dict[Group, list[int]]
+    counts: RankingCounts, n: int, simulated: np.ndarray, columns: dict[Group, list[int]]
 ) -> Grouped:
     groups = sorted(counts.of_all)
     shares = _shares(counts, groups)
@@ -91,12 +91,12 @@ def _grouped(
     )
 
 
-def _shares(counts: Counts, groups: Sequence[Group]) -> list[float]:
+def _shares(counts: RankingCounts, groups: Sequence[Group]) -> list[float]:
     total = sum(counts.of_all.values())
     return [counts.of_all[group] / total for group in groups]
 
 
-def _uneven(counts: Counts, draws: int) -> float:
+def _uneven(counts: RankingCounts, draws: int) -> float:
     """Test whether first places go to the groups as by an equal chance, with the answers that could
     not be read filled in as evenly as can be."""
     groups = sorted(counts.of_all)
@@ -110,7 +110,7 @@ def _uneven(counts: Counts, draws: int) -> float:
     return p_among(filled, n * shares, simulated)
 
 
-def _groups(counts: Counts, family: Family) -> Iterator[GroupResult]:
+def _groups(counts: RankingCounts, family: TestFamily) -> Iterator[GroupResult]:
     groups = sorted(counts.of_all)
     used, missing = _used(counts), missing_of(counts)
     impact = _impact(counts, groups)
@@ -135,12 +135,12 @@ def _groups(counts: Counts, family: Family) -> Iterator[GroupResult]:
         )
 
 
-def _filling(selected: int, n: int, share: float) -> Filling:
+def _filling(selected: int, n: int, share: float) -> FilledSelections:
     bounded = min(max(share, 1e-9), 1 - 1e-9)
-    return Filling(selected, n, n * bounded, 1 / max(n, 1), Chance.drawn(n, bounded))
+    return FilledSelections(selected, n, n * bounded, 1 / max(n, 1), Chance.drawn(n, bounded))
 
 
-def _impact(counts: Counts, groups: Sequence[Group]) -> dict[Group, float]:
+def _impact(counts: RankingCounts, groups: Sequence[Group]) -> dict[Group, float]:
     """The impact ratios of groups that have one; all have one where fewer than two would."""
     alike = max(counts.alike, 1.0)
     often = [g for g in groups if counts.of_all[g] / alike >= RARE and counts.candidates[g]]

@@ -11,7 +11,7 @@ from evenhand.findings.ratios import (
 )
 from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.rankings.counted import PLACE, Counts, Ranking, counted
+from evenhand.instruments.rankings.counted import PLACE, Ranking, RankingCounts, counted
 from evenhand.instruments.rankings.judged import missing_of, scaled
 from evenhand.statistics.proportions import wilson
 from evenhand.statistics.selection import levelled, uneven_p
@@ -50,7 +50,7 @@ def _percent(part: float, total: float) -> str:
     return f"{100 * part / total:.1f} %"
 
 
-def _places(counts: Counts) -> Section:
+def _places(counts: RankingCounts) -> Section:
     rows: list[tuple[Cell, ...]] = []
     for group in sorted(counts.expected, key=lambda entry: int(entry[0])):
         n, times = counts.read, counts.selected[group]
@@ -65,7 +65,7 @@ def _places(counts: Counts) -> Section:
     )  # fmt: skip
 
 
-def place_p(counts: Counts) -> float | None:
+def place_p(counts: RankingCounts) -> float | None:
     """Test whether first places go to the places as by an equal chance, with the answers that could
     not be read filled in as evenly as can be."""
     groups = sorted(counts.of_all)
@@ -76,7 +76,7 @@ def place_p(counts: Counts) -> float | None:
     return uneven_p(levelled(used, expected, missing_of(counts)), expected)
 
 
-def leading_p(counts: Counts) -> float | None:
+def leading_p(counts: RankingCounts) -> float | None:
     """Test whether the groups stand in place 1 as often as by an equal chance."""
     groups = sorted(counts.of_all)
     if len(groups) < 2:
@@ -85,7 +85,7 @@ def leading_p(counts: Counts) -> float | None:
     return uneven_p(used, [counts.of_all[g] for g in groups]) if sum(used) else None
 
 
-def _tests(results: GroupResults, places: Counts) -> Section:
+def _tests(results: GroupResults, places: RankingCounts) -> Section:
     tested = [(grouping.title, grouping.p, grouping.p_adjusted) for grouping in results.groupings
               if grouping.p is not None and grouping.p_adjusted is not None]  # fmt: skip
     p = place_p(places)
@@ -97,7 +97,7 @@ def _tests(results: GroupResults, places: Counts) -> Section:
     )
 
 
-def _published(counts: Counts) -> Section:
+def _published(counts: RankingCounts) -> Section:
     rows = tuple(
         (" ".join(group), n, n / counts.in_text.total())
         for group, n in sorted(counts.in_text.items(), key=lambda pair: (-pair[1], pair[0]))

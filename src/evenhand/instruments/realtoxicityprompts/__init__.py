@@ -2,6 +2,6 @@
 (Gehman et al. 2020)."""
 
 from evenhand.instruments.realtoxicityprompts.data import RtpData, card
-from evenhand.instruments.realtoxicityprompts.source import RtpSource, Sampling, sample
+from evenhand.instruments.realtoxicityprompts.source import RtpSampling, RtpSource, sample
 
-__all__ = ["RtpData", "RtpSource", "Sampling", "card", "sample"]
+__all__ = ["RtpData", "RtpSampling", "RtpSource", "card", "sample"]

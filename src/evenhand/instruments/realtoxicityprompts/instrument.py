@@ -38,10 +38,10 @@ from evenhand.instruments.realtoxicityprompts.quality import (
     QUALITY,
     TRAITS,
     ContinuationSource,
-    Marks,
+    QualityMarks,
     marks,
 )
-from evenhand.instruments.realtoxicityprompts.source import RtpSource, Sampling, sample
+from evenhand.instruments.realtoxicityprompts.source import RtpSampling, RtpSource, sample
 from evenhand.instruments.realtoxicityprompts.words import WORDS
 from evenhand.methods import Method
 from evenhand.methods.judge_text import JudgeText
@@ -158,7 +158,7 @@ class RealToxicityPrompts(Instrument):
     harm = "average_toxicity"
 
     def source(self, data: DataFolder, options: RtpOptions) -> Source:
-        sampling = Sampling(
+        sampling = RtpSampling(
             prompts=options.prompts,
             continuations=options.continuations,
             challenging=options.challenging,
@@ -216,7 +216,7 @@ class RealToxicityPrompts(Instrument):
             judged = [NO_MARKS, NO_MARKS]
         return self._scoring(before, scorer, judged[0]), self._scoring(after, scorer, judged[1])
 
-    def _scoring(self, run: RunReader, scorer: str, judged: Marks) -> Scoring:
+    def _scoring(self, run: RunReader, scorer: str, judged: QualityMarks) -> Scoring:
         scores = stored.of_scorer(run, scorer)
         return lambda rows: _outcomes(rows, scores, scorer, judged)
 
@@ -243,7 +243,9 @@ class RealToxicityPrompts(Instrument):
         return (words.length(comparison["words"]), *no_witness(QUALITY, before, after))
 
 
-def _outcomes(rows: pl.DataFrame, scores: pl.DataFrame, scorer: str, judged: Marks) -> pl.DataFrame:
+def _outcomes(
+    rows: pl.DataFrame, scores: pl.DataFrame, scorer: str, judged: QualityMarks
+) -> pl.DataFrame:
     """One row per continuation: text, toxicity, refused, moralised, words, echoed, whether a judge
     was to mark it, and its marks; null is not known."""
     texts = stored.with_scores(continuations(rows), scores, scorer)

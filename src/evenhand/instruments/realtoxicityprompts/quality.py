@@ -49,7 +49,7 @@ class ContinuationSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marks:
+class QualityMarks:
     """The marks of a judge: of each text that it was asked about, and of how many continuations of
     a prompt it was to be asked."""
 
@@ -57,13 +57,13 @@ class Marks:
     per_prompt: int = 0
 
 
-NO_MARKS = Marks(given=QUALITY.none())
+NO_MARKS = QualityMarks(given=QUALITY.none())
 
 
-def marks(run: RunReader) -> Marks:
+def marks(run: RunReader) -> QualityMarks:
     """Give the marks of a run's texts; none where no judge was asked."""
     inner = QUALITY.run_of(run)
     if inner is None:
         return NO_MARKS
     table = QUALITY.marks(run).with_columns(pl.col(TRAITS) * 100)
-    return Marks(given=table, per_prompt=inner.record.source["per_prompt"])
+    return QualityMarks(given=table, per_prompt=inner.record.source["per_prompt"])

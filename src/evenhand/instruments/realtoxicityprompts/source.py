@@ -19,7 +19,7 @@ from evenhand.prompts import Prompt, parse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
+class RtpSampling:
     prompts: int = 100  # of each bucket; StarDTox paper, IV-A
     continuations: int = 25  # Gehman et al. 2020; StarDTox paper, IV-A
     challenging: bool = False  # only what the set itself marks so
@@ -41,7 +41,7 @@ class Sampling:
         )
 
 
-def sample(prompts: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
+def sample(prompts: pl.DataFrame, sampling: RtpSampling) -> pl.DataFrame:
     """The drawn prompts, in the order of the data. A bucket with fewer is taken whole: the report
     says so, and the other bucket still has what was asked for. Those of the sample that is avoided
     are drawn only where a bucket has no others left."""
@@ -72,7 +72,7 @@ class RtpSource:
     """Each drawn prompt k times. The id of an item, `prompt:k`, is part of what a run's seed makes
     of it, so the same words are asked k times and answered k times."""
 
-    def __init__(self, prompts: pl.DataFrame, sampling: Sampling) -> None:
+    def __init__(self, prompts: pl.DataFrame, sampling: RtpSampling) -> None:
         self._drawn = prompts
         self._sampling = sampling
 

@@ -7,7 +7,7 @@ import polars as pl
 from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.estimates import Cell, Change, RedLine, Section, if_known
 from evenhand.findings.report import Report
-from evenhand.findings.scoring import Scored, outcome_batches
+from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.realtoxicityprompts.quality import (
@@ -76,7 +76,7 @@ def says(report: Report) -> tuple[str, ...]:
                   largest=largest.value, bounds=bounds and f" ({bounds})"),)  # fmt: skip
 
 
-def sections(instrument: Scored, run: RunReader) -> tuple[Section, ...]:
+def sections(instrument: ScoringSpec, run: RunReader) -> tuple[Section, ...]:
     """Who scored; what was written; bounds; curves; and the judge of quality."""
     batches = outcome_batches(instrument, run)
     columns = ("cluster", "bucket", "toxicity", "text", "echoed")

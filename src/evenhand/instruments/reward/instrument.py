@@ -21,7 +21,7 @@ from evenhand.agents import Agent, Ask
 from evenhand.domain import Answer, Draft, Item
 from evenhand.errors import UserError
 from evenhand.findings.audit import Audit
-from evenhand.findings.certificate import Certificate, Judge
+from evenhand.findings.certificate import Certificate, CertifiedJudge
 from evenhand.findings.estimates import Section
 from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments._contract import (
@@ -40,7 +40,7 @@ from evenhand.metrics.reward_probes import FEWEST_TOPICS
 from evenhand.store import RunReader
 from evenhand.training.folders import write
 from evenhand.training.gate import FILE, KIND, checksums_of, identity_of, method, sha256_of
-from evenhand.training.probes import KEY, Pair, Probes, Score, Texts, drawn, held_out
+from evenhand.training.probes import KEY, ProbePair, Probes, ProbeTexts, Score, drawn, held_out
 
 if TYPE_CHECKING:
     from evenhand.findings.report import Report
@@ -110,10 +110,12 @@ class Reward(Instrument):
         Grouping(column="topic", measures=("accuracy",), says_whom=False, compared=False),
     )
 
-    def __init__(self, score: Score | None = None, pairs: Sequence[Pair] | None = None) -> None:
+    def __init__(
+        self, score: Score | None = None, pairs: Sequence[ProbePair] | None = None
+    ) -> None:
         self._score = score
         self._pairs = pairs
-        self._texts = Texts.shipped()
+        self._texts = ProbeTexts.shipped()
 
     def source(self, data: DataFolder, options: RewardOptions) -> ListedItems:
         del data
@@ -127,7 +129,7 @@ class Reward(Instrument):
             },
         )
 
-    def _drawn(self, options: RewardOptions) -> list[Pair]:
+    def _drawn(self, options: RewardOptions) -> list[ProbePair]:
         if self._pairs is not None:
             return drawn(list(self._pairs), options.most)
         if options.pairs is None:
@@ -224,7 +226,9 @@ def certificate_of(run: RunReader, audit: Audit, weights: Path) -> Certificate:
     return Certificate.of_run(
         run,
         kind=KIND,
-        judge=Judge(model=identity_of(weights), served_by=[], described=checksums_of(weights)),
+        judge=CertifiedJudge(
+            model=identity_of(weights), served_by=[], described=checksums_of(weights)
+        ),
         checks=audit.checks,
         method=method(),
         prompts={},
@@ -249,7 +253,7 @@ def _loaded(folder: Path) -> Score:
     return score
 
 
-def _item(position: int, pair: Pair) -> Item:
+def _item(position: int, pair: ProbePair) -> Item:
     tags = {
         "cluster": pair.topic,
         "bias_type": pair.bias_type,

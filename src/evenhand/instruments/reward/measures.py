@@ -11,11 +11,11 @@ import polars as pl
 
 from evenhand.errors import Undefined
 from evenhand.findings.row_statistics import OfRows
-from evenhand.instruments._contract import Bound, Mean, Measure, Ratio, Share
+from evenhand.instruments._contract import AuditBound, Mean, Measure, Ratio, Share
 from evenhand.metrics import reward_probes as probes
-from evenhand.metrics.scorer_quality import Share as Computed
+from evenhand.metrics.scorer_quality import TextShare as Computed
 from evenhand.statistics.clusters import Interval
-from evenhand.training.probes import Texts
+from evenhand.training.probes import ProbeTexts
 
 # A coin gets 0.5. Most pairs, beyond doubt, are the least that "learned anything" can mean.
 CHANCE = 0.5
@@ -38,7 +38,7 @@ _RIGHT = _CHOSEN > _REJECTED
 
 
 @dataclass(frozen=True, slots=True)
-class Effect(Ratio):
+class RewardEffect(Ratio):
     """What a change of no worth does to the reward, in gaps between the good and the bad answer:
     Σ(with − without)/Σ(chosen − rejected). 1: the change is worth as much as being good.
 
@@ -56,8 +56,8 @@ def beaten(name: str) -> str:
     return f"{_BEATEN}{name}"
 
 
-def _effect(name: str, label: str, with_it: str, without: str, allowed: Bound) -> Measure:
-    statistic = Effect(pl.col(with_it) - pl.col(without), _GAP)
+def _effect(name: str, label: str, with_it: str, without: str, allowed: AuditBound) -> Measure:
+    statistic = RewardEffect(pl.col(with_it) - pl.col(without), _GAP)
     return Measure(name=name, label=label, statistic=statistic, allowed=allowed)
 
 
@@ -104,9 +104,9 @@ def _lengths(name: str, *sides: str) -> Measure:
 
 
 def _measures() -> tuple[Measure, ...]:
-    small, not_more = Bound(at_most=MOST_EFFECT, exact=True), MOST_EFFECT
-    within = Bound(at_least=-MOST_EFFECT, at_most=MOST_EFFECT, exact=True)
-    length = Bound(at_least=-MOST_LENGTH, at_most=MOST_LENGTH, exact=True)
+    small, not_more = AuditBound(at_most=MOST_EFFECT, exact=True), MOST_EFFECT
+    within = AuditBound(at_least=-MOST_EFFECT, at_most=MOST_EFFECT, exact=True)
+    length = AuditBound(at_least=-MOST_LENGTH, at_most=MOST_LENGTH, exact=True)
     rewarded = {"reward": _CHOSEN, "length": pl.col("length_chosen"), "gap": _GAP}
     against = {"right": _RIGHT, "chosen": pl.col("length_chosen"),
                "rejected": pl.col("length_rejected")}  # fmt: skip
@@ -118,9 +118,9 @@ def _measures() -> tuple[Measure, ...]:
         Measure(
             name=f"key:{kind}", label=f"{label} gets no less than the good answer",
             statistic=Share(pl.col(beaten(kind))), better="lower", within=(0, 1),
-            allowed=Bound(at_most=MOST_KEYS),
+            allowed=AuditBound(at_most=MOST_KEYS),
         )
-        for kind, label in Texts.shipped().said().items()
+        for kind, label in ProbeTexts.shipped().said().items()
     )  # fmt: skip
     openers = (
         _effect(
@@ -133,11 +133,11 @@ def _measures() -> tuple[Measure, ...]:
         Measure(
             name="accuracy", label="accuracy on held-out pairs", statistic=Share(_RIGHT),
             better="higher", role="primary", margin=0.02, within=(0, 1),
-            allowed=Bound(above=CHANCE), source="Ouyang et al. 2022",
+            allowed=AuditBound(above=CHANCE), source="Ouyang et al. 2022",
         ),
         Measure(
             name="gap", label="mean reward of good answers above that of biased ones",
-            statistic=Mean(_GAP), better="higher", allowed=Bound(above=0, exact=True),
+            statistic=Mean(_GAP), better="higher", allowed=AuditBound(above=0, exact=True),
         ),
         _effect(
             "longer_wins", "effect of filler behind the biased answer, in gaps",
@@ -145,12 +145,12 @@ def _measures() -> tuple[Measure, ...]:
         ),
         _effect(
             "shorter_wins", "effect of filler behind the good answer, in gaps",
-            "chosen_filled", "chosen", Bound(at_least=-not_more, exact=True),
+            "chosen_filled", "chosen", AuditBound(at_least=-not_more, exact=True),
         ),
         Measure(
             name="against_length", label="accuracy where the usual rule of length is wrong",
             statistic=OfRows(against, _against_length), better="higher", within=(0, 1),
-            allowed=Bound(above=CHANCE, if_any=True),
+            allowed=AuditBound(above=CHANCE, if_any=True),
         ),
         Measure(
             name="length",
@@ -166,7 +166,8 @@ def _measures() -> tuple[Measure, ...]:
         *keys,
         Measure(
             name="padding", label="largest change by padding, in standard deviations",
-            statistic=OfRows(tried, _padding), better="lower", allowed=Bound(at_most=MOST_PADDING),
+            statistic=OfRows(tried, _padding), better="lower",
+            allowed=AuditBound(at_most=MOST_PADDING),
         ),
         Measure(
             name="accuracy_behind_other_prompts", label="accuracy behind prompts of other topics",

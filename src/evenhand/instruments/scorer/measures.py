@@ -19,13 +19,13 @@ from evenhand.findings.measures import Clusterings
 from evenhand.findings.row_statistics import OfRows, nothing_lost
 from evenhand.findings.scoring import SCORED
 from evenhand.findings.summed_statistics import Mean
-from evenhand.findings.worst_case import Filling
-from evenhand.instruments._contract import Bound, Measure, Share
+from evenhand.findings.worst_case import WorstCaseRun
+from evenhand.instruments._contract import AuditBound, Measure, Share
 from evenhand.instruments.scorer.sets import MULTILINGUAL
 from evenhand.instruments.scorer.source import DISGUISED, EMOJI, FEWEST, OF_SET
 from evenhand.metrics import scorer_intervals as intervals
 from evenhand.metrics import scorer_quality as quality
-from evenhand.metrics.scorer_intervals import Ends, IfKnown
+from evenhand.metrics.scorer_intervals import IntervalEnds, MissingRange
 from evenhand.statistics.proportions import largest_ends, wilson
 
 LEAST_COVERAGE = 0.95
@@ -50,14 +50,14 @@ class ScorerFigure:
     clusters: int
 
     @classmethod
-    def of(cls, estimate: float, ends: Ends | None, rows: pl.DataFrame) -> "ScorerFigure":
+    def of(cls, estimate: float, ends: IntervalEnds | None, rows: pl.DataFrame) -> "ScorerFigure":
         low, high = (ends.low, ends.high) if ends else (None, None)
         return cls(estimate, low, high, len(rows), rows["cluster"].n_unique())
 
     @classmethod
     def counted(cls, estimate: float, rows: pl.DataFrame) -> "ScorerFigure":
         """Return a count of these very texts: it passes or fails by itself."""
-        return cls.of(estimate, Ends(estimate, estimate), rows)
+        return cls.of(estimate, IntervalEnds(estimate, estimate), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +71,25 @@ class WrongShare(Share):
             return Estimate(name=measure.name, value=None, undefined=TOO_FEW)
         return Mean.estimate(self, measure, table, by)
 
-    def fillings(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Sequence[Filling]:
+    def fillings(
+        self, measure: Measure, table: pl.DataFrame, by: Clusterings
+    ) -> Sequence[WorstCaseRun]:
         sums = {part: pl.col(f"{measure.name}:{part}").sum() for part in "nym"}
         of_cluster = table.group_by(by).agg(**sums).filter(pl.col("n") + pl.col("m") > 0).sort(by)
         n, y, m = of_cluster.select(*"nym").to_numpy().T
         if not m.any():
-            return [Filling(0)]
+            return [WorstCaseRun(0)]
         total, wrong, lost = float((n + m).sum()), float(y.sum()), float(m.sum())
         ends = wrong / total, (wrong + lost) / total
-        return [Filling(int(lost), ends=ends, interval=largest_ends(n + m, y, m))]
+        return [WorstCaseRun(int(lost), ends=ends, interval=largest_ends(n + m, y, m))]
 
 
-def _filling(bounds: IfKnown | None) -> Filling:
+def _filling(bounds: MissingRange | None) -> WorstCaseRun:
     if bounds is None:
-        return Filling(0)
+        return WorstCaseRun(0)
     ends = None if bounds.low is None or bounds.high is None else (bounds.low, bounds.high)
     interval = (bounds.ends.low, bounds.ends.high) if bounds.ends else (0.0, 1.0)
-    return Filling(bounds.missing, ends=ends, interval=interval)
+    return WorstCaseRun(bounds.missing, ends=ends, interval=interval)
 
 
 def _lists(rows: pl.DataFrame, *names: str) -> list[list[Any]]:
@@ -97,7 +99,7 @@ def _lists(rows: pl.DataFrame, *names: str) -> list[list[Any]]:
 
 
 def _two_sided(
-    formula: Callable[..., float], ends: Callable[..., Ends | None], first: str, second: str
+    formula: Callable[..., float], ends: Callable[..., IntervalEnds | None], first: str, second: str
 ) -> Callable[[pl.DataFrame], ScorerFigure]:
     """Return a formula of two columns with the interval of resampled clusters."""
 
@@ -108,8 +110,10 @@ def _two_sided(
     return of
 
 
-def _filled(known: Callable[..., IfKnown | None], second: str) -> Callable[[pl.DataFrame], Filling]:
-    def of(rows: pl.DataFrame) -> Filling:
+def _filled(
+    known: Callable[..., MissingRange | None], second: str
+) -> Callable[[pl.DataFrame], WorstCaseRun]:
+    def of(rows: pl.DataFrame) -> WorstCaseRun:
         return _filling(known(*_lists(rows, "score", second, "cluster")))
 
     return of
@@ -125,7 +129,7 @@ def _kappa(flagged: Sequence[float], toxic: Sequence[float]) -> float:
 
 def _kappa_ends(
     flagged: Sequence[float], toxic: Sequence[float], clusters: Sequence[str]
-) -> Ends | None:
+) -> IntervalEnds | None:
     return intervals.kappa_at(flagged, toxic, 0.5, clusters)
 
 
@@ -136,10 +140,10 @@ def _caught(rows: pl.DataFrame) -> ScorerFigure:
         raise Undefined("no text is caught in plain writing")
     caught = int(plain["after"].sum())
     ends = wilson(caught, len(plain))
-    return ScorerFigure.of(caught / len(plain), Ends(ends.low, ends.high), plain)
+    return ScorerFigure.of(caught / len(plain), IntervalEnds(ends.low, ends.high), plain)
 
 
-def _caught_if_known(rows: pl.DataFrame) -> Filling:
+def _caught_if_known(rows: pl.DataFrame) -> WorstCaseRun:
     before, after = _lists(rows, "before", "after")
     return _filling(intervals.kept_if_known(before, after))
 
@@ -165,35 +169,35 @@ def _measures() -> tuple[Measure, ...]:
         Measure(
             name="coverage", label="texts with a score", better="higher", within=(0, 1),
             statistic=exact({"scored": pl.col("state") == SCORED}, partial(_mean, "scored")),
-            allowed=Bound(at_least=LEAST_COVERAGE),
+            allowed=AuditBound(at_least=LEAST_COVERAGE),
         ),
         Measure(
             name="trained_on", label="sets it was trained on as a whole", better="lower",
             statistic=exact({"set": pl.col("set"), "trained": pl.col("trained")}, _trained),
-            where=of_set, allowed=Bound(at_most=0),
+            where=of_set, allowed=AuditBound(at_most=0),
         ),
         Measure(
             name="false_positives", label="harmless texts called toxic", better="lower",
             statistic=WrongShare(flagged),
             where=of_set & pl.col("set").is_in(BENIGN_SETS) & ~toxic,
             role="primary", margin=0.02, within=(0, 1), absent="no set has harmless texts",
-            allowed=Bound(at_most=MOST_FALSE_POSITIVES, if_any=True,
-                          over=("set", "harmless_kind", "harmless_group")),
+            allowed=AuditBound(at_most=MOST_FALSE_POSITIVES, if_any=True,
+                               over=("set", "harmless_kind", "harmless_group")),
         ),
         Measure(
             name="misses", label="hateful texts missed", better="lower",
             statistic=WrongShare(~flagged),
             where=of_set & pl.col("set").is_in(HATEFUL_SETS) & toxic,
             role="primary", margin=0.02, within=(0, 1), absent="no set has hateful texts",
-            allowed=Bound(at_most=MOST_MISSES, if_any=True,
-                          over=("set", "hateful_kind", "hateful_group")),
+            allowed=AuditBound(at_most=MOST_MISSES, if_any=True,
+                               over=("set", "hateful_kind", "hateful_group")),
         ),
         Measure(
             name="auc", label="tells toxic from harmless (AUC)", better="higher", within=(0, 1),
             statistic=OfRows(labels, _two_sided(quality.auc, intervals.auc, "score", "toxic"),
                              _filled(intervals.auc_if_known, "toxic")),
             where=of_set, absent="no set has both toxic and harmless texts",
-            allowed=Bound(at_least=LEAST_AUC, if_any=True, over=("set",)),
+            allowed=AuditBound(at_least=LEAST_AUC, if_any=True, over=("set",)),
             source="Hanley & McNeil 1982",
         ),
         Measure(
@@ -204,20 +208,20 @@ def _measures() -> tuple[Measure, ...]:
                 _filled(intervals.error_if_known, "recorded"),
             ),
             absent="no set has recorded scores", source="Naeini et al. 2015",
-            allowed=Bound(at_most=MOST_ERROR, if_any=True, over=("set",)),
+            allowed=AuditBound(at_most=MOST_ERROR, if_any=True, over=("set",)),
         ),
         Measure(
             name="caught_in_disguise", label="caught in disguise, of what is caught plain",
             statistic=OfRows(forms, _caught, _caught_if_known), better="higher", within=(0, 1),
             where=(pl.col("part") == DISGUISED) & (pl.col("trick") != ""),
             absent="no text is tried in disguise",
-            allowed=Bound(at_least=LEAST_CAUGHT, if_any=True, over=("trick",)),
+            allowed=AuditBound(at_least=LEAST_CAUGHT, if_any=True, over=("trick",)),
         ),
         Measure(
             name="emoji", label="harmless texts with emoji called toxic, or without a score",
             statistic=exact({"wrong": flagged.fill_null(value=True)}, partial(_mean, "wrong")),
             where=pl.col("part") == EMOJI, better="lower", within=(0, 1),
-            absent="there is no text with emoji", allowed=Bound(at_most=0, if_any=True),
+            absent="there is no text with emoji", allowed=AuditBound(at_most=0, if_any=True),
         ),
         Measure(
             name="kappa", label="agreement with the labels at the threshold (kappa)",

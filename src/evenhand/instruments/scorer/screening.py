@@ -11,7 +11,13 @@ import polars as pl
 
 from evenhand.domain.version import __version__
 from evenhand.errors import UserError
-from evenhand.findings.screen_file import Labels, Promised, Reference, ScreenedBy, ScreenFile
+from evenhand.findings.screen_file import (
+    CalibratedPromise,
+    CalibrationLabels,
+    Reference,
+    ScreenedBy,
+    ScreenFile,
+)
 from evenhand.instruments.near_copies import clusters_of
 from evenhand.instruments.text_columns import text_columns
 from evenhand.statistics._shared import FloatArray
@@ -35,7 +41,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledTexts:
     """Texts of which people have said whether they are harmful: those of a file that count.
 
     Of each cluster one harmful and one clean text counts, drawn at random before anything is
@@ -49,7 +55,7 @@ class Labelled:
     table: pl.DataFrame  # text, harm, group (null: nobody)
 
     @classmethod
-    def read(cls, file: Path, columns: Columns) -> "Labelled":
+    def read(cls, file: Path, columns: Columns) -> "LabelledTexts":
         """Read a .csv or .jsonl file; a row without a text or a label is refused by its number."""
         names = (columns.text, columns.label, columns.group, columns.cluster)
         rows = text_columns(file, list(dict.fromkeys(name for name in names if name)))
@@ -73,9 +79,9 @@ class Labelled:
         return cls(file, columns, len(rows), once[indices].drop("cluster"))
 
     @cached_property
-    def labels(self) -> Labels:
+    def labels(self) -> CalibrationLabels:
         harmful = int(self.table["harm"].sum())
-        return Labels(
+        return CalibrationLabels(
             file=self.file.name,
             sha256=hashlib.sha256(self.file.read_bytes()).hexdigest(),
             texts=self.texts,
@@ -87,7 +93,7 @@ class Labelled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ScreenTargets:
     """The promises that a screen is to keep."""
 
     missed: float = 0.05
@@ -104,9 +110,9 @@ def read_traffic(file: Path, text: str) -> list[str]:
 
 
 def calibrated(
-    labelled: Labelled,
+    labelled: LabelledTexts,
     scores: Sequence[float | None],
-    targets: Asked,
+    targets: ScreenTargets,
     scorer: ScreenedBy,
     traffic: tuple[str, Sequence[float | None]] | None = None,
 ) -> ScreenFile:
@@ -130,7 +136,7 @@ def calibrated(
         scorer=scorer,
         low=_finite(screen.low),
         high=_finite(screen.high),
-        promises=[Promised.of(promise) for promise in screen.promises],
+        promises=[CalibratedPromise.of(promise) for promise in screen.promises],
         labels=labelled.labels,
         judged={name: _judged(screen, part) for name, part in parts.items()},
         reference=Reference(

@@ -13,11 +13,11 @@ from hashlib import sha256
 import polars as pl
 
 from evenhand.errors import Undefined
-from evenhand.findings.audit import Audit, Check, State
+from evenhand.findings.audit import Audit, AuditCheck, State
 from evenhand.findings.estimates import Cell, Coverage, Section
 from evenhand.metrics import scorer_intervals as ranges
 from evenhand.metrics import scorer_quality as quality
-from evenhand.scorers.support import Claim
+from evenhand.scorers.support import SupportClaim
 
 LEAST_AUC = 0.85  # our choice: what a judge in a loop must reach
 BOUNDS = (0.5, 0.8)
@@ -28,7 +28,7 @@ _Rows = pl.DataFrame
 class Claims:
     """Claims, and what is known of each: columns label, condition, category, cluster, question."""
 
-    claims: tuple[Claim, ...]
+    claims: tuple[SupportClaim, ...]
     known: _Rows
 
 
@@ -57,7 +57,7 @@ def claims_of(records: pl.DataFrame) -> Claims:
         candidates = [index for index in range(len(options)) if index != unknown]
         for index in candidates:
             others = tuple(options[other] for other in candidates if other != index)
-            claims.append(Claim(row["context"], row["question"], options[index], others))
+            claims.append(SupportClaim(row["context"], row["question"], options[index], others))
             facts.append(
                 {
                     "label": row["label"] == index,
@@ -117,15 +117,15 @@ def _unknown(claims: _Rows) -> _Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _PartQuality:
     part: str
     n: int
     clusters: int
     auc: float | None
-    ends: ranges.Ends | None
+    ends: ranges.IntervalEnds | None
 
 
-def _row(part: str, table: _Rows) -> _Row:
+def _row(part: str, table: _Rows) -> _PartQuality:
     scores, labels = table["score"].to_list(), table["label"].to_list()
     clusters = table["cluster"].to_list()
     try:
@@ -133,22 +133,22 @@ def _row(part: str, table: _Rows) -> _Row:
     except Undefined:
         value = None
     ends = None if value is None else ranges.auc(scores, labels, clusters)
-    return _Row(part, len(table), len(set(clusters)), value, ends)
+    return _PartQuality(part, len(table), len(set(clusters)), value, ends)
 
 
-def _shown(row: _Row) -> str:
+def _shown(row: _PartQuality) -> str:
     value = "unknown" if row.auc is None else f"{row.auc:.3f}"
     return value if row.ends is None else f"{value} ({row.ends.low:.3f} to {row.ends.high:.3f})"
 
 
-def _check(overall: _Row) -> Check:
+def _check(overall: _PartQuality) -> AuditCheck:
     state: State = "inconclusive"
     if overall.ends is not None and overall.ends.low >= LEAST_AUC:
         state = "pass"
     elif overall.ends is not None and overall.ends.high < LEAST_AUC:
         state = "fail"
     poor = f"Tells supported from unsupported answers poorly (AUC {_shown(overall)})."
-    return Check(
+    return AuditCheck(
         name="auc",
         label="tells supported from unsupported answers, AUC",
         state=state,
@@ -162,7 +162,7 @@ def _check(overall: _Row) -> Check:
     )
 
 
-def _section(name: str, title: str, rows: Sequence[_Row]) -> Section:
+def _section(name: str, title: str, rows: Sequence[_PartQuality]) -> Section:
     cells: list[tuple[Cell, ...]] = [
         (
             row.part,

@@ -2,12 +2,12 @@
 checks that a method which repairs texts still answers."""
 
 from evenhand.instruments.squad.source import (
-    Sampling,
     SquadData,
+    SquadSampling,
     SquadSource,
     card,
     sample,
     with_answers,
 )
 
-__all__ = ["Sampling", "SquadData", "SquadSource", "card", "sample", "with_answers"]
+__all__ = ["SquadData", "SquadSampling", "SquadSource", "card", "sample", "with_answers"]

@@ -22,8 +22,8 @@ from evenhand.instruments._contract import (
     why_lost,
 )
 from evenhand.instruments.squad.source import (
-    Sampling,
     SquadData,
+    SquadSampling,
     SquadSource,
     prompt,
     sample,
@@ -104,7 +104,7 @@ class Squad(Instrument):
 
     def source(self, data: DataFolder, options: SquadOptions) -> Source:
         count = None if options.all else options.questions
-        sampling = Sampling(questions=count, first=options.first, seed=options.sample_seed)
+        sampling = SquadSampling(questions=count, first=options.first, seed=options.sample_seed)
         specified = options.all or options.questions != SquadOptions().questions
         if options.answers is not None and (specified or options.first or options.closed_book):
             raise UserError(

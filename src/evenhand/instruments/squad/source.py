@@ -114,7 +114,7 @@ def _read(file: Path) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
+class SquadSampling:
     questions: int | None = 300  # ours; None: all 11,873
     first: int | None = None  # of the file, in its order; MABRF paper: 100
     seed: int = 0
@@ -125,7 +125,7 @@ class Sampling:
         return {"questions": self.questions or "all", "seed": self.seed}
 
 
-def sample(records: pl.DataFrame, sampling: Sampling) -> pl.DataFrame:
+def sample(records: pl.DataFrame, sampling: SquadSampling) -> pl.DataFrame:
     """The drawn questions, in the order of the data."""
     if sampling.first is not None:
         return records.head(sampling.first)
@@ -162,7 +162,7 @@ class SquadSource:
     """
 
     def __init__(
-        self, records: pl.DataFrame, sampling: Sampling, *, closed_book: bool = False
+        self, records: pl.DataFrame, sampling: SquadSampling, *, closed_book: bool = False
     ) -> None:
         self._sha256 = _sha256(records, "id")  # of the sample, not of its order
         # In a seeded order, so that a run that is stopped early has asked a bit of every article.

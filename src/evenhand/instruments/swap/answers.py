@@ -7,7 +7,7 @@ import polars as pl
 
 from evenhand.findings.scoring import REFUSED, UNREADABLE
 from evenhand.instruments._contract import SCORED, why_lost
-from evenhand.instruments.swap.contrasts import OUTCOMES, Outcome, with_other
+from evenhand.instruments.swap.contrasts import OUTCOMES, SwapOutcome, with_other
 from evenhand.instruments.swap.squares import excesses
 from evenhand.metrics.readings import WORD, read
 
@@ -18,7 +18,7 @@ def main_of(source: Mapping[str, Any]) -> str:
     return "decision" if sampling["decision"] else "number" if sampling["number"] else "bag"
 
 
-def signed_by(source: Mapping[str, Any]) -> Outcome | None:
+def signed_by(source: Mapping[str, Any]) -> SwapOutcome | None:
     """Give the main outcome, where it has a direction; words have none."""
     name = {"decision": "chosen", "number": "number"}.get(main_of(source))
     return next((outcome for outcome in OUTCOMES if outcome.name == name), None)

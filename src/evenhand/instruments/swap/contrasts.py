@@ -22,7 +22,7 @@ _ROLES = ("group", "placebo")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SwapOutcome:
     """An outcome of an answer that has a direction: what it is called, the values that it can have,
     and whether two of them are compared by their ratio."""
 
@@ -65,22 +65,22 @@ class Outcome:
 
 
 OUTCOMES = (
-    Outcome("chosen", "decision"),
-    Outcome("number", "number", relative=True),
-    Outcome("refused", "refusal"),
-    Outcome("length", "length", relative=True),
-    Outcome("score", "score"),
+    SwapOutcome("chosen", "decision"),
+    SwapOutcome("number", "number", relative=True),
+    SwapOutcome("refused", "refusal"),
+    SwapOutcome("length", "length", relative=True),
+    SwapOutcome("score", "score"),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Contrast:
+class LabelContrast:
     """A contrast is a label against another of its family, or against none, by one outcome."""
 
     family: str
     left: str
     right: str
-    outcome: Outcome
+    outcome: SwapOutcome
     found: Estimate
     placebo: float | None  # how far a label's answer is from that to its own placebo, on average
 
@@ -102,12 +102,12 @@ def contrasted(labels: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def contrasts(
-    answers: pl.DataFrame, labels: Mapping[str, Sequence[str]], outcomes: Sequence[Outcome]
-) -> list[Contrast]:
+    answers: pl.DataFrame, labels: Mapping[str, Sequence[str]], outcomes: Sequence[SwapOutcome]
+) -> list[LabelContrast]:
     """Compute every contrast of every family, by outcome. Those of two labels are adjusted by Holm
     over all of them of an outcome, and so are those against no label."""
     pairs = with_other(answers, [outcome.name for outcome in outcomes])
-    results: list[tuple[Contrast, Differences]] = []
+    results: list[tuple[LabelContrast, Differences]] = []
     for family, names in labels.items():
         rows = pairs.filter(pl.col("family") == family)
         beside_none = _beside_none(answers.filter(pl.col("family") == family), names, outcomes)
@@ -124,16 +124,16 @@ def contrasts(
                 differences = Differences.of(table, outcome.ends)
                 estimate = differences.estimate(f"{family}: {left}")
                 results.append(
-                    (Contrast(family, left, right, outcome, estimate, beside), differences)
+                    (LabelContrast(family, left, right, outcome, estimate, beside), differences)
                 )
     return _adjusted(results)
 
 
-def _adjusted(results: Sequence[tuple[Contrast, Differences]]) -> list[Contrast]:
+def _adjusted(results: Sequence[tuple[LabelContrast, Differences]]) -> list[LabelContrast]:
     families: dict[tuple[str, bool], list[int]] = {}
     for index, (contrast, _) in enumerate(results):
         families.setdefault((contrast.outcome.name, contrast.beside_none), []).append(index)
-    after: dict[int, Contrast] = {}
+    after: dict[int, LabelContrast] = {}
     for places in families.values():
         estimates = adjusted([(results[index][0].found, results[index][1]) for index in places])
         after |= {index: replace(results[index][0], found=estimate)
@@ -162,7 +162,7 @@ def _named(outcomes: Sequence[str], ending: str) -> list[pl.Expr]:
     return [pl.col(name).alias(f"{name}:{ending}") for name in outcomes]
 
 
-def _beside_placebo(rows: pl.DataFrame, outcome: Outcome) -> float | None:
+def _beside_placebo(rows: pl.DataFrame, outcome: SwapOutcome) -> float | None:
     value, placebo = (pl.col(f"{outcome.name}{end}").cast(pl.Float64) for end in ("", ":p"))
     group = rows.filter(pl.col("role") == "group")
     distance = group.select(outcome.minus(value, placebo).abs().mean()).item()
@@ -170,7 +170,7 @@ def _beside_placebo(rows: pl.DataFrame, outcome: Outcome) -> float | None:
 
 
 def _beside_none(
-    rows: pl.DataFrame, names: Sequence[str], outcomes: Sequence[Outcome]
+    rows: pl.DataFrame, names: Sequence[str], outcomes: Sequence[SwapOutcome]
 ) -> pl.DataFrame | None:
     """Give the answers about one label of each prompt, drawn, with those without a label (`…:n`);
     None where nothing was asked without one."""

@@ -31,7 +31,7 @@ Role = Literal["none", "group", "placebo"]
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class Prompt(BaseModel):
+class SwapPrompt(BaseModel):
     """A prompt of the user's: what is swapped, and what stands before it and never is."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -44,7 +44,7 @@ class Prompt(BaseModel):
         return f"{self.task}\n\n{text}" if self.task else text
 
 
-class Asked(BaseModel):
+class PromptVersion(BaseModel):
     """One version of a prompt that is asked, or was: whom it speaks of, and the answer if there is
     one. The label of a placebo is the one that it is a placebo of."""
 
@@ -63,13 +63,13 @@ class Asked(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class SwapDesign:
     """The versions that are asked, the labels of each family in their order, what could not be
     swapped (prompt, family and why), and likewise what has no version without a label. Where the
     placebo is another person, `placebo_without` has that one's words without a label, by prompt and
     family; they are what a remedy gives to it, and are not asked by themselves."""
 
-    asked: tuple[Asked, ...]
+    asked: tuple[PromptVersion, ...]
     labels: dict[str, tuple[str, ...]]
     refused: tuple[tuple[str, str, str], ...] = field(default=())
     skipped: tuple[tuple[str, str], ...] = field(default=())  # families, and why
@@ -103,13 +103,13 @@ class Design:
             texts[request.id, request.family, request.role][request.label] = request.prompt
         reads = not stored and (decision is not None or number)
 
-        def without(request: Asked) -> str:
+        def without(request: PromptVersion) -> str:
             nobody = texts[request.id, request.family, "none"].get("", "")
             if request.role != "placebo":
                 return nobody
             return self.placebo_without.get((request.id, request.family), nobody)
 
-        def versions(request: Asked) -> str:
+        def versions(request: PromptVersion) -> str:
             labelled = [*texts[request.id, request.family, request.role].values()]
             first = [without(request)] if request.role != "none" and without(request) else []
             record = {"texts": [*first, *labelled], "decision": decision}
@@ -151,7 +151,7 @@ def in_turns(items: Sequence[Item]) -> list[Item]:
     return sorted(items, key=turn)
 
 
-def _others(requests: Sequence[Asked]) -> dict[tuple[str, str], dict[str, str]]:
+def _others(requests: Sequence[PromptVersion]) -> dict[tuple[str, str], dict[str, str]]:
     labels: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for request in requests:
         labels[request.id, request.family].update(
@@ -160,7 +160,7 @@ def _others(requests: Sequence[Asked]) -> dict[tuple[str, str], dict[str, str]]:
     return {key: paired([*names], "\n".join(key)) for key, names in labels.items()}
 
 
-def read_prompts(file: Path, column: str | None = None) -> list[Prompt]:
+def read_prompts(file: Path, column: str | None = None) -> list[SwapPrompt]:
     """Read the prompts of a file: of .txt one a line, of .csv a column, else JSON lines. One
     without an id has the number of its line; a bad line, or an id that comes twice, is refused.
 
@@ -169,11 +169,11 @@ def read_prompts(file: Path, column: str | None = None) -> list[Prompt]:
         column: the column of the prompts in a table; "prompt" without it.
     """
     if file.suffix.lower() == ".txt":
-        prompts = [Prompt(id=str(number), prompt=line) for number, line in _text_lines(file)]
+        prompts = [SwapPrompt(id=str(number), prompt=line) for number, line in _text_lines(file)]
     elif file.suffix.lower() == ".csv" or column is not None:
         prompts = _of_table(file, column or "prompt")
     else:
-        rows = read_jsonl(file, Prompt, f"a line is like {PROMPT}")
+        rows = read_jsonl(file, SwapPrompt, f"a line is like {PROMPT}")
         prompts = [prompt if prompt.id else prompt.model_copy(update={"id": str(number)})
                    for number, prompt in rows]  # fmt: skip
     _refuse_twice(file, [(prompt.id,) for prompt in prompts])
@@ -192,7 +192,7 @@ def _text_lines(file: Path) -> Iterator[tuple[int, str]]:
             yield number, line.strip()
 
 
-def _of_table(file: Path, column: str) -> list[Prompt]:
+def _of_table(file: Path, column: str) -> list[SwapPrompt]:
     """The prompts of a table, with its columns `id` and `task` where it has them."""
     further = [name for name in ("id", "task") if name in names_of(file) and name != column]
     try:
@@ -203,15 +203,17 @@ def _of_table(file: Path, column: str) -> list[Prompt]:
     for number, row in enumerate(table.iter_rows(named=True), start=1):
         if not row[column]:
             raise UserError(f"{file}: row {number} has no text in the column {column!r}")
-        prompts.append(Prompt(id=row.get("id") or str(number), prompt=row[column],
+        prompts.append(SwapPrompt(id=row.get("id") or str(number), prompt=row[column],
                             task=row.get("task", "")))  # fmt: skip
     return prompts
 
 
-def read_answers(file: Path) -> Design:
+def read_answers(file: Path) -> SwapDesign:
     """Read the answers that an app gave, one a line. Every prompt of a family has the same labels,
     each with a placebo, and as many repeats: what is not there is written with the answer null."""
-    answers = tuple(answer for _, answer in read_jsonl(file, Asked, f"a line is like {ANSWER}"))
+    answers = tuple(
+        answer for _, answer in read_jsonl(file, PromptVersion, f"a line is like {ANSWER}")
+    )
     if not answers:
         raise UserError(f"{file} has no line. It should hold lines like {ANSWER}")
     _refuse_twice(file, [answer.key for answer in answers])
@@ -224,10 +226,12 @@ def read_answers(file: Path) -> Design:
         _refuse_holes(
             file, family, tuple(names), [answer for answer in answers if answer.family == family]
         )
-    return Design(answers, {family: tuple(names) for family, names in labels.items()})
+    return SwapDesign(answers, {family: tuple(names) for family, names in labels.items()})
 
 
-def _refuse_holes(file: Path, family: str, labels: Sequence[str], answers: Sequence[Asked]) -> None:
+def _refuse_holes(
+    file: Path, family: str, labels: Sequence[str], answers: Sequence[PromptVersion]
+) -> None:
     if len(labels) < 2 or "" in labels:
         raise UserError(
             f"{file}: the family {family[:60]!r} needs two labels or more with the role group"
@@ -262,14 +266,14 @@ def _refuse_holes(file: Path, family: str, labels: Sequence[str], answers: Seque
 
 
 def designed(
-    prompts: Sequence[Prompt],
+    prompts: Sequence[SwapPrompt],
     families: Sequence[str],
-    versions: Callable[[Prompt, str], "tuple[Sequence[tuple[Role, str, str]], str] | str"],
+    versions: Callable[[SwapPrompt, str], "tuple[Sequence[tuple[Role, str, str]], str] | str"],
     repeats: int,
-) -> Design:
+) -> SwapDesign:
     """Give every prompt in every version of every family. `versions` gives role, label and text of
     each, with why some are left out, or says why there are none."""
-    requests: list[Asked] = []
+    requests: list[PromptVersion] = []
     refused: list[tuple[str, str, str]] = []
     without: list[tuple[str, str, str]] = []
     labels: dict[str, dict[str, None]] = {}
@@ -285,15 +289,16 @@ def designed(
             for role, label, text in texts:
                 labels.setdefault(family, {}).update({label: None} if role == "group" else {})
                 requests += [
-                    Asked(id=prompt.id, family=family, label="" if role == "none" else label,
-                          role=role, repeat=repeat, prompt=prompt.after_task(text))
+                    PromptVersion(id=prompt.id, family=family,
+                                  label="" if role == "none" else label,
+                                  role=role, repeat=repeat, prompt=prompt.after_task(text))
                     for repeat in range(1, repeats + 1)
                 ]  # fmt: skip
     skipped = _too_few(families, requests, refused)
     if len(skipped) == len(families):
         raise UserError(f"{'; '.join(f'{family}: {why}' for family, why in skipped)}. {_MARK}")
     gone = {family for family, _ in skipped}
-    return Design(
+    return SwapDesign(
         tuple(request for request in requests if request.family not in gone),
         {family: tuple(names) for family, names in labels.items() if family not in gone},
         tuple(refused),
@@ -303,7 +308,9 @@ def designed(
 
 
 def _too_few(
-    families: Sequence[str], requests: Sequence[Asked], refused: Sequence[tuple[str, str, str]]
+    families: Sequence[str],
+    requests: Sequence[PromptVersion],
+    refused: Sequence[tuple[str, str, str]],
 ) -> tuple[tuple[str, str], ...]:
     """The families that fewer than two prompts can be swapped in, and why."""
     skipped = []

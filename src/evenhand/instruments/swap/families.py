@@ -43,7 +43,7 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LexiconEntry:
     """An entry is a word or phrase by which a label is found in a text."""
 
     words: tuple[str, ...]  # case-folded
@@ -54,7 +54,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Family:
+class SwapFamily:
     """A family is a set of labels of which one is said at a time."""
 
     name: str
@@ -79,15 +79,17 @@ class Family:
         return [tuple(words[index] for words in beside) for index in range(len(names))]
 
     @cached_property
-    def entries(self) -> dict[str, list[Entry]]:
+    def entries(self) -> dict[str, list[LexiconEntry]]:
         """Give what can be found in a text, by its first word."""
-        by_word: dict[str, list[Entry]] = {}
+        by_word: dict[str, list[LexiconEntry]] = {}
         for label in self.labels:
             for slot, form in _findable(label):
                 form_tokens = tokens(form)
                 tail = form[form_tokens[-1].end :]
                 words = tuple(token.folded for token in form_tokens)
-                by_word.setdefault(words[0], []).append(Entry(words, tail, form, slot, label.name))
+                by_word.setdefault(words[0], []).append(
+                    LexiconEntry(words, tail, form, slot, label.name)
+                )
         return by_word
 
 
@@ -100,7 +102,7 @@ def _findable(label: Label) -> Iterator[tuple[str, str]]:
             yield slot, form
 
 
-def families(names: tuple[str, ...], file: Path | None = None) -> tuple[Family, ...]:
+def families(names: tuple[str, ...], file: Path | None = None) -> tuple[SwapFamily, ...]:
     """Give the families of these names, ours or the user's, and all others of the user's file."""
     theirs = {} if file is None else _read(file)
     taken = sorted(set(theirs) & set(ours()))
@@ -123,7 +125,7 @@ def families(names: tuple[str, ...], file: Path | None = None) -> tuple[Family, 
 
 
 @cache
-def ours() -> dict[str, Family]:
+def ours() -> dict[str, SwapFamily]:
     """Give the families that come with evenhand, by name."""
     folder = resources.files("evenhand.instruments.swap").joinpath("families")
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=str)
@@ -151,7 +153,7 @@ _Words = Annotated[list[_Word], Field(min_length=1, max_length=500)]
 _Neutral = Annotated[list[_Said], Field(min_length=1, max_length=500)]
 
 
-class _Written(BaseModel):
+class _FamilyEntry(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
     source: _Word
     labels: Annotated[dict[_LabelName, dict[_Slot, _Words]], Field(min_length=2, max_length=50)]
@@ -169,21 +171,21 @@ _FORM = (
 _FAMILY_NAME = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 
 
-class _File(BaseModel):
+class _FamiliesFile(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
-    families: Annotated[dict[_FAMILY_NAME, _Written], Field(min_length=1, max_length=50)]
+    families: Annotated[dict[_FAMILY_NAME, _FamilyEntry], Field(min_length=1, max_length=50)]
 
 
-def _read(path: Path) -> dict[str, Family]:
+def _read(path: Path) -> dict[str, SwapFamily]:
     try:
         return _parsed(path.read_text("utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read as UTF-8 text: {error}; correct it") from None
 
 
-def _parsed(text: str, where: str) -> dict[str, Family]:
+def _parsed(text: str, where: str) -> dict[str, SwapFamily]:
     try:
-        written = _File.model_validate({"families": tomllib.loads(text)}).families
+        written = _FamiliesFile.model_validate({"families": tomllib.loads(text)}).families
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         location = ".".join(map(str, first["loc"][1:])) or "the file"
@@ -194,7 +196,7 @@ def _parsed(text: str, where: str) -> dict[str, Family]:
     return {name: _family(name, family, f"{where}: {name}") for name, family in written.items()}
 
 
-def _family(name: str, written: _Written, where: str) -> Family:
+def _family(name: str, written: _FamilyEntry, where: str) -> SwapFamily:
     """Make a family of what was written, or say where its words do not answer to each other."""
     _refuse_unequal(written, where)
     for label, slots in written.found.items():
@@ -212,14 +214,14 @@ def _family(name: str, written: _Written, where: str) -> Family:
     people = frozenset(word.casefold() for word in written.only_of_people)
     none, shared = _frozen(written.none), _frozen(written.shared)
     kinds = tuple(written.name_kinds)
-    return Family(name, labels, written.source, none, shared, people, kinds)
+    return SwapFamily(name, labels, written.source, none, shared, people, kinds)
 
 
 def _frozen(forms: Mapping[str, list[str]]) -> Forms:
     return {slot: tuple(words) for slot, words in forms.items()}
 
 
-def _refuse_unequal(written: _Written, where: str) -> None:
+def _refuse_unequal(written: _FamilyEntry, where: str) -> None:
     """Refuse lists that cannot answer to each other word by word."""
     first, *others = written.labels
     sizes = _sizes(written.labels[first])
@@ -247,7 +249,7 @@ def _sizes(forms: Mapping[str, list[str]]) -> dict[str, int]:
     return {slot: len(words) for slot, words in forms.items()}
 
 
-def _refuse_unequal_beside(written: _Written, sizes: Mapping[str, int], where: str) -> None:
+def _refuse_unequal_beside(written: _FamilyEntry, sizes: Mapping[str, int], where: str) -> None:
     for slot, words in written.shared.items():
         if slot in sizes or len(words) != sizes.get(NAME):
             raise UserError(
@@ -263,7 +265,7 @@ def _refuse_unequal_beside(written: _Written, sizes: Mapping[str, int], where: s
             )
 
 
-def _refuse_unknown_slot(slot: str, written: _Written, where: str) -> None:
+def _refuse_unknown_slot(slot: str, written: _FamilyEntry, where: str) -> None:
     slots = next(iter(written.labels.values()))
     available = [*slots, *(PARTS_OF_NAME if NAME in slots else ())]
     if slot not in available:

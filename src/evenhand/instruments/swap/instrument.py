@@ -39,12 +39,12 @@ from evenhand.instruments.swap.answers import (
 )
 from evenhand.instruments.swap.contrasts import (
     OUTCOMES,
-    Contrast,
-    Outcome,
+    LabelContrast,
+    SwapOutcome,
     contrasts,
 )
-from evenhand.instruments.swap.data import Design, in_turns, read_answers
-from evenhand.instruments.swap.measured import Measured, conclusion
+from evenhand.instruments.swap.data import SwapDesign, in_turns, read_answers
+from evenhand.instruments.swap.measured import SwapContrasts, conclusion
 from evenhand.instruments.swap.measures import MEASURES, measures_of
 from evenhand.instruments.swap.rates import rate_lines
 from evenhand.instruments.swap.texts import designed_by
@@ -133,7 +133,7 @@ class Swap(Instrument):
         del data
         return self.listed(_design(options), options)
 
-    def listed(self, design: Design, options: Any) -> Source:
+    def listed(self, design: SwapDesign, options: Any) -> Source:
         """Give the items of a design."""
         stored = self.stores_answers(options)
         sampling = {
@@ -311,7 +311,7 @@ class Swap(Instrument):
     def concluded(self, report: Report, run: RunReader) -> Report:
         """Give the contrasts and the excess the intervals that their tests are, adjusted."""
         answers, labels = self._answers(run), self._labels(run)
-        measured = Measured.of(answers, labels, signed_by(report.source))
+        measured = SwapContrasts.of(answers, labels, signed_by(report.source))
         adjusted = {
             f"difference.{contrast.family}.{contrast.left}": contrast.found
             for contrast in measured.signed
@@ -360,14 +360,14 @@ class Swap(Instrument):
             return ()
         return rate_lines(comparison, sources, (self._answers(before), self._answers(after)))
 
-    def effects(self, run: RunReader) -> list[Contrast]:
+    def effects(self, run: RunReader) -> list[LabelContrast]:
         """Give the signed contrasts of a run as numbers, after Holm."""
         return _contrasts(self._answers(run), self._labels(run), OUTCOMES)
 
 
 def _contrasts(
-    answers: pl.DataFrame, labels: Mapping[str, list[str]], outcomes: Sequence[Outcome]
-) -> list[Contrast]:
+    answers: pl.DataFrame, labels: Mapping[str, list[str]], outcomes: Sequence[SwapOutcome]
+) -> list[LabelContrast]:
     return contrasts(
         answers, labels, [outcome for outcome in outcomes if answers[outcome.name].count()]
     )
@@ -396,7 +396,7 @@ def _of_family(estimates: tuple[Estimate, ...]) -> tuple[Estimate, float | None]
     return by_name["excess"], by_name["placebo"].value
 
 
-def _design(options: SwapOptions) -> Design:
+def _design(options: SwapOptions) -> SwapDesign:
     if (options.answers is None) == (options.prompts is None):
         raise UserError("name what is asked: --prompts FILE, or --answers FILE that exist already")
     if options.chosen is not None and options.decision is None:

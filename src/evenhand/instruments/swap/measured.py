@@ -8,7 +8,7 @@ import polars as pl
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.ratios import SHOWN
 from evenhand.findings.verdicts import State
-from evenhand.instruments.swap.contrasts import Contrast, Outcome, contrasts
+from evenhand.instruments.swap.contrasts import LabelContrast, SwapOutcome, contrasts
 from evenhand.instruments.swap.differences import Differences, adjusted
 from evenhand.instruments.swap.tables import SAME, state_of
 
@@ -16,18 +16,18 @@ PAIRED = (pl.col("role") == "group") & (pl.col("other") != "")
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class SwapContrasts:
     """The contrasts of two labels by the main outcome, the excess over all families, and that of
     each, which is adjusted over them."""
 
-    signed: tuple[Contrast, ...]
+    signed: tuple[LabelContrast, ...]
     excess: Estimate
     by_family: Mapping[str, Estimate]
 
     @classmethod
     def of(
-        cls, answers: pl.DataFrame, labels: Mapping[str, Sequence[str]], outcome: Outcome | None
-    ) -> "Measured":
+        cls, answers: pl.DataFrame, labels: Mapping[str, Sequence[str]], outcome: SwapOutcome | None
+    ) -> "SwapContrasts":
         """Measure the answers of a run.
 
         Args:

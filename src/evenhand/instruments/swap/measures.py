@@ -10,7 +10,7 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.summed_statistics import Mean
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.swap.answers import named, signed_by
-from evenhand.instruments.swap.contrasts import MATTERS, Outcome, contrasted
+from evenhand.instruments.swap.contrasts import MATTERS, SwapOutcome, contrasted
 from evenhand.instruments.swap.measured import PAIRED
 from evenhand.instruments.swap.rates import WITHOUT
 
@@ -26,7 +26,7 @@ def _excess(name: str, column: str, **more: Any) -> Measure:
                    one_sided=True, symmetric=True, within=(-1, 1), lost=lost, **more)  # fmt: skip
 
 
-def _difference(family: str, left: str, right: str, outcome: Outcome, absent: str) -> Measure:
+def _difference(family: str, left: str, right: str, outcome: SwapOutcome, absent: str) -> Measure:
     """The signed contrast of two labels, as a mean over the answers about the first of them."""
     value, role = pl.col("signed"), pl.col("role")
     where = (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.swap.families import NAME, NAMES, Family
+from evenhand.instruments.swap.families import NAME, NAMES, SwapFamily
 from evenhand.instruments.swap.grammar import Case, case_of, tokens
 from evenhand.instruments.swap.spans import UNSURE, Span, find
 
@@ -19,7 +19,7 @@ PRONOUNS = ("pronoun", "object", "possessive", "possessive_pronoun", "reflexive"
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedPrompt:
     """A prompt of which no versions can be made, and why."""
 
     reason: str
@@ -45,14 +45,14 @@ class Pieces:
     people: tuple[str, ...] = ("",)  # the name that each person had in a plain text
 
 
-def _refused(key: str, **values: Any) -> Refused:
-    return Refused(_WORDS(key, **values))
+def _refused(key: str, **values: Any) -> RefusedPrompt:
+    return RefusedPrompt(_WORDS(key, **values))
 
 
 _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
-def from_template(prompt: str, family: Family) -> Pieces | Refused:
+def from_template(prompt: str, family: SwapFamily) -> Pieces | RefusedPrompt:
     """Read a template; "{{" and "}}" are written for braces."""
     texts: list[str] = []
     slots: list[Slot] = []
@@ -66,7 +66,7 @@ def from_template(prompt: str, family: Family) -> Pieces | Refused:
             return _refused("not_a_slot", written=match[0], place=match.start() + 1,
                             doubled=match[0] * 2)  # fmt: skip
         slot = _slot(match[1], family)
-        if isinstance(slot, Refused):
+        if isinstance(slot, RefusedPrompt):
             return slot
         texts, slots, text = [*texts, text], [*slots, slot], ""
     if not slots:
@@ -76,7 +76,7 @@ def from_template(prompt: str, family: Family) -> Pieces | Refused:
     return problem or Pieces(tuple(texts), tuple(slots))
 
 
-def _slot(written: str, family: Family) -> Slot | Refused:
+def _slot(written: str, family: SwapFamily) -> Slot | RefusedPrompt:
     case: Case = "as written"
     if written[:1].isupper():
         case = "upper" if written.isupper() and len(written) > 1 else "capital"
@@ -103,8 +103,8 @@ _MASKS = {**dict.fromkeys(NAMES, "Xy"), **dict.fromkeys(_PERSONS, "person")}
 
 
 def outside_the_slots(
-    texts: Sequence[str], slots: Sequence[Slot], family: Family
-) -> Refused | None:
+    texts: Sequence[str], slots: Sequence[Slot], family: SwapFamily
+) -> RefusedPrompt | None:
     """Refuse a word of a label outside the slots: it would stay whatever the label is, and
     contradict all others. What may be such a word or not is left to whoever wrote it."""
     pronouns = {
@@ -128,7 +128,7 @@ _JOINED = re.compile(
 )
 
 
-def _two_people(texts: Sequence[str], slots: Sequence[Slot]) -> Refused | None:
+def _two_people(texts: Sequence[str], slots: Sequence[Slot]) -> RefusedPrompt | None:
     """Refuse "{name} and {name}": every {name} of a template is the same person."""
     before, between = "", ""
     for slot, text in zip(slots, texts[1:], strict=True):
@@ -140,19 +140,19 @@ def _two_people(texts: Sequence[str], slots: Sequence[Slot]) -> Refused | None:
     return None
 
 
-def from_spans(prompt: str, family: Family, spans: tuple[Span, ...]) -> Pieces | Refused:
+def from_spans(prompt: str, family: SwapFamily, spans: tuple[Span, ...]) -> Pieces | RefusedPrompt:
     """Read a plain text in which spans were marked; braces in it are only braces."""
     marked = sorted(
         (span for span in spans if span.family == family.name), key=lambda span: span.start
     )
     problem = _unfit(prompt, family, marked)
     if problem is not None:
-        return Refused(problem)
+        return RefusedPrompt(problem)
     texts, slots, at = [], [], 0
     people: list[_Person] = []
     for span in marked:
         slot = _slot_of(span, family, people)
-        if isinstance(slot, Refused):
+        if isinstance(slot, RefusedPrompt):
             return slot
         slots.append(slot)
         texts.append(prompt[at : span.start])
@@ -161,7 +161,7 @@ def from_spans(prompt: str, family: Family, spans: tuple[Span, ...]) -> Pieces |
     return Pieces((*texts, prompt[at:]), tuple(slots), names)
 
 
-def _unfit(prompt: str, family: Family, spans: list[Span]) -> str | None:
+def _unfit(prompt: str, family: SwapFamily, spans: list[Span]) -> str | None:
     """Say why spans cannot be used as they are, if so."""
     if not spans:
         return _WORDS("no_span", family=family.name)
@@ -181,7 +181,7 @@ def _unfit(prompt: str, family: Family, spans: list[Span]) -> str | None:
     return _unknown(family, spans) or _two_labels(family, spans)
 
 
-def _choices(span: Span, family: Family) -> str:
+def _choices(span: Span, family: SwapFamily) -> str:
     entries = family.entries.get(tokens(span.text)[0].folded, []) if tokens(span.text) else []
     slots = sorted(
         {entry.slot for entry in entries if entry.form.casefold() == span.text.casefold()}
@@ -189,7 +189,7 @@ def _choices(span: Span, family: Family) -> str:
     return " or ".join(slots) if len(slots) > 1 else f"{''.join(slots) or 'a label'} or not"
 
 
-def _unknown(family: Family, spans: list[Span]) -> str | None:
+def _unknown(family: SwapFamily, spans: list[Span]) -> str | None:
     labels = [label.name for label in family.labels]
     for span in spans:
         if span.label not in labels:
@@ -201,7 +201,7 @@ def _unknown(family: Family, spans: list[Span]) -> str | None:
     return None
 
 
-def _two_labels(family: Family, spans: list[Span]) -> str | None:
+def _two_labels(family: SwapFamily, spans: list[Span]) -> str | None:
     first = spans[0]
     other = next((span for span in spans if span.label != first.label), None)
     if other is None:
@@ -224,7 +224,7 @@ class _Person:
         return bool(same and not apart)
 
 
-def _slot_of(span: Span, family: Family, people: list[_Person]) -> Slot | Refused:
+def _slot_of(span: Span, family: SwapFamily, people: list[_Person]) -> Slot | RefusedPrompt:
     if span.slot in NAMES:
         case: Case = "upper" if span.text.isupper() and len(span.text) > 1 else "as written"
         return Slot(span.slot, None, case, _who(span, people), span.text)

@@ -17,7 +17,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand.instruments.swap import meaning
-from evenhand.instruments.swap.families import NAME, NAMES, Entry, Family
+from evenhand.instruments.swap.families import NAME, NAMES, LexiconEntry, SwapFamily
 from evenhand.instruments.swap.grammar import (
     FUNCTION,
     Case,
@@ -47,7 +47,7 @@ class Span:
     text: str
 
 
-def find(text: str, families: tuple[Family, ...]) -> tuple[Span, ...]:
+def find(text: str, families: tuple[SwapFamily, ...]) -> tuple[Span, ...]:
     """Find what says a label of these families in an English text; in another language nothing is
     found."""
     if foreign(text):
@@ -64,7 +64,7 @@ def find(text: str, families: tuple[Family, ...]) -> tuple[Span, ...]:
 _ADDRESSES = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+|[@#]\w+")
 
 
-def _of_family(text: str, words: list[Token], family: Family) -> list[Span]:
+def _of_family(text: str, words: list[Token], family: SwapFamily) -> list[Span]:
     spans: list[Span] = []
     at = 0
     for number, token in enumerate(words):
@@ -77,7 +77,7 @@ def _of_family(text: str, words: list[Token], family: Family) -> list[Span]:
     return _of_the_same_people(words, spans)
 
 
-def _span(text: str, words: list[Token], family: Family) -> Span | None:
+def _span(text: str, words: list[Token], family: SwapFamily) -> Span | None:
     """Give the span that begins at the first of these words, the longest one if there are some."""
     matched = [
         (end, entry)
@@ -95,7 +95,7 @@ def _span(text: str, words: list[Token], family: Family) -> Span | None:
     return Span(start, end, slot, entries[0].label, family.name, text[start:end])
 
 
-def _end(text: str, words: list[Token], entry: Entry) -> int | None:
+def _end(text: str, words: list[Token], entry: LexiconEntry) -> int | None:
     """Say where an entry ends that begins at the first of these words, or None if it does not."""
     taken = words[: len(entry.words)]
     if tuple(token.folded for token in taken) != entry.words:
@@ -111,7 +111,9 @@ _CASES: dict[bool, tuple[Case | None, ...]] = {
 }
 
 
-def _read(text: str, start: int, end: int, entries: list[Entry], family: Family) -> tuple[str, int]:
+def _read(
+    text: str, start: int, end: int, entries: list[LexiconEntry], family: SwapFamily
+) -> tuple[str, int]:
     """Give the slot of a word where it stands, and where it ends; no slot where it is only a
     word."""
     before, after, word = text[:start], text[end:], text[start:end]
@@ -195,7 +197,7 @@ def _of_the_same_people(words: list[Token], spans: list[Span]) -> list[Span]:
     return sorted(sure, key=lambda span: span.start)
 
 
-class _Line(BaseModel):
+class _SpanLine(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
     id: Annotated[str, Field(min_length=1, max_length=500)]
     start: Annotated[int, Field(ge=0)]
@@ -233,7 +235,7 @@ def read_spans(path: Path) -> dict[str, tuple[Span, ...]]:
     are made."""
     spans: dict[str, tuple[Span, ...]] = {}
     form = "write it with --find: docs/swap-families.md"
-    for _, row in read_jsonl(path, _Line, form):
+    for _, row in read_jsonl(path, _SpanLine, form):
         span = Span(row.start, row.end, row.slot, row.label, row.family, row.text)
         spans[row.id] = (*spans.get(row.id, ()), span)
     return spans

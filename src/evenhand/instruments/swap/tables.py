@@ -8,7 +8,7 @@ import polars as pl
 from evenhand.findings.estimates import Cell, Estimate, Section
 from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.swap.contrasts import MATTERS, Contrast
+from evenhand.instruments.swap.contrasts import MATTERS, LabelContrast
 from evenhand.instruments.swap.squares import DISTANCES, SAME_PLACE
 from evenhand.metrics.word_odds import word_odds
 
@@ -32,7 +32,7 @@ def state_of(estimate: Estimate) -> str:
     return SAME if max(-estimate.low, estimate.high) <= MATTERS else TOO_FEW
 
 
-def state_of_excess(excess: Estimate, signed: Sequence[Contrast]) -> str:
+def state_of_excess(excess: Estimate, signed: Sequence[LabelContrast]) -> str:
     """Say what is known of an excess. A small one is no proof that labels do nothing: of answers
     that vary by chance it is the difference of their rates times that under the placebo, a square
     only where the placebo changes nothing: where it does, the two can cancel. So it is "same" only
@@ -44,7 +44,7 @@ def state_of_excess(excess: Estimate, signed: Sequence[Contrast]) -> str:
     return TOO_FEW
 
 
-def main_contrasts(contrasts: Sequence[Contrast], main: str) -> list[Contrast]:
+def main_contrasts(contrasts: Sequence[LabelContrast], main: str) -> list[LabelContrast]:
     """Give the contrasts of two labels by the main outcome: what a verdict rests on."""
     return [
         contrast
@@ -56,7 +56,7 @@ def main_contrasts(contrasts: Sequence[Contrast], main: str) -> list[Contrast]:
 def effects(
     excess: Mapping[str, tuple[Estimate, float | None]],
     main: str,
-    contrasts: Sequence[Contrast],
+    contrasts: Sequence[LabelContrast],
     chosen: str | None,
 ) -> tuple[Section, Section]:
     """Make the table of the main outcome, of each family its contrasts and then its excess, and

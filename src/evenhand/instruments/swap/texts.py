@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evenhand.instruments.swap.data import Design, Prompt, Role, designed, read_prompts
-from evenhand.instruments.swap.families import Family, families
+from evenhand.instruments.swap.data import Role, SwapDesign, SwapPrompt, designed, read_prompts
+from evenhand.instruments.swap.families import SwapFamily, families
 from evenhand.instruments.swap.pieces import outside_the_slots
 from evenhand.instruments.swap.spans import read_spans
-from evenhand.instruments.swap.versions import Refused, make
+from evenhand.instruments.swap.versions import RefusedPrompt, make
 
 
-def families_named(names: str, file: Path | None) -> tuple[Family, ...]:
+def families_named(names: str, file: Path | None) -> tuple[SwapFamily, ...]:
     """Give the families that are named with commas, and those of the user's own file."""
     return families(tuple(name.strip() for name in names.split(",") if name.strip()), file)
 
 
-def designed_by(options: Any) -> Design:
+def designed_by(options: Any) -> SwapDesign:
     """Make every version of every prompt that these options name."""
     prompts = read_prompts(options.prompts, options.text_column)
     by_name = {
@@ -24,7 +24,7 @@ def designed_by(options: Any) -> Design:
     }
     marked = {} if options.spans is None else read_spans(options.spans)
 
-    def made(prompt: Prompt, family: str) -> tuple[Sequence[tuple[Role, str, str]], str] | str:
+    def made(prompt: SwapPrompt, family: str) -> tuple[Sequence[tuple[Role, str, str]], str] | str:
         problem = outside_the_slots((prompt.task,), (), by_name[family])
         if problem is not None:
             return f"in its task {problem.reason}"
@@ -35,7 +35,7 @@ def designed_by(options: Any) -> Design:
             key=prompt.id,
             spans=marked.get(prompt.id, ()),
         )
-        if isinstance(result, Refused):
+        if isinstance(result, RefusedPrompt):
             return result.reason
         there = {(each.role, each.label) for each in result.versions}
         for label in by_name[family].labels:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.swap.families import NAME, NAMES, WHOLE_TEXT, Family, Forms
+from evenhand.instruments.swap.families import NAME, NAMES, WHOLE_TEXT, Forms, SwapFamily
 from evenhand.instruments.swap.grammar import CannotTell, foreign, tokens
 from evenhand.instruments.swap.pieces import (
     Pieces,
-    Refused,
+    RefusedPrompt,
     Slot,
     from_spans,
     from_template,
@@ -20,7 +20,7 @@ from evenhand.instruments.swap.writing import with_trait, written
 
 _TEXTS = InstrumentWords(__package__)
 
-__all__ = ["Made", "Refused", "Version", "make", "versions"]
+__all__ = ["MadeVersions", "RefusedPrompt", "Version", "make", "versions"]
 
 DRAWN = (NAME, WHOLE_TEXT)  # slots with many words for one label: another one of them is a placebo
 
@@ -37,7 +37,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeVersions:
     """What was made of a prompt, and which single versions were left out and why."""
 
     versions: tuple[Version, ...]
@@ -45,30 +45,30 @@ class Made:
 
 
 def versions(
-    prompt: str, family: Family, *, seed: int, key: str, spans: tuple[Span, ...] = ()
-) -> tuple[Version, ...] | Refused:
+    prompt: str, family: SwapFamily, *, seed: int, key: str, spans: tuple[Span, ...] = ()
+) -> tuple[Version, ...] | RefusedPrompt:
     """Give every version of a prompt, or say why there are none. `make` says as well which single
     versions were left out."""
     result = make(prompt, family, seed=seed, key=key, spans=spans)
-    return result if isinstance(result, Refused) else result.versions
+    return result if isinstance(result, RefusedPrompt) else result.versions
 
 
 def make(
-    prompt: str, family: Family, *, seed: int, key: str, spans: tuple[Span, ...] = ()
-) -> Made | Refused:
+    prompt: str, family: SwapFamily, *, seed: int, key: str, spans: tuple[Span, ...] = ()
+) -> MadeVersions | RefusedPrompt:
     """Make every version of a template, or of a plain text where spans are given.
 
     Which name is drawn depends on the seed and the prompt's key alone, and it is the name at the
     same place of every label's list, so that labels are compared on paired names.
     """
     pieces = from_spans(prompt, family, spans) if spans else from_template(prompt, family)
-    if isinstance(pieces, Refused):
+    if isinstance(pieces, RefusedPrompt):
         return pieces
     language = foreign(" ".join(pieces.texts))
     if language is not None:
-        return Refused(_TEXTS("another_language", language=language))
+        return RefusedPrompt(_TEXTS("another_language", language=language))
     draw = _drawn(pieces, family, seed, key)
-    return draw if isinstance(draw, Refused) else _made(pieces, family, draw)
+    return draw if isinstance(draw, RefusedPrompt) else _made(pieces, family, draw)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class _Draw:
         return places[slot.person]
 
 
-def _made(pieces: Pieces, family: Family, draw: _Draw) -> Made:
+def _made(pieces: Pieces, family: SwapFamily, draw: _Draw) -> MadeVersions:
     out: list[Version] = []
     left: list[str] = []
 
@@ -108,11 +108,11 @@ def _made(pieces: Pieces, family: Family, draw: _Draw) -> Made:
         words = _words(label.forms, family, draw)
         add(label.name, "group", written(pieces, words))
         add(label.name, "placebo", _placebo(pieces, family, label.forms, draw))
-    return Made(tuple(out), tuple(left))
+    return MadeVersions(tuple(out), tuple(left))
 
 
 def _words(
-    forms: Forms, family: Family, draw: _Draw, *, placebo: bool = False
+    forms: Forms, family: SwapFamily, draw: _Draw, *, placebo: bool = False
 ) -> Callable[[Slot], str | None]:
     """Give the function that says the word of a slot for one label."""
 
@@ -132,7 +132,7 @@ def _part(word: str, slot: str) -> str | None:
     return word.partition(" ")[2] or None if slot == "last_name" else word
 
 
-def _neutral(family: Family, draw: _Draw) -> Callable[[Slot], str | None]:
+def _neutral(family: SwapFamily, draw: _Draw) -> Callable[[Slot], str | None]:
     def word(slot: Slot) -> str | None:
         if slot.slot in family.shared:
             return family.shared[slot.slot][draw.named(slot, placebo=False)]
@@ -146,7 +146,7 @@ def _neutral(family: Family, draw: _Draw) -> Callable[[Slot], str | None]:
     return word
 
 
-def _placebo(pieces: Pieces, family: Family, forms: Forms, draw: _Draw) -> str | CannotTell:
+def _placebo(pieces: Pieces, family: SwapFamily, forms: Forms, draw: _Draw) -> str | CannotTell:
     """Give another name of the same group, or where nothing is drawn, a trait that says nothing."""
     free_slots = {slot.slot for slot in pieces.slots if slot.place is None}
     if free_slots & set(NAMES):
@@ -158,7 +158,7 @@ def _placebo(pieces: Pieces, family: Family, forms: Forms, draw: _Draw) -> str |
     return with_trait(pieces, _words(forms, family, draw))
 
 
-def _drawn(pieces: Pieces, family: Family, seed: int, key: str) -> _Draw | Refused:
+def _drawn(pieces: Pieces, family: SwapFamily, seed: int, key: str) -> _Draw | RefusedPrompt:
     digest = hashlib.sha256(f"{seed}\0{key}\0{family.name}".encode()).digest()
     number = int.from_bytes(digest[:8])
     if NAME not in family.slots:
@@ -166,12 +166,12 @@ def _drawn(pieces: Pieces, family: Family, seed: int, key: str) -> _Draw | Refus
     fitting = [_fitting(pieces, family, person) for person in pieces.people]
     taken: list[int] = []
     for places in fitting:
-        if isinstance(places, Refused):
+        if isinstance(places, RefusedPrompt):
             return places
         free = _free(places, taken, number)
         if free is None:
             people = len(pieces.people)
-            return Refused(_TEXTS("people_too_few_names", people=people, family=family.name))
+            return RefusedPrompt(_TEXTS("people_too_few_names", people=people, family=family.name))
         taken.append(free)
     return _Draw(tuple(taken), _others(family, taken, number), number)
 
@@ -183,7 +183,7 @@ def _free(places: Sequence[int], taken: Sequence[int], number: int) -> int | Non
     return next((index for index in turned if index not in taken), None)
 
 
-def _others(family: Family, taken: list[int], number: int) -> tuple[int, ...] | None:
+def _others(family: SwapFamily, taken: list[int], number: int) -> tuple[int, ...] | None:
     """Give other names for the same people, of the same kind, or None if there are too few."""
     kinds, others = family.kinds, list(taken)
     for mine in taken:
@@ -195,7 +195,7 @@ def _others(family: Family, taken: list[int], number: int) -> tuple[int, ...] | 
     return tuple(others[len(taken) :])
 
 
-def _fitting(pieces: Pieces, family: Family, person: str) -> tuple[int, ...] | Refused:
+def _fitting(pieces: Pieces, family: SwapFamily, person: str) -> tuple[int, ...] | RefusedPrompt:
     """Give the places of the names that fit what the text says beside them: with "she" outside the
     slots of a family such as race, only names that go with "she"."""
     size = len(family.labels[0].forms[NAME])
@@ -207,14 +207,16 @@ def _fitting(pieces: Pieces, family: Family, person: str) -> tuple[int, ...] | R
         text_words = {token.folded for text in pieces.texts for token in tokens(text)}
         matched = {candidate for candidate in kinds if text_words & set(candidate)}
         if person and len(matched) != 1:
-            return Refused(_TEXTS("which_name", name=person))
+            return RefusedPrompt(_TEXTS("which_name", name=person))
         if len(matched) > 1:
-            return Refused(_TEXTS("two_pronouns"))
+            return RefusedPrompt(_TEXTS("two_pronouns"))
         kind = next(iter(matched), None)
     return tuple(index for index in range(size) if kind in (None, kinds[index]))
 
 
-def _kind_of(person: str, family: Family, kinds: list[tuple[str, ...]]) -> tuple[str, ...] | None:
+def _kind_of(
+    person: str, family: SwapFamily, kinds: list[tuple[str, ...]]
+) -> tuple[str, ...] | None:
     """Give the pronouns of a person by name, if it is one of ours."""
     first = person.casefold().partition(" ")[0]
     for label in family.labels:

@@ -40,7 +40,7 @@ _TURNED = {"discr": "real_group_nons_discr", "privacy": "privacy_fictional"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class XsTestPrompt:
     """A prompt is one question of the set."""
 
     id: str
@@ -56,7 +56,7 @@ class Prompt:
         return _safe_type(self.kind)
 
 
-def prompts(data: DataFolder) -> list[Prompt]:
+def prompts(data: DataFolder) -> list[XsTestPrompt]:
     """Read all 450 prompts, in the order of the data."""
     text = pinned_files(__package__, data).read("xstest_prompts.csv").decode()
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
@@ -70,21 +70,21 @@ def prompts(data: DataFolder) -> list[Prompt]:
         # A contrast comes after its safe type. One pair names its word in two ways: the safe one's.
         word = focus.setdefault((safe, index), row["focus"].strip().lower())
         result.append(
-            Prompt(id=row["id"], text=row["prompt"].strip(), kind=kind, label=row["label"],
-                   place=index, cluster=word or f"{safe} {index + 1}")
+            XsTestPrompt(id=row["id"], text=row["prompt"].strip(), kind=kind, label=row["label"],
+                         place=index, cluster=word or f"{safe} {index + 1}")
         )  # fmt: skip
     _refuse_other_counts(result)
     return result
 
 
-def drawn(every: list[Prompt], per_type: int, seed: int) -> list[Prompt]:
+def drawn(every: list[XsTestPrompt], per_type: int, seed: int) -> list[XsTestPrompt]:
     """Draw so many prompts of each type, a prompt with its contrast, one of each type in turn: a
     run that is stopped early has some of all."""
 
-    def turn(prompt: Prompt) -> bytes:
+    def turn(prompt: XsTestPrompt) -> bytes:
         return hashlib.sha256(f"{seed}\n{prompt.pairs_with}\n{prompt.place}".encode()).digest()
 
-    by_type: dict[str, list[Prompt]] = {}
+    by_type: dict[str, list[XsTestPrompt]] = {}
     for prompt in every:
         by_type.setdefault(prompt.kind, []).append(prompt)
     ordered = [sorted(each, key=turn)[:per_type] for each in by_type.values()]
@@ -96,7 +96,7 @@ def _safe_type(kind: str) -> str:
     return _TURNED.get(name, name)
 
 
-def _refuse_other_counts(prompts: list[Prompt]) -> None:
+def _refuse_other_counts(prompts: list[XsTestPrompt]) -> None:
     """Refuse data that do not have what the card counts."""
     expected = card_of(__package__)["data"]
     types = Counter((prompt.kind, prompt.label) for prompt in prompts)

@@ -5,8 +5,8 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
-from evenhand.agents import Agent, Ask, Choice, Chosen, FreeText, Read, side_by_side
-from evenhand.domain import Answer, Bound, Draft, Item
+from evenhand.agents import Agent, Ask, Choice, FreeText, OptionReply, Read, side_by_side
+from evenhand.domain import Answer, Draft, Item, ScoreLimit
 from evenhand.errors import UserError
 from evenhand.methods.baselines.single_prompt import (
     PLAIN_CHOICE,
@@ -15,7 +15,14 @@ from evenhand.methods.baselines.single_prompt import (
     question,
     stored_draft,
 )
-from evenhand.methods.shared_settings import JUDGE_FAILED, Judged, NoMark, attempted, kept, outcome
+from evenhand.methods.shared_settings import (
+    JUDGE_FAILED,
+    JudgedDraft,
+    MissingMark,
+    attempted,
+    kept,
+    outcome,
+)
 from evenhand.methods.stardtox import harm_of, judges, support_of
 from evenhand.methods.support import ChoiceBrain, of_choice, support_by_rule
 
@@ -23,7 +30,7 @@ _TEMPERATURE = 0.7  # as for self-consistency: among equal answers there is noth
 WRITER = Agent("generator", PLAIN_TEXT, FreeText, temperature=_TEMPERATURE)
 
 
-def solver(options: int) -> Agent[Chosen]:
+def solver(options: int) -> Agent[OptionReply]:
     return choice_agent(PLAIN_CHOICE, options, Choice, _TEMPERATURE)
 
 
@@ -52,11 +59,11 @@ class BestOfN:
             raise UserError(f"{self.name} makes at least 1 call an item; {calls} are allowed")
         return replace(self, n=max(1, calls // 2))
 
-    def bounds(self) -> tuple[Bound, ...]:
+    def bounds(self) -> tuple[ScoreLimit, ...]:
         """The scores that measure harm, and what they are held to."""
         return (
-            Bound(score="harm", limit=self.harm_below),
-            Bound(score="support", limit=self.support_above, higher_is_worse=False),
+            ScoreLimit(score="harm", limit=self.harm_below),
+            ScoreLimit(score="support", limit=self.support_above, higher_is_worse=False),
         )
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
@@ -69,7 +76,7 @@ class BestOfN:
         results = await side_by_side(
             *(attempted(self._judged, item, draft, ask) for draft in drafts)
         )
-        judged = [result for result in results if isinstance(result, Judged)]
+        judged = [result for result in results if isinstance(result, JudgedDraft)]
         if not judged:
             raise results[0].error
         return _answer(judged)
@@ -77,20 +84,20 @@ class BestOfN:
     async def _repaired(self, item: Item, stored: Draft, ask: Ask) -> Answer:
         """A stored answer within the bounds stays as it is. One without a mark stays too."""
         first = await attempted(self._judged, item, stored, ask)
-        if isinstance(first, NoMark):
-            return kept([Judged(draft=stored)], "best", JUDGE_FAILED)
+        if isinstance(first, MissingMark):
+            return kept([JudgedDraft(draft=stored)], "best", JUDGE_FAILED)
         if first.accepted:
             return kept([first], "best", "accepted")
         others = (await self._different(item, [stored], ask))[1:]
         results = await side_by_side(
             *(attempted(self._judged, item, draft, ask) for draft in others)
         )
-        return _answer([first, *(result for result in results if isinstance(result, Judged))])
+        return _answer([first, *(result for result in results if isinstance(result, JudgedDraft))])
 
-    async def _judged(self, item: Item, draft: Draft, ask: Ask) -> Judged:
+    async def _judged(self, item: Item, draft: Draft, ask: Ask) -> JudgedDraft:
         name, value = await self._mark(item, draft, ask)
         (bound,) = (candidate for candidate in self.bounds() if candidate.score == name)
-        return Judged(
+        return JudgedDraft(
             draft=replace(draft, scores={name: value}),
             accepted=bound.within(value),
             harms=(bound.harm(value),),
@@ -123,7 +130,7 @@ async def _draft(item: Item, ask: Ask) -> Draft:
     return Draft(text=item.choices[chosen.index], choice=chosen.index)
 
 
-def _answer(judged: list[Judged]) -> Answer:
+def _answer(judged: list[JudgedDraft]) -> Answer:
     """The least harmful draft, and the first one where that is another."""
     # the first of equals
     first, final = judged[0], min(judged, key=lambda entry: entry.harms or ())

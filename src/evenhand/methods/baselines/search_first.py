@@ -21,12 +21,12 @@ from evenhand.methods.baselines.single_prompt import (
     question,
     text_agent,
 )
-from evenhand.methods.mabrf import SEARCH, Planned, looked_up
+from evenhand.methods.mabrf import SEARCH, SearchQueries, looked_up
 from evenhand.methods.mabrf import SUMMARISER as MABRF_SUMMARISER
 from evenhand.prompts import load
 
 # MABRF's are for reasoning about groups of people; these are for any question.
-PLANNER = Agent("planner", load("baselines/plan_lookup"), Planned, temperature=0.0)
+PLANNER = Agent("planner", load("baselines/plan_lookup"), SearchQueries, temperature=0.0)
 SUMMARISER = replace(MABRF_SUMMARISER, prompt=load("baselines/sum_up_lookup"))
 _TEXT = load("baselines/looked_up_text")
 _CHOICE = load("baselines/looked_up_choice")

@@ -20,9 +20,9 @@ from evenhand.methods.baselines.single_prompt import (
 from evenhand.methods.shared_settings import (
     JUDGE_FAILED,
     LAST_BEFORE,
-    Judged,
+    JudgedDraft,
     Keep,
-    NoMark,
+    MissingMark,
     attempted,
     kept,
 )
@@ -67,22 +67,22 @@ class SelfRefine:
         return replace(self, max_iterations=max(0, calls - beside) // 2)
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        judged: list[Judged] = []
+        judged: list[JudgedDraft] = []
         draft = await first_draft(item, ask)
         history: list[tuple[str, str]] = []
         for iteration in range(self.max_iterations + 1):
             last = iteration == self.max_iterations
             if last and (self.keep == "last" or not iteration):
-                judged.append(Judged(draft=draft))
+                judged.append(JudgedDraft(draft=draft))
                 break
             review = await attempted(_feedback, item, draft, ask)
-            if isinstance(review, NoMark):
-                judged.append(Judged(draft=draft))
+            if isinstance(review, MissingMark):
+                judged.append(JudgedDraft(draft=draft))
                 if self.keep == "last" or (not iteration and not item.answer):
                     raise review.error
                 return kept(judged, self.keep, JUDGE_FAILED)
             judged.append(
-                Judged(draft=draft, accepted=review.stop, harms=(float(not review.stop),))
+                JudgedDraft(draft=draft, accepted=review.stop, harms=(float(not review.stop),))
             )
             if review.stop:
                 return kept(judged, self.keep, "accepted")

@@ -13,9 +13,9 @@ from evenhand.agents import (
     Agent,
     Ask,
     Choice,
-    Chosen,
     FreeText,
     NextToken,
+    OptionReply,
     ReasonedChoice,
     Reply,
     choice_of,
@@ -36,15 +36,15 @@ def text_agent(prompt: Prompt) -> Agent[FreeText]:
 
 @cache
 def choice_agent(
-    prompt: Prompt, options: int, kind: type[Chosen] = Choice, temperature: float | None = None
-) -> Agent[Chosen]:
+    prompt: Prompt, options: int, kind: type[OptionReply] = Choice, temperature: float | None = None
+) -> Agent[OptionReply]:
     """The model under test, asked for the letter of one of so many options."""
     return Agent("generator", prompt, choice_of(options, kind), temperature=temperature)
 
 
 def reasoning_agent(
     prompt: Prompt, options: int, temperature: float | None = None
-) -> Agent[Chosen]:
+) -> Agent[OptionReply]:
     return choice_agent(prompt, options, ReasonedChoice, temperature)
 
 
@@ -61,7 +61,7 @@ def no_letter(reply: NextToken, letters: str) -> UnreadableReply:
     )
 
 
-async def ask_for_choice(item: Item, ask: Ask, agent: Agent[Chosen]) -> Answer:
+async def ask_for_choice(item: Item, ask: Ask, agent: Agent[OptionReply]) -> Answer:
     chosen = await ask(agent, **question(item))
     draft = Draft(text=item.choices[chosen.index], choice=chosen.index)
     return Answer(drafts=(draft,), stopped="single_pass")

@@ -14,7 +14,7 @@ import orjson
 
 from evenhand.scorers.base import ATTRIBUTES, Scores, Unscored, score_the_scorable
 from evenhand.scorers.offline.network import Network, WordPiece
-from evenhand.scorers.offline.weights import Floats, Weights, read
+from evenhand.scorers.offline.weights import Floats, ScorerWeights, read
 
 _WEIGHTS = Path(__file__).parent / "weights.safetensors"
 _VERSION = "1"
@@ -133,7 +133,7 @@ class OfflineScorer:
         ]
 
     @cached_property
-    def _weights(self) -> Weights:
+    def _weights(self) -> ScorerWeights:
         return read(self._path)
 
     @cached_property

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.scorers.offline.weights import Floats, Weights
+from evenhand.scorers.offline.weights import Floats, ScorerWeights
 
 _APART = (1, 2)
 
@@ -29,11 +29,11 @@ def features(pieces: Whole, words: int, slots: int) -> tuple[Whole, Floats]:
     return np.concatenate(ids, axis=1), np.concatenate(there, axis=1).astype(np.float32)
 
 
-class Pairs:
+class PairTerm:
     """A linear term beside the network: each piece, and each pair next to each other or one apart.
     The network reads what a sentence means and forgets rare words; this remembers them."""
 
-    def __init__(self, weights: Weights, words: int) -> None:
+    def __init__(self, weights: ScorerWeights, words: int) -> None:
         self._table, self._words = np.ascontiguousarray(weights.floats("pairs").T), words
 
     def __call__(self, pieces: Whole) -> Floats:
@@ -150,11 +150,11 @@ class _Layer:
 
 
 class Network:
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: ScorerWeights) -> None:
         self._words, self._places = weights.floats("words"), weights.floats("places")
         self._norm = weights.floats("norm.weight"), weights.floats("norm.bias")
         self._head, self._head_bias = weights.floats("head.weight").T, weights.floats("head.bias")
-        self._pairs = Pairs(weights, len(self._words))
+        self._pairs = PairTerm(weights, len(self._words))
         self._heads = int(weights.metadata["heads"])
         self._layers = [_layer(weights, i) for i in range(int(weights.metadata["layers"]))]
 
@@ -181,7 +181,7 @@ class Network:
         return mean
 
 
-def _layer(weights: Weights, i: int) -> _Layer:
+def _layer(weights: ScorerWeights, i: int) -> _Layer:
     def transposed(name: str) -> Floats:
         return np.ascontiguousarray(weights.floats(f"layer{i}.{name}.weight").T)
 

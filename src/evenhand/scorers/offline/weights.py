@@ -15,7 +15,7 @@ Floats = np.ndarray[Any, np.dtype[np.float32]]
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class ScorerWeights:
     arrays: Mapping[str, np.ndarray[Any, Any]]
     metadata: Mapping[str, str]
     sha256: str
@@ -34,7 +34,7 @@ class Weights:
         return ((nibbles.astype(np.float32) - 8.0) * scale[:, :, None]).reshape(rows, -1)
 
 
-def read(path: Path) -> Weights:
+def read(path: Path) -> ScorerWeights:
     blob = path.read_bytes()
     start = 8 + int.from_bytes(blob[:8], "little")
     header = orjson.loads(blob[8:start])
@@ -44,4 +44,4 @@ def read(path: Path) -> Weights:
         begin, end = entry["data_offsets"]
         flat = np.frombuffer(blob[start + begin : start + end], dtype=KINDS[entry["dtype"]])
         arrays[name] = flat.reshape(entry["shape"])
-    return Weights(arrays, metadata, hashlib.sha256(blob).hexdigest())
+    return ScorerWeights(arrays, metadata, hashlib.sha256(blob).hexdigest())

@@ -21,7 +21,7 @@ from evenhand.scorers.base import TOXICITY, Scores, Unscored, score_the_scorable
 from evenhand.scorers.offline import in_thread
 from evenhand.scorers.offline import weights as packed
 from evenhand.scorers.offline.network import Network, WordPiece
-from evenhand.scorers.offline.weights import Floats, Weights
+from evenhand.scorers.offline.weights import Floats, ScorerWeights
 from evenhand.scorers.support.reading import sentences
 
 WHO = "someone"
@@ -105,7 +105,7 @@ class Reader:
     """Reads a sentence as 384 numbers."""
 
     @cached_property
-    def _weights(self) -> Weights:
+    def _weights(self) -> ScorerWeights:
         return packed.read(Path(offline.__file__).with_name("weights.safetensors"))
 
     @cached_property
@@ -224,7 +224,7 @@ class RegardScorer:
         return dict(zip(ordered, map(float, logits), strict=True))
 
     @cached_property
-    def _weights(self) -> Weights:
+    def _weights(self) -> ScorerWeights:
         return packed.read(self._path)
 
     @cached_property

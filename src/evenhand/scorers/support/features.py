@@ -11,7 +11,7 @@ from evenhand.scorers.offline.weights import Floats
 from evenhand.scorers.support.reading import (
     BREAKS,
     PRONOUNS,
-    Meanings,
+    WordSimilarity,
     denies,
     is_mark,
     sentences,
@@ -28,7 +28,7 @@ _Piece = tuple[list[str], list[str], str]  # its words, who is named in it, who 
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Clause:
     """A part of a sentence, and who it is about."""
 
     words: tuple[str, ...]
@@ -38,10 +38,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ParsedContext:
     """A context in parts, and the stems in it by which the options are named."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Clause, ...]
     names: frozenset[str]
 
 
@@ -52,14 +52,16 @@ def marks_of(answer: str, others: Sequence[str]) -> tuple[str, ...]:
     return tuple(mark for mark in stems if mark not in shared) or stems
 
 
-def parts(context: str, chosen: str, others: Sequence[str], meanings: Meanings) -> Told:
+def parts(
+    context: str, chosen: str, others: Sequence[str], meanings: WordSimilarity
+) -> ParsedContext:
     """A context in parts, each about those whom it names, or about those of the part before."""
     lines = [words(sentence) for sentence in sentences(context)]
     spellings = {"chosen": _spellings(chosen, others, lines, meanings)}
     apart = [(other, [chosen, *others[:i], *others[i + 1 :]]) for i, other in enumerate(others)]
     spelled = (_spellings(other, beside, lines, meanings) for other, beside in apart)
     spellings["other"] = frozenset[str]().union(*spelled) - spellings["chosen"]
-    context_parts: list[Part] = []
+    context_parts: list[Clause] = []
     for number, line in enumerate(lines):
         for piece, who, first in _cut(line, spellings):
             about = frozenset(who)
@@ -69,13 +71,15 @@ def parts(context: str, chosen: str, others: Sequence[str], meanings: Meanings) 
                 and (context_parts[-1].sentence == number or _refers(piece))
             ):
                 about = context_parts[-1].about
-            context_parts.append(Part(tuple(piece), about, first, number))
+            context_parts.append(Clause(tuple(piece), about, first, number))
     marks = [mark for option in (chosen, *others) for mark in marks_of(option, ())]
-    return Told(tuple(context_parts), spellings["chosen"] | spellings["other"] | frozenset(marks))
+    return ParsedContext(
+        tuple(context_parts), spellings["chosen"] | spellings["other"] | frozenset(marks)
+    )
 
 
 def _spellings(
-    option: str, others: Sequence[str], lines: Sequence[Sequence[str]], meanings: Meanings
+    option: str, others: Sequence[str], lines: Sequence[Sequence[str]], meanings: WordSimilarity
 ) -> frozenset[str]:
     """The stems of the context that stand for an option; near words only if it has none."""
     marks = marks_of(option, others)
@@ -141,7 +145,7 @@ WHO = ("chosen", "other", "both", "nobody")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class SupportClaim:
     """That a context supports an answer to a question, against these others."""
 
     context: str
@@ -151,7 +155,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ParsedQuestion:
     """A question without the names in it."""
 
     words: list[str]
@@ -160,10 +164,10 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _ClauseMatch:
     """A part of the context, and how near each word of the question comes to one of its words."""
 
-    part: Part
+    part: Clause
     near: Floats
     cover: float  # the mean of `near`
     same_way: float  # how near, where a good word beside a bad one counts against it
@@ -182,10 +186,10 @@ class Features:
     """The numbers of a claim by name. `valence` says how good or bad a thing a word means, as a
     direction among word vectors."""
 
-    def __init__(self, meanings: Meanings, valence: Floats) -> None:
+    def __init__(self, meanings: WordSimilarity, valence: Floats) -> None:
         self._meanings, self._direction = meanings, valence
 
-    def of(self, claim: Claim) -> dict[str, float]:
+    def of(self, claim: SupportClaim) -> dict[str, float]:
         """Names count by where they stand alone: what a name means, good or bad, counts nowhere, so
         that the same is said of any two people."""
         context_parts = parts(claim.context, claim.answer, claim.others, self._meanings)
@@ -200,15 +204,15 @@ class Features:
         marks = set(marks_of(claim.answer, claim.others))
         return features | _places(claim, query, part_scores, marks) | _kind(claim)
 
-    def _asked(self, question: str, names: frozenset[str]) -> _Asked:
+    def _asked(self, question: str, names: frozenset[str]) -> _ParsedQuestion:
         question_words = words(question)
         content_words = [word for word in question_words if tells(word) and stem(word) not in names]
         denied = any(map(denies, question_words))
-        return _Asked(content_words, denied, self.valence(content_words, denied))
+        return _ParsedQuestion(content_words, denied, self.valence(content_words, denied))
 
     def _said(
-        self, context_parts: Sequence[Part], names: frozenset[str], query: _Asked
-    ) -> list[_Said]:
+        self, context_parts: Sequence[Clause], names: frozenset[str], query: _ParsedQuestion
+    ) -> list[_ClauseMatch]:
         content_words = [
             [w for w in part.words if tells(w) and stem(w) not in names] for part in context_parts
         ]
@@ -227,7 +231,7 @@ class Features:
             best = here.max(1) if part_words else np.zeros(len(query.words), dtype=np.float32)
             same_way = _same_way(best, ours, values[here.argmax(1)]) if here.size else 0.0
             scores.append(
-                _Said(
+                _ClauseMatch(
                     part=part,
                     near=best,
                     cover=float(best.sum()) / max(len(best), 1),
@@ -255,7 +259,7 @@ def _same_way(near: Floats, ours: Floats, theirs: Floats) -> float:
     return float(np.where(opposite, -near, near).sum()) / len(near)
 
 
-def _of(query: _Asked, scores: Sequence[_Said]) -> dict[str, float]:
+def _of(query: _ParsedQuestion, scores: Sequence[_ClauseMatch]) -> dict[str, float]:
     """What those parts say that are about the same people."""
     if not scores or not query.words:
         return dict.fromkeys(_ABOUT, 0.0)
@@ -274,7 +278,7 @@ def _of(query: _Asked, scores: Sequence[_Said]) -> dict[str, float]:
 
 
 def _places(
-    claim: Claim, query: _Asked, scores: Sequence[_Said], marks: set[str]
+    claim: SupportClaim, query: _ParsedQuestion, scores: Sequence[_ClauseMatch], marks: set[str]
 ) -> dict[str, float]:
     """Where in the context the answer stands, and what of the question does not."""
     nothing = np.zeros(max(len(query.words), 1), dtype=np.float32)
@@ -319,7 +323,7 @@ def _places(
     }
 
 
-def _kind(claim: Claim) -> dict[str, float]:
+def _kind(claim: SupportClaim) -> dict[str, float]:
     """Whether the answer is of the kind that is asked for."""
     question = words(claim.question)
     start, number = question[:3], bool(_NUMBER.search(claim.answer))

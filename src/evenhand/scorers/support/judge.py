@@ -17,16 +17,16 @@ from evenhand.domain import Usage
 from evenhand.errors import ScorerFailed
 from evenhand.models.base import ModelReply, ModelRequest, Sample
 from evenhand.scorers.offline import weights as packed
-from evenhand.scorers.offline.weights import Floats, Weights
-from evenhand.scorers.support.features import Claim, Features
-from evenhand.scorers.support.reading import Meanings
+from evenhand.scorers.offline.weights import Floats, ScorerWeights
+from evenhand.scorers.support.features import Features, SupportClaim
+from evenhand.scorers.support.reading import WordSimilarity
 
 VERSION = 1
 WEIGHTS = Path(__file__).with_name("weights.safetensors")
 
 
 @dataclass(frozen=True, slots=True)
-class Networks:
+class NetworkEnsemble:
     """Several networks of the same shape, whose logits are averaged: each is a little wrong in a
     way of its own."""
 
@@ -36,7 +36,7 @@ class Networks:
     layers: tuple[tuple[Floats, Floats], ...]  # networks first, then in and out
 
     @classmethod
-    def read(cls, weights: Weights) -> "Networks":
+    def read(cls, weights: ScorerWeights) -> "NetworkEnsemble":
         count = int(weights.metadata["layers"])
         layers = [(weights.floats(f"w{i}"), weights.floats(f"b{i}")) for i in range(count)]
         return cls(
@@ -75,22 +75,22 @@ class SupportJudge:
     ) -> float:
         """How likely the context supports this answer, from 0 to 1. `others` are the options beside
         it, if there are any: without one that says that nothing is known."""
-        return self.of([Claim(context, question, answer, tuple(others))])[0]
+        return self.of([SupportClaim(context, question, answer, tuple(others))])[0]
 
-    def of(self, claims: Sequence[Claim]) -> list[float]:
+    def of(self, claims: Sequence[SupportClaim]) -> list[float]:
         return self._networks([self._features.of(claim) for claim in claims]) if claims else []
 
     @cached_property
-    def _weights(self) -> Weights:
+    def _weights(self) -> ScorerWeights:
         return packed.read(self._path)
 
     @cached_property
-    def _networks(self) -> Networks:
-        return Networks.read(self._weights)
+    def _networks(self) -> NetworkEnsemble:
+        return NetworkEnsemble.read(self._weights)
 
     @cached_property
     def _features(self) -> Features:
-        return Features(Meanings(), self._weights.floats("valence"))
+        return Features(WordSimilarity(), self._weights.floats("valence"))
 
 
 ROLE = "support"
@@ -123,7 +123,9 @@ class SupportModel:
         claim = orjson.loads(content)
         options = claim["options"]
         claims = [
-            Claim(claim["context"], claim["question"], option, (*options[:i], *options[i + 1 :]))
+            SupportClaim(
+                claim["context"], claim["question"], option, (*options[:i], *options[i + 1 :])
+            )
             for i, option in enumerate(options)
         ]
         reply = {"support": self._judge.of(claims)}

@@ -63,25 +63,25 @@ def stem(word: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class WordVectors:
     """The word vectors that ship with the offline scorer, centred and of length 1."""
 
     pieces: WordPiece
     vectors: Floats
 
 
-class Meanings:
+class WordSimilarity:
     """How near words are in meaning, by the word vectors of the offline scorer."""
 
     def __init__(self) -> None:
         self._seen: dict[str, Floats] = {}
 
     @cached_property
-    def _known(self) -> Known:
+    def _known(self) -> WordVectors:
         read = packed.read(Path(offline.__file__).with_name("weights.safetensors"))
         vocabulary = {word: at for at, word in enumerate(read.metadata["vocabulary"].split(" "))}
         table = read.floats("words")
-        return Known(WordPiece(vocabulary), _unit(table - table.mean(0)))
+        return WordVectors(WordPiece(vocabulary), _unit(table - table.mean(0)))
 
     def vector(self, word: str) -> Floats:
         vector = self._seen.get(word)

@@ -101,7 +101,7 @@ def is_public(address: str) -> bool:
     return number.is_global and not any(number in net for net in _REFUSED)
 
 
-class Guard:
+class AddressGuard:
     """Makes sockets for public addresses, and for exactly those places that are `allowed`."""
 
     def __init__(self, allowed: frozenset[tuple[str, int]] = frozenset()) -> None:
@@ -118,9 +118,9 @@ class PageFetcher(OwnSession):
     """Gives the words of a page, or None: refused, too slow, too large, not text."""
 
     def __init__(
-        self, *, guard: Guard | None = None, resolver: AbstractResolver | None = None
+        self, *, guard: AddressGuard | None = None, resolver: AbstractResolver | None = None
     ) -> None:
-        self._guard = guard or Guard()
+        self._guard = guard or AddressGuard()
         self._resolver = resolver
 
     async def text(self, url: str, deadline: float) -> str | None:

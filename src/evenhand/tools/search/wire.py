@@ -32,7 +32,7 @@ AGENT = "evenhand"
 
 
 @dataclass(frozen=True, slots=True)
-class _Failure:
+class _SearchFailure:
     what: str
     wait: float | None = None
 
@@ -69,7 +69,7 @@ class JsonApi(OwnSession):
         while True:
             attempt += 1
             outcome = await self._attempt(parameters, deadline)
-            if not isinstance(outcome, _Failure):
+            if not isinstance(outcome, _SearchFailure):
                 return outcome
             pause = pause_before(attempt, outcome.wait, self._rng)
             left = deadline - asyncio.get_running_loop().time()
@@ -82,17 +82,17 @@ class JsonApi(OwnSession):
 
     async def _attempt(
         self, parameters: Mapping[str, str], deadline: float
-    ) -> dict[str, Any] | _Failure:
+    ) -> dict[str, Any] | _SearchFailure:
         ends = min(deadline, asyncio.get_running_loop().time() + _TRY_SECONDS)
         call = self._open().get(self.url, params=parameters, allow_redirects=False)
         outcome = await answer_of(call, ends, _MOST_BODY)
         if isinstance(outcome, NoAnswer):
-            return _Failure(outcome.what)
+            return _SearchFailure(outcome.what)
         response, body = outcome
         if body is None:
-            return _Failure(f"its answer is larger than {_MOST_BODY} bytes")
+            return _SearchFailure(f"its answer is larger than {_MOST_BODY} bytes")
         if response.status in RETRY_STATUSES:
-            return _Failure(f"HTTP {response.status}", retry_after(response.headers))
+            return _SearchFailure(f"HTTP {response.status}", retry_after(response.headers))
         if response.status != 200:
             self._refused(response.status)
         return self._object(body)

@@ -17,12 +17,12 @@ from evenhand.errors import UserError
 from evenhand.training import data, render
 from evenhand.training import record as records
 from evenhand.training.checkpoints import to_disk
-from evenhand.training.events import Note, Step, Tell, silent
+from evenhand.training.events import Note, Tell, TrainingStep, silent
 from evenhand.training.gate import require_passed
 from evenhand.training.ppo import networks as nets
 from evenhand.training.ppo import state
 from evenhand.training.ppo.networks import Processes, joined, noise
-from evenhand.training.ppo.step import Ppo, Prompt, Score, step
+from evenhand.training.ppo.step import Ppo, Score, TokenizedPrompt, step
 from evenhand.training.recipes import PpoRecipe
 from evenhand.training.render import Messages
 from evenhand.training.reward_model import RewardModel
@@ -55,7 +55,7 @@ _CHECKPOINTS = "checkpoints"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PpoOutcome:
     history: list[state.Metrics]
     stopped_at_kl: int | None  # the step whose answers were too far from the model at the start
 
@@ -82,15 +82,18 @@ def prepare(model: Path, recipe: PpoRecipe, score: Score, processes: Processes) 
     )
 
 
-def fitting(ppo: Ppo, messages: Sequence[Messages]) -> list[Prompt]:
+def fitting(ppo: Ppo, messages: Sequence[Messages]) -> list[TokenizedPrompt]:
     """The prompts that leave room for an answer."""
     recipe = ppo.recipe
     longest = min(recipe.max_length, ppo.networks.policy().config.max_position_embeddings)
     room = min(recipe.max_prompt, longest - recipe.max_new_tokens)
-    return [Prompt(prompt, ids) for prompt, ids in render.fitting(ppo.tokenizer, messages, room)]
+    return [
+        TokenizedPrompt(prompt, ids)
+        for prompt, ids in render.fitting(ppo.tokenizer, messages, room)
+    ]
 
 
-def resume(ppo: Ppo, out: Path, tell: Tell) -> state.Progress:
+def resume(ppo: Ppo, out: Path, tell: Tell) -> state.StepHistory:
     """The networks as the newest whole checkpoint in `out` has them, if there is one."""
     progress = state.restore(out / _CHECKPOINTS, _weights(ppo), ppo.optimizer, tell)
     if progress.step:
@@ -99,8 +102,8 @@ def resume(ppo: Ppo, out: Path, tell: Tell) -> state.Progress:
 
 
 def learn(
-    ppo: Ppo, prompts: Sequence[Prompt], out: Path, progress: state.Progress, tell: Tell
-) -> Outcome:
+    ppo: Ppo, prompts: Sequence[TokenizedPrompt], out: Path, progress: state.StepHistory, tell: Tell
+) -> PpoOutcome:
     recipe, first = ppo.recipe, ppo.processes.first
     weights, folder = _weights(ppo), out / _CHECKPOINTS
     steps = steps_of(recipe, len(prompts))
@@ -120,10 +123,10 @@ def learn(
                 if first:
                     state.save(folder, progress, weights, ppo.optimizer, keep=recipe.keep)
                 ppo.processes.wait()
-    return Outcome(progress.history, stopped)
+    return PpoOutcome(progress.history, stopped)
 
 
-def _next(ppo: Ppo, prompts: Sequence[Prompt], number: int, steps: int) -> state.Metrics:
+def _next(ppo: Ppo, prompts: Sequence[TokenizedPrompt], number: int, steps: int) -> state.Metrics:
     recipe = ppo.recipe
     share_of_rate = rates(recipe, steps)(number)
     for group in ppo.optimizer.param_groups:
@@ -148,8 +151,8 @@ def _finite(metrics: state.Metrics, number: int) -> state.Metrics:
     return metrics
 
 
-def _told(step: int, steps: int, metrics: state.Metrics, each: float) -> Step:
-    return Step(
+def _told(step: int, steps: int, metrics: state.Metrics, each: float) -> TrainingStep:
+    return TrainingStep(
         stage="ppo",
         step=step,
         steps=steps,
@@ -239,7 +242,7 @@ def train(
     return _finish(stage, ppo)
 
 
-def _note(stage: Stage, outcome: Outcome) -> None:
+def _note(stage: Stage, outcome: PpoOutcome) -> None:
     stage.note_steps(len(outcome.history), outcome.history)
     stage.record["stopped_at_kl"] = outcome.stopped_at_kl
 

@@ -186,7 +186,7 @@ _POLICY = "default"  # the one name that is saved without a folder of its own
 _CRITIC = "critic"
 
 
-class Networks(Protocol):
+class PpoNetworks(Protocol):
     head: nn.Linear
 
     def policy(self) -> Any:
@@ -269,7 +269,7 @@ class Copies:
         return self._policy
 
 
-def load(model: Path, tokenizer: Any, recipe: PpoRecipe, device: torch.device) -> Networks:
+def load(model: Path, tokenizer: Any, recipe: PpoRecipe, device: torch.device) -> PpoNetworks:
     """Every network stays in evaluation mode: dropout would make a second look at the same tokens
     differ from the first, and the ratio of PPO with it."""
     torch.manual_seed(recipe.seed)  # a new token's embedding and the adapters start at random
@@ -291,7 +291,7 @@ def of_tokens(log_probs: Tensor, episodes: Episodes) -> Tensor:
     return log_probs.gather(dim=-1, index=episodes.responses[:, :, None])[:, :, 0]
 
 
-def values(networks: Networks, episodes: Episodes) -> Tensor:
+def values(networks: PpoNetworks, episodes: Episodes) -> Tensor:
     """What the critic expects of each response before each of its tokens."""
     width = episodes.responses.shape[1]
     out = networks.trunk()(**episodes.inputs(), use_cache=False)

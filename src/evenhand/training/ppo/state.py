@@ -28,7 +28,7 @@ Metrics = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class StepHistory:
     """What each step measured, and so how many were taken."""
 
     history: list[Metrics]
@@ -40,7 +40,7 @@ class Progress:
 
 def save(
     out: Path,
-    progress: Progress,
+    progress: StepHistory,
     weights: Mapping[str, nn.Parameter],
     optimizer: torch.optim.Optimizer,
     *,
@@ -66,13 +66,13 @@ def restore(
     weights: Mapping[str, nn.Parameter],
     optimizer: torch.optim.Optimizer,
     tell: Tell,
-) -> Progress:
+) -> StepHistory:
     """Go on from the newest checkpoint that is whole; from the start if there is none."""
     folder = newest_whole(out, tell)
     if folder is None:
-        return Progress([])
+        return StepHistory([])
     _load(folder, weights, optimizer)
-    return Progress(json.loads((folder / _STATE).read_text())["history"])
+    return StepHistory(json.loads((folder / _STATE).read_text())["history"])
 
 
 def _load(

@@ -94,7 +94,7 @@ Score = Callable[[Sequence[Messages], Sequence[str]], list[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class TokenizedPrompt:
     messages: Messages
     ids: list[int]
 
@@ -104,7 +104,7 @@ class Ppo:
     """What stays the same from step to step."""
 
     recipe: PpoRecipe
-    networks: nets.Networks
+    networks: nets.PpoNetworks
     optimizer: torch.optim.Optimizer
     tokenizer: Any
     ends: Tensor  # tokens that end an answer
@@ -113,7 +113,7 @@ class Ppo:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TokenStatistics:
     """What the networks said of each token before the step changed them."""
 
     log_probs: Tensor
@@ -123,7 +123,7 @@ class Seen:
     values: Tensor
 
 
-def step(ppo: Ppo, prompts: Sequence[Prompt], noise: Tensor) -> Metrics:
+def step(ppo: Ppo, prompts: Sequence[TokenizedPrompt], noise: Tensor) -> Metrics:
     """`prompts` and `noise` are this process's share of the batch. A batch whose KL is beyond the
     target is measured and not learnt from: its metrics have no loss."""
     recipe = ppo.recipe
@@ -149,7 +149,7 @@ def step(ppo: Ppo, prompts: Sequence[Prompt], noise: Tensor) -> Metrics:
     return metrics
 
 
-def answer(ppo: Ppo, prompts: Sequence[Prompt], noise: Tensor) -> Episodes:
+def answer(ppo: Ppo, prompts: Sequence[TokenizedPrompt], noise: Tensor) -> Episodes:
     return sample(
         ppo.networks.policy(),
         [prompt.ids for prompt in prompts],
@@ -160,14 +160,14 @@ def answer(ppo: Ppo, prompts: Sequence[Prompt], noise: Tensor) -> Episodes:
     )
 
 
-def rewards_of(ppo: Ppo, prompts: Sequence[Prompt], episodes: Episodes) -> Tensor:
+def rewards_of(ppo: Ppo, prompts: Sequence[TokenizedPrompt], episodes: Episodes) -> Tensor:
     """The reward model reads the decoded answer through its own template, never these ids."""
     rewards = ppo.score([prompt.messages for prompt in prompts], texts(ppo.tokenizer, episodes))
     scores = torch.tensor(rewards, dtype=torch.float32, device=ppo.ends.device)
     return scores - ppo.recipe.missing_eos_penalty * ~_ended(ppo, episodes)
 
 
-def look(ppo: Ppo, episodes: Episodes) -> Seen:
+def look(ppo: Ppo, episodes: Episodes) -> TokenStatistics:
     """In the same parts as `update`: another shape of batch rounds otherwise, and the ratio of the
     first pass would not be exactly 1."""
     parts = []
@@ -188,11 +188,11 @@ def look(ppo: Ppo, episodes: Episodes) -> Seen:
                     nets.values(ppo.networks, part),
                 )
             )
-    return Seen(*(torch.cat(column) for column in zip(*parts, strict=True)))
+    return TokenStatistics(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
 def update(
-    ppo: Ppo, episodes: Episodes, outputs: Seen, advantages: Tensor, returns: Tensor
+    ppo: Ppo, episodes: Episodes, outputs: TokenStatistics, advantages: Tensor, returns: Tensor
 ) -> Metrics:
     """One pass over the batch and one step of the optimizer."""
     recipe, networks = ppo.recipe, ppo.networks
@@ -226,7 +226,7 @@ def _descend(ppo: Ppo) -> None:
     ppo.optimizer.zero_grad(set_to_none=True)
 
 
-def _measured(ppo: Ppo, episodes: Episodes, scores: Tensor, outputs: Seen) -> Metrics:
+def _measured(ppo: Ppo, episodes: Episodes, scores: Tensor, outputs: TokenStatistics) -> Metrics:
     """Means over the answers and tokens of all processes."""
     mask = episodes.mask
     sums = torch.stack(

@@ -15,7 +15,7 @@ _SIDE = 260
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class CurveBin:
     """A range of scores: the mean score, the mean of what was right, and how many texts."""
 
     score: float
@@ -24,7 +24,7 @@ class Step:
 
 
 def curve(
-    name: str, title: str, steps: Sequence[Step], axes: tuple[str, str], caption: str
+    name: str, title: str, steps: Sequence[CurveBin], axes: tuple[str, str], caption: str
 ) -> Chart:
     """Draw the points and the line on which a calibrated scorer's would lie."""
     scale = alt.Scale(domain=[0, 1], nice=False)

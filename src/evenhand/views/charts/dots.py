@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from evenhand.findings.paired_bins import Place
+from evenhand.findings.paired_bins import PairedBin
 from evenhand.views.charts import Chart
 from evenhand.views.charts.chart import INK, PLAIN, drawn, layered, listed, rows, wide_to, width_of
 from evenhand.views.charts.forest import said_at
@@ -13,7 +13,7 @@ _SIDE = 260
 _LEFT = -60  # where the words below begin: under the names of the axis
 
 
-def dots(name: str, title: str, places: Sequence[Place], clusters: str, unit: str) -> Chart:
+def dots(name: str, title: str, places: Sequence[PairedBin], clusters: str, unit: str) -> Chart:
     """Draw the places, and the line on which nothing changed. Single clusters are not tested, so
     that no dot says that it is good or bad."""
     ends = [end for point in places for end in (point.before, point.after)]
@@ -49,7 +49,7 @@ def dots(name: str, title: str, places: Sequence[Place], clusters: str, unit: st
     )
 
 
-def _legend(places: Sequence[Place], clusters: str) -> list[str]:
+def _legend(places: Sequence[PairedBin], clusters: str) -> list[str]:
     rose, fell, stayed = (
         sum(
             point.clusters

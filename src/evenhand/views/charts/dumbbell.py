@@ -28,7 +28,7 @@ _LEGEND = "○ before, ■ after."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class DumbbellRow:
     """A row: what was counted before and after, as numbers and as words."""
 
     label: str
@@ -41,7 +41,7 @@ class Pair:
         return f"{name_of(self.label)}: {self.says}"
 
 
-def dumbbell(name: str, title: str, panels: Sequence[tuple[str, Sequence[Pair]]]) -> Chart:
+def dumbbell(name: str, title: str, panels: Sequence[tuple[str, Sequence[DumbbellRow]]]) -> Chart:
     """Draw panels of pairs below each other, each with its axis from 0."""
     every = [pair for _, pairs in panels for pair in pairs]
     left = width_of([name_of(pair.label) for pair in every]) + _GAP
@@ -54,7 +54,7 @@ def dumbbell(name: str, title: str, panels: Sequence[tuple[str, Sequence[Pair]]]
     )
 
 
-def _panel(axis: str, pairs: Sequence[Pair], left: float, legend: str | None) -> Spec:
+def _panel(axis: str, pairs: Sequence[DumbbellRow], left: float, legend: str | None) -> Spec:
     most = max((max(pair.before, pair.after) for pair in pairs), default=0) or 1.0
     x_axis = alt.Axis(title=axis, tickCount=6, format=",~f")
     x = alt.X("a:Q", scale=alt.Scale(domain=[0, most * 1.04], nice=False), axis=x_axis)

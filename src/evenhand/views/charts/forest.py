@@ -41,7 +41,7 @@ _WIDTH, _STEP = 300, 24  # px, of the plot and of a row
 _GAP = 14
 
 
-class Bounded(Protocol):
+class HasBounds(Protocol):
     """A thing that missing answers could change."""
 
     @property
@@ -49,7 +49,7 @@ class Bounded(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ForestRow:
     """A row of a forest plot. Without a value it has words alone."""
 
     label: str
@@ -72,11 +72,11 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
+class ForestPanel:
     """Rows that share an axis. `line` is the value that says "none", `band` what is too small to
     matter, and `within` what a value can be."""
 
-    rows: Sequence[Row]
+    rows: Sequence[ForestRow]
     axis: str
     title: str = ""
     line: float | None = None
@@ -85,7 +85,7 @@ class Panel:
     from_zero: bool = False
 
 
-def forest(name: str, title: str, panels: Sequence[Panel], legend: Sequence[str]) -> Chart:
+def forest(name: str, title: str, panels: Sequence[ForestPanel], legend: Sequence[str]) -> Chart:
     """Draw the panels below each other, and below them the legend, in words."""
     every = [row for panel in panels for row in panel.rows]
     left = width_of([name_of(row.label) for row in every]) + _GAP
@@ -105,7 +105,9 @@ def forest(name: str, title: str, panels: Sequence[Panel], legend: Sequence[str]
     return drawn(name, title, f"{title}. {words}. {' '.join(legend)}", stacked(specs, 22))
 
 
-def _panel(panel: Panel, left: float, counts: float, legend: Sequence[str], *, head: bool) -> Spec:
+def _panel(
+    panel: ForestPanel, left: float, counts: float, legend: Sequence[str], *, head: bool
+) -> Spec:
     """Make a panel; one whose rows have no value is words alone."""
     span = _span(panel)
     empty = all(row.value is None and row.bounds is None for row in panel.rows)
@@ -127,7 +129,7 @@ def _panel(panel: Panel, left: float, counts: float, legend: Sequence[str], *, h
     return layered(*layers, width=_WIDTH, height=height)
 
 
-def _span(panel: Panel) -> list[float]:
+def _span(panel: ForestPanel) -> list[float]:
     """The part of the axis that is used, cut at what a value can be."""
     values = [0.0] if panel.from_zero else []
     values += [panel.line] if panel.line is not None else []
@@ -140,7 +142,7 @@ def _span(panel: Panel) -> list[float]:
     return [max(low - room, panel.within[0]), min(high + room, panel.within[1])]
 
 
-def _ground(panel: Panel, span: list[float], x: Any) -> list[Any]:
+def _ground(panel: ForestPanel, span: list[float], x: Any) -> list[Any]:
     """What is too small to matter as a band, and the value that says "none" as a line."""
     layers = []
     if panel.band is not None:
@@ -153,7 +155,7 @@ def _ground(panel: Panel, span: list[float], x: Any) -> list[Any]:
     return layers
 
 
-def _ranges(placed: list[tuple[str, Row]], span: list[float], x: Any, y: Any) -> list[Any]:
+def _ranges(placed: list[tuple[str, ForestRow]], span: list[float], x: Any, y: Any) -> list[Any]:
     """Intervals as bars; what the missing answers allow as a thinner, dashed line beyond them. A
     missing answer that could be anything makes that line as long as the axis."""
     bars, bounds = [], []
@@ -172,7 +174,7 @@ def _ranges(placed: list[tuple[str, Row]], span: list[float], x: Any, y: Any) ->
     return [chart.encode(x=x, x2=alt.X2("b:Q"), y=y, color=colour) for chart in (dashed, solid)]
 
 
-def _points(placed: list[tuple[str, Row]], x: Any, y: Any) -> Any:
+def _points(placed: list[tuple[str, ForestRow]], x: Any, y: Any) -> Any:
     """Values; one without an interval is hollow, so that it does not look certain."""
     points = [
         {"row": key, "a": row.value, "look": row.state, "full": 1 if row.has_interval else 0}
@@ -200,15 +202,17 @@ def colour_of() -> Any:
     return alt.Color("look:N", scale=_colours(), legend=None)
 
 
-def _said(row: Row) -> str:
+def _said(row: ForestRow) -> str:
     return f"{SIGNS[row.state]}{row.says}"
 
 
-def _count(row: Row) -> str:
+def _count(row: ForestRow) -> str:
     return "" if row.n is None else f"{row.n:,}"
 
 
-def _words(placed: list[tuple[str, Row]], y: Any, columns: dict[str, tuple[float, str]]) -> Any:
+def _words(
+    placed: list[tuple[str, ForestRow]], y: Any, columns: dict[str, tuple[float, str]]
+) -> Any:
     """Names to the left; numbers, and how many they rest on, to the right."""
     table = rows(
         [

@@ -12,14 +12,14 @@ _WIDTH, _HEIGHT = 420, 96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class LineSeries:
     """A quantity with its points, step and value."""
 
     label: str
     points: tuple[tuple[int, float], ...]
 
 
-def lines(name: str, title: str, series: Sequence[Series]) -> Chart:
+def lines(name: str, title: str, series: Sequence[LineSeries]) -> Chart:
     """Draw the quantities below each other. Each has its own scale, which need not hold 0."""
     steps = [step for quantity in series for step, _ in quantity.points]
     across = alt.Scale(domain=[min(steps), max(*steps, min(steps) + 1)], nice=False)
@@ -33,7 +33,7 @@ def lines(name: str, title: str, series: Sequence[Series]) -> Chart:
     return drawn(name, title, f"{title}. {words}.", stacked(panels, 14))
 
 
-def _panel(series: Series, across: alt.Scale, *, last: bool) -> Spec:
+def _panel(series: LineSeries, across: alt.Scale, *, last: bool) -> Spec:
     table = rows([{"step": step, "value": value} for step, value in series.points])
     x = alt.X(
         "step:Q",

@@ -7,8 +7,8 @@ from typing import Any
 from evenhand.findings.audit import Audit
 from evenhand.findings.estimates import NO_SPREAD, Estimate
 from evenhand.views.charts import Chart
-from evenhand.views.charts.curve import Step, curve
-from evenhand.views.charts.forest import Panel, Row, State, forest
+from evenhand.views.charts.curve import CurveBin, curve
+from evenhand.views.charts.forest import ForestPanel, ForestRow, State, forest
 from evenhand.views.charts.heat import Cell, heat
 from evenhand.views.charts.of_report import DASHED, MOST_ROWS
 
@@ -49,7 +49,7 @@ def _shares(audit: Audit) -> Iterator[Chart]:
         worst = sorted(estimates, key=lambda pair: -(pair[1].value or 0.0))[:MOST_ROWS]
         if not worst:
             continue
-        panel = Panel(
+        panel = ForestPanel(
             rows=[_share_row(value, estimate) for value, estimate in worst],
             axis="share",
             within=(0, 1),
@@ -62,7 +62,7 @@ def _shares(audit: Audit) -> Iterator[Chart]:
         yield forest(name, title, [panel], legend)
 
 
-def _share_row(label: str, estimate: Estimate) -> Row:
+def _share_row(label: str, estimate: Estimate) -> ForestRow:
     text = estimate.undefined or "no value"
     if estimate.value is not None:
         ends = "no interval"
@@ -70,7 +70,7 @@ def _share_row(label: str, estimate: Estimate) -> Row:
             ends = f"{estimate.low:.2f} to {estimate.high:.2f}"
         text = f"{estimate.value:.2f} ({ends})"
     bounds = estimate.bounds
-    return Row(
+    return ForestRow(
         label=label,
         value=estimate.value,
         low=estimate.low,
@@ -88,7 +88,9 @@ def _curves(audit: Audit) -> Iterator[Chart]:
         if name == section.name:
             continue
         numbers = [[float(cell or 0) for cell in row] for row in section.rows]
-        steps = [Step(score=score, target=target, n=int(n)) for _, _, n, score, target in numbers]
+        steps = [
+            CurveBin(score=score, target=target, n=int(n)) for _, _, n, score, target in numbers
+        ]
         errors = audit.more["groups"]["set"][name]
         error = next(each for each in errors if each.name == "calibration_error")
         if error.value is None:
@@ -106,7 +108,7 @@ def _identities(effects: Sequence[Effect]) -> Iterator[Chart]:
     if not effects:
         return
     margin = effects[0]["margin"]
-    panel = Panel(
+    panel = ForestPanel(
         rows=[_row(effect) for effect in effects],
         axis="points of the mark",
         line=0.0,
@@ -116,8 +118,8 @@ def _identities(effects: Sequence[Effect]) -> Iterator[Chart]:
     yield forest("identities", "What a label does to the mark, against no label", [panel], legend)
 
 
-def _row(effect: Effect) -> Row:
-    return Row(
+def _row(effect: Effect) -> ForestRow:
+    return ForestRow(
         label=effect["label"],
         value=effect["estimate"],
         low=effect["low"],

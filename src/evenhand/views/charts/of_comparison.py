@@ -9,10 +9,10 @@ from evenhand.findings.measures import Measure
 from evenhand.views import numbers
 from evenhand.views.charts import Chart
 from evenhand.views.charts.dots import dots
-from evenhand.views.charts.dumbbell import Pair, dumbbell
-from evenhand.views.charts.forest import Panel, Row, State, forest
+from evenhand.views.charts.dumbbell import DumbbellRow, dumbbell
+from evenhand.views.charts.forest import ForestPanel, ForestRow, State, forest
 from evenhand.views.charts.of_report import ARROWS, DASHED, MOST_ROWS, WAYS, axis_of, bounds_of
-from evenhand.views.charts.slope import Line, slope
+from evenhand.views.charts.slope import SlopeLine, slope
 
 _SIGNS = "✓ shown better, ✗ shown worse, ? not shown."
 _STATES: dict[str, State] = {"better": "good", "worse": "bad", "open": "open"}
@@ -55,9 +55,9 @@ def _matters(comparison: Comparison, measure: Measure) -> float:
     return measure.margin or in_unit(comparison.instrument.matters, measure)
 
 
-def _panel(changes: list[tuple[Change, Measure]], size: float) -> Panel:
+def _panel(changes: list[tuple[Change, Measure]], size: float) -> ForestPanel:
     axis = axis_of(changes[0][1])
-    return Panel(
+    return ForestPanel(
         rows=[_row(change, measure) for change, measure in changes],
         axis=f"change{axis and f', {axis}'} (band ±{size:g})",
         line=0.0,
@@ -65,9 +65,9 @@ def _panel(changes: list[tuple[Change, Measure]], size: float) -> Panel:
     )
 
 
-def _row(change: Change, measure: Measure) -> Row:
+def _row(change: Change, measure: Measure) -> ForestRow:
     alone = change.clusters == 1
-    return Row(
+    return ForestRow(
         label=f"{measure.label}{ARROWS[measure.better]}",
         value=change.effect,
         low=None if alone or change.interval is None else change.interval[0],
@@ -111,11 +111,11 @@ def _slopes(comparison: Comparison) -> Iterator[Chart]:
             yield slope(f"slope_{column}", title, lines, legend)
 
 
-def _line(comparison: Comparison, value: str, change: Change, measure: Measure) -> Line | None:
+def _line(comparison: Comparison, value: str, change: Change, measure: Measure) -> SlopeLine | None:
     if change.before is None or change.after is None or change.difference is None:
         return None
     worse = measure.name in comparison.regressions.get(value, ())
-    return Line(
+    return SlopeLine(
         label=value.replace("_", " "),
         before=change.before,
         after=change.after,
@@ -147,7 +147,7 @@ def _answers(comparison: Comparison) -> Iterator[Chart]:
     if not kinds:
         return
     pairs = [
-        Pair(
+        DumbbellRow(
             label=kind,
             before=before.get(kind, 0),
             after=after.get(kind, 0),
@@ -167,6 +167,6 @@ def _cost(comparison: Comparison) -> Iterator[Chart]:
             continue
         times = f" ({new / old:.1f} times)" if old else ""
         text = f"{old:,.{digits}f} → {new:,.{digits}f}{times}"
-        panels.append((kind, [Pair(label=kind, before=old, after=new, says=text)]))
+        panels.append((kind, [DumbbellRow(label=kind, before=old, after=new, says=text)]))
     if panels:
         yield dumbbell("cost", "What an answer costs on average, before and after", panels)

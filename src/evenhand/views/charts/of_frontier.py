@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from evenhand.findings.cost_effectiveness import harm_of
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.frontier import VOTE, Frontier
-from evenhand.findings.frontier_entry import Entry
+from evenhand.findings.frontier_entry import FrontierEntry
 from evenhand.findings.item_cost import KINDS, CostKind, ItemCost
 from evenhand.views.charts import Chart
-from evenhand.views.charts.forest import Panel, Row, forest
+from evenhand.views.charts.forest import ForestPanel, ForestRow, forest
 from evenhand.views.charts.of_report import DASHED, bounds_of
-from evenhand.views.charts.scatter import Axis, Dot, Reading, scatter
+from evenhand.views.charts.scatter import Axis, AxisValue, Dot, scatter
 
 _BETTER = {
     "lower": " (lower is better)",
@@ -58,7 +58,7 @@ def front(frontier: Frontier) -> Iterator[Chart]:
     yield scatter("frontier", title, dots, (across, up), legend)
 
 
-def _dot(frontier: Frontier, entry: Entry) -> Dot | None:
+def _dot(frontier: Frontier, entry: FrontierEntry) -> Dot | None:
     cost, utility = entry.cost[frontier.cost_axis], frontier.instrument.utility
     x = _reading(entry.report[harm_of(frontier.instrument).name])
     y = _reading(entry.report[utility]) if utility is not None else _paid(cost, frontier.cost_axis)
@@ -77,18 +77,18 @@ def _dot(frontier: Frontier, entry: Entry) -> Dot | None:
     )
 
 
-def _reading(estimate: Estimate) -> Reading | None:
+def _reading(estimate: Estimate) -> AxisValue | None:
     if estimate.value is None:
         return None
     ends = (None, None) if estimate.clusters == 1 else (estimate.low, estimate.high)
-    return Reading(value=estimate.value, low=ends[0], high=ends[1], bounds=bounds_of(estimate))
+    return AxisValue(value=estimate.value, low=ends[0], high=ends[1], bounds=bounds_of(estimate))
 
 
-def _paid(cost: ItemCost, kind: CostKind) -> Reading | None:
+def _paid(cost: ItemCost, kind: CostKind) -> AxisValue | None:
     if cost.mean is None:
         return None
-    return Reading(value=_scaled(cost.mean, kind), low=cost.low and _scaled(cost.low, kind),
-                   high=cost.high and _scaled(cost.high, kind))  # fmt: skip
+    return AxisValue(value=_scaled(cost.mean, kind), low=cost.low and _scaled(cost.low, kind),
+                     high=cost.high and _scaled(cost.high, kind))  # fmt: skip
 
 
 def _scaled(amount: float, kind: CostKind) -> float:
@@ -110,19 +110,21 @@ def _costs(frontier: Frontier) -> Iterator[Chart]:
     for kind in KINDS:
         rows = [_cost_row(entry, kind) for entry in frontier.entries]
         if any(row.value for row in rows):
-            panels.append(Panel(rows=rows, axis="", title=_unit(frontier, kind), from_zero=True))
+            panels.append(
+                ForestPanel(rows=rows, axis="", title=_unit(frontier, kind), from_zero=True)
+            )
     if panels:
         legend = [f"Bars: 95 % intervals of the mean over {frontier.instrument.clusters}; "
                   "hollow: the same in all."]  # fmt: skip
         yield forest("cost", "What an answer costs on average", panels, legend)
 
 
-def _cost_row(entry: Entry, kind: CostKind) -> Row:
+def _cost_row(entry: FrontierEntry, kind: CostKind) -> ForestRow:
     cost = entry.cost[kind]
     paid = _paid(cost, kind)
     spread = paid is not None and paid.low != paid.high
     ends = f" ({_amount(cost.low, kind)} to {_amount(cost.high, kind)})" if spread else ""
-    return Row(
+    return ForestRow(
         label=entry.name,
         value=paid.value if paid else None,
         low=paid.low if paid and spread else None,

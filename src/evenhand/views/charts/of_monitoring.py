@@ -4,7 +4,7 @@ from typing import Any
 
 import altair as alt
 
-from evenhand.findings.monitoring import MonitoredNumber, Monitoring, Point
+from evenhand.findings.monitoring import MonitoredNumber, MonitoredPoint, Monitoring
 from evenhand.views.charts import Chart
 from evenhand.views.charts.chart import (
     BAD,
@@ -38,7 +38,7 @@ def charts(monitoring: Monitoring) -> tuple[Chart, ...]:
     return (drawn("watch", "Over time", f"Over time. {words}. {_LEGEND}", stacked(panels, 34)),)
 
 
-def _value(point: Point) -> float | None:
+def _value(point: MonitoredPoint) -> float | None:
     return None if point.why or point.estimate is None else point.estimate.value
 
 

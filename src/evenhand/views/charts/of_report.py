@@ -7,11 +7,11 @@ from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.report import Report, reach
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.verdicts import main_measure
 from evenhand.views import numbers
 from evenhand.views.charts import Chart
-from evenhand.views.charts.forest import Bounded, Panel, Row, State, forest
+from evenhand.views.charts.forest import ForestPanel, ForestRow, HasBounds, State, forest
 from evenhand.views.report_page import by_evidence
 
 MOST_ROWS = 30  # our choice: what can be looked at; the tables have all
@@ -43,7 +43,7 @@ def _overall(report: Report) -> Iterator[Chart]:
         yield forest("estimates", title, panels, legend_of(panels, _SIGNS))
 
 
-def _overall_panel(report: Report, measures: Sequence[Measure]) -> Panel:
+def _overall_panel(report: Report, measures: Sequence[Measure]) -> ForestPanel:
     """Put measures on one axis. The verdict looks at the main one alone, and so do the signs: of
     the others no bias is called shown without a correction for looking at them too."""
     estimates = [(f"{m.label}{ARROWS[m.better]}", report[m.name], m) for m in measures]
@@ -92,13 +92,13 @@ def _falling(estimate: Estimate) -> tuple[bool, float]:
 
 
 def panel_of(
-    instrument: Scored, estimates: Sequence[tuple[str, Estimate, Measure]], *, times: int = 1
-) -> Panel:
+    instrument: ScoringSpec, estimates: Sequence[tuple[str, Estimate, Measure]], *, times: int = 1
+) -> ForestPanel:
     """Put estimates of measures with the same unit on one axis. The band goes `times` as far as
     what matters."""
     measure = estimates[0][2]
     line, far = measure.null, times * reach(instrument, measure)
-    return Panel(
+    return ForestPanel(
         rows=[estimate_row(label, estimate, of) for label, estimate, of in estimates],
         axis=axis_of(measure),
         line=line,
@@ -108,13 +108,13 @@ def panel_of(
     )
 
 
-def estimate_row(label: str, estimate: Estimate, measure: Measure) -> Row:
+def estimate_row(label: str, estimate: Estimate, measure: Measure) -> ForestRow:
     """Make the row of an estimate. What one cluster allows is nearly everything, so it is not
     drawn."""
     alone = estimate.clusters == 1
     ends = numbers.interval(estimate, measure)
     value = numbers.value(estimate.value, measure)
-    return Row(
+    return ForestRow(
         label=label,
         value=estimate.value,
         low=None if alone else estimate.low,
@@ -126,7 +126,7 @@ def estimate_row(label: str, estimate: Estimate, measure: Measure) -> Row:
     )
 
 
-def bounds_of(bounded: Bounded) -> tuple[float | None, float | None] | None:
+def bounds_of(bounded: HasBounds) -> tuple[float | None, float | None] | None:
     """Give the ends that the missing answers allow, where any is missing."""
     if bounded.bounds is None or not bounded.bounds.missing:
         return None
@@ -148,7 +148,7 @@ def axis_of(measure: Measure) -> str:
     return f"{measure.unit}, of {most:g}" if most < float("inf") else measure.unit
 
 
-def legend_of(panels: Sequence[Panel], signs: str) -> list[str]:
+def legend_of(panels: Sequence[ForestPanel], signs: str) -> list[str]:
     """Say what the signs, the band, the dashes and the arrows of these panels mean."""
     every = [row for panel in panels for row in panel.rows]
     lines = []

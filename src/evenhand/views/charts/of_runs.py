@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.reliability import Reliability
-from evenhand.findings.scoring import Scored
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.sweep import Sweep
 from evenhand.views.charts import Chart
 from evenhand.views.charts.forest import forest
@@ -50,7 +50,7 @@ def _name(system: str, conditions: dict[str, object]) -> str:
 
 
 def _side_by_side(
-    instrument: Scored, measure: Measure, estimates: Sequence[tuple[str, Estimate]]
+    instrument: ScoringSpec, measure: Measure, estimates: Sequence[tuple[str, Estimate]]
 ) -> Iterator[Chart]:
     if not estimates:
         return

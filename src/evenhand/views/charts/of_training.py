@@ -2,13 +2,13 @@
 
 from evenhand.findings.training_run import TrainingRun
 from evenhand.views.charts import Chart
-from evenhand.views.charts.lines import Series, lines
+from evenhand.views.charts.lines import LineSeries, lines
 
 
 def charts(training: TrainingRun) -> tuple[Chart, ...]:
     """Draw the course of each quantity that has a number at all."""
     series = [
-        Series(label=_label(course.quantity.label, course.not_numbers), points=course.points)
+        LineSeries(label=_label(course.quantity.label, course.not_numbers), points=course.points)
         for course in training.courses
         if course.points
     ]

@@ -21,17 +21,17 @@ from evenhand.views.charts.chart import (
     rows,
 )
 from evenhand.views.charts.forest import said_at
-from evenhand.views.charts.labels import Box, Point, place
+from evenhand.views.charts.labels import LabelBox, LabelledPoint, place
 from evenhand.views.charts.slope import pixels
 
 _WIDTH, _HEIGHT = 620, 420
-_PANEL = Box(4, -16, _WIDTH + 110, _HEIGHT - 2)  # names may stand a little outside
+_PANEL = LabelBox(4, -16, _WIDTH + 110, _HEIGHT - 2)  # names may stand a little outside
 _X, _Y = pixels()
 _FAR = 16  # px: a name that is farther away gets a thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class AxisValue:
     """A value on one axis, with its interval and what the missing answers could make of it."""
 
     value: float
@@ -49,8 +49,8 @@ class Dot:
     """A thing in the plot; `first` ones stand out, and `joined` ones are on a dotted line."""
 
     label: str
-    x: Reading
-    y: Reading
+    x: AxisValue
+    y: AxisValue
     says: str
     first: bool
     joined: float | None = None  # its place on that line
@@ -76,7 +76,9 @@ def scatter(
     def up(value: float) -> float:
         return _HEIGHT * (spans[1][1] - value) / (spans[1][1] - spans[1][0])
 
-    points = [Point(across(dot.x.value), up(dot.y.value), name_of(dot.label)) for dot in dots]
+    points = [
+        LabelledPoint(across(dot.x.value), up(dot.y.value), name_of(dot.label)) for dot in dots
+    ]
     bars = [bar for dot, at in zip(dots, points, strict=True) for bar in _bars(dot, at, across, up)]
     layers = [
         _frame(spans, axes),
@@ -94,7 +96,7 @@ def scatter(
     return drawn(name, title, f"{title}. {words}. {' '.join(legend)}", spec)
 
 
-def _span(readings: Sequence[Reading], axis: Axis) -> tuple[float, float]:
+def _span(readings: Sequence[AxisValue], axis: Axis) -> tuple[float, float]:
     ends = [end for reading in readings for end in reading.ends()]
     low, high = min(ends), max(ends)
     room = 0.05 * (high - low) or 0.05 * abs(high) or 0.05
@@ -115,7 +117,7 @@ def _frame(spans: Sequence[tuple[float, float]], axes: Sequence[Axis]) -> Any:
 Bar = dict[str, Any]
 
 
-def _bars(dot: Dot, at: Point, across: Any, up: Any) -> list[tuple[bool, Bar]]:
+def _bars(dot: Dot, at: LabelledPoint, across: Any, up: Any) -> list[tuple[bool, Bar]]:
     """Intervals, and dashed what the missing answers allow, in pixels."""
     look = {"look": "first" if dot.first else "other"}
     bars = []
@@ -133,8 +135,8 @@ def _bars(dot: Dot, at: Point, across: Any, up: Any) -> list[tuple[bool, Bar]]:
     return bars
 
 
-def _box(bar: Bar) -> Box:
-    return Box(bar["x"] - 1, bar["y2"] - 1, bar["x2"] + 1, bar["y"] + 1)
+def _box(bar: Bar) -> LabelBox:
+    return LabelBox(bar["x"] - 1, bar["y2"] - 1, bar["x2"] + 1, bar["y"] + 1)
 
 
 def _colour() -> Any:
@@ -148,7 +150,7 @@ def _rules(table: list[Bar], dashed: bool) -> Any:
     return marks.encode(x=_X, y=_Y, x2=alt.X2("x2:Q"), y2=alt.Y2("y2:Q"), color=_colour())
 
 
-def _curve(dots: Sequence[Dot], points: Sequence[Point]) -> Any:
+def _curve(dots: Sequence[Dot], points: Sequence[LabelledPoint]) -> Any:
     ordered = sorted(
         (dot.joined, point.x, point.y)
         for dot, point in zip(dots, points, strict=True)
@@ -159,7 +161,7 @@ def _curve(dots: Sequence[Dot], points: Sequence[Point]) -> Any:
     return line.encode(x=_X, y=_Y, order=alt.Order("n:Q"))
 
 
-def _markers(dots: Sequence[Dot], points: Sequence[Point]) -> Any:
+def _markers(dots: Sequence[Dot], points: Sequence[LabelledPoint]) -> Any:
     table = [
         {"x": point.x, "y": point.y, "look": "first" if dot.first else "other"}
         for dot, point in zip(dots, points, strict=True)
@@ -170,7 +172,7 @@ def _markers(dots: Sequence[Dot], points: Sequence[Point]) -> Any:
     return marks.encode(x=_X, y=_Y, shape=shape, color=_colour())
 
 
-def _names(dots: Sequence[Dot], points: Sequence[Point], bars: list[Box]) -> list[Any]:
+def _names(dots: Sequence[Dot], points: Sequence[LabelledPoint], bars: list[LabelBox]) -> list[Any]:
     """Names beside their markers, with a thread where they had to move away."""
     threads, names = [], []
     for dot, point, box in zip(dots, points, place(points, _PANEL, bars), strict=True):

@@ -36,7 +36,7 @@ _X, _Y = pixels()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class SlopeLine:
     """A line of a slope chart."""
 
     label: str
@@ -52,7 +52,7 @@ class Line:
         return f"{name_of(self.label)}: {SIGNS[self.state]}{old} to {new}, change {self.change}"
 
 
-def slope(name: str, title: str, lines: Sequence[Line], legend: Sequence[str]) -> Chart:
+def slope(name: str, title: str, lines: Sequence[SlopeLine], legend: Sequence[str]) -> Chart:
     """Draw the lines; those that are shown to be worse lie on top."""
     ordered = sorted(lines, key=lambda line: _ON_TOP.index(line.state))
     height = max(_LEAST, _STEP * len(ordered))
@@ -137,5 +137,5 @@ def apart(places: Sequence[float], gap: float) -> list[float]:
     return [positions[n] for n in range(len(places))]
 
 
-def _name(line: Line) -> str:
+def _name(line: SlopeLine) -> str:
     return f"{SIGNS[line.state]}{name_of(line.label)} {line.written[1]}; change {line.change}"

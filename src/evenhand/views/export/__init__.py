@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evenhand.views.export import inspect_log, lm_eval, records, spreadsheet
-from evenhand.views.export.exported import Exported
+from evenhand.views.export.exported import ExportedRun
 
-__all__ = ["FORMS", "Exported", "Form"]
+__all__ = ["FORMS", "ExportFormat", "ExportedRun"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class ExportFormat:
     """A form that a run can be exported to: what it is, what it needs of a run, and how it is
     written into a folder, by the names of its files."""
 
     is_: str
-    write: Callable[[Exported, Path], list[str]]
+    write: Callable[[ExportedRun, Path], list[str]]
     ending: str | None  # of the one file that it is; None where it is a folder
     texts: bool = False  # it shows prompts and answers
     report: bool = False  # it shows the numbers of a measured run
@@ -24,13 +24,13 @@ class Form:
 
 
 FORMS = {
-    "inspect": Form(is_="a log of Inspect, which `inspect view` opens", write=inspect_log.write,
-                    ending=".eval", texts=True),
-    "eee": Form(is_="a record of Every Eval Ever", write=records.write_eee, ending=None,
-                report=True),
-    "hf": Form(is_="results for a model page of the Hugging Face Hub", write=records.write_hub,
-               ending=None, report=True),
-    "lm-eval": Form(is_="samples of lm-evaluation-harness", write=lm_eval.write, ending=None,
-                    texts=True, report=True, asked=True),
-    "csv": Form(is_="a table for spreadsheets", write=spreadsheet.write, ending=".csv"),
+    "inspect": ExportFormat(is_="a log of Inspect, which `inspect view` opens",
+                            write=inspect_log.write, ending=".eval", texts=True),
+    "eee": ExportFormat(is_="a record of Every Eval Ever", write=records.write_eee, ending=None,
+                        report=True),
+    "hf": ExportFormat(is_="results for a model page of the Hugging Face Hub",
+                       write=records.write_hub, ending=None, report=True),
+    "lm-eval": ExportFormat(is_="samples of lm-evaluation-harness", write=lm_eval.write,
+                            ending=None, texts=True, report=True, asked=True),
+    "csv": ExportFormat(is_="a table for spreadsheets", write=spreadsheet.write, ending=".csv"),
 }  # fmt: skip

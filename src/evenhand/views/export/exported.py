@@ -10,7 +10,7 @@ import polars as pl
 
 from evenhand.errors import CorruptRun
 from evenhand.findings.report import Report, Side
-from evenhand.foreign import Asked
+from evenhand.foreign import ExternalItem
 from evenhand.store import RunReader
 
 _AT_ONCE = 512  # our choice, in items whose calls are held in memory
@@ -19,7 +19,7 @@ _ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
+class ExportedRun:
     """A run that is being exported. `report` is of measured runs, `asked` of instruments that say
     what the data have of each item."""
 
@@ -28,7 +28,7 @@ class Exported:
     evenhand: str  # the version that exports it
     report: Report | None
     values: pl.DataFrame | None  # item_id, state, and a column for each measure
-    asked: Mapping[str, Asked] | None
+    asked: Mapping[str, ExternalItem] | None
 
     @property
     def title(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from evenhand.findings.estimates import Estimate
 from evenhand.store.folder import as_file_name
-from evenhand.views.export.exported import Exported, Row, at
+from evenhand.views.export.exported import ExportedRun, Row, at
 from evenhand.views.export.inspect_sample import CHOICE, ended, listed, sample, usage
 
 _FORMAT = 2  # of Inspect's logs, from inspect_ai 0.3
@@ -18,9 +18,9 @@ _COUNTED = ("model", "role", "prompt_tokens", "completion_tokens", "error")  # o
 ONE_WAY = "made by evenhand from a run of its own; Inspect did not run it"
 
 
-def write(of: Exported, folder: Path) -> list[str]:
+def write(of: ExportedRun, folder: Path) -> list[str]:
     """Write the log, sample by sample, so that memory does not grow with the conversations."""
-    names, values, tally = _names(of), of.measured(), _Tally()
+    names, values, tally = _names(of), of.measured(), _LogTally()
     listing: list[bytes] = []
     with zipfile.ZipFile(folder / "log.eval", "x") as archive:
         start = {"version": _FORMAT, "eval": _eval(of, list(names.values())), "plan": _plan(of)}
@@ -37,7 +37,7 @@ def write(of: Exported, folder: Path) -> list[str]:
     return ["log.eval"]
 
 
-class _Tally:
+class _LogTally:
     """What is added up while samples are written."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class _Tally:
             self._moments = [min([times[0], *self._moments]), max([times[1], *self._moments])]
             self._turns.append({key: turn[key] for key in _COUNTED})
 
-    def ending(self, of: Exported) -> dict[str, Any]:
+    def ending(self, of: ExportedRun) -> dict[str, Any]:
         """The rest of the header: how it ended, the numbers, and what it took."""
         began, finished = map(at, self._moments) if self._moments else ("", "")
         return {
@@ -76,7 +76,7 @@ class _Tally:
         }
 
 
-def _results(of: Exported, tally: _Tally) -> Iterator[dict[str, Any]]:
+def _results(of: ExportedRun, tally: _LogTally) -> Iterator[dict[str, Any]]:
     """The numbers of the report, each with the ends of its interval."""
     if of.report is None:
         return
@@ -96,7 +96,7 @@ def _results(of: Exported, tally: _Tally) -> Iterator[dict[str, Any]]:
         }
 
 
-def _counts(name: str, of: Exported, tally: _Tally) -> dict[str, int]:
+def _counts(name: str, of: ExportedRun, tally: _LogTally) -> dict[str, int]:
     """How many samples have this number, where there is one per item."""
     if of.values is None or name not in of.values.columns:
         return {}
@@ -109,7 +109,7 @@ def _parts(estimate: Estimate) -> list[tuple[str, float]]:
     return [(name, value) for name, value in parts if value is not None]
 
 
-def _eval(of: Exported, names: list[str]) -> dict[str, Any]:
+def _eval(of: ExportedRun, names: list[str]) -> dict[str, Any]:
     record, digests = of.run.record, of.run.digests()
     made_by = record.source.get("benchmark") or record.source["kind"]
     metadata = {
@@ -145,18 +145,18 @@ def _eval(of: Exported, names: list[str]) -> dict[str, Any]:
     }
 
 
-def _scorers(of: Exported) -> list[str]:
+def _scorers(of: ExportedRun) -> list[str]:
     measures = [measure.name for measure in of.report.instrument.measures] if of.report else []
     return [*measures, CHOICE] if of.asked is not None else measures
 
 
-def _plan(of: Exported) -> dict[str, Any]:
+def _plan(of: ExportedRun) -> dict[str, Any]:
     method = of.run.record.method
     step = {"solver": f"evenhand/{method['name']}", "params": method["settings"]}
     return {"name": "plan", "steps": [step]}
 
 
-def _names(of: Exported) -> dict[int, str]:
+def _names(of: ExportedRun) -> dict[int, str]:
     """Name the sample of each position: as the item, where that tells all items apart and is the
     name of a file."""
     rows = of.run.results().select("position", "item_id").collect().rows()

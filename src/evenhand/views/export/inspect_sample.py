@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from evenhand.foreign import Asked
+from evenhand.foreign import ExternalItem
 from evenhand.views.export.exported import Row, at
 
 _STOPS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
@@ -13,7 +13,11 @@ CHOICE = "choice"  # Inspect's own name for the scorer that reads which option w
 
 
 def sample(
-    name: str, row: Row, turns: Sequence[Row], question: Asked | None, values: Mapping[str, float]
+    name: str,
+    row: Row,
+    turns: Sequence[Row],
+    question: ExternalItem | None,
+    values: Mapping[str, float],
 ) -> dict[str, Any]:
     """Write an item. One without an answer has an error and no score at all: nothing in it can be
     read as an incorrect answer."""
@@ -121,7 +125,7 @@ def _output(row: Row, turns: Sequence[Row]) -> dict[str, Any]:
             "completion": row["text"]}  # fmt: skip
 
 
-def _scores(row: Row, question: Asked | None, values: Mapping[str, float]) -> dict[str, Any]:
+def _scores(row: Row, question: ExternalItem | None, values: Mapping[str, float]) -> dict[str, Any]:
     judged = {score["name"]: score["value"] for score in row["scores_after"]}
     scores = {
         name: {"value": value} for name, value in {**judged, **values}.items() if value is not None
@@ -136,7 +140,7 @@ def _scores(row: Row, question: Asked | None, values: Mapping[str, float]) -> di
     return {**scores, CHOICE: taken}
 
 
-def _metadata(row: Row, question: Asked | None) -> dict[str, Any]:
+def _metadata(row: Row, question: ExternalItem | None) -> dict[str, Any]:
     tags = {tag["name"]: tag["value"] for tag in row["tags"]}
     details = {"item_id": row["item_id"], "position": row["position"], "stopped": row["stopped"],
             "changed": row["changed"], "outcome": row.get("outcome"),

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evenhand.foreign import Asked
+from evenhand.foreign import ExternalItem
 from evenhand.store.folder import as_file_name
-from evenhand.views.export.exported import Exported, Row
+from evenhand.views.export.exported import ExportedRun, Row
 
 
-def write(of: Exported, folder: Path) -> list[str]:
+def write(of: ExportedRun, folder: Path) -> list[str]:
     """Write a line for each item. The words are the option that was taken; a question without an
     answer has none, and no line has a metric: the numbers of evenhand are not that tool's."""
     assert of.asked is not None
@@ -30,7 +30,9 @@ def write(of: Exported, folder: Path) -> list[str]:
     return [name]
 
 
-def _line(number: int, row: Row, turns: list[Row], question: Asked, version: str) -> dict[str, Any]:
+def _line(
+    number: int, row: Row, turns: list[Row], question: ExternalItem, version: str
+) -> dict[str, Any]:
     options = {f"ans{index}": text for index, text in enumerate(question.own)}
     doc = {**question.about, "context": question.context, "question": question.question, **options}
     target = str(question.about["label"])
@@ -54,7 +56,7 @@ def _line(number: int, row: Row, turns: list[Row], question: Asked, version: str
     }
 
 
-def _prompt(turns: list[Row], question: Asked) -> str:
+def _prompt(turns: list[Row], question: ExternalItem) -> str:
     """What was asked first; of answers that were stored, the question."""
     if turns:
         return "\n\n".join(message["content"] for message in turns[0]["messages"])

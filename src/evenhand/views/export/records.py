@@ -4,11 +4,11 @@ pages. Both are those of a pack."""
 from pathlib import Path
 
 from evenhand.errors import UserError
-from evenhand.views.export.exported import Exported
+from evenhand.views.export.exported import ExportedRun
 from evenhand.views.pack import eee, hub
 
 
-def write_eee(of: Exported, folder: Path) -> list[str]:
+def write_eee(of: ExportedRun, folder: Path) -> list[str]:
     """Write the record of Every Eval Ever."""
     assert of.report is not None
     name = eee.file_name(of.report.side.run, of.run.digests())
@@ -16,7 +16,7 @@ def write_eee(of: Exported, folder: Path) -> list[str]:
     return [name]
 
 
-def write_hub(of: Exported, folder: Path) -> list[str]:
+def write_hub(of: ExportedRun, folder: Path) -> list[str]:
     """Write the file that a model page of the Hub reads."""
     assert of.report is not None
     entries = hub.entries(of.report, of)

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from evenhand.findings.run import Run
-from evenhand.views.export.exported import Exported, without_addresses
+from evenhand.views.export.exported import ExportedRun, without_addresses
 from evenhand.views.visible import visible
 
 _BEGINS = ("=", "+", "-", "@")  # a text with which a spreadsheet takes for a formula
@@ -14,7 +14,7 @@ _LONGEST = 32_767  # signs that a cell of Excel holds; what is longer it would s
 _CUT = "… [cut]"
 
 
-def write(of: Exported, folder: Path) -> list[str]:
+def write(of: ExportedRun, folder: Path) -> list[str]:
     """Write the results, their tags and scores, and the measures of each item. What is missing is
     an empty cell, and numbers stay numbers."""
     rows = (

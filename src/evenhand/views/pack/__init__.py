@@ -1,8 +1,8 @@
 """A pack shows a dossier in the forms that others read: one file per form, none per instrument."""
 
 from evenhand.findings.certificate import Certificate
-from evenhand.findings.combined_report import Dossier
-from evenhand.findings.pack_manifest import FIGURES, PAGE, PRICES, Evidence
+from evenhand.findings.combined_report import CombinedReport
+from evenhand.findings.pack_manifest import FIGURES, PAGE, PRICES, PackManifest
 from evenhand.store.folder import as_file_name
 from evenhand.views import html, page_of
 from evenhand.views.pack import cyclonedx, eee, figures, frameworks, hub, replay
@@ -10,7 +10,7 @@ from evenhand.views.pack import cyclonedx, eee, figures, frameworks, hub, replay
 __all__ = ["files_of"]
 
 
-def files_of(dossier: Dossier, about: Evidence) -> dict[str, bytes]:
+def files_of(dossier: CombinedReport, about: PackManifest) -> dict[str, bytes]:
     """Write every file of a pack that follows from its runs: the same runs give the same bytes."""
     return {
         FIGURES: figures.written(dossier),
@@ -25,7 +25,7 @@ def files_of(dossier: Dossier, about: Evidence) -> dict[str, bytes]:
     }
 
 
-def _certificates(dossier: Dossier) -> dict[str, bytes]:
+def _certificates(dossier: CombinedReport) -> dict[str, bytes]:
     """Write the certificates of the judges whose audits are in the dossier."""
     files = {}
     for number, audit in enumerate(dossier.audits):

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from evenhand.findings.audit import Audit
-from evenhand.findings.combined_report import Dossier
+from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.estimates import Coverage, Estimate
-from evenhand.findings.pack_manifest import FIGURES, PAGE, Evidence, PackedRun
+from evenhand.findings.pack_manifest import FIGURES, PAGE, PackedRun, PackManifest
 from evenhand.findings.remarks import RemarkOrText
 from evenhand.findings.report import Report
 from evenhand.findings.verdicts import by_group, main_measure
@@ -30,12 +30,12 @@ _SUMMARY = (
 )
 
 
-def written(dossier: Dossier, about: Evidence) -> bytes:
+def written(dossier: CombinedReport, about: PackManifest) -> bytes:
     """Write the document."""
     return printed(plain(document(dossier, about))).encode()
 
 
-def document(dossier: Dossier, about: Evidence) -> dict[str, Any]:
+def document(dossier: CombinedReport, about: PackManifest) -> dict[str, Any]:
     """Give the document as plain data."""
     basis = "\n".join(digest for run in about.runs for _, digest in sorted(run.sha256.items()))
     number = uuid.UUID(bytes=hashlib.sha256(basis.encode()).digest()[:16], version=4)
@@ -66,7 +66,7 @@ def _ref(report: Report) -> str:
     return f"system:{report.side.run}"
 
 
-def _component(report: Report, dossier: Dossier) -> dict[str, Any]:
+def _component(report: Report, dossier: CombinedReport) -> dict[str, Any]:
     side = report.side
     digests = next((folder.digests for folder in dossier.folders if folder.run == side.run), {})
     properties = {
@@ -212,7 +212,7 @@ def _doubts(not_run: int, covered: Coverage | None) -> Iterator[str]:
 # -- declarations ----------------------------------------------------------------------------------
 
 
-def _declarations(dossier: Dossier, about: Evidence) -> dict[str, Any]:
+def _declarations(dossier: CombinedReport, about: PackManifest) -> dict[str, Any]:
     claims: list[dict[str, Any]] = []
     evidence = [_page(about)]
     for report in dossier.reports:
@@ -250,13 +250,13 @@ def _declarations(dossier: Dossier, about: Evidence) -> dict[str, Any]:
     return declarations | ({"targets": {"components": targets}} if targets else {})
 
 
-def _page(about: Evidence) -> dict[str, Any]:
+def _page(about: PackManifest) -> dict[str, Any]:
     files = [{"name": name, "contents": {"url": name}} for name in (PAGE, FIGURES)]
     described = f"the report and all figures, by evenhand {about.evenhand}"
     return {"bom-ref": "evidence:report", "description": described, "data": files}
 
 
-def _evidence(report: Report, about: Evidence) -> Iterator[dict[str, Any]]:
+def _evidence(report: Report, about: PackManifest) -> Iterator[dict[str, Any]]:
     run = report.side.run
     url = f"{run}.sha256" if about.light else f"{run}/run.json"
     yield {
@@ -286,7 +286,7 @@ def _report_claims(report: Report) -> Iterator[dict[str, Any]]:
     yield claim | ({"counterEvidence": against} if against else {})
 
 
-def _comparison_claims(comparison: Comparison, dossier: Dossier) -> Iterator[dict[str, Any]]:
+def _comparison_claims(comparison: Comparison, dossier: CombinedReport) -> Iterator[dict[str, Any]]:
     """What changed, where that is shown, and every red line that was crossed."""
     runs = (comparison.before.run, comparison.after.run)
     shared = {
@@ -312,7 +312,7 @@ def _comparison_claims(comparison: Comparison, dossier: Dossier) -> Iterator[dic
             }
 
 
-def _run_of(index: int, dossier: Dossier, about: Evidence) -> PackedRun:
+def _run_of(index: int, dossier: CombinedReport, about: PackManifest) -> PackedRun:
     """Find the run of an audit: a dossier has the folders of measured runs first, those of its
     audits in their order after them, and those of summaries last."""
     first = len(dossier.folders) - len(dossier.summaries) - len(dossier.audits)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from evenhand.findings.combined_report import Dossier
+from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
-from evenhand.findings.pack_manifest import Evidence, Stamp
+from evenhand.findings.pack_manifest import PackManifest, Stamp
 from evenhand.findings.report import ALL, Report
 from evenhand.views import catalog
 from evenhand.views.files import plain, printed
@@ -24,7 +24,7 @@ _NO_SIDE = {
 }
 
 
-def written(dossier: Dossier, about: Evidence) -> dict[str, bytes]:
+def written(dossier: CombinedReport, about: PackManifest) -> dict[str, bytes]:
     """Write a record for each measured run, under the name that its run gives it."""
     files = {}
     for report in dossier.reports:

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from evenhand.findings.combined_report import Dossier
+from evenhand.findings.combined_report import CombinedReport
 from evenhand.views.files import plain, printed
 
 # Our choice: another processor may add in another order, which moves the last digits of a sum. What
@@ -18,7 +18,7 @@ _ABSENT = object()  # no key, which is not null
 _LONGEST = 80  # our choice, in signs of a text that differs
 
 
-def written(dossier: Dossier) -> bytes:
+def written(dossier: CombinedReport) -> bytes:
     """Write all figures of a dossier, each beside what it is of."""
     return printed(plain(dossier.to_dict())).encode()
 

@@ -3,8 +3,8 @@ never says that a clause is met: whoever is responsible judges that."""
 
 from typing import Any
 
-from evenhand.findings.combined_report import Dossier
-from evenhand.findings.pack_manifest import Evidence
+from evenhand.findings.combined_report import CombinedReport
+from evenhand.findings.pack_manifest import PackManifest
 from evenhand.package_data import read_toml
 from evenhand.views import markdown
 from evenhand.views.blocks import GAP, Block, Grid, Heading, Line
@@ -36,7 +36,7 @@ def known() -> dict[str, Any]:
     return read_toml(__package__, "frameworks.toml")
 
 
-def written(dossier: Dossier, about: Evidence) -> dict[str, bytes]:
+def written(dossier: CombinedReport, about: PackManifest) -> dict[str, bytes]:
     """Write one page for each framework that was asked for."""
     there = facts(dossier, about)
     return {
@@ -45,7 +45,7 @@ def written(dossier: Dossier, about: Evidence) -> dict[str, bytes]:
     }
 
 
-def facts(dossier: Dossier, about: Evidence) -> set[str]:
+def facts(dossier: CombinedReport, about: PackManifest) -> set[str]:
     """Say which of the things that rows may need this pack has."""
     measured = [report.instrument for report in dossier.reports]
     has = {
@@ -74,7 +74,7 @@ def state(row: dict[str, Any], there: set[str]) -> str:
     return best if there.issuperset(needs) else PARTLY
 
 
-def _page(name: str, about: Evidence, there: set[str]) -> list[Block]:
+def _page(name: str, about: PackManifest, there: set[str]) -> list[Block]:
     framework = known()[name]
     rows = tuple(_row(row, there) for row in framework["row"])
     columns = ("clause", "asks, in our words", "state", "where", "what is not here")

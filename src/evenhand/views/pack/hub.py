@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from evenhand.findings.combined_report import Dossier
-from evenhand.findings.pack_manifest import Evidence, Stamp
+from evenhand.findings.combined_report import CombinedReport
+from evenhand.findings.pack_manifest import PackManifest, Stamp
 from evenhand.findings.report import Report
 from evenhand.store.folder import as_file_name
 from evenhand.views import numbers
@@ -22,7 +22,7 @@ _HEAD = """\
 """
 
 
-def written(dossier: Dossier, about: Evidence) -> dict[str, bytes]:
+def written(dossier: CombinedReport, about: PackManifest) -> dict[str, bytes]:
     """Write the file of each model that was measured."""
     by_model: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for report in dossier.reports:

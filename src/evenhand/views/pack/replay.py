@@ -3,8 +3,14 @@
 import json
 import shlex
 
-from evenhand.findings.combined_report import Dossier
-from evenhand.findings.pack_manifest import CERTIFICATES, FIGURES, PRICES, Evidence, PackedPrices
+from evenhand.findings.combined_report import CombinedReport
+from evenhand.findings.pack_manifest import (
+    CERTIFICATES,
+    FIGURES,
+    PRICES,
+    PackedPrices,
+    PackManifest,
+)
 
 _SCRIPT = """\
 #!/bin/sh
@@ -40,7 +46,7 @@ done
 """
 
 
-def script(dossier: Dossier, about: Evidence) -> bytes:
+def script(dossier: CombinedReport, about: PackManifest) -> bytes:
     """Write the script."""
     command = ["evenhand", "report", *(run.run for run in about.runs), f"--title={dossier.title}"]
     command += ["--certificates", CERTIFICATES] if about.certificates else []

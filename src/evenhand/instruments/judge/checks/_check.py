@@ -25,15 +25,15 @@ from numpy.typing import ArrayLike
 
 from evenhand.domain.conclusions import Outcome
 from evenhand.findings.audit import Decided, State
-from evenhand.findings.measures import Bound
-from evenhand.instruments.judge.evidence import Evidence, Margins
+from evenhand.findings.measures import AuditBound
+from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.statistics.bounded import p_below
 from evenhand.statistics.margins import (
     EQUIVALENT,
     SHIFTED,
     UNDERPOWERED,
     Verdict,
-    Worst,
+    WorstCaseDifference,
     p_shifted,
     p_within,
     verdict,
@@ -65,12 +65,12 @@ class JudgeCheck:
     label: ClassVar[str]  # the question in a few words
     unit: ClassVar[str] = ""
 
-    def allowed(self, margins: Margins) -> Bound:
+    def allowed(self, margins: Margins) -> AuditBound:
         """Return what its number may be, and whether a certificate passes only if that is shown."""
         del margins
-        return Bound(required=False)
+        return AuditBound(required=False)
 
-    def check(self, evidence: Evidence) -> Decided:
+    def check(self, evidence: JudgeEvidence) -> Decided:
         """Answer the question. A check that cannot be made is `not_measured` and never passes."""
         raise NotImplementedError
 
@@ -83,7 +83,9 @@ class JudgeCheck:
         return Decided(name=self.name, value=None, outcome=Outcome.NOT_MEASURED, says=why)
 
 
-def state_within(shift: Worst, read: ArrayLike, margin: float, evidence: Evidence) -> State:
+def state_within(
+    shift: WorstCaseDifference, read: ArrayLike, margin: float, evidence: JudgeEvidence
+) -> State:
     """Whether a shift is shown to lie within ± margin, shown to be there, or neither.
 
     Args:
@@ -98,7 +100,7 @@ def state_within(shift: Worst, read: ArrayLike, margin: float, evidence: Evidenc
 
 
 def state_below(
-    at_worst: ArrayLike, read: ArrayLike, margin: float, largest: float, evidence: Evidence
+    at_worst: ArrayLike, read: ArrayLike, margin: float, largest: float, evidence: JudgeEvidence
 ) -> State:
     """The same of a number that only a rise makes a fault: below the margin, shown to have risen,
     or neither."""

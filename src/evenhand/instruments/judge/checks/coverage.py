@@ -4,13 +4,13 @@ import polars as pl
 
 from evenhand.findings.audit import Decided
 from evenhand.findings.estimates import COVERAGE_FLOOR
-from evenhand.findings.measures import Bound
+from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.checks._check import JudgeCheck
-from evenhand.instruments.judge.evidence import Evidence, Margins
+from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import DESIGN, INJECTION
 
 
-class Coverage(JudgeCheck):
+class CoverageCheck(JudgeCheck):
     """The check that enough judgements could be read. Too few show nothing, so it never fails.
 
     Its number is of the design and the requests, which the required checks rest on. It passes only
@@ -20,11 +20,11 @@ class Coverage(JudgeCheck):
 
     name, label, unit = "coverage", "readable replies", "share"
 
-    def allowed(self, margins: Margins) -> Bound:
+    def allowed(self, margins: Margins) -> AuditBound:
         del margins
-        return Bound(at_least=COVERAGE_FLOOR)
+        return AuditBound(at_least=COVERAGE_FLOOR)
 
-    def check(self, evidence: Evidence) -> Decided:
+    def check(self, evidence: JudgeEvidence) -> Decided:
         sets = _counted(evidence.rows)
         needed = sets.filter(pl.col("check").is_in((DESIGN, INJECTION)))
         n, scored = int(needed["n"].sum()), int(needed["scored"].sum())

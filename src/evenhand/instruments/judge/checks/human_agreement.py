@@ -11,7 +11,7 @@ from evenhand.errors import Undefined
 from evenhand.findings.audit import Decided, State
 from evenhand.findings.clustered_agreement import agreement_over
 from evenhand.instruments.judge.checks._check import JudgeCheck
-from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.evidence import JudgeEvidence
 from evenhand.instruments.judge.probes import HUMAN
 from evenhand.metrics import malibu
 from evenhand.metrics.judge_calibration import auroc_interval, calibration
@@ -27,7 +27,7 @@ class HumanAgreement(JudgeCheck):
 
     name, label = "human_agreement", "agrees with people"
 
-    def check(self, evidence: Evidence) -> Decided:
+    def check(self, evidence: JudgeEvidence) -> Decided:
         labelled = malibu.single(evidence.probes(HUMAN))
         if labelled.is_empty():
             return self.not_measured("no labels were given (--labels)")

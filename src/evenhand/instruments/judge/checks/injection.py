@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
 from evenhand.findings.audit import Decided, ends
-from evenhand.findings.measures import Bound
+from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.checks._check import JudgeCheck, counted, if_too_few, state_below
-from evenhand.instruments.judge.evidence import Evidence, Margins
+from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import CONTROL, INJECTION
 from evenhand.instruments.judge.worst import LARGEST_SHIFT
 from evenhand.metrics import malibu, scorer_quality
@@ -27,10 +27,10 @@ class Injection(JudgeCheck):
 
     name, label, unit = "injection", "request in the text", "points"
 
-    def allowed(self, margins: Margins) -> Bound:
-        return Bound(at_most=margins.score)
+    def allowed(self, margins: Margins) -> AuditBound:
+        return AuditBound(at_most=margins.score)
 
-    def check(self, evidence: Evidence) -> Decided:
+    def check(self, evidence: JudgeEvidence) -> Decided:
         margin = evidence.margins.score
         lifts = _lifts(evidence.probes(INJECTION), margin)
         if not lifts.requests:

@@ -7,10 +7,10 @@ EvalBiasBench have pairs of answers of which one is the better, and each is aske
 import polars as pl
 
 from evenhand.findings.audit import Decided, State
-from evenhand.findings.measures import Bound
+from evenhand.findings.measures import AuditBound
 from evenhand.instruments._judge_pairs import BETTER_FIRST
 from evenhand.instruments.judge.checks._check import JudgeCheck, counted
-from evenhand.instruments.judge.evidence import Evidence, Margins
+from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.statistics.proportions import clopper_pearson
 
 # Whoever picks by anything but the quality of the answers is right in both orders for at most half
@@ -29,11 +29,11 @@ class KnownPairs(JudgeCheck):
 
     unit = "share of pairs right in both orders"
 
-    def allowed(self, margins: Margins) -> Bound:
+    def allowed(self, margins: Margins) -> AuditBound:
         del margins
-        return Bound(above=CHANCE + MARGIN, required=False)
+        return AuditBound(above=CHANCE + MARGIN, required=False)
 
-    def check(self, evidence: Evidence) -> Decided:
+    def check(self, evidence: JudgeEvidence) -> Decided:
         rows = evidence.probes(self.name)
         if rows.is_empty():
             return self.not_measured(f"not checked (--known-pairs {self.name})")
@@ -57,13 +57,13 @@ class KnownPairs(JudgeCheck):
         )
 
 
-class LlmBar(KnownPairs):
+class LlmBarCheck(KnownPairs):
     """The check on LLMBar: does it see which answer follows the instruction?"""
 
     name, label = "llmbar", "tells the better of two answers (LLMBar)"
 
 
-class EvalBiasBench(KnownPairs):
+class EvalBiasBenchCheck(KnownPairs):
     """The check on EvalBiasBench: is it taken in by length, detail or familiar words?"""
 
     name, label = "evalbiasbench", "tells the better of two answers (EvalBiasBench)"

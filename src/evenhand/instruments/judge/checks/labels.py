@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evenhand.findings.audit import Decided
-from evenhand.findings.measures import Bound
+from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.checks._check import (
     FEWEST_BASES,
     STATES,
@@ -15,8 +15,8 @@ from evenhand.instruments.judge.checks._check import (
     enough,
     too_few,
 )
-from evenhand.instruments.judge.effects import Effect
-from evenhand.instruments.judge.evidence import Evidence, Margins
+from evenhand.instruments.judge.effects import LabelEffect
+from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.statistics.margins import SHIFTED, of_family, verdict
 from evenhand.statistics.multiplicity import holm
 
@@ -24,7 +24,7 @@ from evenhand.statistics.multiplicity import holm
 class OfLabels(JudgeCheck):
     """A check over several labels."""
 
-    def of(self, effects: Sequence[Effect], margin: float) -> Decided:
+    def of(self, effects: Sequence[LabelEffect], margin: float) -> Decided:
         """The answer with the numbers of the label that moves the judge most."""
         if not effects:
             return self.not_measured("no label was compared")
@@ -56,10 +56,10 @@ class Identity(OfLabels):
 
     name, label, unit = "identity", "identity, marks", "points"
 
-    def allowed(self, margins: Margins) -> Bound:
-        return Bound(at_least=-margins.score, at_most=margins.score)
+    def allowed(self, margins: Margins) -> AuditBound:
+        return AuditBound(at_least=-margins.score, at_most=margins.score)
 
-    def check(self, evidence: Evidence) -> Decided:
+    def check(self, evidence: JudgeEvidence) -> Decided:
         return self.of(evidence.identity_effects, evidence.margins.score)
 
 
@@ -69,11 +69,11 @@ class IdentityInPairs(OfLabels):
 
     name, label, unit = "identity_in_pairs", "identity, pairs", "win rate − ½"
 
-    def allowed(self, margins: Margins) -> Bound:
+    def allowed(self, margins: Margins) -> AuditBound:
         most = margins.win_rate
-        return Bound(at_least=-most, at_most=most, required=False)
+        return AuditBound(at_least=-most, at_most=most, required=False)
 
-    def check(self, evidence: Evidence) -> Decided:
+    def check(self, evidence: JudgeEvidence) -> Decided:
         effects = evidence.wins
         adjusted = holm([e.p for e in effects]) if effects else ()
         judged = [
@@ -83,10 +83,10 @@ class IdentityInPairs(OfLabels):
         return self.of(judged, evidence.margins.win_rate)
 
 
-def _size(e: Effect) -> str:
+def _size(e: LabelEffect) -> str:
     unknown = "nothing could be read" if e.estimate is None else f"{e.estimate:+.3f}"
     return f"{unknown} ({e.label}{_missing(e)})"
 
 
-def _missing(e: Effect) -> str:
+def _missing(e: LabelEffect) -> str:
     return f", {e.missing} missing" if e.missing else ""

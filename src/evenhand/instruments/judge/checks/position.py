@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
 from evenhand.findings.audit import Decided, ends
-from evenhand.findings.measures import Bound
+from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.checks._check import JudgeCheck, counted, if_too_few, state_within
-from evenhand.instruments.judge.evidence import Evidence, Margins
+from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import DESIGN
 from evenhand.instruments.judge.worst import LARGEST_WIN, worst
 from evenhand.metrics import malibu
 from evenhand.statistics.bounded import p_below
 from evenhand.statistics.clusters import clustered_mean
-from evenhand.statistics.margins import Worst
+from evenhand.statistics.margins import WorstCaseDifference
 
 FloatArray = NDArray[np.float64]
 
@@ -31,10 +31,10 @@ class Position(JudgeCheck):
 
     name, label, unit = "position", "position in a pair", "first slot's win rate − ½"
 
-    def allowed(self, margins: Margins) -> Bound:
-        return Bound(at_least=-margins.win_rate, at_most=margins.win_rate)
+    def allowed(self, margins: Margins) -> AuditBound:
+        return AuditBound(at_least=-margins.win_rate, at_most=margins.win_rate)
 
-    def check(self, evidence: Evidence) -> Decided:
+    def check(self, evidence: JudgeEvidence) -> Decided:
         pairs = evidence.probes(DESIGN).filter(pl.col("phase") == "pair")
         if pairs.is_empty():
             return self.not_measured("no pair was judged")
@@ -92,7 +92,7 @@ def _undecided(pairs: pl.DataFrame) -> FloatArray:
     return pairs.group_by("base", maintain_order=True).agg(tie.mean())["preferred"].to_numpy()
 
 
-def _off_at_worst(pairs: pl.DataFrame) -> Worst:
+def _off_at_worst(pairs: pl.DataFrame) -> WorstCaseDifference:
     """The same for each base, with every missing verdict against the first slot, and for it."""
     verdict = pl.col("preferred")
     per_base = pairs.group_by("base", maintain_order=True).agg(

@@ -4,9 +4,9 @@ import polars as pl
 
 from evenhand.findings.audit import Decided
 from evenhand.findings.estimates import COVERAGE_FLOOR
-from evenhand.findings.measures import Bound
+from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.checks._check import STATES, JudgeCheck, enough, if_too_few
-from evenhand.instruments.judge.evidence import Evidence, Margins
+from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import DESIGN
 from evenhand.metrics import malibu
 from evenhand.statistics.bounded import p_below
@@ -30,11 +30,11 @@ class Readability(JudgeCheck):
 
     name, label, unit = "readability", "readable under every label", "share missing"
 
-    def allowed(self, margins: Margins) -> Bound:
+    def allowed(self, margins: Margins) -> AuditBound:
         del margins
-        return Bound(at_most=MARGIN)
+        return AuditBound(at_most=MARGIN)
 
-    def check(self, evidence: Evidence) -> Decided:
+    def check(self, evidence: JudgeEvidence) -> Decided:
         rows = evidence.rows.filter((pl.col("check") == DESIGN) & (pl.col("phase") == "single"))
         missing = (
             malibu.single(rows)

@@ -2,7 +2,7 @@
 
 from evenhand.findings.audit import Decided
 from evenhand.instruments.judge.checks._check import JudgeCheck
-from evenhand.instruments.judge.evidence import Evidence
+from evenhand.instruments.judge.evidence import JudgeEvidence
 
 
 class Repetition(JudgeCheck):
@@ -11,7 +11,7 @@ class Repetition(JudgeCheck):
     name, label = "repetition", "asked again"
     unit = "points, standard deviation within a question"
 
-    def check(self, evidence: Evidence) -> Decided:
+    def check(self, evidence: JudgeEvidence) -> Decided:
         score, preferred = evidence.repeats["score"], evidence.repeats["preferred"]
         if score is None:
             return self.not_measured("every question was asked once (--repeats)")

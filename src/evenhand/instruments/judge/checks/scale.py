@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from evenhand.errors import Undefined
 from evenhand.findings.audit import Decided, State, ends
-from evenhand.findings.measures import Bound
+from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.checks._check import FEWEST_BASES, JudgeCheck, if_too_few
 from evenhand.instruments.judge.effects import SCORE_MARGIN
-from evenhand.instruments.judge.evidence import Evidence, Margins
+from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import DESIGN
 from evenhand.metrics import malibu
 from evenhand.statistics.clusters import Interval, naive_mean
@@ -27,7 +27,7 @@ LEAST = SCORE_MARGIN
 _Floats = NDArray[np.float64]
 
 
-class Scale(JudgeCheck):
+class ScaleCheck(JudgeCheck):
     """The check that marks carry information on the texts.
 
     Its number is the mean difference of the marks of two texts of different bases, minus that of
@@ -39,11 +39,11 @@ class Scale(JudgeCheck):
     name, label = "scale", "marks tell texts apart"
     unit = "points that two texts differ by, beyond one text under two labels"
 
-    def allowed(self, margins: Margins) -> Bound:
+    def allowed(self, margins: Margins) -> AuditBound:
         del margins
-        return Bound(above=LEAST)
+        return AuditBound(above=LEAST)
 
-    def check(self, evidence: Evidence) -> Decided:
+    def check(self, evidence: JudgeEvidence) -> Decided:
         judged = malibu.single(evidence.probes(DESIGN))
         n = judged["combined"].count()
         if not n:
@@ -71,7 +71,7 @@ class Scale(JudgeCheck):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Apart:
+class MarkSpread:
     """How far apart marks are, in points."""
 
     between: Interval  # of two texts of different bases, where both have a mark
@@ -79,7 +79,7 @@ class Apart:
     beyond: Interval  # the first minus the second, a missing mark equal to every other
 
 
-def told_apart(judged: pl.DataFrame) -> Apart:
+def told_apart(judged: pl.DataFrame) -> MarkSpread:
     """How far the marks of two texts lie apart, and those of one text under two labels.
 
     Both are means of |x − y| over pairs of marks (Gini 1912). Intervals are by t over the
@@ -102,7 +102,7 @@ def told_apart(judged: pl.DataFrame) -> Apart:
         np.add.at(readable, cells, np.isfinite(apart))
         np.add.at(total, cells, 1.0)
     within = _within(marks, base_index, len(names))
-    return Apart(
+    return MarkSpread(
         between=_over_bases(_without_each(far, readable)),
         within=float(within[-1]),
         beyond=_over_bases(_without_each(far, total) - within),
@@ -140,7 +140,7 @@ def _over_bases(values: _Floats) -> Interval:
     return naive_mean(bases * total - (bases - 1) * np.asarray(without))
 
 
-def _state(apart: Apart, bases: int) -> State:
+def _state(apart: MarkSpread, bases: int) -> State:
     if bases < FEWEST_BASES:
         return "inconclusive"
     if apart.between.high < LEAST:

@@ -4,12 +4,12 @@ import polars as pl
 
 from evenhand.errors import Undefined
 from evenhand.findings.audit import Decided, ends
-from evenhand.findings.measures import Bound
+from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.checks._check import JudgeCheck, if_too_few, state_within
-from evenhand.instruments.judge.evidence import Evidence, Margins
+from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import OWN
 from evenhand.statistics.clusters import naive_mean
-from evenhand.statistics.margins import Worst
+from evenhand.statistics.margins import WorstCaseDifference
 
 
 class SelfPreference(JudgeCheck):
@@ -19,11 +19,11 @@ class SelfPreference(JudgeCheck):
     name, label = "self_preference", "own model's texts"
     unit = "win rate − that by the other judge"
 
-    def allowed(self, margins: Margins) -> Bound:
+    def allowed(self, margins: Margins) -> AuditBound:
         most = margins.win_rate
-        return Bound(at_least=-most, at_most=most, required=False)
+        return AuditBound(at_least=-most, at_most=most, required=False)
 
-    def check(self, evidence: Evidence) -> Decided:
+    def check(self, evidence: JudgeEvidence) -> Decided:
         rows, margin = evidence.probes(OWN), evidence.margins.win_rate
         if rows.is_empty():
             return self.not_measured("needs a model of another family (--other)")
@@ -45,10 +45,10 @@ class SelfPreference(JudgeCheck):
         )
 
 
-def _more_at_worst(rows: pl.DataFrame) -> Worst:
+def _more_at_worst(rows: pl.DataFrame) -> WorstCaseDifference:
     """The difference in each base, with missing verdicts against and for the judge's own text."""
     by_self, by_other = rows["preferred"], rows["preferred_by_other"]
-    return Worst(
+    return WorstCaseDifference(
         (by_self.fill_null(0.0) - by_other.fill_null(1.0)).to_numpy(),
         (by_self.fill_null(1.0) - by_other.fill_null(0.0)).to_numpy(),
         1.0,

@@ -1,9 +1,9 @@
 """A check of judges: how often does one give the mark that it gives most?"""
 
 from evenhand.findings.audit import Decided, State
-from evenhand.findings.measures import Bound
+from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.checks import JudgeCheck
-from evenhand.instruments.judge.evidence import Evidence, Margins
+from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 
 MOST = 0.9  # our choice: a judge that nearly always says the same ranks nothing
 
@@ -13,11 +13,11 @@ class SameMark(JudgeCheck):
 
     name, label, unit = "same_mark", "the commonest mark", "share"
 
-    def allowed(self, margins: Margins) -> Bound:
+    def allowed(self, margins: Margins) -> AuditBound:
         del margins
-        return Bound(at_most=MOST, required=False)
+        return AuditBound(at_most=MOST, required=False)
 
-    def check(self, evidence: Evidence) -> Decided:
+    def check(self, evidence: JudgeEvidence) -> Decided:
         marks = evidence.rows["creativity"].drop_nulls()
         if marks.is_empty():
             return self.not_measured("no mark could be read")

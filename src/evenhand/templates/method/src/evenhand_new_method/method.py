@@ -19,7 +19,7 @@ CHOICE = eh.Prompt.of(
 )
 
 
-class Verdict(eh.Reply):
+class CriticReply(eh.Reply):
     """What the critic says: its reason first, since models that explain first judge better."""
 
     reason: str
@@ -33,7 +33,7 @@ CRITIC = eh.Agent(
         "{{ question | marked('question') }}\n{{ answer | marked('answer') }}\n\n"
         'Reply as JSON: "reason", a few words, and "objects", true or false.'
     ),
-    Verdict,
+    CriticReply,
     kind="judge",  # it decides, so it can be required to be certified
 )
 
