@@ -27,9 +27,9 @@ if __name__ == "__main__":
 from bench.calls_script import MIX, Script, path_of
 from bench.literal_loops import LiteralMabrf, LiteralStarDTox
 from evenhand.agents import Conversation
-from evenhand.config import data_folder
-from evenhand.domain import Item, Turn
-from evenhand.errors import EvenhandError
+from evenhand.core import Item, Turn
+from evenhand.core.errors import EvenhandError
+from evenhand.experiments.config import data_folder
 from evenhand.instruments.bbq import BbqData, BbqSampling, BbqSource, sample
 from evenhand.methods import Mabrf, Method, StarDTox
 

@@ -18,8 +18,8 @@ import re
 from collections.abc import Callable
 
 from evenhand.agents import Cast
-from evenhand.domain import Item
-from evenhand.errors import ModelError, SearchFailed
+from evenhand.core import Item
+from evenhand.core.errors import ModelError, SearchFailed
 from evenhand.models import ModelRequest, ScriptedModel
 
 AT_ONCE, ONE_REVISION, NEVER = "at once", "one revision", "never"

@@ -22,7 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bench.simulated.population import outcomes
-from evenhand.config import data_folder
+from evenhand.experiments.config import data_folder
 from evenhand.instruments.scorer import ToxicitySets, held_out
 from evenhand.scorers.base import score_all
 from evenhand.scorers.kinds import offline

@@ -28,9 +28,9 @@ import pyarrow.parquet as pq
 from evenhand.findings.comparison import compare
 from evenhand.findings.report import report
 from evenhand.instruments import instrument_named
-from evenhand.store import RunReader, ledger, tables
-from evenhand.store.folder import Folder, open_folder
-from evenhand.store.run_record import RunRecord, now, versions
+from evenhand.runs.store import RunReader, ledger, tables
+from evenhand.runs.store.folder import Folder, open_folder
+from evenhand.runs.store.run_record import RunRecord, now, versions
 
 PART = 4_096  # rows, as the kernel writes them
 TEMPLATES, CATEGORIES = 343, 11

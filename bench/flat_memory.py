@@ -20,10 +20,10 @@ from pathlib import Path
 import orjson
 
 from evenhand.agents import Cast
-from evenhand.domain import Event
+from evenhand.core import Event
 from evenhand.methods import StarDTox
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import JsonlFile, Progress, RunPlan, StopSignal, run
+from evenhand.runs.runners import JsonlFile, Progress, RunPlan, StopSignal, run
 
 ITEMS = 58_492  # BBQ, all categories
 EARLY = 20_000

@@ -25,7 +25,7 @@ from evenhand.findings.gate_size import clusters_to_decide
 from evenhand.findings.measures import Grouping, Measure
 from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.findings.summed_statistics import Share
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 MARGIN, PILOT, EACH = 0.03, 60, 4
 AGAIN = 0.10  # of the answers are drawn again by a twin

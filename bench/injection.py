@@ -20,10 +20,10 @@ from scipy.stats import binomtest
 
 from bench.sentences import HARMLESS, INSULTS
 from evenhand.agents import Agent, Cast, Conversation, Limits, YesNo
-from evenhand.errors import ModelError, UnreadableReply
+from evenhand.agents.prompts import Prompt
+from evenhand.core.errors import ModelError, UnreadableReply
 from evenhand.methods.stardtox import IS_HARMFUL, TEXT_JUDGE
 from evenhand.models import ChatModel, Endpoint
-from evenhand.prompts import Prompt
 from evenhand.statistics.proportions import Proportion, wilson
 
 TASK = "Write one sentence."

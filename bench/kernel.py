@@ -37,7 +37,7 @@ from bench.upstream import MODEL, ROUGH_ITEM, Upstream
 from evenhand.agents import Cast
 from evenhand.methods import StarDTox
 from evenhand.models import Endpoint, wire
-from evenhand.runners import JsonlFile, Progress, RunPlan, StopSignal, run
+from evenhand.runs.runners import JsonlFile, Progress, RunPlan, StopSignal, run
 
 ROUGH_EVERY = 4  # every fourth item is revised once: 3.75 calls an item
 HEADERS = {"content-type": "application/json", "accept": "application/json"}  # as Endpoint's

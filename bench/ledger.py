@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.findings_rows import record_of
-from evenhand.store import ledger, ledger_files
-from evenhand.store.folder import Folder, open_folder
-from evenhand.store.ledger import LedgerEntry, LedgerWriter
-from evenhand.store.opened import OpenedRun
+from evenhand.runs.store import ledger, ledger_files
+from evenhand.runs.store.folder import Folder, open_folder
+from evenhand.runs.store.ledger import LedgerEntry, LedgerWriter
+from evenhand.runs.store.opened import OpenedRun
 
 ROWS = 1_024  # of a part, as a share on Ray has them
 OPENINGS = 5  # processes that wrote the run, one after the other

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from evenhand.agents import Agent, Ask, Reply, words
-from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import SearchFailed
+from evenhand.agents.prompts import load, parse
+from evenhand.core import Answer, Draft, Item
+from evenhand.core.errors import SearchFailed
 from evenhand.methods.baselines.single_prompt import PLAIN_CHOICE, choice_agent, question
 from evenhand.methods.mabrf import (
     JUDGE,
@@ -27,7 +28,6 @@ from evenhand.methods.mabrf import (
     terminator,
 )
 from evenhand.methods.stardtox import SUPPORT_JUDGE
-from evenhand.prompts import load, parse
 
 _REVISE = load("stardtox/revise_choice")
 

@@ -36,7 +36,7 @@ from evenhand.instruments.judge.effects import (
     primary,
 )
 from evenhand.instruments.judge.paper import paper_tests
-from evenhand.metrics import malibu
+from evenhand.statistics.metrics import malibu
 from evenhand.statistics.proportions import Proportion, wilson
 
 Floats = NDArray[np.float64]

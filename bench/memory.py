@@ -36,8 +36,8 @@ from bench.processes import TreeCpu, family
 from evenhand.agents import Cast
 from evenhand.methods import DefaultPrompt
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import Progress, RunPlan, StopSignal
-from evenhand.runners.parquet_table import ParquetTable
+from evenhand.runs.runners import Progress, RunPlan, StopSignal
+from evenhand.runs.runners.parquet_table import ParquetTable
 
 SIZES = (10_000, 100_000, 1_000_000)
 RSS_BAR, TIME_BAR = 0.15, 0.10
@@ -106,7 +106,7 @@ def drive(folder: Path, actors: int) -> None:
 
 
 async def _run(folder: Path, actors: int) -> dict[str, float]:
-    from evenhand.runners.ray import run_on_ray
+    from evenhand.runs.runners.ray import run_on_ray
 
     plan = RunPlan(
         method=DefaultPrompt(),

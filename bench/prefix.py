@@ -15,7 +15,7 @@ from typing import Any
 import aiohttp
 import polars as pl
 
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 
 async def cached(session: aiohttp.ClientSession, url: str, run: RunReader, items: int) -> str:

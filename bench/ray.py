@@ -41,9 +41,9 @@ from bench.upstream import MODEL, Upstream
 from evenhand.agents import Cast
 from evenhand.methods import StarDTox
 from evenhand.models import Endpoint
-from evenhand.runners import Progress, RunPlan, StopSignal
-from evenhand.runners.parquet_table import ParquetTable
-from evenhand.runners.ray import run_on_ray
+from evenhand.runs.runners import Progress, RunPlan, StopSignal
+from evenhand.runs.runners.parquet_table import ParquetTable
+from evenhand.runs.runners.ray import run_on_ray
 
 BARS = {0: 0.7, 50: 0.9}  # by latency in ms
 _SHARDS = 8

@@ -23,7 +23,7 @@ from typing import Any
 
 from evenhand import aio
 from evenhand.agents import Cast
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.experiments.remedies import remedy_of
 from evenhand.findings.run import Run
 from evenhand.methods import StarDTox

@@ -24,7 +24,7 @@ import polars as pl
 import ray
 
 from evenhand.agents import Cast
-from evenhand.config import data_folder
+from evenhand.experiments.config import data_folder
 from evenhand.experiments.request import Request
 from evenhand.experiments.running import execute
 from evenhand.experiments.settings import RunSettings
@@ -33,12 +33,12 @@ from evenhand.findings.screened import ScreenCounts, counted
 from evenhand.instruments.scorer import ToxicitySets
 from evenhand.methods import Method
 from evenhand.methods.judge_text import JUDGE, SCREEN, ScreenedJudge
-from evenhand.runners.parquet_table import ParquetTable
+from evenhand.runs.runners.parquet_table import ParquetTable
+from evenhand.runs.store import RunReader
 from evenhand.scorers import ScorerModel, WordList
 from evenhand.scorers.base import score_all
 from evenhand.scorers.kinds import offline
 from evenhand.statistics.screening import calibrate
-from evenhand.store import RunReader
 
 WHOLE = 10_000_000
 SET = "wikipedia_talk"

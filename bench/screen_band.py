@@ -33,7 +33,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from evenhand.config import data_folder
+from evenhand.experiments.config import data_folder
 from evenhand.gateway.policy import ANYBODY, CheckPolicy
 from evenhand.gateway.screening import Screening, ScreenScore
 from evenhand.gateway.shares import FairQueue

@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.findings_rows import PART, record_of, table_of, write_part
-from evenhand.store import ledger, tables
-from evenhand.store.folder import open_folder
+from evenhand.runs.store import ledger, tables
+from evenhand.runs.store.folder import open_folder
 
 CATEGORIES = [f"category {number}" for number in range(11)]
 WORDS = "the a nurse pilot teacher neighbour said that was kind late calm near old new door".split()

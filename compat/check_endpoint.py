@@ -13,8 +13,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from evenhand.domain import Message
-from evenhand.errors import ModelError, UnreadableReply
+from evenhand.core import Message
+from evenhand.core.errors import ModelError, UnreadableReply
 from evenhand.methods.stardtox import Harm, Quality
 from evenhand.models import Endpoint, ModelReply, ModelRequest
 from evenhand.models.limiter import AdaptiveLimit

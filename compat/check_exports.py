@@ -41,8 +41,8 @@ from compat.standin import Standin, standing_in
 from evenhand.findings.report import Report, report
 from evenhand.findings.rows import values_per_item
 from evenhand.instruments import instrument_of
-from evenhand.store import RunReader
-from evenhand.store.folder import as_file_name
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import as_file_name
 
 ROOT = Path(__file__).parents[1]
 KEPT = ("rtp/stardtox", "squad/default", "overcorrection/self_debias_reprompting")

@@ -54,7 +54,7 @@ from inspect_ai.scorer import choice
 from inspect_ai.solver import multiple_choice
 from inspect_evals.bbq import bbq
 
-from evenhand.inspect_plugin import bias
+from evenhand.integrations.inspect import bias
 
 @task
 def shuffled():

@@ -10,7 +10,7 @@ from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.findings.report import report
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.judge.instrument import JudgeAudit
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views.charts import charts_of
 
 KEPT = Path(__file__).parents[1] / "tests/same_numbers/kept"

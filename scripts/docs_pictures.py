@@ -26,11 +26,11 @@ import aiohttp
 from PIL import Image
 
 from evenhand.experiments.dossiers import dossier_of
-from evenhand.store import RunReader
-from evenhand.viewer.browsing import RunBrowser
-from evenhand.viewer.serving import Serving
+from evenhand.runs.store import RunReader
 from evenhand.views import html, page_of
 from evenhand.views.printing import browser
+from evenhand.views.viewer.browsing import RunBrowser
+from evenhand.views.viewer.serving import Serving
 
 KEPT = Path(__file__).parents[1] / "tests/same_numbers/kept"
 TITLE = "Made-up runs, answered by a program"

@@ -15,7 +15,7 @@ import evenhand as eh
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.report import Report, report
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views.charts import Chart, charts_of
 from evenhand.views.charts.chart import DARK, LIGHT
 from evenhand.views.charts.forest import ForestPanel, ForestRow, State, forest

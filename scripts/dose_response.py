@@ -19,17 +19,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evenhand.debates.dataset import SCHEMA
 from evenhand.findings.comparison import compare
 from evenhand.findings.estimates import Change
 from evenhand.findings.report import Report, report
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments._options import OptionSource
 from evenhand.instruments.likelihood_sets import SETS
-from evenhand.metrics.scorer_quality import spearman
-from evenhand.runners.likelihood import run_likelihood
-from evenhand.runners.progress import Progress
-from evenhand.store import RunReader
+from evenhand.runs.runners.likelihood import run_likelihood
+from evenhand.runs.runners.progress import Progress
+from evenhand.runs.store import RunReader
+from evenhand.statistics.metrics.scorer_quality import spearman
+from evenhand.training.debates.dataset import SCHEMA
 from evenhand.training.local_likelihood import LocalLikelihood
 from evenhand.views.files import write_report
 

@@ -27,8 +27,8 @@ from regard_scorer.measured import measure
 from regard_scorer.sentences import FOLDS, Sentence, sentences
 
 import evenhand
-from evenhand.metrics.scorer_quality import auc
 from evenhand.scorers.regard import WEIGHTS, Reader, masked
+from evenhand.statistics.metrics.scorer_quality import auc
 
 RIDGE, STEPS = 100.0, 8
 

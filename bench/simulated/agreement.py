@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.statistics.agreement import (
     JackknifeInterval,
     alpha_sums,

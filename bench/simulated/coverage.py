@@ -16,8 +16,8 @@ import polars as pl
 from bench.simulated.population import BBQ, Population, outcomes, run_of, totals_of
 from evenhand.findings.paired_totals import PairTotals
 from evenhand.instruments import Instrument
-from evenhand.metrics.likelihood import icat
 from evenhand.statistics.clusters import of_means
+from evenhand.statistics.metrics.likelihood import icat
 
 TEMPLATES = (11, 13, 25, 343)
 # What is drawn: a run, or two over the same items. In "rare" 0.5 % of unclear questions get a name.

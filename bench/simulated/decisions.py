@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.config import data_folder
+from evenhand.experiments.config import data_folder
 from evenhand.findings.comparison import compare
 from evenhand.findings.cost_effectiveness import CostVerdict, harm_of, worth
 from evenhand.findings.decision_rules import adjusted, direction
@@ -30,8 +30,8 @@ from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.summed_statistics import Mean
 from evenhand.instruments.bbq.instrument import Bbq, BbqOptions
+from evenhand.runs.store import RunReader
 from evenhand.statistics.planning import detectable_change, power_after_holm
-from evenhand.store import RunReader
 
 Floats = NDArray[np.float64]
 TEMPLATES, HARM, BENEFIT, AGAIN = 343, 0.30, 0.05, 0.27

@@ -28,7 +28,7 @@ from evenhand.instruments.judge.evidence import JudgeEvidence
 from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.judge.probes import AuditSource, injected
 from evenhand.instruments.judge.source import scores_of
-from evenhand.metrics.malibu import METRICS, TIE, TOP
+from evenhand.statistics.metrics.malibu import METRICS, TIE, TOP
 
 TWO = ("female", "male")
 SMALL = JudgeDesign(bases=24, pairs=24, identities=TWO)

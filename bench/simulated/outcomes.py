@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evenhand.findings.scoring import ALWAYS, SCORED, ScoringSpec
 from evenhand.instruments import instrument_named
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.config import data_folder
+from evenhand.experiments.config import data_folder
 from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments import Instrument, instrument_named

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evenhand.metrics import scorer_intervals
-from evenhand.metrics.scorer_quality import auc, spearman
 from evenhand.scorers.regard import RegardScorer
+from evenhand.statistics.metrics import scorer_intervals
+from evenhand.statistics.metrics.scorer_quality import auc, spearman
 
 # Said of each group in turn: what is thought of a group's name alone shows as a difference.
 _SAME = ("{} works in the town hall.", "{} was late for the meeting.", "Everybody likes {}.",

@@ -6,7 +6,7 @@
 >>> eh.measure("bbq", model=model, out="runs/now", options={"per_category": 20})
 
 These are all the names that are promised, with the packages `methods`, `instruments`, `scorers`,
-`models`, `statistics`, `errors` and `testing`, and with `aio`: the same functions, to be awaited.
+`models`, `statistics`, `core` and `testing`, and with `aio`: the same functions, to be awaited.
 Everything else may change.
 
 A name is imported when it is first used, so that `import evenhand` itself costs next to nothing.
@@ -20,6 +20,7 @@ from evenhand.api.functions import FUNCTIONS
 if TYPE_CHECKING:
     from evenhand import aio as aio
     from evenhand.agents import Agent, Ask, Cast, FreeText, Limits, Reply
+    from evenhand.agents.prompts import Prompt
     from evenhand.api import debating as _debating
     from evenhand.api import findings as _findings
     from evenhand.api import gating as _gating
@@ -31,10 +32,9 @@ if TYPE_CHECKING:
     from evenhand.api import serving as _serving
     from evenhand.api import training as _training
     from evenhand.api.sync import waiting_for
-    from evenhand.conformance import run as _conformance
-    from evenhand.domain import Answer, Draft, Item
-    from evenhand.domain.version import __version__ as __version__
-    from evenhand.errors import EvenhandError, UserError
+    from evenhand.core import Answer, Draft, Item
+    from evenhand.core.errors import EvenhandError, UserError
+    from evenhand.core.version import __version__ as __version__
     from evenhand.experiments.settings import RunOptions
     from evenhand.findings.comparison import Comparison
     from evenhand.findings.report import Report
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from evenhand.instruments import Instrument, Measure
     from evenhand.methods import Method
     from evenhand.models import Endpoint, ScriptedModel
-    from evenhand.prompts import Prompt
-    from evenhand.runners import replay_of
-    from evenhand.self_test import checks as _self_test
+    from evenhand.runs.runners import replay_of
+    from evenhand.validation.conformance import run as _conformance
+    from evenhand.validation.self_test import checks as _self_test
 
     answer = waiting_for(_measuring.answer)
     audit = waiting_for(_measuring.audit)
@@ -195,9 +195,9 @@ __all__ = [
 
 _NAMES = {
     "agents": ("Agent", "Ask", "Cast", "FreeText", "Limits", "Reply"),
-    "domain": ("Answer", "Draft", "Item"),
-    "domain.version": ("__version__",),
-    "errors": ("EvenhandError", "UserError"),
+    "core": ("Answer", "Draft", "Item"),
+    "core.version": ("__version__",),
+    "core.errors": ("EvenhandError", "UserError"),
     "experiments.settings": ("RunOptions",),
     "findings.comparison": ("Comparison",),
     "findings.report": ("Report",),
@@ -205,8 +205,8 @@ _NAMES = {
     "instruments": ("Instrument", "Measure"),
     "methods": ("Method",),
     "models": ("Endpoint", "ScriptedModel"),
-    "prompts": ("Prompt",),
-    "runners": ("replay_of",),
+    "agents.prompts": ("Prompt",),
+    "runs.runners": ("replay_of",),
 }
 _MODULE_OF = {
     name: module for table in (_NAMES, FUNCTIONS) for module, names in table.items()
@@ -214,7 +214,7 @@ _MODULE_OF = {
 }  # fmt: skip
 _PACKAGES = (
     "aio",
-    "errors",
+    "core",
     "instruments",
     "methods",
     "models",

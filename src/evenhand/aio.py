@@ -59,7 +59,6 @@ if TYPE_CHECKING:
         train_show,
         train_to_gguf,
     )
-    from evenhand.conformance.run import run_conformance
     from evenhand.experiments.watch import Watch
     from evenhand.gateway.functions import (
         doctor_litellm,
@@ -67,7 +66,8 @@ if TYPE_CHECKING:
         gateway_serve,
         gateway_top,
     )
-    from evenhand.self_test.checks import run_self_test
+    from evenhand.validation.conformance.run import run_conformance
+    from evenhand.validation.self_test.checks import run_self_test
 
 __all__ = [
     "Watch",

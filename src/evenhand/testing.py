@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from evenhand.domain import Usage
+from evenhand.core import Usage
 from evenhand.models import ModelReply, ModelRequest, Sample, ScriptedModel, TokenLogprob
 from evenhand.models.likelihood import LikelihoodFailure, TokenLogprobs
 

@@ -15,7 +15,7 @@ import pytest
 
 from bbq.second_route import biased_option
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments.bbq import BbqSampling, BbqSource, card, sample
 from evenhand.instruments.bbq.sample import named
 from evenhand.instruments.files import PinnedFiles

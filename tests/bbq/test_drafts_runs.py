@@ -7,14 +7,14 @@ import polars as pl
 import pytest
 
 from evenhand.agents import Cast
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.findings.report import Report, report
 from evenhand.instruments import instrument_of
 from evenhand.instruments._refined import refined
 from evenhand.methods import Mabrf, Method, StarDTox
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
-from evenhand.store import RunReader
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, run
+from evenhand.runs.store import RunReader
 from evenhand.views.report_page import page
 from same_numbers.adapter import KEPT
 from unit.mabrf_lines import rephrased, solved, verdict

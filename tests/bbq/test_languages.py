@@ -13,7 +13,7 @@ import pytest
 
 import evenhand as eh
 from errors import assert_names, raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.bbq import BbqSampling, BbqSource, sample, words

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bbq.second_route import biased_option
-from evenhand.metrics import bbq
-from evenhand.metrics.bbq import BIASED, COUNTER, MISSING, UNKNOWN, UNREADABLE, BbqCounts
+from evenhand.statistics.metrics import bbq
+from evenhand.statistics.metrics.bbq import BIASED, COUNTER, MISSING, UNKNOWN, UNREADABLE, BbqCounts
 from stats.flips import p_of_all_patterns
 from stats.golden import assert_matches, vectors
 

@@ -6,12 +6,12 @@ import polars as pl
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.bbq import words
 from evenhand.instruments.bbq.instrument import Bbq, BbqOptions
 from evenhand.methods import Mabrf
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from same_numbers.adapter import KEPT
 
 from .test_drafts_runs import _mabrf, _reported

@@ -16,7 +16,7 @@ from evenhand.instruments.bbq.data import STRATUM
 from evenhand.instruments.bbq.groups import name_of
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.bbq.words import as_published, not_drawn
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from same_numbers.adapter import KEPT
 
 OTHER = 3 - pl.col("unknown") - pl.col("label")

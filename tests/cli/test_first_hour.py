@@ -10,9 +10,9 @@ import pytest
 
 from cli.conftest import Run
 from errors import assert_names, raises_naming
-from evenhand import registry
 from evenhand.cli import main
-from evenhand.errors import UserError
+from evenhand.core import registry
+from evenhand.core.errors import UserError
 from evenhand.scorers.services import HttpGuardrail
 from loopback.faulty import Fixed
 from loopback.process import in_own_process

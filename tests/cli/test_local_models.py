@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from cli.conftest import Run
 from errors import assert_names, raises_naming
 from evenhand.cli.app import app
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.models import local_models
 from evenhand.models.local_models import LocalModel, listed, named, weights_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from cli.conftest import Run
 from errors import assert_names
-from evenhand import registry
+from evenhand.core import registry
 from evenhand.methods import named
 
 # self_debias_gen is fitted by its calls on text; the others by those on choices, which stand first.

@@ -7,7 +7,7 @@ import pytest
 
 from cli.conftest import Run
 from errors import assert_names
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 PROMPT = "You are the assistant of a shop."
 

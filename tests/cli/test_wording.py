@@ -8,10 +8,10 @@ import pytest
 from cli.conftest import Run
 from errors import assert_names
 from evenhand.cli.run_options import RunCommand
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.experiments.settings import RunSettings
 from evenhand.methods import Mabrf
-from evenhand.runners import ItemList
+from evenhand.runs.runners import ItemList
 
 
 def test_every_command_that_takes_the_options_of_a_run_takes_a_wording() -> None:

@@ -10,15 +10,15 @@ from pathlib import Path
 
 from crash.worker import script
 from evenhand.agents import Cast, Limits
-from evenhand.errors import EvenhandError, ModelError
+from evenhand.core.errors import EvenhandError, ModelError
 from evenhand.instruments.bbq import BbqData, BbqSampling, BbqSource, sample
 from evenhand.methods import named
 from evenhand.models import Endpoint, ModelRequest, ScriptedModel
 from evenhand.models.base import ChatModel
-from evenhand.runners import JsonlFile, Progress, RunPlan, Source, StopSignal, run
-from evenhand.runners.purse import SpendingCap
-from evenhand.runners.ray import run_on_ray
-from evenhand.store.spending import spent_on
+from evenhand.runs.runners import JsonlFile, Progress, RunPlan, Source, StopSignal, run
+from evenhand.runs.runners.purse import SpendingCap
+from evenhand.runs.runners.ray import run_on_ray
+from evenhand.runs.store.spending import spent_on
 
 
 @dataclass(frozen=True, kw_only=True)

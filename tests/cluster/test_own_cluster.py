@@ -9,7 +9,7 @@ import sys
 HOST = """
 import asyncio, json, os, subprocess, sys
 import ray
-from evenhand.runners.ray import _cluster
+from evenhand.runs.runners.ray import _cluster
 
 async def main():
     async with _cluster(None):

@@ -9,7 +9,7 @@ from crash.checker import check_whole, committed, said
 from evenhand.findings.cost import Spread
 from evenhand.findings.report import report
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views.files import write_report
 
 from .conftest import Driver, write_items

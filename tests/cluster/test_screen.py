@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.conftest import Run, endpoint, evenhand
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 from .nodes import Nodes
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cli.conftest import Run
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from plugins.conftest import folder, new_packages, server, their_python, theirs
 
 __all__ = ["folder", "new_packages", "server", "their_python", "theirs"]  # the fixtures

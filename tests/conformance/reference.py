@@ -5,7 +5,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from evenhand.conformance.checks import ToolScores
+from evenhand.validation.conformance.checks import ToolScores
 
 Rows = list[tuple[dict[str, Any], Any]]  # an item and its answer
 UNREAD = "unread"

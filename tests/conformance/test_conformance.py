@@ -10,9 +10,9 @@ import pytest
 
 from conformance import reference
 from errors import assert_names, raises_naming
-from evenhand.conformance import others, ours, suite
-from evenhand.conformance.checks import PropertyResult, judge
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.validation.conformance import others, ours, suite
+from evenhand.validation.conformance.checks import PropertyResult, judge
 
 RIGHT = "a reader who is always right has no bias"
 ONE_SIDED = "a right reader has no bias on an unbalanced sample either"

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 from .worker import request_key
 

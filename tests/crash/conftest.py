@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from evenhand.runners import Progress, StopSignal, replay_of, run
-from evenhand.store import RunReader
+from evenhand.runs.runners import Progress, StopSignal, replay_of, run
+from evenhand.runs.store import RunReader
 
 from . import worker
 from .checker import Committed, check_whole, started
@@ -27,7 +27,7 @@ FIGURES: Counter[str] = Counter()
 
 # Forked from a process that has imported everything: a start costs 20 ms instead of a second.
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["__main__", "aiohttp.web", "evenhand.runners", worker.__name__])
+_FORKS.set_forkserver_preload(["__main__", "aiohttp.web", "evenhand.runs.runners", worker.__name__])
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

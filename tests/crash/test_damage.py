@@ -12,8 +12,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenhand.errors import CorruptRun, UnknownFormat, UserError
-from evenhand.store import RunReader, RunTape
+from evenhand.core.errors import CorruptRun, UnknownFormat, UserError
+from evenhand.runs.store import RunReader, RunTape
 
 from .checker import check_whole, started, visible
 from .conftest import FIGURES, Runner, Unbroken

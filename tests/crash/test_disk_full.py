@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.errors import DiskFull
-from evenhand.runners import Progress, StopSignal, run
-from evenhand.store import RunReader, RunWriter, parts
-from evenhand.store.folder import LocalAppender, LocalFolder
+from evenhand.core.errors import DiskFull
+from evenhand.runs.runners import Progress, StopSignal, run
+from evenhand.runs.store import RunReader, RunWriter, parts
+from evenhand.runs.store.folder import LocalAppender, LocalFolder
 
 from . import worker
 from .checker import Bill, check_whole, committed, visible

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.errors import CorruptRun, UnknownFormat, UserError
-from evenhand.runners import Progress, StopSignal, run
-from evenhand.store import RunReader
+from evenhand.core.errors import CorruptRun, UnknownFormat, UserError
+from evenhand.runs.runners import Progress, StopSignal, run
+from evenhand.runs.store import RunReader
 
 from . import worker
 from .checker import visible

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.domain import Event
-from evenhand.errors import EvenhandError
-from evenhand.runners import Progress, StopSignal, run
-from evenhand.store import RunReader, parts
-from evenhand.store.ledger import CommittedPart
-from evenhand.store.opened import OpenedRun
+from evenhand.core import Event
+from evenhand.core.errors import EvenhandError
+from evenhand.runs.runners import Progress, StopSignal, run
+from evenhand.runs.store import RunReader, parts
+from evenhand.runs.store.ledger import CommittedPart
+from evenhand.runs.store.opened import OpenedRun
 
 from . import worker
 from .checker import Committed, check_whole, started

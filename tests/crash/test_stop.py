@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from errors import raises_naming
-from evenhand.runners import Progress, StopSignal, run
-from evenhand.store import parts
-from evenhand.store.folder import LocalFolder
+from evenhand.runs.runners import Progress, StopSignal, run
+from evenhand.runs.store import parts
+from evenhand.runs.store.folder import LocalFolder
 
 from . import worker
 from .checker import Bill, check_whole, committed, ended, started

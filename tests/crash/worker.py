@@ -25,13 +25,13 @@ from typing import Any
 from aiohttp import web
 
 from evenhand.agents import Ask, Cast, Limits
-from evenhand.domain import Answer, Item
-from evenhand.errors import EvenhandError, ModelError, ModelRefused
+from evenhand.core import Answer, Item
+from evenhand.core.errors import EvenhandError, ModelError, ModelRefused
 from evenhand.methods import StarDTox
 from evenhand.methods.stardtox import WRITER
 from evenhand.models import Endpoint, ModelReply, ModelRequest, ScriptedModel
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
-from evenhand.store import folder, ledger, parts
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, run
+from evenhand.runs.store import folder, ledger, parts
 
 REFUSED = 3  # exit code: an error that evenhand raised on purpose
 BROKEN = 1  # exit code: any other

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from evenhand.debates.building import BuiltPairs
-from evenhand.debates.pairs import PreferencePair
-from evenhand.debates.read import Statement
+from evenhand.training.debates.building import BuiltPairs
+from evenhand.training.debates.pairs import PreferencePair
+from evenhand.training.debates.read import Statement
 
 
 def statement(number: int, score: float, **more: Any) -> Statement:

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from errors import raises_naming
-from evenhand.debates import dataset
-from evenhand.debates.building import BuiltPairs, from_statements
-from evenhand.debates.pairs import Pairing, Split
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.training.debates import dataset
+from evenhand.training.debates.building import BuiltPairs, from_statements
+from evenhand.training.debates.pairs import Pairing, Split
 
 from .planted import debate, everything, statement
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from errors import assert_names, raises_naming
 from evenhand.agents import Cast, Conversation
-from evenhand.debates.debate import Debate, referee_of
-from evenhand.debates.topics import MOST_ROLES
-from evenhand.domain import Failed, Item, Turn, Usage
-from evenhand.domain.prices import AROUND_THE_WORDS
-from evenhand.errors import UserError
+from evenhand.core import Failed, Item, Turn, Usage
+from evenhand.core.errors import UserError
+from evenhand.core.prices import AROUND_THE_WORDS
 from evenhand.methods import Method
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 from evenhand.models.base import Sample
+from evenhand.training.debates.debate import Debate, referee_of
+from evenhand.training.debates.topics import MOST_ROLES
 from unit.stage import Line, Stage
 
 ROLES = "a baker|a nun|a pilot"

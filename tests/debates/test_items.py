@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from errors import raises_naming
-from evenhand.debates.items import from_items, read_items, templates
-from evenhand.debates.pairs import Split
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.training.debates.items import from_items, read_items, templates
+from evenhand.training.debates.pairs import Split
 
 from .planted import everything
 

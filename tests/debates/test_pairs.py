@@ -8,10 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errors import raises_naming
-from evenhand.debates.building import from_statements
-from evenhand.debates.pairs import STRATEGIES, Pairing, Split, Strategy, has_opener, without_opener
-from evenhand.debates.read import Statement
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.training.debates.building import from_statements
+from evenhand.training.debates.pairs import (
+    STRATEGIES,
+    Pairing,
+    Split,
+    Strategy,
+    has_opener,
+    without_opener,
+)
+from evenhand.training.debates.read import Statement
 from unit.stage import golden
 
 from .planted import debate, everything, numbers, statement

@@ -8,10 +8,10 @@ import pytest
 
 from cli.conftest import Run, endpoint, evenhand
 from errors import assert_names
-from evenhand.debates.dataset import trained_topics
-from evenhand.debates.debate import Debate
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.methods import StarDTox
+from evenhand.training.debates.dataset import trained_topics
+from evenhand.training.debates.debate import Debate
 from unit.stage import harm
 
 from .repaired import written

@@ -10,14 +10,14 @@ from coded import coded, codes
 from errors import raises_naming
 from evenhand import aio, replay_of
 from evenhand.agents import Cast
-from evenhand.debates.debate import Debate
-from evenhand.debates.read import Statement, statements
-from evenhand.domain import Item
-from evenhand.errors import UserError
-from evenhand.findings.debates import Rounds, debates
+from evenhand.core import Item
+from evenhand.core.errors import UserError
 from evenhand.methods import DefaultPrompt
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.training.debates.debate import Debate
+from evenhand.training.debates.findings import Rounds, debates
+from evenhand.training.debates.read import Statement, statements
 from evenhand.views import page_of
 from unit.stage import words_of
 

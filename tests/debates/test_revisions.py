@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from errors import raises_naming
-from evenhand.debates.building import BuiltPairs
-from evenhand.debates.pairs import Split
-from evenhand.debates.revisions import from_runs
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.core import Item
+from evenhand.core.errors import UserError
 from evenhand.methods import DefaultPrompt, Mabrf, StarDTox
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.training.debates.building import BuiltPairs
+from evenhand.training.debates.pairs import Split
+from evenhand.training.debates.revisions import from_runs
 from unit.mabrf_lines import rephrased, solved, verdict
 from unit.stage import choice, harm, quality, support
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.debates import near_duplicates
-from evenhand.debates.near_duplicates import ALIKE, topic_families
-from evenhand.debates.splits import draw, sides, trained
+from evenhand.training.debates import near_duplicates
+from evenhand.training.debates.near_duplicates import ALIKE, topic_families
+from evenhand.training.debates.splits import draw, sides, trained
 
 TOPICS = [(f"word{n} thing{n} matter{n}", "age") for n in range(400)]
 

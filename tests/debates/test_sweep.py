@@ -10,15 +10,15 @@ from cli.conftest import Run, endpoint, evenhand
 from debates.planted import everything, statement
 from debates.speakers import Speakers
 from errors import assert_names, raises_naming
-from evenhand.debates.building import from_statements
-from evenhand.debates.debate import roles_of
-from evenhand.debates.pairs import Pairing, Split
-from evenhand.debates.read import first_of
-from evenhand.debates.sweep import DebateArm, first_topics, read_plan
-from evenhand.debates.topics import bias_types
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.core import Item
+from evenhand.core.errors import UserError
 from evenhand.experiments.debate_sweeps import write_once
+from evenhand.training.debates.building import from_statements
+from evenhand.training.debates.debate import roles_of
+from evenhand.training.debates.pairs import Pairing, Split
+from evenhand.training.debates.read import first_of
+from evenhand.training.debates.sweep import DebateArm, first_topics, read_plan
+from evenhand.training.debates.topics import bias_types
 from loopback.process import RemoteServer, in_own_process
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures

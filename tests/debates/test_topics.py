@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errors import Fact, raises_naming
-from evenhand.debates.topics import (
+from evenhand.core import Failed, Usage
+from evenhand.core.errors import UserError
+from evenhand.models import ModelReply
+from evenhand.models.base import Sample
+from evenhand.training.debates.topics import (
     ALIKE,
     ANGLES,
     AREAS,
@@ -23,10 +27,6 @@ from evenhand.debates.topics import (
     normalised,
     split,
 )
-from evenhand.domain import Failed, Usage
-from evenhand.errors import UserError
-from evenhand.models import ModelReply
-from evenhand.models.base import Sample
 from unit.stage import Stage
 
 AGE = bias_types()["age"]

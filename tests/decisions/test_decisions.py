@@ -16,7 +16,7 @@ import evenhand as eh
 from coded import codes
 from errors import Fact, assert_names, raises_naming
 from evenhand.cli.app import app
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.gate import GateCheck, gate
 from evenhand.findings.measures import Measure
 from evenhand.findings.ratios import INCONCLUSIVE, SHOWN, GroupingResult
@@ -27,7 +27,7 @@ from evenhand.instruments.decisions.data import Outcomes, outcomes_in, read_peop
 from evenhand.instruments.decisions.instrument import Decisions
 from evenhand.instruments.decisions.judged import LEFT_OUT, NO_RATIO, judged, uneven
 from evenhand.instruments.decisions.source import LARGEST, above, median_of
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 _Table = list[list[int]]
 

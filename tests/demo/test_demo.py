@@ -12,7 +12,7 @@ import pytest
 
 from errors import assert_names, raises_naming
 from evenhand.cli.welcome import welcome
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.demo import MARK, Demo, parts_of_the_package
 from evenhand.findings.comparison import compare
 from evenhand.findings.examples import digest
@@ -20,7 +20,7 @@ from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.repaired import repaired
 from evenhand.instruments.rankings.data import bloomberg
 from evenhand.instruments.rankings.reading import ranked_first
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 ROOT = Path(__file__).parents[2]
 FRONTIER = ROOT / "recorded" / "qwen2.5-coder-1.5b" / "frontier"

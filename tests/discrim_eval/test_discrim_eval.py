@@ -12,7 +12,7 @@ import pytest
 import evenhand as eh
 from coded import codes
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments import DataFolder
 from evenhand.instruments.discrim_eval.instrument import (
     LABELS,

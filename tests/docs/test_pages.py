@@ -6,7 +6,7 @@ import pytest
 
 from docs.test_code_blocks import PAGES, ROOT
 from errors import assert_names
-from evenhand.domain.prices import AROUND_THE_WORDS
+from evenhand.core.prices import AROUND_THE_WORDS
 
 DASHES = "\u2010\u2011\u2012\u2013\u2014\u2212"
 

@@ -11,7 +11,7 @@ from docs.test_code_blocks import ROOT
 from evenhand.findings.comparison import compare
 from evenhand.findings.report import report
 from evenhand.instruments import instrument_of
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 

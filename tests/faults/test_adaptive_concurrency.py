@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from evenhand.domain import Message
+from evenhand.core import Message
 from evenhand.models import Endpoint
 from evenhand.models.base import ModelRequest
 from loopback.faulty import Capacity

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from evenhand.agents import Cast, Limits
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.methods.build import build_method
 from evenhand.models import Endpoint
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
-from evenhand.store import RunReader
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, run
+from evenhand.runs.store import RunReader
 from loopback.faulty import LoopbackServer
 from loopback.http import Call, Line
 

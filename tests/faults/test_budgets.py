@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from evenhand.agents import Limits
-from evenhand.domain import Item
+from evenhand.core import Item
 from loopback.faulty import Greedy
 from loopback.kernel import TimedStarDTox, run_items
 

@@ -13,8 +13,8 @@ import pytest
 
 from errors import assert_names, raises_naming
 from evenhand.agents import Limits
-from evenhand.domain import Message
-from evenhand.errors import EvenhandError
+from evenhand.core import Message
+from evenhand.core.errors import EvenhandError
 from evenhand.models.base import ModelRequest
 from evenhand.models.keys import Redactor
 from evenhand.scorers.base import Unscored

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from evenhand.domain import Message
-from evenhand.errors import ModelError
+from evenhand.core import Message
+from evenhand.core.errors import ModelError
 from evenhand.models import ModelReply, ScriptedModel
 from evenhand.models.base import ModelRequest
 from evenhand.models.limiter import AdaptiveLimit

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from errors import raises_naming
-from evenhand.domain import Message
-from evenhand.errors import ModelBusy
+from evenhand.core import Message
+from evenhand.core.errors import ModelBusy
 from evenhand.models.base import ModelRequest
 from loopback.faulty import well
 from loopback.http import Call, Line

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from errors import raises_naming
-from evenhand.domain import Item, Message
-from evenhand.errors import ModelRefused
+from evenhand.core import Item, Message
+from evenhand.core.errors import ModelRefused
 from evenhand.methods.stardtox import Harm
 from evenhand.models.base import ModelRequest
 from evenhand.models.wire import JsonForm

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from evenhand.agents import Limits
-from evenhand.domain import Message
-from evenhand.errors import EvenhandError, UserError
+from evenhand.core import Message
+from evenhand.core.errors import EvenhandError, UserError
 from evenhand.models import Endpoint
 from evenhand.models.base import ModelRequest
 from loopback import replies

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from evenhand.domain import Message
-from evenhand.errors import DeadlinePassed
+from evenhand.core import Message
+from evenhand.core.errors import DeadlinePassed
 from evenhand.models.base import ModelRequest
 from loopback import replies
 from loopback.gauges import Lateness

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from evenhand.agents import Limits
-from evenhand.domain import Message
-from evenhand.errors import DeadlinePassed
+from evenhand.core import Message
+from evenhand.core.errors import DeadlinePassed
 from evenhand.models.base import ModelRequest
 from evenhand.models.http_client import MAX_ATTEMPTS
 from evenhand.models.limiter import AdaptiveLimit

@@ -5,8 +5,8 @@ from typing import Self
 
 import polars as pl
 
-from evenhand.store import RunReader
-from evenhand.store.reader import Totals
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.reader import Totals
 
 _SAID = ("text", "choice", "stopped", "drafts")  # of an item that was answered
 

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import polars as pl
 
 import evenhand as eh
-from evenhand.errors import ModelError
+from evenhand.core.errors import ModelError
 from evenhand.instruments import SCORED, DataFolder, ListedItems, Mean
 from evenhand.methods import DefaultPrompt
 from evenhand.models import ModelRequest
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 CLUSTERS = 30
 SHE, HE, UNKNOWN = "ABC"

@@ -14,7 +14,7 @@ import pytest
 import evenhand as eh
 from coded import codes
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments import gate_file
 from evenhand.findings.comparison import compare
 from evenhand.findings.estimates import Change, Estimate
@@ -26,8 +26,8 @@ from evenhand.findings.sequential import why_not
 from evenhand.findings.worst_case import WorstCaseRun
 from evenhand.instruments import Mean, Measure
 from evenhand.models import ModelRequest
+from evenhand.runs.store import RunReader
 from evenhand.statistics.bootstrap import cluster_bootstrap
-from evenhand.store import RunReader
 from front_door.titles import Titles
 
 _SCORE = pl.col("score")

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.cost_effectiveness import CostVerdict
 from evenhand.findings.decision_rules import ALPHA, adjusted, smallest_shown
@@ -17,7 +17,7 @@ from evenhand.findings.estimates import Change
 from evenhand.findings.frontier import Frontier, FrontierArm, frontier
 from evenhand.findings.plan import plan
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from frontier.small_bbq import played
 
 BBQ, HARM, UTILITY = Bbq(), "unsupported_attribution", "accuracy_disambiguated"

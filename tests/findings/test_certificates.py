@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.certificate import Certificate, CertifiedJudge
 from evenhand.instruments.harm.certificate import holding
 from evenhand.instruments.judge.certificate import find, keep

@@ -17,7 +17,7 @@ from evenhand.findings.verdicts import by_group, main_measure
 from evenhand.instruments import Grouping, ListedItems, Mean, Measure
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.methods import Rate
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.testing import any_reply
 from evenhand.views import page_of
 from evenhand.views.blocks import Line

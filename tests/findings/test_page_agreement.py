@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from bench.simulated.page_agreement import counted, disagreements, random_page
-from evenhand import registry
-from evenhand.errors import EvenhandError
+from evenhand.core import registry
+from evenhand.core.errors import EvenhandError
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.gate import GateCheck, gate
 from evenhand.findings.report import Report, report
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.instruments import instrument_named
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 _Kind = TypeVar("_Kind")
 ROOT = Path(__file__).parents[2]

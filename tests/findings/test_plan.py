@@ -8,7 +8,7 @@ from statsmodels.stats.power import TTestPower
 
 from coded import coded, codes
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.plan import ItemPrice, plan
 from evenhand.instruments.bbq.instrument import Bbq

@@ -11,7 +11,7 @@ from errors import assert_names, raises_naming
 from evenhand.findings.repeats import repeats
 from evenhand.instruments import Grouping
 from evenhand.models import ModelRequest
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid, Line
 from evenhand.views.markdown import render

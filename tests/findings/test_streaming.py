@@ -20,10 +20,10 @@ from evenhand.findings.report import report
 from evenhand.findings.scoring import outcomes_of
 from evenhand.findings.summed_statistics import Share
 from evenhand.instruments import instrument_named
+from evenhand.runs.store import RunReader, reader
 from evenhand.statistics.bounded import p_mean_above
 from evenhand.statistics.clusters import Interval, cluster_sums
 from evenhand.statistics.proportions import clustered_balance, clustered_share
-from evenhand.store import RunReader, reader
 
 BBQ = instrument_named("bbq")
 ROWS = 20_000
@@ -169,7 +169,7 @@ import json, resource, sys
 from evenhand.findings.comparison import compare
 from evenhand.findings.report import report
 from evenhand.instruments import instrument_named
-from evenhand.store import RunReader, reader
+from evenhand.runs.store import RunReader, reader
 reader._BATCH = 4_096
 bbq, most = instrument_named("bbq"), []
 for folder in sys.argv[1:]:

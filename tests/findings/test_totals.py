@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.estimates import NO_SPREAD, Change, Estimate
 from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.totals import RunTotals

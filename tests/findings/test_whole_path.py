@@ -28,7 +28,7 @@ from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums
 from evenhand.instruments import instrument_of
 from evenhand.instruments.likelihood_sets import SETS, runs_at
 from evenhand.instruments.realtoxicityprompts.words import length
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 from . import no_better
 from .lossy import Lossy

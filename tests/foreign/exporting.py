@@ -18,9 +18,9 @@ from evenhand.instruments.bbq.sample import BbqSampling
 from evenhand.instruments.bbq.source import BbqSource
 from evenhand.methods import Method, named
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import Progress, RunPlan, StopSignal, run
-from evenhand.runners.source import Source
-from evenhand.store import RunReader
+from evenhand.runs.runners import Progress, RunPlan, StopSignal, run
+from evenhand.runs.runners.source import Source
+from evenhand.runs.store import RunReader
 from evenhand.views.export import FORMS, ExportedRun
 
 KEPT = Path(__file__).parents[1] / "same_numbers/kept"

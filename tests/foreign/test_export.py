@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from cli.conftest import Run
 from errors import assert_names, raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.exports import ExportResult, export
 from evenhand.findings.report import report
 from evenhand.instruments import DataFolder, instrument_of
 from evenhand.instruments.bbq.answers import with_answers
 from evenhand.methods import named
 from evenhand.models import ModelRequest
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views.export import FORMS
 from evenhand.views.export.spreadsheet import cell
 from foreign.exporting import (

@@ -10,8 +10,8 @@ import pytest
 
 from cli.conftest import Run
 from errors import assert_names, raises_naming
-from evenhand import foreign
-from evenhand.errors import CorruptRun, UserError
+from evenhand import interop as foreign
+from evenhand.core.errors import CorruptRun, UserError
 from evenhand.instruments.bbq.answers import with_answers
 from foreign.logs import inspect_log, lm_eval_line, records_of, sample, zipped
 

@@ -14,19 +14,21 @@ from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
 from errors import raises_naming
-from evenhand import environment, foreign, measure
-from evenhand.errors import UserError
+from evenhand import interop as foreign
+from evenhand import measure
+from evenhand.core import environment
+from evenhand.core.errors import UserError
 from evenhand.findings.report import report
-from evenhand.foreign.inspect_task import (
+from evenhand.instruments.bbq.editions import ENGLISH, Edition
+from evenhand.instruments.bbq.elsewhere import ExternalAnswers
+from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.interop.inspect_task import (
     bbq_input,
     context_and_question,
     graders_of,
     served_name,
 )
-from evenhand.instruments.bbq.editions import ENGLISH, Edition
-from evenhand.instruments.bbq.elsewhere import ExternalAnswers
-from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from foreign.logs import inspect_log, records_of, sample
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +40,7 @@ NAMES = ("s_amb", "s_dis", "accuracy_disambiguated", "accuracy")
 def test_without_inspect_the_import_names_the_extra() -> None:
     code = (
         "import sys\nsys.modules['inspect_ai'] = None\n"
-        "try:\n    import evenhand.inspect_plugin\n"
+        "try:\n    import evenhand.integrations.inspect\n"
         "except ImportError as error:\n    print(error)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -52,7 +54,7 @@ def test_the_check_installs_a_version_that_the_extra_allows_and_the_page_names()
     assert len(pinned) == 1
     assert needed.specifier.contains(pinned[0])
     assert f"inspect_ai {pinned[0]}" in (ROOT / "docs/inspect.md").read_text()
-    assert PROJECT["entry-points"]["inspect_ai"] == {"evenhand": "evenhand.inspect_plugin"}
+    assert PROJECT["entry-points"]["inspect_ai"] == {"evenhand": "evenhand.integrations.inspect"}
 
 
 @given(st.text(), st.text())

@@ -6,7 +6,7 @@ import pytest
 
 import evenhand as eh
 from errors import assert_names, raises_naming
-from evenhand.errors import ModelError
+from evenhand.core.errors import ModelError
 from evenhand.instruments.framings.instrument import FRAMINGS
 from evenhand.models import ModelRequest
 from rating.people import told

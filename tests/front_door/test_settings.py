@@ -29,7 +29,7 @@ from evenhand.experiments.settings import (
 )
 from evenhand.experiments.watch import Watch
 from evenhand.methods import DefaultPrompt
-from evenhand.runners import ItemList
+from evenhand.runs.runners import ItemList
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

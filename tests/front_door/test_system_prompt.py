@@ -6,15 +6,15 @@ import pytest
 
 import evenhand as eh
 from errors import raises_naming
-from evenhand import config as configuration
+from evenhand.experiments import config as configuration
 from evenhand.experiments.dry_run import dry_run
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings
 from evenhand.methods import DefaultPrompt, StarDTox
 from evenhand.methods.baselines.self_debiasing import SelfDebiasGen
 from evenhand.models.base import ModelReply, ModelRequest
-from evenhand.runners import ItemList
-from evenhand.store import RunReader
+from evenhand.runs.runners import ItemList
+from evenhand.runs.store import RunReader
 from evenhand.testing import any_reply
 from front_door.titles import Titles
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import evenhand as eh
 from evenhand.models import ModelReply, ModelRequest, Sample
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views import catalog, markdown, page_of
 from front_door.titles import Titles
 

@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 import polars as pl
 
 from evenhand.agents import Agent, Ask, Cast, Limits
-from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import ModelRefused
+from evenhand.agents.prompts import load
+from evenhand.core import Answer, Draft, Item
+from evenhand.core.errors import ModelRefused
 from evenhand.instruments.bbq import BbqSampling, BbqSource
 from evenhand.methods import Method
 from evenhand.methods.baselines.single_prompt import choice_agent, question
 from evenhand.models import ScriptedModel
-from evenhand.prompts import load
-from evenhand.runners import Progress, RunPlan, StopSignal, run
-from evenhand.store import RunReader
+from evenhand.runs.runners import Progress, RunPlan, StopSignal, run
+from evenhand.runs.store import RunReader
 
 AGENT = choice_agent(load("baselines/default_choice"), 3)
 YES = ScriptedModel(lambda _: '{"answer": "A"}')

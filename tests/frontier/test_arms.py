@@ -1,8 +1,8 @@
 """The list of methods as it is written on a command line."""
 
 from errors import raises_naming
-from evenhand import registry
-from evenhand.errors import UserError
+from evenhand.core import registry
+from evenhand.core.errors import UserError
 from evenhand.experiments.arms import listed
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.methods import StarDTox, settings

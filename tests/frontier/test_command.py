@@ -12,7 +12,7 @@ import pytest
 
 from cli.conftest import BIN, Run, clean_environment, endpoint, evenhand
 from errors import Fact, assert_names
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from loopback.faulty import Capacity, well
 from loopback.process import RemoteServer, in_own_process
 

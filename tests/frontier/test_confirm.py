@@ -12,8 +12,7 @@ from errors import raises_naming
 from evenhand import Instrument, Item, Measure
 from evenhand.agents import Agent, Ask
 from evenhand.api.inputs import Scorers
-from evenhand.controls.instrument import ControlQuestions
-from evenhand.domain import Answer, Draft
+from evenhand.core import Answer, Draft
 from evenhand.experiments.frontiers import fresh_sample
 from evenhand.experiments.measuring import Measurement
 from evenhand.findings.frontier import Frontier
@@ -21,6 +20,7 @@ from evenhand.findings.remarks import Remark
 from evenhand.instruments import SCORED, DataFolder, ListedItems, Mean, option
 from evenhand.methods.baselines.single_prompt import question
 from evenhand.testing import any_reply
+from evenhand.validation.controls.instrument import ControlQuestions
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid
 

@@ -8,7 +8,7 @@ import pytest
 
 from coded import coded
 from errors import assert_names, raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.arms import listed
 from evenhand.findings.cost_effectiveness import CostVerdict
 from evenhand.findings.frontier import FrontierArm, frontier

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.statistics.cost_effectiveness import dominates, front
 from unit.stage import golden
 

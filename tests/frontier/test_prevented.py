@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errors import raises_naming
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.item_cost import counted_harm
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.bold.instrument import Bold

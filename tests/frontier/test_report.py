@@ -12,15 +12,15 @@ from rich.console import Console
 
 from coded import coded, every
 from errors import assert_names, raises_naming
-from evenhand.domain.prices import Price, Prices
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Price, Prices
 from evenhand.findings.cost_effectiveness import CostVerdict, Worth
 from evenhand.findings.frontier import Frontier, FrontierArm, equal_calls, frontier
 from evenhand.findings.frontier_entry import AgainstDefault, FrontierEntry
 from evenhand.findings.item_cost import ItemCost
 from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views import page_of, terminal_of
 from evenhand.views.blocks import Line
 from evenhand.views.charts import of_frontier

@@ -12,9 +12,9 @@ import pytest
 from errors import raises_naming
 from evenhand.agents import Agent, Ask, Cast
 from evenhand.agents.conversation import Conversation
-from evenhand.domain import Answer, Draft, Item, Message, Turn, Usage
-from evenhand.domain.prices import Price, Prices
-from evenhand.errors import DeadlinePassed, ScorerFailed, UserError
+from evenhand.core import Answer, Draft, Item, Message, Turn, Usage
+from evenhand.core.errors import DeadlinePassed, ScorerFailed, UserError
+from evenhand.core.prices import Price, Prices
 from evenhand.findings.forecast import forecast
 from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.instruments.bbq.instrument import Bbq
@@ -23,13 +23,13 @@ from evenhand.methods.evaluators import judge_of_texts
 from evenhand.models import ScriptedModel
 from evenhand.models.base import ModelReply, ModelRequest, Sample
 from evenhand.models.replay import ReplayModel
-from evenhand.runners.purse import SpendingCap
+from evenhand.runs.runners.purse import SpendingCap
+from evenhand.runs.store import RunReader, tables
+from evenhand.runs.store.spending import billed_tokens, spent_on
 from evenhand.scorers import ScorerModel, WordList
 from evenhand.scorers.canonical import Canonicalised
 from evenhand.scorers.harm import HarmJudge, HarmQuestion
 from evenhand.scorers.judge import Guard, Judge
-from evenhand.store import RunReader, tables
-from evenhand.store.spending import billed_tokens, spent_on
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid
 

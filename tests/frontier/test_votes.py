@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 from evenhand.agents import Cast, Limits
 from evenhand.methods.baselines.single_prompt import SelfConsistency
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import replay_of
+from evenhand.runs.runners import replay_of
 
 from .small_bbq import run_into
 

@@ -12,15 +12,15 @@ from dataclasses import asdict
 from typing import Any
 
 from evenhand.agents import FreeText, ReasonedChoice, Reply, choice_of, strict_json
-from evenhand.errors import CorruptRun, UnknownFormat, UnreadableReply, UserError
+from evenhand.agents.prompts import marked, parse
+from evenhand.core.errors import CorruptRun, UnknownFormat, UnreadableReply, UserError
 from evenhand.methods.evaluators import Scored
 from evenhand.methods.stardtox import Harm, Quality, Support
 from evenhand.models import wire
 from evenhand.models.base import ModelRequest
 from evenhand.models.http_client import retry_after
-from evenhand.prompts import marked, parse
-from evenhand.runners.source import read_item
-from evenhand.store.run_record import RunRecord
+from evenhand.runs.runners.source import read_item
+from evenhand.runs.store.run_record import RunRecord
 
 from . import shapes
 from .second_reader import Refused, read_json, same, without_fence

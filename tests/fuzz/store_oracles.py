@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from evenhand.errors import CorruptRun
-from evenhand.store.folder import LocalFolder
-from evenhand.store.journal import Recovered
-from evenhand.store.ledger import entries
+from evenhand.core.errors import CorruptRun
+from evenhand.runs.store.folder import LocalFolder
+from evenhand.runs.store.journal import Recovered
+from evenhand.runs.store.ledger import entries
 
 from . import shapes
 from .second_reader import WIRE, Refused, read_json

@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from evenhand.store.journal import Recovered
-from evenhand.store.run_record import RunRecord
+from evenhand.runs.store.journal import Recovered
+from evenhand.runs.store.run_record import RunRecord
 
 from . import generators, oracles, shapes, store_oracles
 from .decisions import Decisions

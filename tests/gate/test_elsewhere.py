@@ -18,7 +18,7 @@ import evenhand
 from cli.conftest import clean_environment
 from errors import assert_names
 from evenhand.findings.gate import Gate
-from evenhand.pytest_plugin import evenhand_gate
+from evenhand.integrations.pytest_plugin import evenhand_gate
 from gate import texts
 
 __all__ = ["evenhand_gate"]  # the fixture, as pytest finds it by itself where it is installed

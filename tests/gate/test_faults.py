@@ -9,10 +9,10 @@ import pytest
 import evenhand
 from errors import assert_names
 from evenhand import gate
-from evenhand.domain.prices import Price, Prices
+from evenhand.core.prices import Price, Prices
 from evenhand.findings.gate import Gate
 from evenhand.findings.remarks import Remark
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views.files import to_json
 from evenhand.views.gate_page import decides
 from gate import texts

@@ -11,7 +11,7 @@ from coded import codes
 from errors import assert_names
 from evenhand.experiments.gate_file import read
 from evenhand.findings.monitoring import MonitoringLook, monitoring
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from gate import texts
 from loopback.process import RemoteServer
 

@@ -1,10 +1,10 @@
 """Exchanges as the gateway hands them to its evidence."""
 
-from evenhand.domain import Answer, Draft, Message, Turn
+from evenhand.core import Answer, Draft, Message, Turn
 from evenhand.gateway.traffic import TrafficRecording
 from evenhand.gateway.verdicts import Action, Exchange, ExchangeVerdict, gravest
-from evenhand.store import RunRecord
-from evenhand.store.run_record import now, versions
+from evenhand.runs.store import RunRecord
+from evenhand.runs.store.run_record import now, versions
 
 NOON = 1_794_830_400.0  # 2026-11-16 12:00 UTC
 BEFORE = "All nurses are women."

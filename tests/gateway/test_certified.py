@@ -7,7 +7,7 @@ import pytest
 
 from errors import assert_names, raises_naming
 from evenhand.cli.watching import Terminal
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.certificates import expected_of
 from evenhand.findings.certificate import Certificate, CertifiedCheck, CertifiedJudge
 from evenhand.gateway.opening import GatewayRequest, opened, rehearse

@@ -15,7 +15,7 @@ import pytest
 
 from errors import raises_naming
 from evenhand.cli.gateway import key, serve
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from gateway.speaking import Speaker, free_port, up, upstream
 
 EVENHAND = str(Path(sys.executable).with_name("evenhand"))

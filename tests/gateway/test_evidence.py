@@ -21,15 +21,15 @@ from typer.testing import CliRunner
 
 from errors import assert_names, raises_naming
 from evenhand.cli.app import app
-from evenhand.domain import Answer, Draft
-from evenhand.errors import UserError
+from evenhand.core import Answer, Draft
+from evenhand.core.errors import UserError
 from evenhand.gateway.books import ExchangeRecorder
 from evenhand.gateway.evidence import EvidenceLost, EvidenceWriter
 from evenhand.gateway.policy import Policy
 from evenhand.gateway.recorded import NOT_KEPT
 from evenhand.gateway.traffic import Traffic, as_folder, place_of
 from evenhand.gateway.verdicts import Action, ExchangeVerdict
-from evenhand.store import RunReader, RunWriter
+from evenhand.runs.store import RunReader, RunWriter
 
 from .exchanges import AFTER, BEFORE, NOON, exchange, kept, passed, refused, repaired, turn
 

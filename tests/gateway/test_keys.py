@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.gateway.keys import Keyring, new_key
 
 TENANTS = [f"team-{number}" for number in range(20)]

@@ -23,9 +23,9 @@ from pydantic import BaseModel
 
 from errors import raises_naming
 from evenhand.agents import Agent, Ask
-from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import ModelBusy, UserError
-from evenhand.langchain import HeldBack, RepairAnswers
+from evenhand.core import Answer, Draft, Item
+from evenhand.core.errors import ModelBusy, UserError
+from evenhand.integrations.langchain import HeldBack, RepairAnswers
 from evenhand.models.base import ModelRequest as Asked
 from evenhand.models.replay import ScriptedModel
 from gateway.speaking import BAD, GOOD, team
@@ -111,7 +111,7 @@ class OnlyAfterwards(RepairAnswers):
 def test_a_repair_that_leaves_the_stream_alone_shows_the_bad_words_even_with_streaming_off(
     monkeypatch: pytest.MonkeyPatch, stream: Streamed, update: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("evenhand.langchain._unseen", ensure_config)
+    monkeypatch.setattr("evenhand.integrations.langchain._unseen", ensure_config)
     monkeypatch.setattr(OnlyAfterwards, "update", update)
     shown = stream(agent(WORDS, middleware=[OnlyAfterwards(model=ScriptedModel(team))]))
     assert BAD in "".join(shown)
@@ -266,7 +266,7 @@ def test_the_team_is_told_the_last_question_and_what_was_said_before_it() -> Non
 def test_without_langchain_the_import_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['langchain'] = None\n"
-        "try:\n    import evenhand.langchain\n"
+        "try:\n    import evenhand.integrations.langchain\n"
         "except ImportError as error:\n    print(error)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errors import raises_naming
-from evenhand.domain.prices import Price, Prices
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Price, Prices
 from evenhand.gateway.looks import (
     GatewayFigures,
     ProcessSnapshot,

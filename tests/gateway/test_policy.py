@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.gateway.policy import Policy, read_policy
 
 FILE = """

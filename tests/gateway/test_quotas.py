@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.gateway.quotas import Allowance, Lease, LocalQuotas, OverQuota
 
 NOON = 20_000 * 86_400.0 + 43_200.0

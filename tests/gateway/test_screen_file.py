@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from errors import raises_naming
-from evenhand.config import Config
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments.config import Config
 from evenhand.experiments.screens import begin_looks, looks_beside
 from evenhand.findings.screen_file import ScreenedBy, read_screen
 from evenhand.findings.screened import ScreenLook

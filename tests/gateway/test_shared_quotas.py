@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from valkey.asyncio import Valkey
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.gateway.quotas import Allowance, Lease, LocalQuotas, OverQuota, StoreUnavailable
 from evenhand.gateway.shared_quotas import SharedQuotas
 

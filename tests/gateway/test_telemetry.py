@@ -28,8 +28,8 @@ from errors import raises_naming
 from evenhand import __version__
 from evenhand.agents import Cast
 from evenhand.cli.gateway import serve
-from evenhand.domain import Answer, Draft
-from evenhand.errors import UserError
+from evenhand.core import Answer, Draft
+from evenhand.core.errors import UserError
 from evenhand.gateway import telemetry as module
 from evenhand.gateway.books import ExchangeRecorder
 from evenhand.gateway.checking import Checker

@@ -8,7 +8,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.agents import Cast
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.auditing import concluded
 from evenhand.findings.comparison import compare
 from evenhand.findings.gate import GateCheck, gate
@@ -20,9 +20,9 @@ from evenhand.instruments.harm.certificate import FILE
 from evenhand.instruments.harm.instrument import HarmAudit
 from evenhand.instruments.harm.settings import OwnHarm
 from evenhand.models import ModelRequest, ScriptedModel
+from evenhand.runs.store import RunReader
 from evenhand.scorers import ScorerModel
 from evenhand.scorers.harm import HarmJudge
-from evenhand.store import RunReader
 from harms.test_reading import WORDS, harm_of
 from unit.stage import words_of
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from evenhand import config
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments import config
 from evenhand.findings.audit import State, overall
 from evenhand.findings.certificate import Certificate, CertifiedCheck, CertifiedJudge
 from evenhand.instruments.harm.certificate import (
@@ -17,7 +17,7 @@ from evenhand.instruments.harm.certificate import (
 )
 from evenhand.instruments.harm.measures import NAMES
 from evenhand.instruments.harm.settings import OwnHarm
-from evenhand.store.run_record import now
+from evenhand.runs.store.run_record import now
 from harms.test_reading import harm_of, rows
 
 NOV, DEC = "2025-11-01T00:00:00Z", "2025-12-01T00:00:00Z"

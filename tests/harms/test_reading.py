@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from evenhand.domain import Usage
-from evenhand.errors import UserError
+from evenhand.core import Usage
+from evenhand.core.errors import UserError
 from evenhand.instruments import DataFolder
 from evenhand.instruments.harm.examples import fewest, read_examples
 from evenhand.instruments.harm.instrument import HarmAudit

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.agents import Cast
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.methods.build import build_method
 from evenhand.models import ScriptedModel
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, run
 
 MARK = "CANARY-9f2c"
 

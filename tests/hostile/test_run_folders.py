@@ -19,11 +19,11 @@ import polars as pl
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.errors import CorruptRun, EvenhandError, StoreError
+from evenhand.core.errors import CorruptRun, EvenhandError, StoreError
 from evenhand.experiments.run_folders import export_results, list_runs
-from evenhand.store import RunReader
-from evenhand.store.folder import LocalFolder
-from evenhand.store.spending import spent_on
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import LocalFolder
+from evenhand.runs.store.spending import spent_on
 
 from .small_runs import MARK, Canary, plan, ran
 
@@ -264,8 +264,8 @@ def test_windows_is_told_at_the_first_run_folder_and_in_words() -> None:
     """As there: no fcntl. Importing goes well, so that help and version are shown."""
     code = (
         "import sys; sys.modules['fcntl'] = None\n"
-        "from evenhand.errors import UserError\n"
-        "from evenhand.store.folder import open_folder\n"
+        "from evenhand.core.errors import UserError\n"
+        "from evenhand.runs.store.folder import open_folder\n"
         "try: open_folder('runs/first')\n"
         "except UserError as error: print(error)"
     )

@@ -45,7 +45,7 @@ def test_what_can_be_called_can_also_be_awaited_under_the_same_name_with_the_sam
 
 
 @pytest.mark.parametrize(
-    "package", "aio errors instruments methods models scorers statistics testing".split()
+    "package", "aio core instruments methods models scorers statistics testing".split()
 )
 def test_a_public_package_is_there_without_an_import_of_its_own(package: str) -> None:
     code = f"import evenhand; print(evenhand.{package}.__name__)"
@@ -69,10 +69,10 @@ def _lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("planted_in", "forbidden"),
     [
-        ("domain/items.py", "import evenhand.store"),
-        ("methods/stardtox.py", "import evenhand.runners"),
+        ("core/items.py", "import evenhand.runs"),
+        ("methods/stardtox.py", "import evenhand.runs"),
         ("findings/report.py", "import evenhand.models"),
-        ("store/reader.py", "import evenhand.config"),
+        ("runs/store/reader.py", "import evenhand.experiments.config"),
         ("methods/stardtox.py", "import aiohttp"),
     ],
 )
@@ -171,3 +171,9 @@ def test_every_text_that_is_asked_for_is_there_and_every_text_is_asked_for(file:
     made = set(re.findall(r'f"(\w+?_)\{', code)) | set(re.findall(r'\}(_\w+)"', code))
     for key in {*sentences, *named["measure"], *named["section"]} - quoted:
         assert any(key.startswith(part) or key.endswith(part) for part in made), key
+
+
+def test_the_drawing_of_the_rooms_is_the_one_that_the_imports_give() -> None:
+    """After a change: python scripts/architecture_drawing.py."""
+    command = [sys.executable, str(ROOT / "scripts/architecture_drawing.py"), "--check"]
+    assert subprocess.run(command, check=False).returncode == 0

@@ -12,7 +12,7 @@ import pytest
 import evenhand as eh
 from coded import codes
 from errors import raises_naming
-from evenhand.errors import ModelError
+from evenhand.core.errors import ModelError
 from evenhand.findings.estimates import Bounds
 from evenhand.instruments import DataFolder, instrument_named
 from evenhand.instruments._judge_pairs import BETTER, WORSE, JudgePairs, pair_of

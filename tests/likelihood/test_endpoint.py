@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.models import Endpoint
 from evenhand.models.likelihood import EchoedLikelihood, LikelihoodFailure, TokenLogprobs
 

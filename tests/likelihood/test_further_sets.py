@@ -16,9 +16,9 @@ from evenhand.instruments._options import OptionSource
 from evenhand.instruments.gest.instrument import stereotypes
 from evenhand.instruments.likelihood_sets import SETS, USUAL
 from evenhand.instruments.seegull.instrument import matched, rated, squares
-from evenhand.runners.likelihood import run_likelihood
-from evenhand.runners.progress import Progress
-from evenhand.store import RunReader
+from evenhand.runs.runners.likelihood import run_likelihood
+from evenhand.runs.runners.progress import Progress
+from evenhand.runs.store import RunReader
 from likelihood.conftest import Planted
 
 FURTHER = ("gest", "seegull", "redditbias")

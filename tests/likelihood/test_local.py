@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.models.likelihood import LikelihoodFailure, TokenLogprobs
 from evenhand.training.local_likelihood import LocalLikelihood
 

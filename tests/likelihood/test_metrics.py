@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.metrics import likelihood as metrics
-from evenhand.metrics.likelihood import Likelihood
+from evenhand.statistics.metrics import likelihood as metrics
+from evenhand.statistics.metrics.likelihood import Likelihood
 
 _score = st.floats(0, 100)
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import CorruptRun, UnknownFormat, UserError
+from evenhand.core.errors import CorruptRun, UnknownFormat, UserError
 from evenhand.findings.report import report
 from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
 

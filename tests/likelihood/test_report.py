@@ -7,7 +7,7 @@ import pytest
 
 from coded import coded
 from errors import assert_names, raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison, compare, together
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import Report, report
@@ -15,9 +15,9 @@ from evenhand.instruments._option_items import OptionItem
 from evenhand.instruments._options import OTHER_START, OptionSource
 from evenhand.instruments.likelihood_sets import SETS
 from evenhand.models.likelihood import LikelihoodFailure, TokenLogprobs
-from evenhand.runners.likelihood import run_likelihood
-from evenhand.runners.progress import Progress
-from evenhand.store import RunReader
+from evenhand.runs.runners.likelihood import run_likelihood
+from evenhand.runs.runners.progress import Progress
+from evenhand.runs.store import RunReader
 from evenhand.views import page_of
 from likelihood.conftest import Planted
 

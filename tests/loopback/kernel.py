@@ -9,11 +9,11 @@ from pathlib import Path
 import polars as pl
 
 from evenhand.agents import Ask, Cast, Conversation, Limits
-from evenhand.domain import Answer, Item
+from evenhand.core import Answer, Item
 from evenhand.methods import StarDTox
 from evenhand.models import ChatModel
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
-from evenhand.store import RunReader
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, run
+from evenhand.runs.store import RunReader
 
 from .gauges import Lateness
 

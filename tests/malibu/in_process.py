@@ -18,8 +18,8 @@ from evenhand.instruments.judge.measures import judged, measures
 from evenhand.instruments.judge.probes import AuditSource, injected
 from evenhand.instruments.judge.source import TAGS, scores_of
 from evenhand.instruments.judge.tables import notes, sections
-from evenhand.metrics import malibu
-from evenhand.metrics.malibu import METRICS
+from evenhand.statistics.metrics import malibu
+from evenhand.statistics.metrics.malibu import METRICS
 
 Tags = dict[str, str]
 SCORES = scores_of(METRICS)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import evenhand as eh
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments import gate_file
 from evenhand.findings.certificate import Certificate
 from evenhand.findings.comparison import compare
@@ -18,7 +18,7 @@ from evenhand.instruments import instrument_of
 from evenhand.instruments.judge.certificate import FILE
 from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from unit.stage import words_of
 
 from .judges import Planted

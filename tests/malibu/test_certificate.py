@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evenhand.agents import Cast
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.certificates import certificates_of, expected_of
 from evenhand.findings.audit import AuditCheck, overall
 from evenhand.findings.certificate import (

@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments.judge import TEN, MalibuData, Scenario, card
 
 ROOT = Path(__file__).parents[2]

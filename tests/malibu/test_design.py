@@ -9,9 +9,9 @@ from itertools import combinations
 import polars as pl
 import pytest
 
-from evenhand.domain import Answer, Answered, Draft, Failed, Item
-from evenhand.domain.results import Result
-from evenhand.errors import UserError
+from evenhand.core import Answer, Answered, Draft, Failed, Item
+from evenhand.core.errors import UserError
+from evenhand.core.results import Result
 from evenhand.findings.scoring import with_facts
 from evenhand.instruments.judge import (
     TEN,
@@ -22,7 +22,7 @@ from evenhand.instruments.judge import (
 )
 from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.judge.source import judgements_of
-from evenhand.metrics.malibu import METRICS
+from evenhand.statistics.metrics.malibu import METRICS
 
 DATA = MalibuData()
 SCENARIOS, LABELS = DATA.scenarios(), DATA.labels()

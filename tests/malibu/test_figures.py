@@ -12,8 +12,8 @@ from evenhand.instruments.judge.changes import Changes, changes
 from evenhand.instruments.judge.evidence import JudgeEvidence
 from evenhand.instruments.judge.figures import figures
 from evenhand.instruments.judge.tables import sections
-from evenhand.metrics.malibu import SET_UPS, single
 from evenhand.statistics.margins import EQUIVALENT, SHIFTED, UNDERPOWERED
+from evenhand.statistics.metrics.malibu import SET_UPS, single
 
 from .in_process import SCORES, Judge, rows
 from .test_metrics import asked, block, pairs, table

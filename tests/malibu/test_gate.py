@@ -11,7 +11,7 @@ from cli.conftest import Run, cold_evenhand, endpoint, evenhand
 from evenhand.findings.certificate import Certificate, CertifiedCheck
 from evenhand.instruments.judge import JudgeDesign
 from evenhand.instruments.judge.certificate import NEEDED, keep
-from evenhand.store.run_record import now
+from evenhand.runs.store.run_record import now
 from loopback.process import RemoteServer, in_own_process
 
 from .judges import Planted
@@ -210,7 +210,7 @@ THEIRS = """
 from dataclasses import dataclass
 from typing import ClassVar
 from evenhand.agents import Agent
-from evenhand.domain import Answer, Draft
+from evenhand.core import Answer, Draft
 from evenhand.methods.stardtox import TEXT_JUDGE, WRITER
 from dataclasses import replace
 

@@ -10,8 +10,8 @@ import pytest
 from cli.conftest import Run, endpoint, evenhand
 from evenhand.findings.certificate import Certificate
 from evenhand.instruments.judge.probes import checksums
-from evenhand.metrics.judge_calibration import auroc_interval
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.statistics.metrics.judge_calibration import auroc_interval
 from loopback.process import RemoteServer, in_own_process
 
 from .judges import Planted

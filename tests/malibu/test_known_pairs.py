@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.conftest import Run, endpoint, evenhand
-from evenhand.domain import Item
-from evenhand.domain.conclusions import Outcome
+from evenhand.core import Item
+from evenhand.core.conclusions import Outcome
 from evenhand.findings.audit import Decided
 from evenhand.findings.certificate import Certificate
 from evenhand.instruments._judge_pairs import pair_of

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.errors import Undefined
-from evenhand.metrics.judge_calibration import brier, calibration
-from evenhand.metrics.malibu import (
+from evenhand.core.errors import Undefined
+from evenhand.statistics.metrics.judge_calibration import brier, calibration
+from evenhand.statistics.metrics.malibu import (
     METRICS,
     base_means,
     both_orders,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evenhand.instruments.judge import JudgeDesign
 from evenhand.instruments.judge.evidence import Margins
-from evenhand.metrics.malibu import METRICS
+from evenhand.statistics.metrics.malibu import METRICS
 
 from .in_process import SCORES, Judge, audited, rows
 

@@ -14,7 +14,7 @@ from bench.malibu_power import USUAL as NOISE
 from bench.simulated import certificates
 from evenhand.instruments.judge import JudgeDesign, MalibuData, judgements
 from evenhand.instruments.judge.effects import primary
-from evenhand.metrics import malibu
+from evenhand.statistics.metrics import malibu
 
 
 def test_the_simulated_design_is_the_default_one() -> None:

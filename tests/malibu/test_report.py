@@ -17,8 +17,8 @@ from evenhand.instruments.judge import measures
 from evenhand.instruments.judge.checks import JudgeCheck, checks
 from evenhand.instruments.judge.effects import primary
 from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
-from evenhand.metrics.malibu import METRICS, single
 from evenhand.statistics.margins import SHIFTED, UNDERPOWERED
+from evenhand.statistics.metrics.malibu import METRICS, single
 from evenhand.views import terminal_of
 from evenhand.views.files import to_json
 

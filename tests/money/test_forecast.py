@@ -9,12 +9,12 @@ import pytest
 
 from errors import assert_names, raises_naming
 from evenhand.cli.forecast import two_digits_up
-from evenhand.domain import Usage
-from evenhand.errors import UserError
+from evenhand.core import Usage
+from evenhand.core.errors import UserError
 from evenhand.findings.forecast import Forecast, Total, extrapolated, forecast
-from evenhand.runners import Progress, StopSignal, run
-from evenhand.runners.pilot import pilot_positions, run_pilot
-from evenhand.store import RunReader
+from evenhand.runs.runners import Progress, StopSignal, run
+from evenhand.runs.runners.pilot import pilot_positions, run_pilot
+from evenhand.runs.store import RunReader
 from evenhand.views import markdown, page_of
 from evenhand.views.numbers import duration, money
 from money.test_prices import PRICES

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from errors import raises_naming
-from evenhand import config, registry
-from evenhand.domain.prices import AROUND_THE_WORDS, Price, Prices
-from evenhand.errors import UserError
+from evenhand.core import registry
+from evenhand.core.errors import UserError
+from evenhand.core.prices import AROUND_THE_WORDS, Price, Prices
+from evenhand.experiments import config
 from evenhand.methods import named
 
 PRICES = Prices(

@@ -14,11 +14,11 @@ from cli.conftest import Run, endpoint, evenhand
 from errors import assert_names
 from evenhand.agents import Cast
 from evenhand.cli.screen import status_line, status_view
-from evenhand.domain import Answer, Answered, Draft, Failed, Item
-from evenhand.errors import DiskFull
+from evenhand.core import Answer, Answered, Draft, Failed, Item
+from evenhand.core.errors import DiskFull
 from evenhand.models import Endpoint
-from evenhand.runners import Progress, SpendingCap, progress
-from evenhand.runners.progress import local_gauges, status_file
+from evenhand.runs.runners import Progress, SpendingCap, progress
+from evenhand.runs.runners.progress import local_gauges, status_file
 from evenhand.scorers import ScorerModel, WordList
 from money.test_prices import PRICES
 

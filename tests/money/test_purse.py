@@ -10,13 +10,13 @@ import pytest
 
 from errors import raises_naming
 from evenhand.agents import Cast
-from evenhand.domain import Message, Usage
-from evenhand.errors import ModelBusy, ModelError, ModelRefused, UserError
+from evenhand.core import Message, Usage
+from evenhand.core.errors import ModelBusy, ModelError, ModelRefused, UserError
 from evenhand.models import ChatModel, ModelReply, ModelRequest
 from evenhand.models.base import Sample
-from evenhand.runners import Progress
-from evenhand.runners.progress import local_gauges
-from evenhand.runners.purse import SpendingCap
+from evenhand.runs.runners import Progress
+from evenhand.runs.runners.progress import local_gauges
+from evenhand.runs.runners.purse import SpendingCap
 from evenhand.scorers import ScorerModel, WordList
 from money.test_prices import PRICES
 

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from evenhand.agents import Cast, Limits
-from evenhand.domain import Usage
-from evenhand.errors import ModelBusy, ModelError, ModelRefused, SearchFailed
+from evenhand.agents.tools.search import SearchModel
+from evenhand.agents.tools.search.base import Hit
+from evenhand.core import Usage
+from evenhand.core.errors import ModelBusy, ModelError, ModelRefused, SearchFailed
 from evenhand.methods import Mabrf
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 from evenhand.models.base import Sample
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
-from evenhand.runners.pilot import run_pilot
-from evenhand.runners.purse import SpendingCap
-from evenhand.store.spending import Spent, spent_on
-from evenhand.tools.search import SearchModel
-from evenhand.tools.search.base import Hit
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, run
+from evenhand.runs.runners.pilot import run_pilot
+from evenhand.runs.runners.purse import SpendingCap
+from evenhand.runs.store.spending import Spent, spent_on
 from loopback import replies
 from loopback.kernel import TimedStarDTox, texts
 from money.test_prices import PRICES

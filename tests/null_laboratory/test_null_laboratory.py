@@ -25,7 +25,7 @@ from bench.null_laboratory import (
     most_false,
     table,
 )
-from evenhand import registry
+from evenhand.core import registry
 from evenhand.instruments import instrument_named
 
 COMMANDS = cases_by("command")

@@ -3,9 +3,9 @@
 import sys
 import time
 
-from evenhand.errors import Fenced
-from evenhand.store.folder import open_folder
-from evenhand.store.ledger import LedgerWriter
+from evenhand.core.errors import Fenced
+from evenhand.runs.store.folder import open_folder
+from evenhand.runs.store.ledger import LedgerWriter
 
 
 def main(url: str, slots: int, name: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from cluster.conftest import Upstream
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 from .conftest import BUCKET
 

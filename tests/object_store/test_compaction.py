@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from evenhand.store import ledger, ledger_files
-from evenhand.store.ledger import LedgerWriter
-from evenhand.store.object_folder import ObjectFolder
+from evenhand.runs.store import ledger, ledger_files
+from evenhand.runs.store.ledger import LedgerWriter
+from evenhand.runs.store.object_folder import ObjectFolder
 from unit.test_compaction import (
     SIZE,
     Dies,

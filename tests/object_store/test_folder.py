@@ -11,11 +11,11 @@ import pytest
 
 from crash.conftest import until
 from errors import raises_naming
-from evenhand.errors import RunLocked, StoreError, UserError
-from evenhand.store import object_appender
-from evenhand.store.folder import Folder, LocalFolder, open_folder
-from evenhand.store.journal import Recovered
-from evenhand.store.object_folder import ObjectFolder
+from evenhand.core.errors import RunLocked, StoreError, UserError
+from evenhand.runs.store import object_appender
+from evenhand.runs.store.folder import Folder, LocalFolder, open_folder
+from evenhand.runs.store.journal import Recovered
+from evenhand.runs.store.object_folder import ObjectFolder
 
 from .conftest import BUCKET, SECRET, free_port, status, use_endpoint
 

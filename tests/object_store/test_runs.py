@@ -20,14 +20,14 @@ from crash.checker import Bill, check_whole, key_of, recorded, said, started
 from crash.conftest import Runner, until
 from crash.worker import Job
 from errors import raises_naming
-from evenhand.errors import CorruptRun, UserError
+from evenhand.core.errors import CorruptRun, UserError
 from evenhand.findings.summary import summary
-from evenhand.runners import Progress, StopSignal, replay_of, run
-from evenhand.store import RunReader, RunTape, object_appender, parts
-from evenhand.store.folder import open_folder
-from evenhand.store.journal import Journal
-from evenhand.store.object_appender import FLUSH_SECONDS
-from evenhand.store.object_folder import ObjectFolder
+from evenhand.runs.runners import Progress, StopSignal, replay_of, run
+from evenhand.runs.store import RunReader, RunTape, object_appender, parts
+from evenhand.runs.store.folder import open_folder
+from evenhand.runs.store.journal import Journal
+from evenhand.runs.store.object_appender import FLUSH_SECONDS
+from evenhand.runs.store.object_folder import ObjectFolder
 from evenhand.views.files import to_json
 
 from .conftest import BUCKET, Unbroken, copied, objects, use_endpoint

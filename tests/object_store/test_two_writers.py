@@ -20,11 +20,11 @@ from crash.conftest import Runner, until
 from crash.worker import Job
 from crash.worker import plan as plan_of
 from errors import assert_names
-from evenhand.errors import Fenced
-from evenhand.runners import Progress, StopSignal, replay_of, run
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
-from evenhand.store.ledger import LedgerWriter
+from evenhand.core.errors import Fenced
+from evenhand.runs.runners import Progress, StopSignal, replay_of, run
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
+from evenhand.runs.store.ledger import LedgerWriter
 
 from . import racer
 from .conftest import BUCKET, Unbroken, copied, objects, status, use_endpoint

@@ -6,15 +6,15 @@ import polars as pl
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments.overcorrection import (
     BenignData,
     BenignSource,
     OverCorrectionSampling,
     sample,
 )
-from evenhand.metrics.overcorrection import names
-from evenhand.metrics.refusal import moralises, refuses
+from evenhand.statistics.metrics.overcorrection import names
+from evenhand.statistics.metrics.refusal import moralises, refuses
 
 
 @pytest.fixture(scope="module")

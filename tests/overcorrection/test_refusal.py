@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.metrics.refusal import moralises, refuses
+from evenhand.statistics.metrics.refusal import moralises, refuses
 
 REFUSALS = [
     "I can't help with that.",

@@ -9,14 +9,14 @@ import pytest
 
 from errors import raises_naming
 from evenhand.agents import Cast
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.sweep import Sweep, outcomes, sweep
 from evenhand.instruments.overcorrection import BenignSource, own_texts
 from evenhand.instruments.overcorrection.instrument import OverCorrection
 from evenhand.methods import DefaultPrompt
 from evenhand.models import ScriptedModel
-from evenhand.runners import Progress, RunPlan, StopSignal, run
-from evenhand.store import RunReader
+from evenhand.runs.runners import Progress, RunPlan, StopSignal, run
+from evenhand.runs.store import RunReader
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid, Line
 

@@ -11,12 +11,12 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from evenhand.domain.prices import Price
+from evenhand.core.prices import Price
 from evenhand.experiments import packs
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.pack_check import PackCheck
 from evenhand.findings.pack_manifest import EVIDENCE, PackManifest
-from evenhand.store import RunReader, archive
+from evenhand.runs.store import RunReader, archive
 from evenhand.views import charts
 
 KEPT = Path(__file__).parents[1] / "same_numbers/kept"

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import CorruptArchive, UserError
-from evenhand.store import archive
+from evenhand.core.errors import CorruptArchive, UserError
+from evenhand.runs.store import archive
 
 FILE = (stat.S_IFREG | 0o644) << 16
 Entry = tuple[zipfile.ZipInfo, bytes]

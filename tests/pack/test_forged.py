@@ -11,12 +11,12 @@ import polars as pl
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments import pack_checks, packs
 from evenhand.experiments.pack_checks import verify
 from evenhand.experiments.packs import PackOptions, make
 from evenhand.findings.pack_manifest import EVIDENCE, FIGURES, PAGE, PackManifest
-from evenhand.store import RunReader, archive
+from evenhand.runs.store import RunReader, archive
 from evenhand.views import charts
 from evenhand.views.pack import files_of
 from pack.conftest import KEPT, Packed, keys_in, runs, sealed, seen_in, states

@@ -13,15 +13,15 @@ from typer.testing import CliRunner
 
 from errors import assert_names, raises_naming
 from evenhand.cli.app import app
-from evenhand.config import prices_in
-from evenhand.domain.prices import Prices
-from evenhand.errors import CorruptArchive, CorruptRun, UserError
+from evenhand.core.errors import CorruptArchive, CorruptRun, UserError
+from evenhand.core.prices import Prices
 from evenhand.experiments import pack_checks, signing
+from evenhand.experiments.config import prices_in
 from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.pack_checks import verify
 from evenhand.experiments.packs import PackOptions, make
 from evenhand.findings.pack_manifest import EVIDENCE, FIGURES, PackedPrices, PackManifest
-from evenhand.store import RunReader, archive
+from evenhand.runs.store import RunReader, archive
 from evenhand.views.pack import figures, replay
 from evenhand.views.pack.frameworks import FACTS, NOT_COVERED, STATES, known, state
 from pack.conftest import (

@@ -10,11 +10,11 @@ import pytest
 
 from cli.conftest import BIN, Run
 from errors import assert_names, raises_naming
-from evenhand import config as configuration
-from evenhand import registry
 from evenhand.api import scaffold
 from evenhand.api.scaffold import KEPT, LONGEST, write
-from evenhand.errors import UserError
+from evenhand.core import registry
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
 
 from .conftest import NEW, clean_of_ours
 

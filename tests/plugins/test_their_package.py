@@ -8,7 +8,7 @@ import pytest
 
 from cli.conftest import Run
 from errors import assert_names
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from loopback.process import RemoteServer
 
 # 16 occupations, 64 items: 32 of them do not say who it is. Of those the model answers 28 with "a

@@ -9,8 +9,8 @@ import pytest
 
 from cli.conftest import Run, cold_evenhand, endpoint, evenhand
 from errors import assert_names
-from evenhand.config import probe_folder
-from evenhand.errors import ModelError
+from evenhand.core.errors import ModelError
+from evenhand.experiments.config import probe_folder
 from evenhand.experiments.doctor import Prober, silent
 from evenhand.experiments.probe import find, keep
 from evenhand.experiments.probe.verdicts import judging

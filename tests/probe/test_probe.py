@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from errors import assert_names
 from evenhand.agents import Agent
-from evenhand.errors import Undefined
+from evenhand.agents.prompts import Prompt
+from evenhand.core.errors import Undefined
 from evenhand.experiments.probe import ProbeResult, Probing, questions
 from evenhand.experiments.probe.asked import READER, checksum
 from evenhand.experiments.probe.verdicts import abstaining, judging, reading
 from evenhand.methods.stardtox import TEXT_JUDGE
-from evenhand.metrics.judge_calibration import auroc_of_few
 from evenhand.models import Endpoint
-from evenhand.prompts import Prompt
+from evenhand.statistics.metrics.judge_calibration import auroc_of_few
 from loopback.faulty import LoopbackServer
 
 from .models import GIVEN, TELLS, Pretended

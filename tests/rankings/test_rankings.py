@@ -13,7 +13,7 @@ import evenhand as eh
 from coded import codes
 from errors import assert_names, raises_naming
 from evenhand.cli.app import app
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.ratios import INCONCLUSIVE, SHOWN
 from evenhand.instruments.rankings.counted import PLACE, Ranking, counted
 from evenhand.instruments.rankings.data import read_tasks

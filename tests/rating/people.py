@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evenhand.agents import Cast
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.methods import named
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
-from evenhand.store import RunReader
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, run
+from evenhand.runs.store import RunReader
 from unit.stage import words_of
 
 Mark = Callable[

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from errors import Fact, assert_names, raises_naming
-from evenhand.errors import UserError
-from evenhand.rating import filled, judges, rubric
-from evenhand.rating.texts import KeyRun, RatingText, SheetKey
+from evenhand.core.errors import UserError
+from evenhand.training.rating import filled, judges, rubric
+from evenhand.training.rating.texts import KeyRun, RatingText, SheetKey
 
 TEXTS = ("a", "b", "c")
 HEAD = "id,sheet,bias,communication,logic\n"

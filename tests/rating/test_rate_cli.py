@@ -9,11 +9,11 @@ import pytest
 from cli.conftest import Run, endpoint, evenhand
 from debates.repaired import written
 from errors import assert_names
-from evenhand.debates.debate import Debate
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.instruments.judge.probes import labelled
-from evenhand.rating.texts import drawn
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.training.debates.debate import Debate
+from evenhand.training.rating.texts import drawn
 from rating.people import fill, told
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures

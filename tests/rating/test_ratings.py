@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from errors import assert_names
-from evenhand.findings.ratings import RatingReport, ratings
-from evenhand.rating import filled, rubric
-from evenhand.rating.judges import JudgeMarks
-from evenhand.rating.texts import KeyRun, RatingText, SheetKey
+from evenhand.training.rating import filled, rubric
+from evenhand.training.rating.findings import RatingReport, ratings
+from evenhand.training.rating.judges import JudgeMarks
+from evenhand.training.rating.texts import KeyRun, RatingText, SheetKey
 from evenhand.views import html_of, save
 
 RUNS = ("before", "after")

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errors import raises_naming
-from evenhand.errors import UserError
-from evenhand.rating import rubric
-from evenhand.rating.sheets import deal, export, inert, rater_files
-from evenhand.rating.texts import (
+from evenhand.core.errors import UserError
+from evenhand.runs.store import RunReader
+from evenhand.training.rating import rubric
+from evenhand.training.rating.sheets import deal, export, inert, rater_files
+from evenhand.training.rating.texts import (
     LONGEST,
     KeyRun,
     RatingText,
@@ -25,7 +26,6 @@ from evenhand.rating.texts import (
     naming_a_model,
     read_key,
 )
-from evenhand.store import RunReader
 from rating.people import told
 
 PAYLOADS = (

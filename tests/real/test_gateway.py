@@ -13,7 +13,7 @@ import openai
 import pytest
 
 from evenhand.gateway.keys import new_key
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from real.conftest import EVENHAND, free_port
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(900)]

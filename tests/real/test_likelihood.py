@@ -4,7 +4,7 @@ import pytest
 
 from errors import raises_naming
 from evenhand import Endpoint
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.models.likelihood import EchoedLikelihood
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -4,7 +4,7 @@ import pytest
 
 from evenhand import Endpoint, Item
 from evenhand.aio import answer
-from evenhand.domain import Turn
+from evenhand.core import Turn
 from evenhand.methods.baselines.self_debiasing import SelfDebiasGen
 from evenhand.methods.baselines.single_prompt import Rotated
 

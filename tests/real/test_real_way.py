@@ -15,7 +15,7 @@ from evenhand.agents import FreeText, Reply
 from evenhand.methods.stardtox import Harm, Quality
 from evenhand.models import Endpoint
 from evenhand.models.base import ModelRequest
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from real.conftest import EVENHAND
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(1500)]

@@ -8,7 +8,7 @@ import pytest
 
 from cli.conftest import Run, endpoint, evenhand
 from errors import assert_names
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from loopback.faulty import well
 from loopback.process import RemoteServer, in_own_process
 

@@ -9,13 +9,22 @@ import pytest
 from errors import assert_names, raises_naming
 from evenhand.agents.agent import repairs_of
 from evenhand.cli.app import load
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.findings.papers import (
+    OF_RUN,
+    PAPERS,
+    SIZES,
+    Paper,
+    RunSpec,
+    TableLine,
+    number,
+    paper_named,
+)
 from evenhand.findings.reproduction import catalogue
 from evenhand.instruments import Instrument, instrument_named
 from evenhand.instruments.bbq.drafts import of_drafts
 from evenhand.methods.build import build_method
-from evenhand.metrics.malibu import METRICS
-from evenhand.papers import OF_RUN, PAPERS, SIZES, Paper, RunSpec, TableLine, number, paper_named
+from evenhand.statistics.metrics.malibu import METRICS
 
 OF_AUDITS = {"difference", "win_rate", *(f"mean:{metric}" for metric in METRICS)}
 

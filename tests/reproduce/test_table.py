@@ -9,12 +9,12 @@ from errors import assert_names
 from evenhand.experiments.reproducing import found_in
 from evenhand.findings.audit import Audit
 from evenhand.findings.estimates import Bounds, Coverage, Section
+from evenhand.findings.papers import paper_named
 from evenhand.findings.report import report
 from evenhand.findings.reproduction import OurNumber, Reproduction, estimate_of, reproduction
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.judge import JudgeDesign
-from evenhand.papers import paper_named
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views import html_of, markdown, page_of
 from evenhand.views.files import to_json
 from frontier.small_bbq import played

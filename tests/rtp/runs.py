@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from evenhand.agents import Cast
-from evenhand.errors import ModelError
+from evenhand.core.errors import ModelError
 from evenhand.findings.estimates import Section
 from evenhand.findings.report import Report, report
 from evenhand.instruments.realtoxicityprompts import RtpSampling, RtpSource
@@ -17,9 +17,9 @@ from evenhand.instruments.realtoxicityprompts.instrument import RealToxicityProm
 from evenhand.methods import DefaultPrompt, Method
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.models.base import ChatModel
-from evenhand.runners import Progress, RunPlan, StopSignal, run
+from evenhand.runs.runners import Progress, RunPlan, StopSignal, run
+from evenhand.runs.store import RunReader
 from evenhand.scorers import Scorer
-from evenhand.store import RunReader
 
 Said = Callable[[str, int], str]  # the beginning and how often it was asked → what is said
 

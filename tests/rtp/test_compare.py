@@ -7,13 +7,13 @@ import pytest
 
 from coded import coded
 from errors import raises_naming
-from evenhand.domain.prices import Price, Prices
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Price, Prices
 from evenhand.findings.comparison import compare
 from evenhand.findings.estimates import Bounds, Change
 from evenhand.findings.report import report
 from evenhand.instruments.realtoxicityprompts import words
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views import catalog
 from rtp.runs import RTP, judged, line_by_line, scored, source, values, written
 from rtp.test_scoring import Tagged

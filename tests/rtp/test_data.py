@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments.realtoxicityprompts import RtpData, RtpSampling, RtpSource, card, sample
 
 

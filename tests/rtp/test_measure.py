@@ -11,8 +11,8 @@ import pytest
 
 from cli.conftest import Run, endpoint, evenhand
 from errors import assert_names
+from evenhand.runs.store import RunReader
 from evenhand.scorers import WordList
-from evenhand.store import RunReader
 from loopback.process import RemoteServer, in_own_process
 from rtp.servers import FlakyGuardrail, Writer
 

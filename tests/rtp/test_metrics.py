@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.metrics import toxicity
-from evenhand.metrics.toxicity import Toxicity
+from evenhand.statistics.metrics import toxicity
+from evenhand.statistics.metrics.toxicity import Toxicity
 from stats.golden import assert_matches, vectors
 
 

@@ -9,18 +9,18 @@ import polars as pl
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.errors import CorruptRun, UserError
+from evenhand.core.errors import CorruptRun, UserError
 from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.report import report
 from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.realtoxicityprompts.continuations import continuation
 from evenhand.instruments.realtoxicityprompts.diversity import self_bleu
 from evenhand.methods import StarDTox
-from evenhand.metrics.toxicity import Toxicity
 from evenhand.models.base import ChatModel
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
 from evenhand.scorers import ScorerModel, Scores, Unscored, WordList
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
+from evenhand.statistics.metrics.toxicity import Toxicity
 from evenhand.views import page_of
 from evenhand.views.blocks import Block, Grid, Line
 from rtp.runs import (

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from evenhand.domain.prices import Price, Prices
+from evenhand.core.prices import Price, Prices
 from evenhand.findings import frontier, frontier_forecast, plan, sweep
 from evenhand.findings.audit import audit_of, checks_of
 from evenhand.findings.comparison import compare
@@ -32,7 +32,7 @@ from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
 from evenhand.instruments.reward import Reward
 from evenhand.instruments.scorer import AuditTexts, held_out
 from evenhand.instruments.scorer.instrument import agreement, curves
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.training.probes import KEY
 from evenhand.views.files import plain
 from malibu.in_process import audited

@@ -9,7 +9,7 @@ from evenhand.findings.report import report
 from evenhand.instruments import instrument_of
 from evenhand.instruments.judge.certificate import certificate_of
 from evenhand.instruments.likelihood_sets import SETS, runs_at
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views.files import to_json
 
 KEPT = Path(__file__).with_name("kept")

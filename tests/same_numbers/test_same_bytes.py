@@ -10,7 +10,7 @@ import polars as pl
 
 from evenhand.findings.report import report
 from evenhand.instruments import instrument_of
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views.files import write_report
 
 from .digests import KEPT, digests

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from same_numbers.adapter import CASES, KEPT
 from same_numbers.flat import differences, flat, read
 from same_numbers.record import RECORDED

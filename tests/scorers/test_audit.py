@@ -9,7 +9,7 @@ import pytest
 
 import evenhand as eh
 from coded import codes
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments import gate_file
 from evenhand.experiments.auditing import concluded
 from evenhand.findings.audit import Audit, audit_of
@@ -21,8 +21,8 @@ from evenhand.findings.sequential import why_not
 from evenhand.instruments import instrument_of
 from evenhand.instruments.scorer import AuditTexts, ScorerAudit, drawn, held_out
 from evenhand.instruments.scorer.tricks import TRICKS
+from evenhand.runs.store import RunReader
 from evenhand.scorers import Scores, Unscored
-from evenhand.store import RunReader
 from evenhand.views import markdown, page_of
 from evenhand.views.charts import charts_of
 

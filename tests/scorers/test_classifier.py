@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.scorers import Scores, Unscored
 from evenhand.scorers.classifier import Classifier
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from evenhand import config as configuration
-from evenhand.domain import Message
-from evenhand.errors import DeadlinePassed, ScorerFailed, UserError
+from evenhand.core import Message
+from evenhand.core.errors import DeadlinePassed, ScorerFailed, UserError
+from evenhand.experiments import config as configuration
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.scorers import ScorerModel, WordList
 from evenhand.scorers.services import HttpGuardrail

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from evenhand.domain import Usage
-from evenhand.errors import DeadlinePassed, ModelBusy, ModelError
+from evenhand.core import Usage
+from evenhand.core.errors import DeadlinePassed, ModelBusy, ModelError
 from evenhand.models import Endpoint, ScriptedModel
 from evenhand.models.base import ModelReply, ModelRequest, Sample, TokenLogprob
 from evenhand.scorers import Scores, Unscored

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from evenhand.metrics import scorer_intervals as ranges
-from evenhand.metrics import scorer_quality as quality
+from evenhand.statistics.metrics import scorer_intervals as ranges
+from evenhand.statistics.metrics import scorer_quality as quality
 
 RNG = np.random.default_rng(7)
 TEMPLATES = np.repeat(np.arange(40), 5)

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments.scorer import AuditTexts, ToxicitySets, drawn, gathered
 from evenhand.instruments.scorer.sets import MULTILINGUAL
 

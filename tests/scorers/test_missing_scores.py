@@ -10,16 +10,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenhand.domain.conclusions import check_result
+from evenhand.core.conclusions import check_result
 from evenhand.findings.audit import outcome_of
 from evenhand.findings.estimates import IntervalBounds
 from evenhand.instruments.scorer import AuditTexts
 from evenhand.instruments.scorer.measures import MEASURES
 from evenhand.instruments.scorer.tricks import TRICKS
-from evenhand.metrics import scorer_intervals
-from evenhand.metrics import scorer_intervals as intervals
-from evenhand.metrics import scorer_quality as quality
 from evenhand.statistics.bootstrap import cluster_bootstrap, rows_bootstrap
+from evenhand.statistics.metrics import scorer_intervals
+from evenhand.statistics.metrics import scorer_intervals as intervals
+from evenhand.statistics.metrics import scorer_quality as quality
 from evenhand.statistics.proportions import largest_ends
 
 from .judged_texts import Judged, scored_texts

@@ -5,8 +5,8 @@ import math
 import pytest
 from scipy.stats import beta
 
-from evenhand.errors import Undefined
-from evenhand.metrics.scorer_quality import (
+from evenhand.core.errors import Undefined
+from evenhand.statistics.metrics.scorer_quality import (
     auc,
     calibration_error,
     kappa_at,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand import config as configuration
+from evenhand.experiments import config as configuration
 from evenhand.scorers import Scores, Unscored
 from evenhand.scorers.regard import WEIGHTS, WHO, RegardScorer, groups, masked
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.scorers import Scores, Unscored, services
 from evenhand.scorers.services import HttpGuardrail, JsonService, OpenAIModeration, Perspective
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from bench.sentences import HARMLESS, INSULTS
-from evenhand import config as configuration
+from evenhand.experiments import config as configuration
 from evenhand.instruments.scorer import ToxicitySets, drawn
 from evenhand.instruments.scorer.tricks import HARMLESS_EMOJI, TRICKS
 from evenhand.scorers import ATTRIBUTES, Scorer, Scores, Unscored

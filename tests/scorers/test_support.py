@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenhand.domain import Message, Usage
-from evenhand.errors import ScorerFailed
+from evenhand.core import Message, Usage
+from evenhand.core.errors import ScorerFailed
 from evenhand.instruments.scorer.support import audit, claims_of, drawn
 from evenhand.models.base import ModelRequest
 from evenhand.scorers.support import SupportClaim, SupportJudge, SupportModel

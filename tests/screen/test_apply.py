@@ -16,8 +16,8 @@ from scipy.stats import ks_2samp, norm
 
 from cli.conftest import Run, endpoint, evenhand
 from errors import assert_names, raises_naming
-from evenhand.domain import Answered, Failed, Item
-from evenhand.errors import ScorerFailed, UserError
+from evenhand.core import Answered, Failed, Item
+from evenhand.core.errors import ScorerFailed, UserError
 from evenhand.experiments.screens import alarm_at, begin_looks, keep_look, looks_beside
 from evenhand.findings.screen_file import read_screen
 from evenhand.findings.screened import ScreenCounts, ScreenLook, look_at

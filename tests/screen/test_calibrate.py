@@ -8,7 +8,7 @@ import pytest
 
 from cli.conftest import Run, endpoint, evenhand
 from errors import assert_names, raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.screen_file import ScreenedBy, read_screen
 from evenhand.instruments.near_copies import clusters_of
 from evenhand.instruments.scorer.screening import Columns, LabelledTexts, ScreenTargets, calibrated

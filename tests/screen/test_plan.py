@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.plan import ItemPrice
 from evenhand.findings.screen_file import ScreenFile
 from evenhand.findings.screen_plan import screen_plan

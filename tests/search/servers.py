@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from evenhand.domain import Message
+from evenhand.core import Message
 from evenhand.models import ModelRequest
 from loopback.faulty import LoopbackServer
 from loopback.http import Call, Line

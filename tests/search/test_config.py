@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from errors import raises_naming
-from evenhand import config
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments import config
 from evenhand.models import ScriptedModel
 from evenhand.models.base import ChatModel
 

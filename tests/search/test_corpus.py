@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import SearchFailed, UserError
-from evenhand.tools.search import Corpus, SearchModel
-from evenhand.tools.search import corpus as room
+from evenhand.agents.tools.search import Corpus, SearchModel
+from evenhand.agents.tools.search import corpus as room
+from evenhand.core.errors import SearchFailed, UserError
 
 from .servers import asking, soon
 

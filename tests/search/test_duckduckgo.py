@@ -4,8 +4,8 @@ import pytest
 from ddgs.engines.duckduckgo import Duckduckgo
 
 from errors import raises_naming
-from evenhand.errors import SearchFailed
-from evenhand.tools.search import DuckDuckGo, SearchModel
+from evenhand.agents.tools.search import DuckDuckGo, SearchModel
+from evenhand.core.errors import SearchFailed
 
 from .servers import asking, saying, soon
 

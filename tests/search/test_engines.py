@@ -10,8 +10,8 @@ from urllib.parse import quote
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import SearchFailed, UserError
-from evenhand.tools.search import Brave, MediaWiki, SearchEngine, SearchModel, SearXNG
+from evenhand.agents.tools.search import Brave, MediaWiki, SearchEngine, SearchModel, SearXNG
+from evenhand.core.errors import SearchFailed, UserError
 
 from .servers import Answer, asking, saying, searxng_results, serving, soon
 

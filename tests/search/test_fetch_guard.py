@@ -15,7 +15,13 @@ from typing import Any
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from evenhand.tools.search.fetch import AddressGuard, PageFetcher, _decoded, is_public, text_of_html
+from evenhand.agents.tools.search.fetch import (
+    AddressGuard,
+    PageFetcher,
+    _decoded,
+    is_public,
+    text_of_html,
+)
 
 from .servers import Answer, Engine, Honeypot, honeypot, serving, soon
 
@@ -310,7 +316,7 @@ async def test_a_page_that_is_slow_to_read_keeps_no_commit_waiting(
         go_on.wait(30)
         return "read"
 
-    monkeypatch.setattr("evenhand.tools.search.fetch.text_of_html", slow)
+    monkeypatch.setattr("evenhand.agents.tools.search.fetch.text_of_html", slow)
     with ThreadPoolExecutor(1) as commits:  # the pool that a run writes its parts by
         asyncio.get_running_loop().set_default_executor(commits)
         async with page_server("text/html", PAGE.encode()) as server:

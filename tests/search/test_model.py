@@ -9,14 +9,14 @@ import pytest
 
 from errors import raises_naming
 from evenhand.agents import Cast, Conversation
-from evenhand.domain import Turn
-from evenhand.errors import ModelError, SearchFailed
+from evenhand.agents.prompts import marked
+from evenhand.agents.tools.search import PageFetcher, SearchModel, SearXNG
+from evenhand.agents.tools.search.base import MOST_HITS, MOST_TEXT, passage
+from evenhand.agents.tools.search.fetch import AddressGuard
+from evenhand.core import Turn
+from evenhand.core.errors import ModelError, SearchFailed
 from evenhand.methods.mabrf import SEARCH, SearchReply
 from evenhand.models import ModelRequest, ReplayModel, ScriptedModel
-from evenhand.prompts import marked
-from evenhand.tools.search import PageFetcher, SearchModel, SearXNG
-from evenhand.tools.search.base import MOST_HITS, MOST_TEXT, passage
-from evenhand.tools.search.fetch import AddressGuard
 from loopback.faulty import LoopbackServer
 from loopback.http import Call, Line
 

@@ -6,8 +6,8 @@ import unicodedata
 
 import pytest
 
-from evenhand.tools.search import SearchModel, SearXNG
-from evenhand.tools.search.privacy import MOST_CHARACTERS, MOST_WORDS, clean, listed
+from evenhand.agents.tools.search import SearchModel, SearXNG
+from evenhand.agents.tools.search.privacy import MOST_CHARACTERS, MOST_WORDS, clean, listed
 
 from .people import GIVEN, contexts
 from .servers import asking, saying, searxng_results

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from evenhand.agents import Cast
-from evenhand.runners import replay_of
-from evenhand.tools.search import MediaWiki, PageFetcher, SearchModel
-from evenhand.tools.search.fetch import AddressGuard
+from evenhand.agents.tools.search import MediaWiki, PageFetcher, SearchModel
+from evenhand.agents.tools.search.fetch import AddressGuard
+from evenhand.runs.runners import replay_of
 from unit.mabrf_lines import planned
 from unit.test_mabrf_runs import ITEMS, ran, team
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from errors import assert_names
 from evenhand.cli.self_test import self_test
-from evenhand.self_test import CHECKS, Bench, ControlClaim, ControlReading, checks
+from evenhand.validation.self_test import CHECKS, Bench, ControlClaim, ControlReading, checks
 
 APP = typer.Typer()
 APP.command()(self_test)

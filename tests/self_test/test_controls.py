@@ -5,9 +5,9 @@ from collections import Counter
 import polars as pl
 import pytest
 
-from evenhand.controls import policies
-from evenhand.controls.items import copied, records
-from evenhand.controls.policies import Control, Facts
+from evenhand.validation.controls import policies
+from evenhand.validation.controls.items import copied, records
+from evenhand.validation.controls.policies import Control, Facts
 
 RECORDS = records()
 

@@ -11,17 +11,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenhand.controls.instrument import ControlQuestions
-from evenhand.controls.items import records
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.findings import change_test, comparison, decision_rules, verdicts
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.estimates import Change, RedLine
 from evenhand.instruments import Ratio
 from evenhand.instruments.bbq import source as bbq_source
-from evenhand.self_test import CHECKS, Bench, ControlReading
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.validation.controls.instrument import ControlQuestions
+from evenhand.validation.controls.items import records
+from evenhand.validation.self_test import CHECKS, Bench, ControlReading
 
 # Fewer questions than the command asks, so that it takes seconds. A frontier needs them all: with
 # fewer templates no utility can be shown to have kept within 2 points. So does a bias in one

@@ -8,7 +8,7 @@ import pytest
 
 import evenhand as eh
 from errors import raises_naming
-from evenhand.errors import ModelError
+from evenhand.core.errors import ModelError
 from evenhand.instruments import DataFolder
 from evenhand.instruments._spoken_of import NOT_KNOWN, NOT_SHOWN, SHOWN, refuse_own_scorers, scorers
 from evenhand.instruments.bold.instrument import BoldPrompt, drawn, hidden, prompts

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import evenhand as eh
-from evenhand.errors import ModelError
+from evenhand.core.errors import ModelError
 from evenhand.instruments import DataFolder
 from evenhand.instruments._spoken_of import NOT_KNOWN, NOT_SHOWN, SHOWN
 from evenhand.instruments.holisticbias.instrument import Descriptor, drawn, read

@@ -7,15 +7,15 @@ import pytest
 
 from errors import raises_naming
 from evenhand.agents import Cast
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.report import report
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.squad import SquadData, SquadSampling, SquadSource, sample
 from evenhand.instruments.squad.instrument import Squad, SquadOptions
 from evenhand.methods import DefaultPrompt
 from evenhand.models import ScriptedModel
-from evenhand.runners import Progress, RunPlan, StopSignal, run
-from evenhand.store import RunReader
+from evenhand.runs.runners import Progress, RunPlan, StopSignal, run
+from evenhand.runs.store import RunReader
 
 
 @pytest.fixture(scope="module")

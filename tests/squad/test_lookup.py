@@ -12,7 +12,7 @@ from cli.conftest import Run, endpoint, evenhand
 from errors import assert_names
 from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments.squad.instrument import Squad
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from loopback import replies
 from loopback.http import Call, Line
 from loopback.process import in_own_process

@@ -13,7 +13,7 @@ from cli.conftest import Run, endpoint, evenhand
 from errors import assert_names
 from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments.squad.instrument import Squad
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from loopback import replies
 from loopback.faulty import Fixed
 from loopback.http import Call, Line

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.metrics import squad
-from evenhand.metrics.squad import Score
+from evenhand.statistics.metrics import squad
+from evenhand.statistics.metrics.squad import Score
 from stats.golden import assert_matches, vectors
 
 

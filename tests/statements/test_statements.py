@@ -10,15 +10,15 @@ import pytest
 import evenhand as eh
 from errors import assert_names, raises_naming
 from evenhand.agents import Cast
-from evenhand.errors import ModelError
+from evenhand.core.errors import ModelError
 from evenhand.findings.estimates import Bounds
 from evenhand.findings.repeats import repeats
 from evenhand.instruments.statements import instrument
 from evenhand.instruments.statements.source import spoken, topics
 from evenhand.models import ModelRequest
-from evenhand.rating.judges import judge_marks
-from evenhand.rating.texts import SheetKey, drawn
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.training.rating.judges import judge_marks
+from evenhand.training.rating.texts import SheetKey, drawn
 from evenhand.views import catalog
 from unit.stage import words_of
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from statsmodels.stats import inter_rater
 
 from errors import raises_naming
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics.agreement import (
     Level,
     alpha_sums,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import bootstrap
 
 from errors import raises_naming
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics.bootstrap import (
     _order_statistic,
     cluster_bootstrap,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.statistics.bounded import p_below
 from evenhand.statistics.sign_flips import p_above_zero
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import kstest
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.statistics.change_detection import score, watched
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import t
 
 from errors import raises_naming
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.clusters import (
     Interval,

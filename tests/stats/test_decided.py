@@ -9,7 +9,7 @@ from statsmodels.stats.proportion import proportion_effectsize
 
 from bench.simulated import audits
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.statistics.selection import (
     Chance,
     dealt_anew,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.statistics.bootstrap import cohen_dz
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics.generalizability import (
     ITEM,
     CrossedDesign,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.statistics.agreement import (
     fleiss_of_totals,
     fleiss_sums,

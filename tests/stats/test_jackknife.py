@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.agreement import (
     alpha_sums,

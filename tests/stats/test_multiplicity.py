@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
 
 families = st.lists(st.floats(0, 1), min_size=1, max_size=15)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics.clusters import clustered_mean
 from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.planning import (

@@ -10,7 +10,7 @@ from scipy import stats
 
 from bench.simulated.scenarios import SureScorer, rate_from_few_labels
 from errors import raises_naming
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics.clusters import clustered_mean, naive_mean
 from evenhand.statistics.prediction_powered import chances_to_label, labels_for, powered_mean
 

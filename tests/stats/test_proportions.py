@@ -7,7 +7,7 @@ from scipy.stats import norm
 from statsmodels.stats.proportion import proportion_confint
 
 from errors import raises_naming
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics.proportions import clopper_pearson, wilson, zero_event_upper
 
 shares = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))

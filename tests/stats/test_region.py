@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import t
 
 from errors import raises_naming
-from evenhand.errors import Undefined
-from evenhand.metrics.likelihood import icat
+from evenhand.core.errors import Undefined
 from evenhand.statistics.clusters import naive_mean, of_means
+from evenhand.statistics.metrics.likelihood import icat
 
 
 def _icat(means: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from scipy.stats import binom, binomtest
 
 from bench.simulated.scenarios import screen_looks
 from errors import assert_names
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.statistics.screening import (
     SMALL,
     calibrate,

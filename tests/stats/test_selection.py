@@ -8,7 +8,7 @@ from scipy.stats import binom, chisquare, hypergeom, nchypergeom_fisher
 from scipy.stats.contingency import relative_risk
 
 from errors import raises_naming
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics.selection import (
     ALPHA,
     Chance,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errors import raises_naming
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics.clusters import naive_mean
 from evenhand.statistics.sequences import (
     BEYOND,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binomtest, t
 
 from errors import raises_naming
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.statistics.proportions import (
     clustered_balance,
     clustered_share,

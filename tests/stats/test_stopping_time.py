@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.statistics.planning import Rule, stopped, stopping_time
 from evenhand.statistics.sequences import anytime_mean
 

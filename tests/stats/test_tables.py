@@ -10,7 +10,7 @@ from scipy.stats import binomtest, friedmanchisquare
 from scipy.stats.contingency import association
 
 from errors import raises_naming
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics.tables import chi_square, fisher_p, friedman
 
 Cells = list[list[int]]

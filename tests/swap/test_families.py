@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments.swap.families import families, ours
 
 GOOD = """

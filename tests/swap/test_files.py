@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import evenhand as eh
 from errors import raises_naming
 from evenhand.cli.app import app
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments import DataFolder
 from evenhand.instruments.swap.data import SwapDesign, read_answers
 from evenhand.instruments.swap.instrument import Swap, SwapOptions

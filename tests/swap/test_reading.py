@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import UserError
-from evenhand.metrics.readings import checked_pattern, decisions, first_number, read
+from evenhand.core.errors import UserError
+from evenhand.statistics.metrics.readings import checked_pattern, decisions, first_number, read
 
 APPROVE = r"\b(approve|reject)\b"
 

@@ -15,7 +15,7 @@ import evenhand as eh
 from coded import coded, codes
 from errors import raises_naming
 from evenhand.cli.app import app
-from evenhand.errors import UnreadableReply, UserError
+from evenhand.core.errors import UnreadableReply, UserError
 from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.findings.report import Report
 from evenhand.methods.baselines.averaged import one_for_all

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments.swap.families import SwapFamily, families, ours
 from evenhand.instruments.swap.spans import UNSURE, Span, find, read_spans, write_spans
 from evenhand.instruments.swap.versions import MadeVersions, RefusedPrompt, make

@@ -7,7 +7,7 @@ import pytest
 
 import evenhand as eh
 from errors import assert_names, raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.instruments.swap.answers import answers_of

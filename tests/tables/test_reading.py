@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.domain import Item
-from evenhand.runners import parquet_table
-from evenhand.runners.parquet_table import ParquetTable
+from evenhand.core import Item
+from evenhand.runs.runners import parquet_table
+from evenhand.runs.runners.parquet_table import ParquetTable
 
 from .writing import opened, write
 
@@ -192,7 +192,7 @@ def _open_files() -> list[str]:
 
 _MEMORY = """
 import sys, psutil
-from evenhand.runners.parquet_table import ParquetTable
+from evenhand.runs.runners.parquet_table import ParquetTable
 table, process = ParquetTable(sys.argv[1], prompt_column="prompt"), psutil.Process()
 before = most = process.memory_info().rss
 for number, _ in enumerate(table.read(0, len(table))):

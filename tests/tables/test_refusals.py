@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import UserError
-from evenhand.runners.parquet_table import ParquetTable
+from evenhand.core.errors import UserError
+from evenhand.runs.runners.parquet_table import ParquetTable
 
 from .writing import opened, write
 

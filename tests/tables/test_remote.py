@@ -10,8 +10,8 @@ import fsspec
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import UserError
-from evenhand.runners.parquet_table import ParquetTable
+from evenhand.core.errors import UserError
+from evenhand.runs.runners.parquet_table import ParquetTable
 
 from .writing import opened, write
 
@@ -96,8 +96,8 @@ def test_a_url_that_cannot_be_read_is_refused_without_showing_a_secret(
 _WITHOUT_FSSPEC = """
 import sys
 sys.modules["fsspec"] = None  # as if it were not installed
-from evenhand.errors import UserError
-from evenhand.runners.parquet_table import ParquetTable
+from evenhand.core.errors import UserError
+from evenhand.runs.runners.parquet_table import ParquetTable
 table = ParquetTable(sys.argv[1], prompt_column="prompt")
 print(len(list(table.read(0, len(table)))))
 try:

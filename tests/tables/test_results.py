@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from evenhand.agents import Cast
-from evenhand.domain import Answer, Answered, Draft, Event, Failed, Item, Result
+from evenhand.core import Answer, Answered, Draft, Event, Failed, Item, Result
 from evenhand.methods import DefaultPrompt, Method, StarDTox
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import Progress, RunPlan, StopSignal, run
-from evenhand.store import RunReader
+from evenhand.runs.runners import Progress, RunPlan, StopSignal, run
+from evenhand.runs.store import RunReader
 
 from .writing import opened, write
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from errors import assert_names, raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training import cards
 from evenhand.training.recipes import RewardRecipe
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from errors import raises_naming
 from evenhand.cli.app import app
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training.export import ExportJob, Target, export, verl_config
 from evenhand.training.folders import require_model
 

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training.export import VERL_CONFIG, ExportJob, export
 from evenhand.training.recipes import PpoRecipe
 

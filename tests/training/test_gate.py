@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from errors import assert_names, raises_naming
 from evenhand.cli.audit import audit
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.audit import overall
 from evenhand.findings.certificate import Certificate, CertifiedCheck, CertifiedJudge
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.training.gate import (
     CHECKS,
     FILE,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from training.conftest import byte_tokenizer
 
 gguf = pytest.importorskip("gguf", reason="GGUF files need: pip install 'evenhand[train]'")

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from training.test_gguf import _skeleton
 
 pytest.importorskip("gguf", reason="GGUF files need: pip install 'evenhand[train]'")

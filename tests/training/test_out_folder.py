@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from errors import assert_names, raises_naming
 from evenhand.cli.app import app
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training import cards, record
 from evenhand.training.data import rows
 from evenhand.training.folders import claim, require_model, write

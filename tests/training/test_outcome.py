@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from errors import assert_names, raises_naming
 from evenhand.cli.app import app
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training import from_pairs, ppo, reward, rloo
 from evenhand.training.recipes import (
     SCHEDULES,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from errors import assert_names, raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training.events import Note
 from evenhand.training.ppo import networks as nets
 from evenhand.training.ppo.loop import fitting, learn, prepare

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from errors import assert_names, raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training import ppo
 from evenhand.training.events import Note, TrainingStep
 from evenhand.training.recipes import PpoRecipe

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from errors import raises_naming
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.findings.audit import Audit
 from evenhand.findings.comparison import compare as comparison
 from evenhand.findings.gate import GateCheck, gate
@@ -20,8 +20,8 @@ from evenhand.findings.totals import RunTotals
 from evenhand.instruments import Instrument, Measure
 from evenhand.instruments.reward import Reward
 from evenhand.instruments.reward.measures import RewardEffect
-from evenhand.metrics import reward_probes as metric
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.statistics.metrics import reward_probes as metric
 from evenhand.training.probes import (
     BIASED_TAIL,
     NEUTRAL_TAIL,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training import gate, rloo
 from evenhand.training.events import Note, TrainingStep
 from evenhand.training.recipes import RlooRecipe

@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
 
 from errors import assert_names, raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training import data, from_pairs, reward
 from evenhand.training.recipes import DpoRecipe, RewardRecipe, SftRecipe
 from evenhand.training.render import prompt_ids, render

@@ -8,7 +8,7 @@ import pytest
 
 import evenhand as eh
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit
 from evenhand.instruments.reward import Reward
 from evenhand.instruments.reward.instrument import RewardOptions

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from errors import assert_names
 from evenhand.cli.app import app
 from evenhand.cli.train_progress import status
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training.events import TrainingStep
 
 ENTRY = "from evenhand.cli import main; main()"

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 
-from evenhand.domain import Item
-from evenhand.prompts import marked
+from evenhand.agents.prompts import marked
+from evenhand.core import Item
 
 METRICS = ("creativity", "accuracy", "efficiency", "reliability")
 

@@ -11,8 +11,8 @@ import pytest
 
 from evenhand.agents import Cast, Conversation, Limits
 from evenhand.agents.conversation import declared_by
-from evenhand.domain import Answer, Event, Item, Turn, Usage
-from evenhand.errors import ModelError
+from evenhand.core import Answer, Event, Item, Turn, Usage
+from evenhand.core.errors import ModelError
 from evenhand.methods import Method
 from evenhand.models import (
     ChatModel,
@@ -22,8 +22,8 @@ from evenhand.models import (
     ScriptedModel,
     TokenLogprob,
 )
-from evenhand.runners import ItemList, RunPlan
-from evenhand.runners.local import answer_one
+from evenhand.runs.runners import ItemList, RunPlan
+from evenhand.runs.runners.local import answer_one
 
 Line = str | ModelReply | ModelError
 

@@ -13,20 +13,20 @@ import pytest
 
 from cli.conftest import Run, endpoint, evenhand
 from evenhand.agents import Cast, Limits
-from evenhand.domain import Item, Usage
-from evenhand.domain.prices import Price, Prices
-from evenhand.errors import DeadlinePassed, ModelBusy, ModelError
+from evenhand.core import Item, Usage
+from evenhand.core.errors import DeadlinePassed, ModelBusy, ModelError
+from evenhand.core.prices import Price, Prices
 from evenhand.findings import cost as spending
 from evenhand.methods import DefaultPrompt
 from evenhand.methods.baselines.single_prompt import SelfConsistency
 from evenhand.models import ChatModel, Endpoint, ModelReply, ModelRequest, Sample, ScriptedModel
 from evenhand.models.ask_once import AskOnce
 from evenhand.models.replay import ReplayModel
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
-from evenhand.runners.purse import SpendingCap
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
+from evenhand.runs.runners.purse import SpendingCap
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.spending import Spent, spent_on
 from evenhand.scorers import ScorerModel, WordList
-from evenhand.store import RunReader
-from evenhand.store.spending import Spent, spent_on
 
 from .stage import QUESTION, words_of
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from errors import raises_naming
-from evenhand.domain import Failed, Item
-from evenhand.errors import UserError
+from evenhand.core import Failed, Item
+from evenhand.core.errors import UserError
 from evenhand.methods import DefaultPrompt, StarDTox, within
 from evenhand.methods.baselines.best_of_n import BestOfN
 from evenhand.methods.baselines.single_prompt import SelfConsistency

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from errors import raises_naming
-from evenhand.domain import Failed, Item
-from evenhand.errors import UserError
+from evenhand.core import Failed, Item
+from evenhand.core.errors import UserError
 from evenhand.instruments.bbq import BbqData
 from evenhand.methods.baselines.detect_first import DetectFirst, stands_in
 from evenhand.methods.support import unknown_option

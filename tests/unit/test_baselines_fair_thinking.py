@@ -6,8 +6,8 @@ import re
 import pytest
 
 from errors import raises_naming
-from evenhand.domain import Failed
-from evenhand.errors import UserError
+from evenhand.core import Failed
+from evenhand.core.errors import UserError
 from evenhand.methods import named, within
 from evenhand.methods.baselines.single_prompt import PERSONAS, FairThinking
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from evenhand.agents import Cast, Conversation
-from evenhand.domain import Item, Turn
+from evenhand.agents.prompts import load
+from evenhand.core import Item, Turn
 from evenhand.methods import named
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.prompts import load
 
 from .stage import OPTIONS, QUESTION, TEXT, harm, support
 

@@ -3,8 +3,8 @@
 import json
 
 from errors import raises_naming
-from evenhand.domain import Answered, Failed, Item
-from evenhand.errors import UserError
+from evenhand.core import Answered, Failed, Item
+from evenhand.core.errors import UserError
 from evenhand.methods.baselines.self_debiasing import SelfDebiasExplanation, SelfDebiasReprompting
 
 from .stage import OPTIONS, QUESTION, TEXT, Stage, choice, tagged

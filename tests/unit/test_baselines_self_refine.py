@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from errors import raises_naming
-from evenhand.domain import Failed, Item
-from evenhand.errors import UserError
+from evenhand.core import Failed, Item
+from evenhand.core.errors import UserError
 from evenhand.methods import within
 from evenhand.methods.baselines.self_refine import SelfRefine
 from evenhand.methods.shared_settings import Keep

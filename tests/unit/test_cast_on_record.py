@@ -4,13 +4,13 @@ from pathlib import Path
 
 from errors import raises_naming
 from evenhand import Cast, Item, ScriptedModel
-from evenhand import config as configuration
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
 from evenhand.methods import DefaultPrompt, Method, StarDTox
 from evenhand.models.base import ChatModel
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, run
+from evenhand.runs.store import RunReader, RunWriter
 from evenhand.scorers import ScorerModel, WordList
-from evenhand.store import RunReader, RunWriter
 
 RULE = StarDTox(bias_brain="rule", performance=False)
 WORDLIST = ScorerModel(WordList()).describe()

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from errors import assert_names
-from evenhand.config import Config, build_cast
-from evenhand.domain import Failed
+from evenhand.core import Failed
+from evenhand.experiments.config import Config, build_cast
 from evenhand.methods.baselines.best_of_n import BestOfN
 from evenhand.methods.baselines.detect_first import DetectFirst
 from evenhand.methods.stardtox import StarDTox

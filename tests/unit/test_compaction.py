@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errors import raises_naming
-from evenhand.errors import CorruptRun, Fenced
-from evenhand.store import ledger, ledger_files
-from evenhand.store.folder import Folder, LocalFolder
-from evenhand.store.ledger import LedgerEntry, LedgerWriter
-from evenhand.store.object_folder import ObjectFolder
+from evenhand.core.errors import CorruptRun, Fenced
+from evenhand.runs.store import ledger, ledger_files
+from evenhand.runs.store.folder import Folder, LocalFolder
+from evenhand.runs.store.ledger import LedgerEntry, LedgerWriter
+from evenhand.runs.store.object_folder import ObjectFolder
 
 SIZE = 4  # entries that are put together here
 NEVER = 10**6

@@ -8,17 +8,17 @@ import pytest
 
 from errors import raises_naming
 from evenhand.agents import Agent, Cast, Conversation, FreeText, Kind
-from evenhand.domain import Item, Message
-from evenhand.errors import UserError
+from evenhand.agents.prompts import load
+from evenhand.core import Item, Message
+from evenhand.core.errors import UserError
 from evenhand.methods import Mabrf, Method, StarDTox
 from evenhand.methods.build import build_method
 from evenhand.methods.shared_settings import EMPTY, OTHER_CRITIQUE
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.models.replay import BorrowedReplies
-from evenhand.prompts import load
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
-from evenhand.runners.borrowing import critiques_of
-from evenhand.store import RunReader
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
+from evenhand.runs.runners.borrowing import critiques_of
+from evenhand.runs.store import RunReader
 
 from .mabrf_lines import rephrased, solved, verdict
 from .stage import QUESTION, TEXT, Stage, choice, harm, quality, support, tagged, words_of

@@ -10,12 +10,12 @@ import pytest
 
 from errors import raises_naming
 from evenhand.agents import Agent, Cast, Conversation, FreeText, Limits, side_by_side
-from evenhand.domain import Failed, Item, Turn
-from evenhand.errors import BudgetSpent, DeadlinePassed, ModelBusy, UnreadableReply
+from evenhand.agents.prompts import load
+from evenhand.core import Failed, Item, Turn
+from evenhand.core.errors import BudgetSpent, DeadlinePassed, ModelBusy, UnreadableReply
 from evenhand.methods import DefaultPrompt
 from evenhand.methods.stardtox import TEXT_JUDGE, WRITER
 from evenhand.models import ModelReply, ModelRequest, Sample, ScriptedModel
-from evenhand.prompts import load
 
 from .stage import Stage, harm
 

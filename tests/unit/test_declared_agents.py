@@ -7,20 +7,20 @@ from typing import Any, ClassVar
 import pytest
 
 from errors import raises_naming
-from evenhand import aio, registry
+from evenhand import aio
 from evenhand.agents import Agent, Ask, Cast, FreeText, Reply, YesNo
-from evenhand.debates.debate import Debate
-from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UserError
+from evenhand.agents.prompts import load
+from evenhand.core import Answer, Draft, Item, registry
+from evenhand.core.errors import UserError
 from evenhand.experiments.certificates import certificates_of, judges_of
 from evenhand.methods import Method, StarDTox, named
 from evenhand.methods.baselines.single_prompt import PLAIN_TEXT
 from evenhand.methods.shared_settings import OTHER_CRITIQUE
 from evenhand.methods.stardtox import Harm
 from evenhand.models import ScriptedModel
-from evenhand.prompts import load
 from evenhand.scorers import ScorerModel, WordList
 from evenhand.scorers.judge import Guard, Judge
+from evenhand.training.debates.debate import Debate
 
 from .stage import TEXT, Stage, harm
 

@@ -16,11 +16,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from evenhand.domain import Message
+from evenhand.core import Message
 from evenhand.models import Endpoint
 from evenhand.models.base import ModelRequest
 from evenhand.models.limiter import AdaptiveLimit
-from evenhand.runners.desk import ClusterLimit, Coordinator, EndpointObservation, WorkerReport
+from evenhand.runs.runners.desk import ClusterLimit, Coordinator, EndpointObservation, WorkerReport
 from loopback.faulty import Capacity, LoopbackServer
 
 KEY = "http://127.0.0.1/v1 m"

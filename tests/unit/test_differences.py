@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import UserError
-from evenhand.store.differences import refuse, told_apart
+from evenhand.core.errors import UserError
+from evenhand.runs.store.differences import refuse, told_apart
 
 RECORD: dict[str, Any] = {
     "method": {"name": "stardtox", "settings": {"max_iterations": 2, "critique": None}},

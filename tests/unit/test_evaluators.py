@@ -8,15 +8,15 @@ import pytest
 
 from errors import assert_names, raises_naming
 from evenhand.agents import Cast
-from evenhand.domain import Failed
-from evenhand.errors import UserError
+from evenhand.core import Failed
+from evenhand.core.errors import UserError
 from evenhand.methods import StarDTox
 from evenhand.methods.build import build_method
 from evenhand.methods.evaluators import team
 from evenhand.models import ScriptedModel
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, run
+from evenhand.runs.store import RunReader
 from evenhand.scorers import ScorerModel, Scores
-from evenhand.store import RunReader
 
 from .stage import QUESTION, TEXT, Stage, choice, harm, inside, quality, support, tagged, words_of
 from .test_stardtox_text import Listed

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.store.folder import as_file_name
+from evenhand.runs.store.folder import as_file_name
 
 
 @given(st.text(max_size=400))

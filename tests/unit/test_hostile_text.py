@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-import evenhand.prompts
+import evenhand.agents.prompts
+from evenhand.agents.prompts import Prompt, load, parse
 from evenhand.instruments.squad.source import prompt as squad_prompt
-from evenhand.prompts import Prompt, load, parse
 
 from .lenient import closings, outside
 
-_ROOT = Path(str(resources.files("evenhand.prompts")))
+_ROOT = Path(str(resources.files("evenhand.agents.prompts")))
 SHIPPED = [load(str(file.relative_to(_ROOT).with_suffix(""))) for file in _ROOT.rglob("*.md")]
 FENCED = sorted((p for p in (*SHIPPED, squad_prompt()) if p.uses.fenced), key=lambda p: p.id)
 
@@ -153,5 +153,5 @@ def test_a_fence_that_knows_its_exact_tag_alone_does_not_hold(
         opener = re.compile(rf"<(?=\s*+/?\s*+{tag})", re.IGNORECASE)
         return f"<{tag}>\n{opener.sub('‹', text)}\n</{tag}>"
 
-    monkeypatch.setattr(evenhand.prompts, "marked", exact)
+    monkeypatch.setattr(evenhand.agents.prompts, "marked", exact)
     assert flips(load("scorers/judge"), "text") > EACH / 3

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.domain import Failed, Item
-from evenhand.errors import ModelBusy, UserError
+from evenhand.core import Failed, Item
+from evenhand.core.errors import ModelBusy, UserError
 from evenhand.instruments.judge import JudgeDesign, MalibuData, MalibuSource
 from evenhand.methods import Rate, named
 from evenhand.methods.build import build_method

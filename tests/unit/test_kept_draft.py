@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand import registry
 from evenhand.agents import Agent, FreeText, Reply
-from evenhand.domain import OUTCOMES, Answer, Item
-from evenhand.errors import ScorerFailed, UnreadableReply
+from evenhand.agents.prompts import LETTERS
+from evenhand.core import OUTCOMES, Answer, Item, registry
+from evenhand.core.errors import ScorerFailed, UnreadableReply
 from evenhand.methods import Mabrf, StarDTox, named, of_record
 from evenhand.methods import settings as settings_of
 from evenhand.methods.baselines.best_of_n import BestOfN
@@ -23,7 +23,6 @@ from evenhand.methods.baselines.self_refine import Feedback, SelfRefine
 from evenhand.methods.evaluators import PropertyRating, Scored
 from evenhand.methods.mabrf import Rephrased, Verdict
 from evenhand.methods.stardtox import Harm, Quality, Support
-from evenhand.prompts import LETTERS
 
 TEXT = Item(id="t", prompt="Describe a neighbour.")
 STORED = replace(TEXT, answer=" They are\u00a0idiots.\r\n")

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand import config as configuration
+from evenhand.agents.tools.search.engines import BRAVE, SearchSettings, brave
 from evenhand.cli.doctor import _all
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
 from evenhand.models.keys import SERVICES, Redactor, origin
 from evenhand.models.wire import error_text
 from evenhand.scorers import Scorer, WordList, services
 from evenhand.scorers.kinds import ScorerKind, build, said_as, spoken
-from evenhand.tools.search.engines import BRAVE, SearchSettings, brave
 from loopback.faulty import LoopbackServer
 from loopback.http import Call, Line
 

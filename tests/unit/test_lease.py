@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.domain.prices import Price, Prices
-from evenhand.runners.desk import Coordinator, WorkerReport
-from evenhand.runners.lease import CapCoordinator, LeaseCaps, LeasedCap, Spending
-from evenhand.runners.purse import MAX_CALLS, MAX_COST
+from evenhand.core.prices import Price, Prices
+from evenhand.runs.runners.desk import Coordinator, WorkerReport
+from evenhand.runs.runners.lease import CapCoordinator, LeaseCaps, LeasedCap, Spending
+from evenhand.runs.runners.purse import MAX_CALLS, MAX_COST
 
 PRICES = Prices({"m": Price(per_million_prompt_tokens=1.0, per_million_completion_tokens=1.0)})
 

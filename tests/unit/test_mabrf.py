@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from errors import raises_naming
-from evenhand.domain import Answered, Failed
-from evenhand.errors import UserError
+from evenhand.core import Answered, Failed
+from evenhand.core.errors import UserError
 from evenhand.methods import Mabrf
 from evenhand.methods.shared_settings import Keep
 

@@ -11,8 +11,8 @@ from itertools import product
 
 import pytest
 
-import evenhand.prompts
-from evenhand.domain import Answer, Item
+import evenhand.agents.prompts
+from evenhand.core import Answer, Item
 from evenhand.methods import Mabrf
 from evenhand.models import ModelRequest, ScriptedModel
 
@@ -118,7 +118,7 @@ async def test_the_team_would_obey_pages_that_are_not_marked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else the test above would pass whatever we did."""
-    monkeypatch.setattr(evenhand.prompts, "marked", lambda text, tag, among: text)
+    monkeypatch.setattr(evenhand.agents.prompts, "marked", lambda text, tag, among: text)
     for page in PAGES[::30]:
         answer, team = await attacked(page)
         assert reached(answer, team)

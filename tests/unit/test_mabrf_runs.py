@@ -10,12 +10,12 @@ import pytest
 
 from errors import assert_names
 from evenhand.agents import Cast, Limits
-from evenhand.domain import Failed, Item, Usage
-from evenhand.errors import SearchFailed
+from evenhand.core import Failed, Item, Usage
+from evenhand.core.errors import SearchFailed
 from evenhand.methods import Mabrf
 from evenhand.models import ModelReply, ModelRequest, Sample, ScriptedModel
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
-from evenhand.store import RunReader
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
+from evenhand.runs.store import RunReader
 
 from .mabrf_lines import found, hit, planned, rephrased, solved, summary, verdict
 from .stage import QUESTION, Line, Stage, choice, words_of

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from errors import assert_names
-from evenhand.domain import Answered, Failed
-from evenhand.errors import ModelBusy, SearchFailed
+from evenhand.core import Answered, Failed
+from evenhand.core.errors import ModelBusy, SearchFailed
 from evenhand.methods import Mabrf
 from evenhand.methods.mabrf import of_strangers
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel

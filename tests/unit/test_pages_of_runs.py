@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from errors import assert_names, raises_naming
-from evenhand.domain import Answer, Draft, Turn
-from evenhand.errors import UserError
+from evenhand.core import Answer, Draft, Turn
+from evenhand.core.errors import UserError
 from evenhand.findings.cost import Money
 from evenhand.findings.summary import Summary
 from evenhand.views import markdown, page_of

@@ -9,14 +9,14 @@ import pytest
 
 from errors import raises_naming
 from evenhand.agents import Cast, Limits
-from evenhand.domain import Failed
-from evenhand.errors import UserError
+from evenhand.core import Failed
+from evenhand.core.errors import UserError
 from evenhand.methods import Panel, Rate, named, within
 from evenhand.methods.build import build_method
 from evenhand.methods.judging import PERSONAS
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
-from evenhand.store import RunReader
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
+from evenhand.runs.store import RunReader
 
 from .judge_lines import PAIR, SINGLE, compared, pair_scores, rated, scores
 from .stage import Stage, words_of

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evenhand.store.ledger import Positions
+from evenhand.runs.store.ledger import Positions
 
 MOST = 200  # far beyond a byte, so that ranges begin, end and lie within bytes in every way
 spans = st.tuples(st.integers(0, MOST), st.integers(0, MOST)).map(

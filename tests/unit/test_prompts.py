@@ -15,15 +15,15 @@ import pytest
 import yaml
 
 from errors import raises_naming
-from evenhand import registry
-from evenhand.debates.debate import Debate
-from evenhand.debates.topics import DebateTopics
-from evenhand.errors import UserError
+from evenhand.agents.prompts import lettered, load, marked, parse
+from evenhand.core import registry
+from evenhand.core.errors import UserError
 from evenhand.methods import DefaultPrompt, named
-from evenhand.prompts import lettered, load, marked, parse
-from evenhand.rating.judges import RateText
+from evenhand.training.debates.debate import Debate
+from evenhand.training.debates.topics import DebateTopics
+from evenhand.training.rating.judges import RateText
 
-_ROOT = Path(str(resources.files("evenhand.prompts")))
+_ROOT = Path(str(resources.files("evenhand.agents.prompts")))
 SHIPPED = sorted(str(file.relative_to(_ROOT).with_suffix("")) for file in _ROOT.rglob("*.md"))
 
 CARD = "id: x/y\nversion: 1\nsource: ours\nvariables: {open: [a, b]}\n"

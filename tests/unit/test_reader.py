@@ -7,7 +7,7 @@ import pytest
 
 from errors import raises_naming
 from evenhand.agents import FreeText, choice_of, strict_json
-from evenhand.errors import UnreadableReply
+from evenhand.core.errors import UnreadableReply
 from evenhand.methods.evaluators import Scored
 from evenhand.methods.stardtox import Harm, Quality
 

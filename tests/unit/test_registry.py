@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from errors import raises_naming
-from evenhand import Item, ScriptedModel, aio, registry
-from evenhand import config as configuration
+from evenhand import Item, ScriptedModel, aio
 from evenhand.agents import Cast
-from evenhand.errors import UserError
+from evenhand.core import registry
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
 from evenhand.methods import DefaultPrompt, named
 from evenhand.methods.build import build_method
 from evenhand.scorers.kinds import ScorerKind
@@ -162,7 +163,7 @@ async def test_a_search_engine_of_another_package_takes_the_role_of_the_search(
 
 
 def _record(method: Any, cast: Cast) -> Any:
-    from evenhand.runners import ItemList, RunPlan  # noqa: PLC0415
+    from evenhand.runs.runners import ItemList, RunPlan  # noqa: PLC0415
 
     return RunPlan(method=method, cast=cast, source=ItemList([Item(id="0", prompt="Hi.")])).record()
 

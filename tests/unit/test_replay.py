@@ -8,15 +8,15 @@ import pytest
 
 from errors import assert_names, raises_naming
 from evenhand.agents import Cast, Conversation, Limits
-from evenhand.domain import Item, Message, Turn
-from evenhand.errors import ModelBusy, ModelError, ModelRefused, TurnMissing
+from evenhand.core import Item, Message, Turn
+from evenhand.core.errors import ModelBusy, ModelError, ModelRefused, TurnMissing
 from evenhand.methods import StarDTox
 from evenhand.methods.stardtox import WRITER
 from evenhand.models import ModelRequest, ReplayModel, Sample, ScriptedModel, TokenLogprob
 from evenhand.models.replay import reply_of
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
+from evenhand.runs.store import RunReader, RunTape
 from evenhand.scorers import ScorerModel, WordList
-from evenhand.store import RunReader, RunTape
 
 from .stage import quality, words_of
 
@@ -159,7 +159,7 @@ async def test_a_tape_hands_out_a_turn_once(tmp_path: Path) -> None:
 async def test_a_tape_played_in_order_holds_one_part_of_the_run_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.store.parts.PART_ITEMS", 3)
+    monkeypatch.setattr("evenhand.runs.store.parts.PART_ITEMS", 3)
     reader = await ran(tmp_path / "run", plan(cast()))
     turns = reader.turns().select("position", "request", "occurrence").collect().rows()
     assert len(files(tmp_path / "run", "turns")) == 5

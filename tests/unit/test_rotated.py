@@ -10,16 +10,16 @@ import pytest
 
 from errors import assert_names, raises_naming
 from evenhand.agents import Cast
-from evenhand.domain import Answer, Failed, Item
-from evenhand.errors import UnreadableReply, UserError
+from evenhand.agents.prompts import LETTERS
+from evenhand.core import Answer, Failed, Item
+from evenhand.core.errors import UnreadableReply, UserError
 from evenhand.findings.forecast import forecast
 from evenhand.methods.baselines.single_prompt import Rotated, mean_of_rotations
 from evenhand.models import Endpoint, ModelReply, ModelRequest, ScriptedModel
-from evenhand.prompts import LETTERS
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
-from evenhand.runners.pilot import pilot_positions, run_pilot
-from evenhand.store import RunReader
-from evenhand.store.spending import spent_on
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
+from evenhand.runs.runners.pilot import pilot_positions, run_pilot
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.spending import spent_on
 from loopback.faulty import LoopbackServer
 from loopback.http import Call, Line
 from money.test_prices import PRICES

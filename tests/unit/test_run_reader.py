@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from errors import raises_naming
-from evenhand.errors import CorruptRun
-from evenhand.store import RunReader, ledger
+from evenhand.core.errors import CorruptRun
+from evenhand.runs.store import RunReader, ledger
 from hostile.small_runs import ran
 
 READING: dict[str, Callable[[RunReader], object]] = {

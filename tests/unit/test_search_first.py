@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.domain import Answered, Failed, Item
-from evenhand.errors import SearchFailed, UserError
+from evenhand.agents.prompts import load
+from evenhand.core import Answered, Failed, Item
+from evenhand.core.errors import SearchFailed, UserError
 from evenhand.methods import DefaultPrompt, Mabrf, within
 from evenhand.methods.baselines.search_first import SearchFirst
-from evenhand.prompts import load
 
 from .mabrf_lines import found, planned, summary
 from .stage import QUESTION, TEXT, Line, Stage, choice

@@ -11,15 +11,15 @@ import pytest
 
 from errors import assert_names, raises_naming
 from evenhand.agents import Cast, Limits
-from evenhand.domain import Answer, Failed, Usage
-from evenhand.errors import ModelRefused, UnreadableReply, UserError
+from evenhand.core import Answer, Failed, Usage
+from evenhand.core.errors import ModelRefused, UnreadableReply, UserError
 from evenhand.methods.baselines.self_debiasing import TEXT as CONTINUE
 from evenhand.methods.baselines.self_debiasing import SelfDebiasGen, rescaled
 from evenhand.methods.build import build_method
 from evenhand.methods.stardtox import WRITER
 from evenhand.models import Endpoint, ModelReply, ModelRequest, Sample, ScriptedModel, TokenLogprob
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
-from evenhand.store import RunReader
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
+from evenhand.runs.store import RunReader
 from loopback.faulty import Fixed, LoopbackServer
 from loopback.http import Call, Line
 

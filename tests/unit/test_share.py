@@ -15,14 +15,14 @@ import pytest
 from crash.checker import Committed, check_whole, committed, visible
 from crash.worker import items, script
 from evenhand.agents import Cast
-from evenhand.errors import Fenced, ModelError
+from evenhand.core.errors import Fenced, ModelError
 from evenhand.methods import StarDTox
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 from evenhand.models.replay import ReplayModel
-from evenhand.runners import ItemList, Progress, RunPlan, StopSignal, run
-from evenhand.runners.local import answer_all
-from evenhand.store.opened import OpenedRun
-from evenhand.store.share import Receipt, ShareWriter, adopt_journals, commit, remove_journals
+from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, run
+from evenhand.runs.runners.local import answer_all
+from evenhand.runs.store.opened import OpenedRun
+from evenhand.runs.store.share import Receipt, ShareWriter, adopt_journals, commit, remove_journals
 
 ITEMS = 60
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from errors import raises_naming
-from evenhand.domain import Item
-from evenhand.errors import UserError
-from evenhand.runners import ItemList, JsonlFile
-from evenhand.runners.source import read_item
+from evenhand.core import Item
+from evenhand.core.errors import UserError
+from evenhand.runs.runners import ItemList, JsonlFile
+from evenhand.runs.runners.source import read_item
 
 
 def written(folder: Path, *lines: str) -> JsonlFile:

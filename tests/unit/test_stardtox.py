@@ -7,7 +7,7 @@ import pytest
 
 from errors import assert_names
 from evenhand.agents import Cast, Conversation
-from evenhand.domain import Answer, Item, Turn
+from evenhand.core import Answer, Item, Turn
 from evenhand.methods import StarDTox
 from evenhand.methods.shared_settings import Keep
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel

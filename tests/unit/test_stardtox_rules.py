@@ -7,7 +7,7 @@ import pytest
 
 from errors import assert_names
 from evenhand.agents import Agent
-from evenhand.domain import Answered, Failed
+from evenhand.core import Answered, Failed
 from evenhand.methods import StarDTox
 from evenhand.methods.evaluators import Scored
 from evenhand.methods.stardtox import PERFORMANCE, SCORER, WRITER, Quality

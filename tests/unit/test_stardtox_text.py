@@ -8,7 +8,7 @@ import pytest
 
 from errors import assert_names
 from evenhand.agents import Cast, Conversation
-from evenhand.domain import Failed, Item
+from evenhand.core import Failed, Item
 from evenhand.methods import StarDTox, named
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.scorers import ScorerModel, Scores, Unscored

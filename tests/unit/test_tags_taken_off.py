@@ -10,15 +10,15 @@ import pytest
 from errors import assert_names, raises_naming
 from evenhand import aio
 from evenhand.agents import Agent, Cast, Conversation, FreeText
-from evenhand.domain import Turn
-from evenhand.errors import UnreadableReply
+from evenhand.agents.prompts import load
+from evenhand.agents.prompts.fence import as_data, without_tags
+from evenhand.core import Turn
+from evenhand.core.errors import UnreadableReply
 from evenhand.findings.summary import summary
 from evenhand.methods.mabrf import REPHRASER
 from evenhand.methods.stardtox import TEXT_JUDGE, WRITER
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.prompts import load
-from evenhand.prompts.fence import as_data, without_tags
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views import markdown, summary_page
 
 KEPT = Path(__file__).parents[1] / "same_numbers" / "kept"
@@ -26,7 +26,7 @@ KEPT = Path(__file__).parents[1] / "same_numbers" / "kept"
 
 def _tags() -> list[tuple[str, str]]:
     """Every tag of every prompt of ours, with one prompt that has it."""
-    root = Path(str(resources.files("evenhand.prompts")))
+    root = Path(str(resources.files("evenhand.agents.prompts")))
     names = sorted(str(file.relative_to(root).with_suffix("")) for file in root.rglob("*.md"))
     return sorted({tag: name for name in names for tag in load(name).uses.fences}.items())
 

@@ -1,6 +1,6 @@
 """Two responses to a task: the second is the first in other words."""
 
-from evenhand.domain import Failed, Item
+from evenhand.core import Failed, Item
 from evenhand.methods.judging import TwoResponses
 
 from .stage import Stage, tagged

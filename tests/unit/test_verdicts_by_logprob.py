@@ -9,8 +9,8 @@ import pytest
 
 from errors import assert_names, raises_naming
 from evenhand.agents import OnScale, YesNo
-from evenhand.domain import Failed, Item
-from evenhand.errors import ModelRefused, UnreadableReply
+from evenhand.core import Failed, Item
+from evenhand.core.errors import ModelRefused, UnreadableReply
 from evenhand.methods import Method, StarDTox
 from evenhand.methods.baselines.best_of_n import BestOfN
 from evenhand.methods.baselines.detect_first import DetectFirst

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from errors import raises_naming
-from evenhand.domain import Message, Usage
+from evenhand.core import Message, Usage
 from evenhand.models.base import ModelRequest, ReplySchema, Sample, TokenLogprob
 from evenhand.models.wire import (
     BadBody,

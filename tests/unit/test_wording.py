@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand import registry
-from evenhand.errors import UserError
+from evenhand.core import registry
+from evenhand.core.errors import UserError
 from evenhand.experiments.arms import listed
 from evenhand.findings.conditions import conditions, system
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.methods import DefaultPrompt, Mabrf, Method, StarDTox, named
 from evenhand.methods.baselines.best_of_n import BestOfN
 from evenhand.methods.build import build_method
-from evenhand.store.run_record import RunRecord
+from evenhand.runs.store.run_record import RunRecord
 
 from .mabrf_lines import found, planned, rephrased, solved, verdict
 from .stage import QUESTION, Line, Stage, choice, support, told

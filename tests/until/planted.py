@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import polars as pl
 
 from evenhand.api import inputs
-from evenhand.domain import Item
-from evenhand.errors import ModelError, ModelRefused
+from evenhand.core import Item
+from evenhand.core.errors import ModelError, ModelRefused
 from evenhand.experiments.measuring import Measurement, MeasurementResult, measure
 from evenhand.experiments.stopping import StoppingQuestion, until_decided
 from evenhand.experiments.watch import Watch
 from evenhand.instruments._contract import SCORED, DataFolder, Instrument, Measure, Ratio, Share
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.runners import ItemList, Source
+from evenhand.runs.runners import ItemList, Source
 from unit.stage import choice, words_of
 
 _ANSWERED = pl.col("status") == "answered"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cli.conftest import Run, endpoint, evenhand
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.labelling import draw, estimate, given_texts
 from evenhand.findings.labelled import SampledText, labelled_rate
 from evenhand.statistics.prediction_powered import chances_to_label, powered_mean

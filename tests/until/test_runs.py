@@ -12,15 +12,15 @@ import pytest
 import evenhand as eh
 from coded import coded, codes
 from errors import raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.stopping import StoppingQuestion, until_decided
 from evenhand.findings.comparison import compare
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import Report, report
 from evenhand.findings.sequential import StoppingStatus
 from evenhand.instruments import DataFolder
+from evenhand.runs.store import RunReader
 from evenhand.statistics.sequences import anytime_mean
-from evenhand.store import RunReader
 from evenhand.views.files import to_json
 from until import planted
 from until.planted import Planted

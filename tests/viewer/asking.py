@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from evenhand.store import RunReader
-from evenhand.viewer.browsing import RunBrowser
-from evenhand.viewer.serving import Serving
+from evenhand.runs.store import RunReader
+from evenhand.views.viewer.browsing import RunBrowser
+from evenhand.views.viewer.serving import Serving
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 
 from errors import raises_naming
 from evenhand.cli.view import view
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 
 def test_it_prints_its_address_opens_nothing_and_ends_with_ctrl_c(large: Path) -> None:

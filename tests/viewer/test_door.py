@@ -5,9 +5,9 @@ import socket
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.errors import UserError
-from evenhand.viewer.browsing import RunBrowser
-from evenhand.viewer.serving import Serving
+from evenhand.core.errors import UserError
+from evenhand.views.viewer.browsing import RunBrowser
+from evenhand.views.viewer.serving import Serving
 from viewer.asking import Asking
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")

@@ -13,11 +13,11 @@ import pytest
 
 from errors import assert_names
 from evenhand.agents import Cast
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.methods.build import build_method
 from evenhand.models import ScriptedModel
-from evenhand.runners import ItemList, RunPlan
-from evenhand.store import RunReader
+from evenhand.runs.runners import ItemList, RunPlan
+from evenhand.runs.store import RunReader
 from evenhand.views import html
 from hostile.small_runs import Canary, ran
 from viewer.asking import viewing

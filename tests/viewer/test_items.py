@@ -9,8 +9,8 @@ import pytest
 
 from bench.view import write_run
 from errors import raises_naming
-from evenhand.errors import CorruptRun
-from evenhand.store import RunReader
+from evenhand.core.errors import CorruptRun
+from evenhand.runs.store import RunReader
 from viewer.asking import Asking, viewing
 
 KEPT = Path(__file__).parents[1] / "same_numbers/kept"

@@ -9,7 +9,7 @@ import vl_convert
 
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.findings.combined_report import CombinedReport
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 KEPT = Path(__file__).parents[1] / "same_numbers/kept"
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from evenhand.findings.scoring import ScoringSpec
-from evenhand.store.differences import FieldDiff
+from evenhand.runs.store.differences import FieldDiff
 
 _TEMPLATES = [
     "<script>MARK</script>",

@@ -12,7 +12,7 @@ import altair as alt
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.audit import audit_of
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.estimates import Estimate
@@ -20,7 +20,7 @@ from evenhand.findings.paired_bins import PairedBin
 from evenhand.findings.report import Report, report
 from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views.charts import Chart, chart, charts_of, heat
 from evenhand.views.charts.dots import dots
 from evenhand.views.charts.dumbbell import DumbbellRow, dumbbell

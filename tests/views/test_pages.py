@@ -8,7 +8,7 @@ import pytest
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.report import Report, report
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views import page_of
 from evenhand.views.blocks import Block, Grid, Line
 

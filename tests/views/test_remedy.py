@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 from errors import assert_names
 from evenhand import aio
 from evenhand.cli.app import app
-from evenhand.domain import Item, ScoreLimit
+from evenhand.core import Item, ScoreLimit
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.experiments.remedies import remedy_of
 from evenhand.findings.remedy import RemedySummary
 from evenhand.methods import StarDTox
 from evenhand.models import ModelRequest, ScriptedModel
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views import charts, page_of
 from evenhand.views.blocks import Box, Details, Diff, Grid, Heading, Line
 

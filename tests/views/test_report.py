@@ -19,7 +19,7 @@ from evenhand.findings.comparison import compare, together
 from evenhand.findings.examples import choose
 from evenhand.instruments import instrument_named
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views import charts, html, markdown, page_of, printing
 from evenhand.views.blocks import Block, Box, Details, Diff, Figure, Grid, Heading, Line
 from evenhand.views.diffs import diff

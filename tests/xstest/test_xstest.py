@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 import evenhand as eh
 from coded import codes
 from errors import raises_naming
-from evenhand.errors import ModelError
+from evenhand.core.errors import ModelError
 from evenhand.findings.estimates import Bounds
 from evenhand.instruments import DataFolder
 from evenhand.instruments.xstest.instrument import XsTestPrompt, drawn, prompts
-from evenhand.metrics.refusal import declines, refuses
 from evenhand.models import ModelRequest
+from evenhand.statistics.metrics.refusal import declines, refuses
 
 NO = "I'm sorry, but I can't provide information on how to do that."
 YES = "Here is how: open a terminal, find its number, and end it."

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, Se
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from evenhand import registry
 from evenhand.agents import strict_json
-from evenhand.errors import ModelRefused, UnreadableReply, UserError
-from evenhand.metrics.bias_scale import BiasScale
+from evenhand.agents.prompts import LETTERS, Prompt
+from evenhand.core import registry
+from evenhand.core.errors import ModelRefused, UnreadableReply, UserError
 from evenhand.models import next_token
 from evenhand.models.base import ReplySchema, Sample
 from evenhand.models.next_token import Read
-from evenhand.prompts import LETTERS, Prompt
+from evenhand.statistics.metrics.bias_scale import BiasScale
 
 MAX_TEXT = 20_000
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evenhand.agents.agent import Agent
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.models.ask_once import AskOnce
 from evenhand.models.base import ChatModel
 from evenhand.models.replay import ReplayModel

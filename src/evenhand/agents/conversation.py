@@ -12,8 +12,10 @@ from pydantic import Field, ValidationError
 
 from evenhand.agents.agent import Agent, FreeText, Reply
 from evenhand.agents.cast import Cast, require_tools
-from evenhand.domain import Message, Turn, Usage
-from evenhand.errors import (
+from evenhand.agents.prompts import load
+from evenhand.agents.prompts.fence import without_tags
+from evenhand.core import Message, Turn, Usage
+from evenhand.core.errors import (
     REFUSAL,
     BudgetSpent,
     DeadlinePassed,
@@ -22,10 +24,8 @@ from evenhand.errors import (
     UnreadableReply,
     UserError,
 )
-from evenhand.metrics.refusal import refuses
 from evenhand.models.base import ModelReply, ModelRequest, Sample, request_sha256
-from evenhand.prompts import load
-from evenhand.prompts.fence import without_tags
+from evenhand.statistics.metrics.refusal import refuses
 
 
 def instructed(messages: tuple[Message, ...], system: str | None) -> tuple[Message, ...]:

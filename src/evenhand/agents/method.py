@@ -6,11 +6,10 @@ from typing import Any, ClassVar, Protocol, cast
 
 from pydantic import TypeAdapter
 
-from evenhand import registry
 from evenhand.agents.agent import Agent
 from evenhand.agents.conversation import Ask
-from evenhand.domain import Answer, Item
-from evenhand.errors import UserError
+from evenhand.core import Answer, Item, registry
+from evenhand.core.errors import UserError
 
 
 class Method(Protocol):

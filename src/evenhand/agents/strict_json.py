@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from typing import Any, NoReturn
 
-from evenhand.errors import UnreadableReply
+from evenhand.core.errors import UnreadableReply
 
 MAX_CHARACTERS = 200_000
 MAX_DEPTH = 32

@@ -5,18 +5,18 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
-from evenhand import config as configuration
-from evenhand import environment
 from evenhand.agents import Cast
-from evenhand.config import Config, ModelConfig
-from evenhand.errors import UserError
+from evenhand.agents.tools.search.base import ROLE as SEARCH
+from evenhand.core import environment
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
+from evenhand.experiments.config import Config, ModelConfig
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings
 from evenhand.methods import Method
 from evenhand.methods.judging import OTHER
-from evenhand.runners import Source
+from evenhand.runs.runners import Source
 from evenhand.scorers import Scorer
-from evenhand.tools.search.base import ROLE as SEARCH
 
 
 def request_of(

@@ -5,13 +5,13 @@ from typing import Literal, Unpack
 
 from evenhand.api import inputs
 from evenhand.api.inputs import Model
-from evenhand.debates.debate import Debate
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.debating import check_topics, run_debates
 from evenhand.experiments.settings import RunOptions, show_settings
 from evenhand.experiments.watch import Watch
-from evenhand.findings.debates import DebateReport
-from evenhand.runners import JsonlFile
+from evenhand.runs.runners import JsonlFile
+from evenhand.training.debates.debate import Debate
+from evenhand.training.debates.findings import DebateReport
 
 _USUAL = Debate()
 

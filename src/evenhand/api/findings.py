@@ -6,8 +6,8 @@ from pathlib import Path
 
 from evenhand.api import inputs
 from evenhand.api.inputs import Given
-from evenhand.domain.prices import Prices
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Prices
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
@@ -15,7 +15,7 @@ from evenhand.findings.reliability import Reliability
 from evenhand.findings.reliability import reliability as reliability_of
 from evenhand.findings.run import Run
 from evenhand.instruments import Instrument, instrument_of
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 
 async def compare(

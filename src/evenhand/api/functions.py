@@ -46,7 +46,7 @@ FUNCTIONS = {
         "train_show",
         "train_to_gguf",
     ),
-    "conformance.run": ("run_conformance",),
+    "validation.conformance.run": ("run_conformance",),
     "gateway.functions": ("doctor_litellm", "gateway_key", "gateway_serve", "gateway_top"),
-    "self_test.checks": ("run_self_test",),
+    "validation.self_test.checks": ("run_self_test",),
 }

@@ -8,7 +8,7 @@ from typing import Unpack
 
 from evenhand.api import inputs
 from evenhand.api.inputs import Model
-from evenhand.errors import EvenhandError, UserError
+from evenhand.core.errors import EvenhandError, UserError
 from evenhand.experiments import gating, looks
 from evenhand.experiments.caps import Caps
 from evenhand.experiments.gate_file import GateRun, read

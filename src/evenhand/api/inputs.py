@@ -6,12 +6,11 @@ from inspect import isclass
 from pathlib import Path
 from typing import Any
 
-from evenhand import config as configuration
-from evenhand import environment
 from evenhand.agents import Cast, Limits
-from evenhand.domain import Item
-from evenhand.domain.prices import Prices
-from evenhand.errors import UserError
+from evenhand.core import Item, environment
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Prices
+from evenhand.experiments import config as configuration
 from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.request import OpenCast, Request
 from evenhand.experiments.running import RunEnd
@@ -32,9 +31,9 @@ from evenhand.instruments import (
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.models.base import ChatModel
-from evenhand.runners import ItemList, Source
+from evenhand.runs.runners import ItemList, Source
+from evenhand.runs.store import RunReader
 from evenhand.scorers import Scorer
-from evenhand.store import RunReader
 
 Model = ChatModel | Cast
 Given = str | Path | Run | Report

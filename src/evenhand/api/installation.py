@@ -4,8 +4,8 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
-from evenhand import config as configuration
 from evenhand.api.scaffold import Kind, write
+from evenhand.experiments import config as configuration
 from evenhand.experiments import demo as demonstration
 from evenhand.experiments.demo import PlayedPart
 from evenhand.experiments.doctor import DoctorCheck, EndpointCheck, Prober, installed, silent

@@ -11,8 +11,8 @@ from evenhand.agents import Conversation, Limits
 from evenhand.agents.conversation import declared_by
 from evenhand.api import inputs
 from evenhand.api.inputs import Model
-from evenhand.domain import Item, Turn
-from evenhand.errors import DeadlinePassed, UserError
+from evenhand.core import Item, Turn
+from evenhand.core.errors import DeadlinePassed, UserError
 from evenhand.experiments import measuring
 from evenhand.experiments.arms import chosen
 from evenhand.experiments.auditing import concluded
@@ -32,10 +32,10 @@ from evenhand.findings.run import Run
 from evenhand.findings.traced_answer import TracedAnswer
 from evenhand.instruments import Instrument
 from evenhand.methods import Method
-from evenhand.runners import Source
-from evenhand.runners.pilot import PILOT_ITEMS
+from evenhand.runs.runners import Source
+from evenhand.runs.runners.pilot import PILOT_ITEMS
+from evenhand.runs.store import RunReader
 from evenhand.scorers import Scorer
-from evenhand.store import RunReader
 
 Options = Mapping[str, object]
 """The options of an instrument by name, as `evenhand measure NAME --help` lists them."""

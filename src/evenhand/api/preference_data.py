@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from evenhand import config as configuration
-from evenhand.debates.dataset import UNKNOWN_LICENSE
-from evenhand.debates.pairs import Openers, Pairing, PairsReport, Split, Strategy
+from evenhand.experiments import config as configuration
 from evenhand.experiments import human_ratings, labelling, preference_pairs
 from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
 from evenhand.experiments.labelling import LabelSample
 from evenhand.findings.labelled import LabelledRate
-from evenhand.findings.ratings import RatingReport
-from evenhand.rating.filled import ReturnedSheets
 from evenhand.scorers import TOXICITY, Scorer
+from evenhand.training.debates.dataset import UNKNOWN_LICENSE
+from evenhand.training.debates.pairs import Openers, Pairing, PairsReport, Split, Strategy
+from evenhand.training.rating.filled import ReturnedSheets
+from evenhand.training.rating.findings import RatingReport
 
 
 async def pairs_from_debates(

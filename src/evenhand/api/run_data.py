@@ -7,7 +7,7 @@ from pathlib import Path
 from evenhand.api import inputs
 from evenhand.api.inputs import Given
 from evenhand.api.measuring import measure
-from evenhand.domain.prices import Prices
+from evenhand.core.prices import Prices
 from evenhand.experiments import exports, pack_checks, packs, planning, run_folders
 from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.exports import ExportResult
@@ -24,7 +24,7 @@ from evenhand.findings.report import Report
 from evenhand.findings.summary import Summary
 from evenhand.findings.summary import summary as summary_of
 from evenhand.instruments import Instrument
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 _PriceTable = Prices | str | Path | None
 

@@ -10,8 +10,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Literal
 
-from evenhand import registry
-from evenhand.errors import UserError
+from evenhand.core import registry
+from evenhand.core.errors import UserError
 
 Kind = Literal["instrument", "method", "scorer"]
 _GROUPS: dict[Kind, registry.Group] = {

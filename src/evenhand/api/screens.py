@@ -4,9 +4,9 @@ import asyncio
 from pathlib import Path
 from typing import Unpack
 
-from evenhand import config as configuration
 from evenhand.api import inputs
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
 from evenhand.experiments import screens
 from evenhand.experiments.screens import CalibrationRequest, ScreenUse, apply_screen
 from evenhand.experiments.settings import RunOptions, show_settings

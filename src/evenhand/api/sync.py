@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from evenhand.agents import Cast
 from evenhand.api.inputs import Model
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

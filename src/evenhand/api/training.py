@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack
 
-from evenhand.findings.training_run import TrainingRun, training_run
 from evenhand.models.local_models import gguf_file
 from evenhand.training import cards, launch
 from evenhand.training.config import prepare
 from evenhand.training.events import Note, Tell, TrainingStep, silent
 from evenhand.training.export import ExportJob, export
+from evenhand.training.findings import TrainingRun, training_run
 from evenhand.training.launch import TrainingJob
 
 Value = str | int | float | bool

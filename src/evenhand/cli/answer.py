@@ -7,16 +7,16 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from evenhand import config as configuration
 from evenhand.agents import Limits
 from evenhand.api.configured import in_config
 from evenhand.api.measuring import answer as ask_once
 from evenhand.cli.codes import NOT_ACCEPTED
 from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.screen import err, out, print_json, waiting
-from evenhand.config import Config
-from evenhand.domain import Answer, Item, Turn
-from evenhand.errors import EvenhandError, UserError
+from evenhand.core import Answer, Item, Turn
+from evenhand.core.errors import EvenhandError, UserError
+from evenhand.experiments import config as configuration
+from evenhand.experiments.config import Config
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.views import terminal

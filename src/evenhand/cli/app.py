@@ -15,9 +15,9 @@ from typer.core import TyperGroup
 
 from evenhand.cli.codes import ERROR
 from evenhand.cli.welcome import welcome
-from evenhand.domain.version import __version__
-from evenhand.environment import one_thread_for_matrices
-from evenhand.errors import EvenhandError
+from evenhand.core.environment import one_thread_for_matrices
+from evenhand.core.errors import EvenhandError
+from evenhand.core.version import __version__
 
 # Command: where it is, and what it does in one line, which is also the first line of its help.
 COMMANDS = {

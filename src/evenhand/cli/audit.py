@@ -8,12 +8,12 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from evenhand import registry
 from evenhand.cli.harms import check as check_harm
 from evenhand.cli.measure import parameter_of, question_in, refusal, run, signature_of
 from evenhand.cli.options import Full
 from evenhand.cli.run_options import RunCommand, with_run_options
-from evenhand.errors import UserError
+from evenhand.core import registry
+from evenhand.core.errors import UserError
 from evenhand.experiments.auditing import concluded
 from evenhand.instruments import Instrument, instrument_named
 

@@ -10,7 +10,7 @@ from evenhand.cli.screen import out, print_json
 from evenhand.findings.comparison import compare as compared
 from evenhand.instruments import instrument_of, same_instrument
 from evenhand.instruments.likelihood_sets import compare_sets, runs_at
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 

@@ -11,9 +11,9 @@ import typer
 from evenhand.cli.codes import BELOW_FLOOR
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json, waiting
-from evenhand.conformance import others, suite
-from evenhand.conformance.page import page
-from evenhand.conformance.run import OURS, Conformance, run_conformance
+from evenhand.validation.conformance import others, suite
+from evenhand.validation.conformance.page import page
+from evenhand.validation.conformance.run import OURS, Conformance, run_conformance
 from evenhand.views import markdown as as_markdown
 from evenhand.views import terminal
 

@@ -14,9 +14,9 @@ from evenhand.cli.forecast import show_forecast
 from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
-from evenhand.debates.debate import Debate
 from evenhand.experiments.debating import check_topics, run_debates
-from evenhand.runners import JsonlFile
+from evenhand.runs.runners import JsonlFile
+from evenhand.training.debates.debate import Debate
 from evenhand.views import terminal_of
 
 debate = typer.Typer(

@@ -11,9 +11,9 @@ from evenhand.cli.forecast import show_forecast
 from evenhand.cli.run_options import RunCommand
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
-from evenhand.debates.sweep import read_plan
 from evenhand.experiments.debate_sweeps import pairs_of_sweep, run_debates, sweep_requests
-from evenhand.runners import JsonlFile
+from evenhand.runs.runners import JsonlFile
+from evenhand.training.debates.sweep import read_plan
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 

@@ -12,9 +12,9 @@ from evenhand.cli.execution import RunEnd, end
 from evenhand.cli.run_options import RunCommand
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
-from evenhand.debates.topics import BiasType, DebateTopics, bias_types
 from evenhand.experiments.debate_topics import Topics, ask_topics, own_topics, types_named
-from evenhand.runners import ItemList
+from evenhand.runs.runners import ItemList
+from evenhand.training.debates.topics import BiasType, DebateTopics, bias_types
 
 
 def topics(

@@ -9,13 +9,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from evenhand import config as configuration
 from evenhand.cli.doctor_litellm import litellm
 from evenhand.cli.groups import group_for
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName
 from evenhand.cli.screen import err, out, print_json, waiting
-from evenhand.config import Config
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
+from evenhand.experiments.config import Config
 from evenhand.experiments.doctor import DoctorCheck, EndpointCheck, Prober, installed
 from evenhand.views import catalog
 

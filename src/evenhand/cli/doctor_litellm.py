@@ -7,11 +7,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from evenhand import config as configuration
 from evenhand.cli.codes import ERROR, OPEN
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json, waiting
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
 from evenhand.gateway.litellm_check import Passage, passages_of, way_through
 
 _CONFIGURE = "docs/gateway.md has the one configuration that repairs streams, and its limits."

@@ -9,8 +9,8 @@ import typer
 from evenhand.cli.codes import BELOW_FLOOR, CAPPED, STOPPED
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
-from evenhand.config import Config
 from evenhand.experiments import running
+from evenhand.experiments.config import Config
 from evenhand.experiments.dry_run import dry_run
 from evenhand.experiments.request import Request
 from evenhand.experiments.running import RunEnd

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from evenhand import config as configuration
 from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, print_json
+from evenhand.experiments import config as configuration
 from evenhand.experiments.exports import export as exported
 from evenhand.views.export import FORMS
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from evenhand.cli.execution import RunEnd, end
 from evenhand.cli.screen import out, print_json
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.settings import RunSettings
 from evenhand.findings.forecast import COST, Forecast, forecast
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views import terminal_of
 
 

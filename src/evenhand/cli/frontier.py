@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from evenhand import config as configuration
 from evenhand.api.configured import ConfigServices
 from evenhand.cli.execution import end, show_dry_run
 from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.sampling import PerCategory, PresetName, Sample, SampleSeed, sampled
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
+from evenhand.experiments import config as configuration
 from evenhand.experiments.arms import listed
 from evenhand.experiments.frontiers import fresh_sample, run_frontier
 from evenhand.experiments.measuring import Measurement

@@ -11,14 +11,14 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
-from evenhand import environment
 from evenhand.cli.codes import BELOW_FLOOR, BROKEN, FAILED, OPEN
 from evenhand.cli.execution import end
 from evenhand.cli.run_options import RunCommand, prepared, with_run_options
 from evenhand.cli.screen import err, out, print_json, problem
 from evenhand.cli.watching import Terminal
-from evenhand.domain.prices import Prices
-from evenhand.errors import EvenhandError, UserError
+from evenhand.core import environment
+from evenhand.core.errors import EvenhandError, UserError
+from evenhand.core.prices import Prices
 from evenhand.experiments import gating
 from evenhand.experiments.caps import Caps
 from evenhand.experiments.gate_file import EXAMPLE, GateFile, GateRun, read

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from evenhand import config as configuration
 from evenhand.cli.groups import group_for
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, PriceFile
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
 
 _HERE = "http://127.0.0.1:8088"
 _QUOTAS, _AUDIT = "EVENHAND_GATEWAY_QUOTAS", "EVENHAND_GATEWAY_AUDIT"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from rich.live import Live
 
-from evenhand import config as configuration
 from evenhand.cli.gateway_top_page import page
 from evenhand.cli.screen import out, print_json
-from evenhand.domain.prices import Prices
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Prices
+from evenhand.experiments import config as configuration
 from evenhand.gateway.looks import GatewayFigures, each_repair
 from evenhand.gateway.repairs import RepairFolders
 from evenhand.gateway.top import figures_of, gateway_address

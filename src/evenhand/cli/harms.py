@@ -9,7 +9,6 @@ import polars as pl
 import typer
 from rich.table import Table
 
-from evenhand import config as configuration
 from evenhand.api.configured import ConfigServices
 from evenhand.cli.execution import end, show_dry_run
 from evenhand.cli.forecast import show_forecast
@@ -17,9 +16,10 @@ from evenhand.cli.options import ConfigFile, Json
 from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
-from evenhand.config import Config, ModelConfig
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
 from evenhand.experiments.auditing import concluded
+from evenhand.experiments.config import Config, ModelConfig
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.measuring import measure as measured
 from evenhand.experiments.request import with_player

@@ -13,8 +13,8 @@ from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.instruments.judge import JudgeDesign, MalibuData
 from evenhand.instruments.judge.written import FILE, tasks, written
 from evenhand.methods.judging import TwoResponses
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
 
 _USUAL = JudgeDesign()
 

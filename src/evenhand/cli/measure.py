@@ -13,7 +13,6 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from evenhand import registry
 from evenhand.cli.execution import end, show_dry_run
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.measure_likelihood import likelihood
@@ -21,7 +20,8 @@ from evenhand.cli.options import Full
 from evenhand.cli.run_options import RunCommand, prepared, with_run_options
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
-from evenhand.errors import UserError
+from evenhand.core import registry
+from evenhand.core.errors import UserError
 from evenhand.experiments.measuring import measure as measured
 from evenhand.experiments.stopping import StoppingQuestion, until_decided
 from evenhand.findings.audit import Audit

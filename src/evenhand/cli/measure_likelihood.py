@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from evenhand import config as configuration
 from evenhand.cli.codes import BELOW_FLOOR, STOPPED
 from evenhand.cli.execution import Out
 from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
-from evenhand.config import Config
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
+from evenhand.experiments.config import Config
 from evenhand.experiments.likelihood import draw_sets, measure_sets, run_folders
 from evenhand.findings.report import Report
 from evenhand.instruments.likelihood_sets import SETS, USUAL

@@ -12,7 +12,7 @@ from evenhand.cli.screen import err, out, print_json
 from evenhand.experiments.prompt_files import PROMPT, source_of
 from evenhand.experiments.remedies import summary_of
 from evenhand.findings.remedy import MIN_ACCEPTED
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views import terminal_of
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 BaseUrl = Annotated[
     str | None,

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from evenhand import config as configuration
 from evenhand.api.configured import ConfigServices
 from evenhand.cli.execution import end
 from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
+from evenhand.experiments import config as configuration
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.overcorrecting import FILES, methods_of, run_overcorrection
 from evenhand.experiments.sweep import MethodSeries

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from evenhand import config as configuration
 from evenhand.cli.codes import ERROR, UNFINISHED
 from evenhand.cli.groups import group_for
 from evenhand.cli.options import CertificateFolder, ConfigFile, Json, PriceFile
 from evenhand.cli.screen import err, out, print_json
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
 from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.pack_checks import verify as verified
 from evenhand.experiments.packs import FRAMEWORKS, PackOptions

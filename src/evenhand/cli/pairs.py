@@ -8,13 +8,13 @@ import typer
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
-from evenhand.debates.dataset import UNKNOWN_LICENSE
-from evenhand.debates.pairs import Pairing, PairsReport, Split
 from evenhand.experiments.preference_pairs import (
     pairs_from_debates,
     pairs_from_items,
     pairs_from_run,
 )
+from evenhand.training.debates.dataset import UNKNOWN_LICENSE
+from evenhand.training.debates.pairs import Pairing, PairsReport, Split
 from evenhand.views import terminal_of
 
 pairs = typer.Typer(

@@ -10,7 +10,7 @@ from evenhand.cli.options import Full, Json
 from evenhand.cli.screen import err, out, print_json
 from evenhand.experiments import human_ratings
 from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
-from evenhand.rating import sheets
+from evenhand.training.rating import sheets
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 

@@ -8,7 +8,7 @@ from evenhand.cli.options import Full, Json
 from evenhand.cli.screen import out, print_json
 from evenhand.findings.reliability import reliability as studied
 from evenhand.instruments import instrument_of
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 

@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from evenhand import config as configuration
 from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.options import CertificateFolder, ConfigFile, Json, PriceFile
 from evenhand.cli.screen import err, print_json
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
 from evenhand.experiments.dossiers import dossier_of, runs_in
 from evenhand.views import save
 from evenhand.views.files import plain

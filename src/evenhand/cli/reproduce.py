@@ -10,7 +10,6 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from evenhand import config as configuration
 from evenhand.api.configured import ConfigModels, in_config
 from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.execution import end, show_dry_run
@@ -19,7 +18,8 @@ from evenhand.cli.reproduce_page import paper_page
 from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
 from evenhand.experiments.caps import Caps
 from evenhand.experiments.recipes import (
     PlannedJobs,
@@ -31,9 +31,9 @@ from evenhand.experiments.recipes import (
 )
 from evenhand.experiments.reproducing import forecasts, run_all
 from evenhand.findings.display import Displayable
+from evenhand.findings.papers import PAPERS, Size, paper_named
 from evenhand.findings.reproduction import Reproduction, catalogue
 from evenhand.methods.shared_settings import Wording
-from evenhand.papers import PAPERS, Size, paper_named
 from evenhand.views import page_of, terminal, terminal_of
 from evenhand.views.files import plain
 

@@ -4,8 +4,8 @@ ours."""
 import re
 from pathlib import Path
 
+from evenhand.findings.papers import Paper, Table
 from evenhand.findings.reproduction import Reproduction, in_words, reproduction
-from evenhand.papers import Paper, Table
 from evenhand.views import markdown, page_of
 
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from evenhand import config as configuration
 from evenhand.api.configured import ConfigServices, alone, request_of
 from evenhand.cli.options import (
     BaseUrl,
@@ -21,7 +20,8 @@ from evenhand.cli.options import (
     WordingName,
     system_prompt,
 )
-from evenhand.config import Config
+from evenhand.experiments import config as configuration
+from evenhand.experiments.config import Config
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings, Setting, declared_in
@@ -29,7 +29,7 @@ from evenhand.findings.audit import is_audit
 from evenhand.instruments import Instrument
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
-from evenhand.runners import Source
+from evenhand.runs.runners import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

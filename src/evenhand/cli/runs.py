@@ -8,18 +8,18 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from evenhand import config as configuration
 from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.compare import runs_named
 from evenhand.cli.options import ConfigFile, Full, Json, PriceFile
 from evenhand.cli.screen import err, out, print_json, status_view
-from evenhand.domain import Draft
-from evenhand.domain.prices import Prices
+from evenhand.core import Draft
+from evenhand.core.prices import Prices
+from evenhand.experiments import config as configuration
 from evenhand.experiments import run_folders
 from evenhand.experiments.run_folders import ItemRecord, RunLine, RunStatus
 from evenhand.findings.summary import summary
-from evenhand.store import RunReader
-from evenhand.store.tables import turn_of
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.tables import turn_of
 from evenhand.views import numbers, terminal, terminal_of
 from evenhand.views.files import plain
 from evenhand.views.timeline_page import conversation

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from evenhand import config as configuration
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
 from evenhand.instruments._contract import Instrument
-from evenhand.runners.source import Source
+from evenhand.runs.runners.source import Source
 
 
 class BbqPreset(StrEnum):

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from evenhand import config as configuration
 from evenhand.cli.options import ConfigFile, Json
 from evenhand.cli.scored_texts import scoring_bar
 from evenhand.cli.screen import err, out, print_json
+from evenhand.experiments import config as configuration
 from evenhand.experiments.labelling import LabelSample
 from evenhand.experiments.labelling import estimate as estimated
 from evenhand.experiments.labelling import sample as draw_labels

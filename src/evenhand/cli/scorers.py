@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from evenhand import config as configuration
-from evenhand import registry
 from evenhand.cli.options import ConfigFile, Json
 from evenhand.cli.scorer_labels import estimate, sample
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.support_audit import audit_support
-from evenhand.errors import UserError
+from evenhand.core import registry
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
 from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.scorers import Scorer, Scores
 from evenhand.scorers.base import Batched, score_all

@@ -15,7 +15,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.runners import Progress
+from evenhand.runs.runners import Progress
 from evenhand.views.files import printed
 from evenhand.views.numbers import duration, money
 from evenhand.views.visible import visible

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from evenhand import config as configuration
 from evenhand.cli.codes import BELOW_FLOOR, OPEN
 from evenhand.cli.execution import end
 from evenhand.cli.options import ConfigFile, Json
@@ -15,6 +14,7 @@ from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.scored_texts import scoring_bar
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
+from evenhand.experiments import config as configuration
 from evenhand.experiments.screens import (
     CalibrationRequest,
     ScreenUse,

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json, waiting
-from evenhand.self_test import CHECKS, ControlReading
-from evenhand.self_test import self_test as tested
+from evenhand.validation.self_test import CHECKS, ControlReading
+from evenhand.validation.self_test import self_test as tested
 
 _SHOWN = 3  # of the claims that do not hold
 

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.waiting import wait_for_signal
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.models import local_models
 from evenhand.models.local_server import ServerRequest, start
 

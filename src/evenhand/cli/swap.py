@@ -13,7 +13,7 @@ from evenhand.cli.measure import parameter_of, run
 from evenhand.cli.options import Full
 from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.screen import out
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments import instrument_named
 from evenhand.instruments.swap.data import read_prompts
 from evenhand.instruments.swap.instrument import Swap, SwapOptions

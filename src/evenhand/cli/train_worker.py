@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evenhand.cli.screen import problem
 from evenhand.cli.train_progress import TrainingDisplay
-from evenhand.errors import EvenhandError
+from evenhand.core.errors import EvenhandError
 from evenhand.training.config import prepare, rank
 
 

@@ -11,7 +11,7 @@ from evenhand.cli.codes import BROKEN, FAILED, OPEN
 from evenhand.cli.gate import FILE, run_checks
 from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.screen import err, out, print_json, problem
-from evenhand.errors import EvenhandError, UserError
+from evenhand.core.errors import EvenhandError, UserError
 from evenhand.experiments.gate_file import GateFile, read
 from evenhand.experiments.looks import judged, next_look
 from evenhand.findings.monitoring import Verdict

@@ -10,13 +10,13 @@ from contextlib import asynccontextmanager
 from rich.text import Text
 
 from evenhand.cli.screen import err, run_progress
-from evenhand.config import Config, probe_folder
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments import probe
 from evenhand.experiments.certificates import Certified, JudgeInCast
+from evenhand.experiments.config import Config, probe_folder
 from evenhand.experiments.watch import Watch
 from evenhand.findings.remarks import RemarkOrText
-from evenhand.runners import Progress, StopSignal
+from evenhand.runs.runners import Progress, StopSignal
 from evenhand.views import catalog
 
 _KEPT = ("--config", "--base-url")  # of what was typed: where the judge is

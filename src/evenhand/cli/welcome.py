@@ -3,8 +3,8 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from evenhand import environment
-from evenhand.domain.version import __version__
+from evenhand.core import environment
+from evenhand.core.version import __version__
 
 _SCREEN = """\
 evenhand {version}: is a model biased, against whom, how sure, and what helps?

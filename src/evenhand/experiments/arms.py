@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.sweep import SweepMethod
 from evenhand.findings.frontier import VOTE, odd
 from evenhand.findings.scoring import ScoringSpec

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from evenhand.domain.prices import Prices
+from evenhand.core.prices import Prices
 from evenhand.experiments.request import Request
-from evenhand.store.spending import Spent, spent_on
+from evenhand.runs.store.spending import Spent, spent_on
 
 
 class Capped(Protocol):

@@ -7,24 +7,24 @@ from pathlib import Path
 import orjson
 
 from evenhand.agents import Limits
-from evenhand.debates import dataset
-from evenhand.debates.building import BuiltPairs, from_statements
-from evenhand.debates.dataset import UNKNOWN_LICENSE
-from evenhand.debates.debate import Debate, roles_of
-from evenhand.debates.pairs import Pairing, Split
-from evenhand.debates.read import Statement, first_of, statements
-from evenhand.debates.sweep import DebateArm, SweepPlan, first_topics
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.core import Item
+from evenhand.core.errors import UserError
 from evenhand.experiments.caps import left_for, spent_within
 from evenhand.experiments.request import Request
 from evenhand.experiments.running import RunEnd, execute
 from evenhand.experiments.watch import Watch
-from evenhand.findings.debate_sweep import DebateArmResult, DebateSweep, share_high
 from evenhand.methods import Method
-from evenhand.runners import ItemList, Source
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
+from evenhand.runs.runners import ItemList, Source
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
+from evenhand.training.debates import dataset
+from evenhand.training.debates.building import BuiltPairs, from_statements
+from evenhand.training.debates.dataset import UNKNOWN_LICENSE
+from evenhand.training.debates.debate import Debate, roles_of
+from evenhand.training.debates.pairs import Pairing, Split
+from evenhand.training.debates.read import Statement, first_of, statements
+from evenhand.training.debates.sweep import DebateArm, SweepPlan, first_topics
+from evenhand.training.debates.sweep_findings import DebateArmResult, DebateSweep, share_high
 from evenhand.views.files import to_json
 
 _PER_TOPIC = 10  # as `pairs from-debates` has it

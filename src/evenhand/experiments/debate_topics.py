@@ -8,16 +8,23 @@ from pathlib import Path
 
 import orjson
 
-from evenhand.debates.topics import PER_BATCH, BiasType, Distinct, batch, debate_items, listed
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.caps import left_for
 from evenhand.experiments.request import Request
 from evenhand.experiments.running import RunEnd, execute
 from evenhand.experiments.watch import Watch
-from evenhand.runners import ItemList
-from evenhand.store import RunReader
-from evenhand.store.folder import LocalFolder
-from evenhand.store.spending import Spent, spent_on
+from evenhand.runs.runners import ItemList
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import LocalFolder
+from evenhand.runs.store.spending import Spent, spent_on
+from evenhand.training.debates.topics import (
+    PER_BATCH,
+    BiasType,
+    Distinct,
+    batch,
+    debate_items,
+    listed,
+)
 
 _TRIES = 3  # ours: how often topics are asked for where too many were the same
 _SURPLUS = 1.25  # ours: about a fifth of what models list is a repetition

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from evenhand.debates.debate import Debate
 from evenhand.experiments.debate_sweeps import refuse_too_long
 from evenhand.experiments.request import Request
 from evenhand.experiments.running import RunEnd, execute
 from evenhand.experiments.watch import Watch
-from evenhand.findings.debates import DebateReport, debates
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
+from evenhand.training.debates.debate import Debate
+from evenhand.training.debates.findings import DebateReport, debates
 from evenhand.views.files import to_json
 
 

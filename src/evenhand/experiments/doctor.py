@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import orjson
 
-from evenhand.domain import Message
-from evenhand.errors import ModelError, UserError
+from evenhand.core import Message
+from evenhand.core.errors import ModelError, UserError
 from evenhand.experiments import probe
 from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.models import Endpoint, ModelReply, ModelRequest

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from evenhand.domain.prices import Prices
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Prices
 from evenhand.experiments.certificates import certificates_of, expected_of
 from evenhand.experiments.remedies import method_of, remedy_of
 from evenhand.findings.audit import Audit, audit_of
@@ -22,9 +22,9 @@ from evenhand.instruments.judge.certificate import CertificateLookup, certificat
 from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.likelihood_sets import SETS, runs_at
 from evenhand.methods import Method
-from evenhand.runners import replay_of
-from evenhand.runners.likelihood import METHOD as READ_OFF
-from evenhand.store import RunReader
+from evenhand.runs.runners import replay_of
+from evenhand.runs.runners.likelihood import METHOD as READ_OFF
+from evenhand.runs.store import RunReader
 from evenhand.views import catalog
 
 _MARKS = "marks the answers"

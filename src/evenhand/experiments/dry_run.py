@@ -9,11 +9,11 @@ from typing import Any
 
 from evenhand.agents import Agent
 from evenhand.agents.conversation import instructed
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.experiments.request import Request
 from evenhand.findings.dry_run import CHARACTERS_A_TOKEN, DryRun, PlannedRun
 from evenhand.methods import Method
-from evenhand.runners.pilot import pilot_positions
+from evenhand.runs.runners.pilot import pilot_positions
 
 _DECLARED = re.compile(r"\s*(\d+)(?: to (\d+))?(?: \(([^)]*)\))?")
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from evenhand.debates.dataset import REPORT_FILE
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.report import report
 from evenhand.findings.rows import values_per_item
 from evenhand.findings.sequential import refuse
 from evenhand.instruments import DataFolder, instrument_of
-from evenhand.store import RunReader
-from evenhand.store.folder import as_file_name
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import as_file_name
+from evenhand.training.debates.dataset import REPORT_FILE
 from evenhand.views.export import FORMS, ExportedRun, ExportFormat
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.caps import left_for
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.running import RunEnd
@@ -16,7 +16,7 @@ from evenhand.findings.frontier import Frontier, confirm, frontier
 from evenhand.findings.frontier_forecast import FrontierForecast, whole
 from evenhand.findings.remarks import Remark
 from evenhand.instruments._contract import DataFolder
-from evenhand.runners import Source
+from evenhand.runs.runners import Source
 from evenhand.views.files import plain
 
 FOLDER = "confirm"  # of its runs, within that of the sweep

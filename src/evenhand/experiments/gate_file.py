@@ -11,13 +11,13 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.gate import GateCheck
 from evenhand.findings.measures import Measure
 from evenhand.findings.summed_statistics import Mean
 from evenhand.instruments import Instrument, instrument_named
 from evenhand.methods.build import build_method
-from evenhand.store.folder import as_file_name
+from evenhand.runs.store.folder import as_file_name
 
 EXAMPLE = (files("evenhand.experiments") / "gate_example.toml").read_text()
 INIT = "`evenhand gate --init FILE` writes an example"

@@ -10,8 +10,8 @@ from typing import Annotated
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evenhand.domain.prices import Prices
-from evenhand.errors import CorruptRun, EvenhandError, UserError
+from evenhand.core.errors import CorruptRun, EvenhandError, UserError
+from evenhand.core.prices import Prices
 from evenhand.experiments.caps import Caps
 from evenhand.experiments.dry_run import dry_run
 from evenhand.experiments.gate_file import GateFile, GateRun
@@ -30,9 +30,9 @@ from evenhand.findings.sequential import clusters_asked
 from evenhand.methods import settings
 from evenhand.methods.baselines.stored_answer import StoredAnswer
 from evenhand.methods.build import build_method
-from evenhand.runners import Source
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
+from evenhand.runs.runners import Source
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
 from evenhand.views import junit, markdown, page_of, sarif
 from evenhand.views.files import to_json
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evenhand.debates.dataset import require_new
-from evenhand.errors import UserError
-from evenhand.findings.ratings import RatingReport, ratings
-from evenhand.rating import filled, judges, sheets, texts
-from evenhand.rating.filled import ReturnedSheets
-from evenhand.rating.texts import SheetKey
-from evenhand.store import RunReader
+from evenhand.core.errors import UserError
+from evenhand.runs.store import RunReader
+from evenhand.training.debates.dataset import require_new
+from evenhand.training.rating import filled, judges, sheets, texts
+from evenhand.training.rating.filled import ReturnedSheets
+from evenhand.training.rating.findings import RatingReport, ratings
+from evenhand.training.rating.texts import SheetKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

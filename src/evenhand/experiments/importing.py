@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from evenhand import foreign, registry
-from evenhand.errors import UserError
+from evenhand import interop as foreign
+from evenhand.core import registry
+from evenhand.core.errors import UserError
 from evenhand.instruments import instrument_named
 from evenhand.instruments._contract import Instrument
 

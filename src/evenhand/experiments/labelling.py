@@ -12,9 +12,9 @@ import numpy as np
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.labelled import LabelledRate, SampledText, labelled_rate
-from evenhand.runners.source import read_jsonl, read_row
+from evenhand.runs.runners.source import read_jsonl, read_row
 from evenhand.scorers import Scorer
 from evenhand.scorers.base import TOXICITY, scores_of
 from evenhand.statistics.prediction_powered import chances_to_label

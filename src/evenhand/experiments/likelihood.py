@@ -5,18 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.watch import Watch
 from evenhand.findings.report import Report, report
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments._options import OTHER_START, START_CHECK, OptionSource
 from evenhand.instruments.likelihood_sets import SETS, set_named
 from evenhand.models.likelihood import LikelihoodModel
-from evenhand.runners.likelihood import run_likelihood
-from evenhand.runners.progress import Progress
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
-from evenhand.store.likelihood import OldLikelihoods
+from evenhand.runs.runners.likelihood import run_likelihood
+from evenhand.runs.runners.progress import Progress
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
+from evenhand.runs.store.likelihood import OldLikelihoods
 from evenhand.views.files import write_report
 
 

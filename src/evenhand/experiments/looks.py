@@ -3,13 +3,13 @@ a folder of the same name, which is that of a gate."""
 
 from datetime import UTC, datetime
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.gate_file import GateFile
 from evenhand.experiments.gating import CHECKS, RecordedRuns
 from evenhand.findings.monitoring import Monitoring, MonitoringLook, monitoring
 from evenhand.findings.remarks import Remark
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
 
 MARKS = "looks"
 _NAMED = "%Y-%m-%dT%H-%M-%S.%fZ"

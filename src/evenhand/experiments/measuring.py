@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.caps import left_for
 from evenhand.experiments.request import Following, Request
 from evenhand.experiments.running import RunEnd, execute, is_done, is_finished
@@ -17,9 +17,9 @@ from evenhand.findings.report import Report, report
 from evenhand.instruments._contract import DataFolder, FurtherRun, Instrument, Services
 from evenhand.methods import Method
 from evenhand.methods.baselines.stored_answer import StoredAnswer
-from evenhand.runners import Source
-from evenhand.store import RunReader
-from evenhand.store.spending import spent_on
+from evenhand.runs.runners import Source
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.spending import spent_on
 from evenhand.views.files import write_report
 
 

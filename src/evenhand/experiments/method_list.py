@@ -4,8 +4,8 @@ import inspect
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
-from evenhand import registry
-from evenhand.errors import UserError
+from evenhand.core import registry
+from evenhand.core.errors import UserError
 from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.methods import named as method_named
 

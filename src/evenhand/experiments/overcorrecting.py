@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.running import RunEnd
 from evenhand.experiments.sweep import MethodSeries, SweepMethod
 from evenhand.findings.sweep import Sweep, outcomes, sweep
 from evenhand.instruments.overcorrection.instrument import refuse_what_repairs_no_text
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
-from evenhand.store.folder import open_folder
+from evenhand.runs.store.folder import open_folder
 from evenhand.views.files import to_json, to_parquet
 
 FILES = ("overcorrection.json", "overcorrection.parquet")

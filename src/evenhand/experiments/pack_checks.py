@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments import signing
 from evenhand.experiments.packs import (
     PackOptions,
@@ -42,7 +42,7 @@ from evenhand.findings.pack_manifest import (
     PackManifest,
 )
 from evenhand.findings.remarks import Remark
-from evenhand.store import RunReader, archive
+from evenhand.runs.store import RunReader, archive
 from evenhand.views.pack import figures, files_of
 
 # What a stranger's tables can break is not known beforehand; a panic of polars is no Exception.

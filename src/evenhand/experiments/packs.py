@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from evenhand.domain.prices import Prices
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Prices
 from evenhand.experiments import signing
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.findings.combined_report import CombinedReport
@@ -36,9 +36,9 @@ from evenhand.findings.report import models_of, not_run
 from evenhand.findings.sequential import refuse
 from evenhand.instruments import instrument_of
 from evenhand.instruments.likelihood_sets import SETS
-from evenhand.runners.progress import STATUS_FILE
-from evenhand.store import RunReader, archive, ledger, plain_files
-from evenhand.store.folder import as_file_name, open_folder
+from evenhand.runs.runners.progress import STATUS_FILE
+from evenhand.runs.store import RunReader, archive, ledger, plain_files
+from evenhand.runs.store.folder import as_file_name, open_folder
 from evenhand.views import catalog, charts
 from evenhand.views.files import plain
 from evenhand.views.pack import figures, files_of, frameworks

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.designs import Designs, DesignTexts, Rates, designs
 from evenhand.findings.plan import ItemPrice, Plan, plan
 from evenhand.findings.ratio_plan import RatioPlan, ratio_plan
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.screen_file import read_screen
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 _JUDGE_TOKENS = 500.0  # our choice: a prompt of a judge with a text of a few paragraphs
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from evenhand.debates import dataset, items, revisions
-from evenhand.debates.building import BuiltPairs, from_statements
-from evenhand.debates.dataset import UNKNOWN_LICENSE
-from evenhand.debates.pairs import Pairing, PairsReport, Split
-from evenhand.debates.read import first_of, statements
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.training.debates import dataset, items, revisions
+from evenhand.training.debates.building import BuiltPairs, from_statements
+from evenhand.training.debates.dataset import UNKNOWN_LICENSE
+from evenhand.training.debates.pairs import Pairing, PairsReport, Split
+from evenhand.training.debates.read import first_of, statements
 
 Note = Callable[[str], None]
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from evenhand.errors import UserError
-from evenhand.runners import JsonlFile, Source
-from evenhand.runners.parquet_table import ParquetTable
+from evenhand.core.errors import UserError
+from evenhand.runs.runners import JsonlFile, Source
+from evenhand.runs.runners.parquet_table import ParquetTable
 
 PROMPT = "prompt"  # the usual column
 _UNREAD = (".csv", ".tsv", ".txt", ".xlsx")

@@ -6,12 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.reproducing import Place, RecipeJob, found_in
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings
 from evenhand.findings.audit import is_audit
+from evenhand.findings.papers import OF_RUN, Paper, RecipeSample, Size, Table
 from evenhand.findings.reproduction import Found, Reproduction, catalogue, reproduction
 from evenhand.instruments import Instrument, instrument_named
 from evenhand.instruments._contract import DataFolder, Services
@@ -19,9 +20,8 @@ from evenhand.methods import Method
 from evenhand.methods import named as method_named
 from evenhand.methods.build import build_method
 from evenhand.methods.shared_settings import Wording, has_wordings
-from evenhand.papers import OF_RUN, Paper, RecipeSample, Size, Table
-from evenhand.runners import Source
-from evenhand.store.folder import as_file_name, open_folder
+from evenhand.runs.runners import Source
+from evenhand.runs.store.folder import as_file_name, open_folder
 from evenhand.views import markdown, page_of
 from evenhand.views.files import to_json
 

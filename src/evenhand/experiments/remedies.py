@@ -5,15 +5,15 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from evenhand.domain.prices import Prices
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Prices
 from evenhand.experiments.certificates import certificates_of
 from evenhand.findings.remarks import Remark
 from evenhand.findings.remedy import RemedyJudge, RemedySummary, remedy
 from evenhand.findings.summary import Summary, summary
 from evenhand.methods import Method, of_record
-from evenhand.runners import replay_of
-from evenhand.store import RunReader
+from evenhand.runs.runners import replay_of
+from evenhand.runs.store import RunReader
 
 PROGRAM = Remark("judge.program")
 

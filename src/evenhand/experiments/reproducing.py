@@ -5,8 +5,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from evenhand.domain.prices import Prices
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Prices
 from evenhand.experiments.caps import Caps, left_for, spent_within
 from evenhand.experiments.measuring import Measurement, measure
 from evenhand.experiments.request import Request
@@ -18,9 +18,9 @@ from evenhand.findings.frontier_forecast import FrontierForecast, whole
 from evenhand.findings.report import report
 from evenhand.findings.reproduction import Found
 from evenhand.instruments import instrument_of
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
-from evenhand.store.spending import Spent
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
+from evenhand.runs.store.spending import Spent
 from evenhand.views.files import plain
 
 Place = tuple[str, str]  # the model, and the name of the run

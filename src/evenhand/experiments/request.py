@@ -8,7 +8,7 @@ from evenhand.agents import Agent, Cast
 from evenhand.experiments.settings import RunSettings
 from evenhand.methods import Method
 from evenhand.models.base import ChatModel
-from evenhand.runners import Source
+from evenhand.runs.runners import Source
 
 OpenCast = Callable[[Method], Awaitable[Cast]]
 """Opens the models that a method's agents are played by; they are closed when the run has ended."""

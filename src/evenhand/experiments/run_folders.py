@@ -10,17 +10,17 @@ from typing import Any
 import orjson
 import polars as pl
 
-from evenhand.domain.prices import Prices
-from evenhand.errors import EvenhandError, UserError
+from evenhand.core.errors import EvenhandError, UserError
+from evenhand.core.prices import Prices
 from evenhand.findings import cost as costs
 from evenhand.findings.repeats import Repeats
 from evenhand.findings.repeats import repeats as repeats_of
 from evenhand.findings.report import Report
 from evenhand.findings.report import report as report_of
 from evenhand.instruments import instrument_of, same_instrument
-from evenhand.runners.progress import STATUS_FILE
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
+from evenhand.runs.runners.progress import STATUS_FILE
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
 
 _PARTS_OF_A_RUN = ("journal", "ledger", "results", "turns")  # not looked into
 _STALE_SECONDS = 60.0  # our choice: it is rewritten every 2 s, so 30 rewrites were missed

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from evenhand.agents import Cast
-from evenhand.errors import ModelRefused, UserError
+from evenhand.core.errors import ModelRefused, UserError
 from evenhand.experiments.certificates import Certified, certificates_of
 from evenhand.experiments.request import Following, Request
 from evenhand.experiments.watch import Watch
@@ -16,11 +16,11 @@ from evenhand.methods import Method
 from evenhand.methods import settings as settings_of
 from evenhand.models import ScriptedModel
 from evenhand.models.ask_once import AskOnce
-from evenhand.runners import Progress, RunPlan, SpendingCap, StopSignal, replay_of, run
-from evenhand.runners.pilot import pilot_positions, run_pilot
-from evenhand.store import RunReader, run_record
-from evenhand.store.folder import open_folder
-from evenhand.store.spending import spent_on
+from evenhand.runs.runners import Progress, RunPlan, SpendingCap, StopSignal, replay_of, run
+from evenhand.runs.runners.pilot import pilot_positions, run_pilot
+from evenhand.runs.store import RunReader, run_record
+from evenhand.runs.store.folder import open_folder
+from evenhand.runs.store.spending import spent_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +203,7 @@ async def _run(
     if request.settings.replay:
         raise UserError("a replay is read from one process: leave out --engine ray")
     try:
-        from evenhand.runners.ray import run_on_ray  # noqa: PLC0415 - Ray is an extra
+        from evenhand.runs.runners.ray import run_on_ray  # noqa: PLC0415 - Ray is an extra
     except ImportError as error:
         if str(error.name).startswith("evenhand"):  # our own mistake, not a missing extra
             raise

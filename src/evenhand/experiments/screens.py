@@ -15,7 +15,7 @@ from pathlib import Path
 import orjson
 
 from evenhand.agents import Cast
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.prompt_files import is_table, source_of
 from evenhand.experiments.request import Request
 from evenhand.experiments.running import RunEnd, execute
@@ -34,12 +34,12 @@ from evenhand.instruments.scorer.screening import (
 from evenhand.methods import Method
 from evenhand.methods.judge_text import JUDGE, SCREEN
 from evenhand.methods.judge_text import ScreenedJudge as ScreenedMethod
-from evenhand.runners import Source
-from evenhand.runners.source import read_row
+from evenhand.runs.runners import Source
+from evenhand.runs.runners.source import read_row
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import held
 from evenhand.scorers import Scorer, ScorerModel
 from evenhand.scorers.base import TOXICITY, scores_of
-from evenhand.store import RunReader
-from evenhand.store.folder import held
 from evenhand.views import save
 
 _BEGUN = b'{"begun"'

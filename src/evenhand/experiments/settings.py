@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, Required, TypedDict
 
 from evenhand.agents import Limits
-from evenhand.domain.prices import Prices
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Prices
 
 Engine = Literal["local", "ray"]
 _USUAL_LIMITS = Limits()

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 INSTALL = "signatures need cryptography: pip install 'evenhand[pack]'"
 _MAKE = "openssl genpkey -algorithm ed25519 -out key.pem"

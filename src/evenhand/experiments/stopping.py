@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.core import Item
+from evenhand.core.errors import UserError
 from evenhand.findings.scoring import ALWAYS, with_facts
 from evenhand.findings.sequential import KEY, SequentialPlan, block_of, rows_planned, stand
 from evenhand.instruments import Instrument
-from evenhand.runners import Source
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
-from evenhand.store.tables import RESULTS
+from evenhand.runs.runners import Source
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
+from evenhand.runs.store.tables import RESULTS
 from evenhand.views import catalog
 
 

@@ -13,10 +13,10 @@ from evenhand.findings.comparison import refuse_who_picked
 from evenhand.findings.frontier import VOTE, FrontierArm, equal_calls, odd
 from evenhand.methods import Method, named, settings
 from evenhand.methods.shared_settings import OTHER_CRITIQUE
-from evenhand.runners.borrowing import critiques_of
-from evenhand.store import RunReader
-from evenhand.store.folder import as_file_name
-from evenhand.store.spending import Spent
+from evenhand.runs.runners.borrowing import critiques_of
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import as_file_name
+from evenhand.runs.store.spending import Spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

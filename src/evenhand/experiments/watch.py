@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.certificates import Certified
 from evenhand.findings.remarks import RemarkOrText
-from evenhand.runners import Progress, StopSignal
+from evenhand.runs.runners import Progress, StopSignal
 
 
 class Watch:

@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol
 
 import polars as pl
 
-from evenhand.domain.conclusions import Outcome, check_result
-from evenhand.errors import UserError
+from evenhand.core.conclusions import Outcome, check_result
+from evenhand.core.errors import UserError
 from evenhand.findings.cost import Money
 from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import (

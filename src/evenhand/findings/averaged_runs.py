@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.conditions import ORDER, WORDING, conditions, require_one_system
 from evenhand.findings.remarks import Remark
 from evenhand.findings.rows import keys_of, missing_of, row_values
 from evenhand.findings.scoring import SCORED, Scoring, ScoringSpec, outcome_batches
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 VARIES = "varies"  # in place of a word, such as which option was picked, that the runs disagree on
 Runs = tuple[RunReader, ...]

@@ -17,11 +17,11 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Field, ValidationError
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.audit import OPEN, AuditCheck, Overall, State, overall
 from evenhand.findings.checksummed import Checksummed, ChecksummedPart
 from evenhand.findings.estimates import NO_SPREAD
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 _Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _CLOCK_SKEW = timedelta(hours=1)  # our choice: how far the clock of another machine may be ahead

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.decision_rules import change_of, with_p
 from evenhand.findings.estimates import NO_SPREAD, Change, Estimate, ends_of
 from evenhand.findings.measures import AFTER, Clusterings, Measure, Statistic

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.estimates import Estimate
 from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.agreement import (

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evenhand.domain.prices import Prices
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Prices
 from evenhand.findings.audit import Audit
 from evenhand.findings.comparison import Comparison, compare, same_sample, together
 from evenhand.findings.display import Displayable
@@ -15,7 +15,7 @@ from evenhand.findings.remedy import RemedyJudge
 from evenhand.findings.report import Report, report
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.summary import Summary
-from evenhand.store import RunReader, RunRecord
+from evenhand.runs.store import RunReader, RunRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings import cost as costs
 from evenhand.findings.averaged_runs import Runs, notes_of, require_averages, rows_of
 from evenhand.findings.decision_rules import (
@@ -36,8 +36,8 @@ from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import Side, not_run, require
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.verdicts import of_comparison
-from evenhand.store import RunReader
-from evenhand.store.differences import FieldDiff
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.differences import FieldDiff
 
 _COLUMNS = {name: pl.Float64 for name in ("before", "after", "difference", "low", "high", "p",
                                           "p_holm", "p_bh")}  # fmt: skip

@@ -6,10 +6,10 @@ from typing import Any
 
 import orjson
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.report import models_of, system_prompt
-from evenhand.store import RunReader, RunRecord
-from evenhand.store.differences import shown_prompt
+from evenhand.runs.store import RunReader, RunRecord
+from evenhand.runs.store.differences import shown_prompt
 
 ORDER, WORDING, SEED = "order", "wording", "seed"
 

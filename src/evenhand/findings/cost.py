@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenhand.domain.prices import Prices
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
-from evenhand.store.spending import spent_on
+from evenhand.core.prices import Prices
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
+from evenhand.runs.store.spending import spent_on
 
 _P95 = 0.95
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 
 class Displayable:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.remarks import RemarkOrText
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.proportions import without_spread

@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.domain import Draft, Turn
+from evenhand.core import Draft, Turn
 from evenhand.findings.measures import Measure
 from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.scoring import Scoring, ScoringSpec, outcome_batches
-from evenhand.store import RunReader
-from evenhand.store.tables import turn_of
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.tables import turn_of
 
 WORSE, BETTER, CHANGED = 2, 1, 1  # our choice, of each run: harm first, and few enough to be read
 REWRITTEN = 4  # our choice, of a run that no instrument measured

@@ -7,13 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.domain.prices import Prices
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
+from evenhand.core.prices import Prices
 from evenhand.findings.display import Displayable
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.spending import billed_tokens
 from evenhand.statistics.clusters import naive_mean
 from evenhand.statistics.proportions import wilson
-from evenhand.store import RunReader
-from evenhand.store.spending import billed_tokens
 
 COST = "cost"
 _COUNTED = ("calls", "prompt_tokens", "completion_tokens")

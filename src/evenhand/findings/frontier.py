@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.domain.prices import Prices
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Prices
 from evenhand.findings import item_cost
 from evenhand.findings.comparison import compare
 from evenhand.findings.cost_effectiveness import (
@@ -36,8 +36,8 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import report
 from evenhand.findings.scoring import ScoringSpec
+from evenhand.runs.store import RunReader
 from evenhand.statistics.cost_effectiveness import front
-from evenhand.store import RunReader
 
 FAIRNESS, VOTE = "fairness", "self_consistency"
 

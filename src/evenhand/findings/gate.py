@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from evenhand.domain.prices import Prices
-from evenhand.errors import EvenhandError, UserError
+from evenhand.core.errors import EvenhandError, UserError
+from evenhand.core.prices import Prices
 from evenhand.findings.comparison import refuse_who_picked, same_sample
 from evenhand.findings.decision_rules import (
     adjusted,
@@ -36,7 +36,7 @@ from evenhand.findings.report import made_by, not_run, require
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.findings.sequential import SequentialPlan
 from evenhand.findings.sequential_gate import AtAnyTime, asked_by, at_any_time, of_clusters
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 Verdict = Literal["pass", "fail", "open", "broken"]
 WORST_FIRST: tuple[Verdict, ...] = ("fail", "broken", "open", "pass")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import scipy  # its parts are loaded when first used
 
-from evenhand.domain.prices import Prices
+from evenhand.core.prices import Prices
 from evenhand.findings import cost as costs
 from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.estimates import Change
@@ -13,8 +13,8 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.plan import PilotSpread, PowerTarget, clusters_needed
 from evenhand.findings.remarks import Remark
 from evenhand.findings.scoring import ScoringSpec
+from evenhand.runs.store import RunReader
 from evenhand.statistics.proportions import zero_event_upper
-from evenhand.store import RunReader
 
 POWER = 0.8
 _MOST = (

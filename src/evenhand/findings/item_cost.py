@@ -6,16 +6,16 @@ from typing import Literal, get_args
 
 import polars as pl
 
-from evenhand.domain.prices import Prices
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
+from evenhand.core.prices import Prices
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.rows import row_values, rows_of
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.spending import billed_tokens
 from evenhand.statistics.clusters import clustered_mean
 from evenhand.statistics.cost_effectiveness import cost_per_prevented
-from evenhand.store import RunReader
-from evenhand.store.spending import billed_tokens
 
 CostKind = Literal["calls", "tokens", "seconds", "money", "scored"]
 KINDS: tuple[CostKind, ...] = get_args(CostKind)

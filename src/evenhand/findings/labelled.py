@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.findings.display import Displayable
 from evenhand.statistics.prediction_powered import PoweredMean, powered_mean
 

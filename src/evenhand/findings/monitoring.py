@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from evenhand.errors import EvenhandError, UserError
+from evenhand.core.errors import EvenhandError, UserError
 from evenhand.findings.comparison import same_sample
 from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import Coverage, Estimate
@@ -24,8 +24,8 @@ from evenhand.findings.report import not_run, require
 from evenhand.findings.rows import missing_of, row_values, rows_of
 from evenhand.findings.scoring import SCORED, outcome_batches
 from evenhand.findings.totals import RunTotals
+from evenhand.runs.store import RunReader
 from evenhand.statistics.change_detection import Alarm, watched
-from evenhand.store import RunReader
 
 Verdict = Literal["steady", "alarm", "open", "broken"]
 MISSING = "answers that are missing"

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Protocol
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evenhand.domain.prices import Price, Prices
-from evenhand.errors import CorruptArchive
+from evenhand.core.errors import CorruptArchive
+from evenhand.core.prices import Price, Prices
 
 EVIDENCE, SIGNATURE, PUBLIC_KEY = "evidence.json", "evidence.sig", "evidence.pub.pem"
 FIGURES, PAGE, PRICES = "figures.json", "report.html", "prices.toml"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.findings.coverage import count_lost, count_states, coverage_of
 from evenhand.findings.estimates import Change, Coverage, Flips
 from evenhand.findings.measures import AFTER, Measure

@@ -4,7 +4,7 @@ be."""
 from dataclasses import dataclass
 from typing import Any
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.display import Displayable
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.statistics.selection import people_needed

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.findings.comparison import same_sample
 from evenhand.findings.conditions import ORDER, SEED, WORDING, conditions, require_distinct, system
 from evenhand.findings.dependability import (
@@ -30,8 +30,8 @@ from evenhand.findings.rows import row_values
 from evenhand.findings.scoring import SCORED, ScoringSpec, outcomes_of
 from evenhand.findings.summed_statistics import Share
 from evenhand.findings.totals import RunTotals
+from evenhand.runs.store import RunReader
 from evenhand.statistics.generalizability import ITEM, CrossedDesign
-from evenhand.store import RunReader
 
 SYSTEM, RUN = "system", "run"
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.domain import OUTCOMES, ScoreLimit
-from evenhand.errors import Undefined
+from evenhand.core import OUTCOMES, ScoreLimit
+from evenhand.core.errors import Undefined
 from evenhand.findings.remarks import RemarkOrText
+from evenhand.runs.store import RunReader
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.proportions import Proportion, clustered_balance, wilson
-from evenhand.store import RunReader
 
 MIN_ACCEPTED = 0.5  # our choice: below this share of accepted answers a command ends with code 4
 _COLUMNS = ("prompt", "scores_before", "scores_after")

@@ -8,14 +8,14 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.comparison import same_sample
 from evenhand.findings.conditions import SEED, WORDING, require_distinct
 from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import Bounds, Estimate, bounds_in_columns
 from evenhand.findings.report import ALL, Report, report, require
 from evenhand.findings.scoring import ScoringSpec
-from evenhand.store import RunReader, RunRecord
+from evenhand.runs.store import RunReader, RunRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.domain.prices import Prices
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Prices
 from evenhand.findings import cost as costs
 from evenhand.findings.decision_rules import in_unit
 from evenhand.findings.display import Displayable
@@ -25,9 +25,9 @@ from evenhand.findings.sequential import SequentialPlan, StoppingStatus, at_any_
 from evenhand.findings.sequential_verdict import of_stopped
 from evenhand.findings.totals import RunTotals
 from evenhand.findings.verdicts import of_report
-from evenhand.foreign import Origin
-from evenhand.store import RunReader
-from evenhand.store.differences import shown_prompt
+from evenhand.interop import Origin
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.differences import shown_prompt
 
 ALL, WITH_MASKED = "all", "with masked records"
 Groups = Mapping[str, Mapping[str, tuple[Estimate, ...]]]  # column -> value -> estimates

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 from pydantic import TypeAdapter
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit
 from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import (
@@ -18,8 +18,7 @@ from evenhand.findings.estimates import (
     Estimate,
     bounds_in_columns,
 )
-from evenhand.findings.report import Report
-from evenhand.papers import (
+from evenhand.findings.papers import (
     NEEDS,
     PAPERS,
     Paper,
@@ -30,6 +29,7 @@ from evenhand.papers import (
     number,
     paper_named,
 )
+from evenhand.findings.report import Report
 
 Found = Report | Audit
 REFINED = "refined_"  # with a number: the share of items that were refined so many times

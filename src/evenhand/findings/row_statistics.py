@@ -6,7 +6,7 @@ from typing import Protocol
 
 import polars as pl
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.estimates import NO_SPREAD, Change, Estimate
 from evenhand.findings.measures import AFTER, Clusterings, Measure, Statistic
 from evenhand.findings.worst_case import WorstCaseRun

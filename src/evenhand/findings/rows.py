@@ -7,7 +7,7 @@ import polars as pl
 
 from evenhand.findings.measures import Grouping, Measure
 from evenhand.findings.scoring import SCORED, ScoringSpec, outcomes_of
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 MASKED = "masked"
 

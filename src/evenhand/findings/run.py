@@ -5,12 +5,12 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.domain.prices import Prices
+from evenhand.core.prices import Prices
 from evenhand.findings.display import Displayable
 from evenhand.findings.report import Report, report
 from evenhand.findings.scoring import ScoringSpec
-from evenhand.store import RunReader, RunRecord
-from evenhand.store.reader import Totals
+from evenhand.runs.store import RunReader, RunRecord
+from evenhand.runs.store.reader import Totals
 
 
 class Run(Displayable):

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import polars as pl
 
-from evenhand.errors import REFUSAL, UnreadableReply, UserError
+from evenhand.core.errors import REFUSAL, UnreadableReply, UserError
 from evenhand.findings.estimates import Estimate, RedLine, Section
 from evenhand.findings.measures import Grouping, Measure, PairedSpread
 from evenhand.findings.remarks import RemarkOrText
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 if TYPE_CHECKING:
     from evenhand.findings.comparison import Comparison

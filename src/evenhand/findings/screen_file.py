@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Field, ValidationError
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.checksummed import Checksummed, ChecksummedPart
 from evenhand.statistics.screening import SMALL, Kind, Promise, Screen
 

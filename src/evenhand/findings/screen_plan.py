@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.display import Displayable
 from evenhand.findings.plan import ItemPrice
 from evenhand.findings.screen_file import ScreenFile

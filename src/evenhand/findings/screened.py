@@ -14,9 +14,9 @@ from evenhand.findings.checksummed import ChecksummedPart
 from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import Coverage
 from evenhand.findings.screen_file import CalibratedPromise, ScreenFile
+from evenhand.runs.store import RunReader
 from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.screening import Drift, has_drifted
-from evenhand.store import RunReader
 
 # Our choice: more new scores tell nothing more, beside the 2,000 at most that they are held
 # against.

@@ -13,14 +13,14 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import CorruptRun, Undefined, UserError
+from evenhand.core.errors import CorruptRun, Undefined, UserError
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.remarks import Remark
 from evenhand.findings.rows import MASKED
 from evenhand.findings.scoring import SCORED, ScoringSpec, outcome_batches
+from evenhand.runs.store import RunReader
 from evenhand.statistics.sequences import OPEN, AnytimeInterval, Verdict, anytime_mean
-from evenhand.store import RunReader
 
 KEY = "until"  # in the source of a run's record
 NO_INTERVAL = "not known of a run that may stop early"

@@ -12,14 +12,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.measures import Measure
 from evenhand.findings.remarks import Remark
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.findings.sequential import SequentialPlan, clusters_asked, placed, summed
+from evenhand.runs.store import RunReader
 from evenhand.statistics.sequences import OPEN, AnytimeInterval, anytime_mean
-from evenhand.store import RunReader
 
 _Sums = NDArray[np.float64]
 Pair = tuple[RunReader, RunReader]

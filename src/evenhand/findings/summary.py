@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenhand.domain.prices import Prices
+from evenhand.core.prices import Prices
 from evenhand.findings import cost as costs
 from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import Coverage
 from evenhand.findings.remedy import RemedySummary, counted
 from evenhand.findings.sequential import KEY
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

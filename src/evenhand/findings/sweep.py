@@ -7,13 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.domain.prices import Prices
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Prices
 from evenhand.findings.comparison import Comparison, compare, same_sample
 from evenhand.findings.display import Displayable
 from evenhand.findings.report import Report, report
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

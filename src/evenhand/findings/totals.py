@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.coverage import count_lost, count_states, coverage_of
 from evenhand.findings.decision_rules import ALPHA, adjusted_estimates
 from evenhand.findings.estimates import Coverage, Estimate

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.domain import Answer, Turn
+from evenhand.core import Answer, Turn
 from evenhand.findings.display import Displayable
 
 _COLUMNS = {

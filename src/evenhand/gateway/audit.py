@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from evenhand.errors import EvenhandError
+from evenhand.core.errors import EvenhandError
 from evenhand.gateway.recorded import plain_name, tokens
 from evenhand.gateway.verdicts import Action, Exchange
 

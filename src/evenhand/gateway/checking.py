@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 
 from evenhand.agents import Cast, Conversation, Limits
 from evenhand.agents.conversation import declared_by
-from evenhand.domain import Answer, Item, Turn
-from evenhand.errors import BudgetSpent, EvenhandError
+from evenhand.core import Answer, Item, Turn
+from evenhand.core.errors import BudgetSpent, EvenhandError
 from evenhand.gateway.policy import ANYBODY, CheckPolicy
 from evenhand.gateway.schemas import satisfies
 from evenhand.gateway.screening import Known, Screening, ScreenScore
@@ -29,10 +29,10 @@ from evenhand.gateway.tool_calls import argument_text, declared_names, name_text
 from evenhand.gateway.verdicts import Action, ExchangeVerdict
 from evenhand.gateway.wire import ClientRequest, ToolArguments, ToolName
 from evenhand.methods import Method
-from evenhand.runners import ItemList
-from evenhand.runners.plan import RunPlan
+from evenhand.runs.runners import ItemList
+from evenhand.runs.runners.plan import RunPlan
+from evenhand.runs.store import RunRecord
 from evenhand.scorers.base import Scorer
-from evenhand.store import RunRecord
 
 _LOG = logging.getLogger(__name__)
 CLEAN, ACCEPTED, REPAIRED = "clean", "accepted", "repaired"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from evenhand.errors import EvenhandError, UserError
+from evenhand.core.errors import EvenhandError, UserError
 from evenhand.gateway.recorded import rows
 from evenhand.gateway.traffic import (
     Traffic,

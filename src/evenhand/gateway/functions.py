@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.gateway.keys import new_key
 
 if TYPE_CHECKING:

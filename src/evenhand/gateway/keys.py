@@ -10,7 +10,7 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 _RANDOM = 32  # bytes
 _SHORTEST = 43  # signs that 32 bytes have in base64: a shorter key is refused, whoever hashed it

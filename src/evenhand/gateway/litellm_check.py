@@ -15,7 +15,7 @@ from typing import Any, Literal
 import aiohttp
 import orjson
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.models.http_client import plain_url, read_capped
 
 _SECONDS = 120.0

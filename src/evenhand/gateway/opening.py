@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from evenhand import config as configuration
-from evenhand.config import Config, open_cast, scorer_by_name
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
 from evenhand.experiments.certificates import certificates_of, certificates_of_scorer
+from evenhand.experiments.config import Config, open_cast, scorer_by_name
 from evenhand.experiments.running import look_at_judges
 from evenhand.experiments.screens import alarm_at
 from evenhand.experiments.watch import Watch
@@ -47,8 +47,8 @@ from evenhand.gateway.upstream import Upstream
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.models.keys import Redactor
+from evenhand.runs.store.folder import open_folder
 from evenhand.scorers import TOXICITY, Scorer
-from evenhand.store.folder import open_folder
 
 if TYPE_CHECKING:
     from evenhand.gateway.telemetry import RouteEvaluator, Telemetry

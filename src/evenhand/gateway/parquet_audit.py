@@ -16,7 +16,7 @@ import polars as pl
 
 from evenhand.gateway.audit import AuditRow
 from evenhand.gateway.traffic import check_folder
-from evenhand.store.folder import open_folder
+from evenhand.runs.store.folder import open_folder
 
 SCHEMA = pl.Schema(
     {

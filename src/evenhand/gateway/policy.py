@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, Self
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.gateway.quotas import Allowance
 
 LITELLM = "/litellm"

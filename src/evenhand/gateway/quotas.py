@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Protocol
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 MINUTE, DAY = 60.0, 86_400
 MOST = 10**15  # our choice: what both stores count exactly (a float of 64 bits holds 9 · 10¹⁵)

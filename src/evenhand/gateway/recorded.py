@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from evenhand.domain import Answer, Answered, Draft, Event, Failed, Item, Message, Result, Turn
+from evenhand.core import Answer, Answered, Draft, Event, Failed, Item, Message, Result, Turn
 from evenhand.gateway.masking import masked, names_in
 from evenhand.gateway.verdicts import Action, Exchange, ExchangeVerdict
-from evenhand.store import tables
+from evenhand.runs.store import tables
 
 Content = Literal["off", "hashed", "on"]
 Keep = Callable[[str], str]

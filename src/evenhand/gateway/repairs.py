@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import EvenhandError, UserError
+from evenhand.core.errors import EvenhandError, UserError
 from evenhand.gateway.verdicts import Action
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 MOST = 3  # our choice: repairs on a screen
 _BACK = 2_000  # our choice, in items of each folder: a screen must not read a whole day

@@ -7,7 +7,7 @@ a hateful one would hide it. Tenants share the screen alike, by characters.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evenhand.errors import EvenhandError
+from evenhand.core.errors import EvenhandError
 from evenhand.gateway.policy import CheckPolicy
 from evenhand.gateway.shares import FairQueue
 from evenhand.gateway.wire.strict import readable

@@ -14,7 +14,7 @@ from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 
-from evenhand import environment
+from evenhand.core import environment
 from evenhand.gateway.opening import GatewayRequest, application
 
 CLOSING = 30  # seconds for the parts to be closed, after the grace of the policy

@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import read_text
 from evenhand.gateway.quotas import (
     AT_ONCE_PAUSE,
     DAY,
@@ -22,7 +23,6 @@ from evenhand.gateway.quotas import (
     counted,
     new_lease,
 )
-from evenhand.package_data import read_text
 
 _INSTALL = "shared quotas need the valkey package: pip install 'evenhand[gateway]'"
 _CONNECTIONS = 16  # our choice: a script takes the store a tenth of a millisecond

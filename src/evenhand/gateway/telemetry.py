@@ -31,8 +31,8 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.util.types import AttributeValue
 
-from evenhand.domain.version import __version__
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.version import __version__
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.policy import Policy
 from evenhand.gateway.recorded import plain_name

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import aiohttp
 
-from evenhand.errors import EvenhandError, UserError
+from evenhand.core.errors import EvenhandError, UserError
 from evenhand.gateway.looks import GatewayFigures, ProcessSnapshot, SnapshotHistory, read
 from evenhand.models.http_client import plain_url, read_capped
 

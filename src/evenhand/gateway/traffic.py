@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from evenhand.errors import StoreError
+from evenhand.core.errors import StoreError
 from evenhand.gateway.recorded import Content, RecordedExchange
-from evenhand.store import RunReader, RunRecord, RunWriter
-from evenhand.store.folder import Folder, open_folder
-from evenhand.store.run_record import now
+from evenhand.runs.store import RunReader, RunRecord, RunWriter
+from evenhand.runs.store.folder import Folder, open_folder
+from evenhand.runs.store.run_record import now
 
 COMMIT_SECONDS = (
     60.0  # our choice: readers see traffic a minute later, in at most 1,440 parts a day

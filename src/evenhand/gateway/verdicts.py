@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from evenhand.domain import Answer, Turn
+from evenhand.core import Answer, Turn
 
 BROKEN_OFF = "broken_off"  # the reason where the client went away
 NOT_RECORDED = "not_recorded"  # the reason where an answer is held back because of that

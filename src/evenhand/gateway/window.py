@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from starlette.types import Receive
 
-from evenhand.domain import Answer, Draft, Turn
+from evenhand.core import Answer, Draft, Turn
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.errors import Refused
 from evenhand.gateway.exchanges import (

@@ -4,8 +4,8 @@ measures."""
 from collections.abc import Iterator
 from contextlib import suppress
 
-from evenhand import registry
-from evenhand.errors import UserError
+from evenhand.core import registry
+from evenhand.core.errors import UserError
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
@@ -26,7 +26,7 @@ from evenhand.instruments._contract import (
     why_lost,
 )
 from evenhand.instruments.listed import ListedItems
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 __all__ = [
     "SCORED",

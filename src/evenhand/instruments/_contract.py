@@ -25,20 +25,20 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit
 from evenhand.findings.cluster_statistics import MeanOfClusters, OfMeans, OfTotals, ShareOfClusters
 from evenhand.findings.estimates import Section
 from evenhand.findings.measures import AuditBound, Grouping, Measure, PairedSpread, Statistic
 from evenhand.findings.scoring import SCORED, ScoringSpec, why_lost
 from evenhand.findings.summed_statistics import Mean, Ratio, Share, SumOfRatios
-from evenhand.foreign import ExternalItem
 from evenhand.instruments._refined import refined
 from evenhand.instruments.files import InstrumentWords, card_of
+from evenhand.interop import ExternalItem
 from evenhand.methods import Method
-from evenhand.runners.source import Source
+from evenhand.runs.runners.source import Source
+from evenhand.runs.store import RunReader
 from evenhand.scorers import Scorer
-from evenhand.store import RunReader
 
 __all__ = [
     "SCORED",

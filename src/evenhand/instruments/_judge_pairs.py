@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.agents.prompts import load
+from evenhand.core import Item
+from evenhand.core.errors import UserError
 from evenhand.findings.estimates import how_sure
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import (
@@ -31,8 +32,7 @@ from evenhand.instruments._option_items import OptionItem, sample
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.listed import ListedItems
 from evenhand.methods import Method
-from evenhand.prompts import load
-from evenhand.runners.source import Source
+from evenhand.runs.runners.source import Source
 
 _WORDS = InstrumentWords(__package__)
 

@@ -1,8 +1,8 @@
 """What a comparison says of a judge that marked the texts of both runs."""
 
 from evenhand.findings.estimates import RedLine
-from evenhand.rating.judges import JudgeWithin
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.training.rating.judges import JudgeWithin
 
 
 def no_witness(judge: JudgeWithin, before: RunReader, after: RunReader) -> list[RedLine]:

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Literal
 
 import polars as pl
 
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.core import Item
+from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import change_remark, direction
 from evenhand.findings.estimates import Change, RedLine, if_known
@@ -39,8 +39,8 @@ from evenhand.instruments._option_items import (
     sample,
 )
 from evenhand.instruments.files import InstrumentWords, PinnedFiles
-from evenhand.metrics import likelihood as metrics
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.statistics.metrics import likelihood as metrics
 
 _WORDS = InstrumentWords(__package__)
 

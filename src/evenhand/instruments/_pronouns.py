@@ -10,8 +10,8 @@ from evenhand.findings.scoring import outcome_batches
 from evenhand.instruments._contract import Mean, Measure
 from evenhand.instruments._option_items import FEMALE, MALE
 from evenhand.instruments._options import OptionSet
-from evenhand.metrics import likelihood as metrics
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.statistics.metrics import likelihood as metrics
 
 GAP = metrics.gap(pl.col(FEMALE), pl.col(MALE))
 _ENDS = 5  # our choice: so many occupations at either end are named in words

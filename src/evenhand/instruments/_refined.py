@@ -10,7 +10,7 @@ from evenhand.findings.measures import Grouping, Measure
 from evenhand.findings.scoring import ALWAYS, MISSING, SCORED, ScoringSpec, with_facts
 from evenhand.findings.summed_statistics import Share
 from evenhand.findings.totals import RunTotals
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 MOST = 10  # our choice: later iterations are not told apart
 _NAMES = tuple(f"refined_{k}" for k in range(1, MOST + 1))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.estimates import Estimate, Section, how_sure
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import UNREADABLE
@@ -30,11 +30,11 @@ from evenhand.instruments._contract import (
 )
 from evenhand.instruments.files import InstrumentWords
 from evenhand.methods import Method
-from evenhand.metrics.refusal import refuses
 from evenhand.scorers.base import Scores
 from evenhand.scorers.offline import OfflineScorer
 from evenhand.scorers.regard import RegardScorer
 from evenhand.statistics.clusters import Interval, ratio_from_totals
+from evenhand.statistics.metrics.refusal import refuses
 
 # Effective clusters; our choice: a group with fewer is in no pair, for its spread is not known.
 LEAST = 5

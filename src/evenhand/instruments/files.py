@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from evenhand.errors import UserError
-from evenhand.package_data import Texts, read_text, read_toml
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import Texts, read_text, read_toml
 
 _LARGEST = 512 * 1024 * 1024
 

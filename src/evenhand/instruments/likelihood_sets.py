@@ -1,12 +1,12 @@
 """The instruments that ask for log-probabilities, by name, and the runs of them in a folder."""
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison, compare, together
 from evenhand.instruments import loadable
 from evenhand.instruments._options import OptionSet
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
-from evenhand.store.likelihood import OldLikelihoods
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
+from evenhand.runs.store.likelihood import OldLikelihoods
 
 SETS: dict[str, OptionSet] = {
     instrument.name: instrument for instrument in loadable() if isinstance(instrument, OptionSet)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.findings.scoring import ScoringSpec
-from evenhand.runners.source import ItemList
+from evenhand.runs.runners.source import ItemList
 
 
 class ListedItems(ItemList):

@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 from pydantic import RootModel
 
-from evenhand.errors import UserError
-from evenhand.runners.source import read_row
+from evenhand.core.errors import UserError
+from evenhand.runs.runners.source import read_row
 
 _FORMS = (
     "a table ends in .csv (a first line of names; commas, semicolons or tabs between the cells) or "

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from evenhand import registry
-from evenhand.errors import UserError
+from evenhand.core import registry
+from evenhand.core.errors import UserError
 from evenhand.methods import Method
 from evenhand.methods import named as method_named
 from evenhand.methods.shared_settings import has_wordings

@@ -28,10 +28,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.agents import Agent, Ask, Reply, words
-from evenhand.domain import Draft, Item
-from evenhand.errors import Unsuited, UserError
+from evenhand.agents.prompts import Prompt, load
+from evenhand.core import Draft, Item
+from evenhand.core.errors import Unsuited, UserError
 from evenhand.methods.baselines.single_prompt import question
-from evenhand.prompts import Prompt, load
 from evenhand.scorers.base import ATTRIBUTES, TOXICITY
 
 _SYSTEM = (

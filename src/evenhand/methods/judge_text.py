@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from evenhand.agents import Agent, Ask
-from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import ScorerFailed, UnreadableReply, Unsuited
+from evenhand.core import Answer, Draft, Item
+from evenhand.core.errors import ScorerFailed, UnreadableReply, Unsuited
 from evenhand.methods.evaluators import judge_of_texts
 from evenhand.methods.stardtox import PERFORMANCE
 from evenhand.scorers.base import TOXICITY

@@ -46,9 +46,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from evenhand.agents import Agent, Ask, FreeText, Reply, side_by_side, words
-from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UserError
-from evenhand.prompts import load, marked
+from evenhand.agents.prompts import load, marked
+from evenhand.core import Answer, Draft, Item
+from evenhand.core.errors import UserError
 
 # Whatever is not "off" asks a pair in both orders, so that a slot cannot have an effect.
 #   blind  masked only: no label can have an effect

@@ -32,8 +32,9 @@ from evenhand.agents import (
     words,
 )
 from evenhand.agents.agent import RepairRoles
-from evenhand.domain import Answer, Draft, Item, ScoreLimit
-from evenhand.errors import SearchFailed, UnreadableReply, Unsuited, UserError
+from evenhand.agents.prompts import load
+from evenhand.core import Answer, Draft, Item, ScoreLimit
+from evenhand.core.errors import SearchFailed, UnreadableReply, Unsuited, UserError
 from evenhand.methods.baselines.detect_first import stands_in
 from evenhand.methods.baselines.single_prompt import question
 from evenhand.methods.shared_settings import (
@@ -49,8 +50,7 @@ from evenhand.methods.shared_settings import (
     shown,
     worded,
 )
-from evenhand.metrics.bias_scale import JUDGE as JUDGE_SCALE
-from evenhand.prompts import load
+from evenhand.statistics.metrics.bias_scale import JUDGE as JUDGE_SCALE
 
 # Our choice: what the summary is made from, so that a small model can read it at once. The paper
 # summarises all that was fetched.

@@ -23,9 +23,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, get_type_hints
 
 from evenhand.agents import Agent, Ask, FreeText
-from evenhand.domain import Answer, Draft, Item, Outcome
-from evenhand.errors import ScorerFailed, UnreadableReply
-from evenhand.prompts import load
+from evenhand.agents.prompts import load
+from evenhand.core import Answer, Draft, Item, Outcome
+from evenhand.core.errors import ScorerFailed, UnreadableReply
 
 Keep = Literal["best", "last"]
 JUDGE_FAILED = "judge_failed"  # why a method stopped: an evaluator gave no mark

@@ -21,8 +21,9 @@ from pydantic import Field
 
 from evenhand.agents import Agent, Ask, Read, Reply, YesNo, one_token, side_by_side, words
 from evenhand.agents.agent import RepairRoles
-from evenhand.domain import Answer, Draft, Item, ScoreLimit
-from evenhand.errors import UserError
+from evenhand.agents.prompts import load
+from evenhand.core import Answer, Draft, Item, ScoreLimit
+from evenhand.core.errors import UserError
 from evenhand.methods.baselines.single_prompt import (
     PLAIN_CHOICE,
     PLAIN_TEXT,
@@ -55,8 +56,7 @@ from evenhand.methods.shared_settings import (
     worded,
 )
 from evenhand.methods.support import RULE, ChoiceBrain, of_choice, support_by_rule
-from evenhand.metrics.bias_scale import HARM, SUPPORT
-from evenhand.prompts import load
+from evenhand.statistics.metrics.bias_scale import HARM, SUPPORT
 
 Reason = Annotated[str, words(240)]
 Percent = Annotated[int, Field(ge=0, le=100)]

@@ -10,9 +10,9 @@ import orjson
 from pydantic import Field
 
 from evenhand.agents import Agent, Ask, Reply
-from evenhand.domain import Draft, Item
-from evenhand.errors import UnreadableReply
-from evenhand.prompts import load
+from evenhand.agents.prompts import load
+from evenhand.core import Draft, Item
+from evenhand.core.errors import UnreadableReply
 
 # An option that as a whole says "not known": the ten spellings of BBQ, and others like them.
 _UNKNOWN = re.compile(

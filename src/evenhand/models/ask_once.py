@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import Any, Literal
 
-from evenhand.errors import DeadlinePassed, ModelError
+from evenhand.core.errors import DeadlinePassed, ModelError
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest
 
 _KEPT = 10_000  # our choice: replies, the least recently used of which goes first

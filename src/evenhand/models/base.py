@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import orjson
 
-from evenhand.domain import Message, Usage
+from evenhand.core import Message, Usage
 
 _BOUNDS = frozenset({"minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems"})
 

@@ -13,8 +13,8 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import aiohttp
 
-from evenhand.domain import Usage
-from evenhand.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
+from evenhand.core import Usage
+from evenhand.core.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
 from evenhand.models import wire
 from evenhand.models.base import ModelReply, ModelRequest, Sample
 from evenhand.models.http_client import (

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 _CONNECT_SECONDS = 10  # our choice
 

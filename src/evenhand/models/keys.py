@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 TRUSTED = "EVENHAND_TRUSTED_HOSTS"  # the variable with the hosts that keys may go to
 # The variables with the keys of services, and the origin of each.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from evenhand.errors import ModelError, UserError
+from evenhand.core.errors import ModelError, UserError
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest
 
 _PROBE = "The sky is blue."

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from evenhand.errors import UserError
-from evenhand.package_data import read_toml
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import read_toml
 
 DEFAULT = "smollm2"
 _LIST = "evenhand serve-local --list"

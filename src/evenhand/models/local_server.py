@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.models import local_models
 
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from evenhand.errors import ModelRefused, UnreadableReply
+from evenhand.core.errors import ModelRefused, UnreadableReply
 from evenhand.models.base import Sample
 
 TOP = 20  # our choice: the most that OpenAI's API gives, and vLLM unless told otherwise

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import orjson
 
-from evenhand.domain import Turn, Usage
-from evenhand.errors import ModelError, TurnMissing, UserError, model_error
+from evenhand.core import Turn, Usage
+from evenhand.core.errors import ModelError, TurnMissing, UserError, model_error
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, TokenLogprob
 
 

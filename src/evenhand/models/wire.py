@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from evenhand.domain import Usage
+from evenhand.core import Usage
 from evenhand.models.base import ModelRequest, ReplySchema, Sample, TokenLogprob
 
 _FORM_STATUSES = frozenset({400, 404, 415, 422, 500, 501})

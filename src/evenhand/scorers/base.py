@@ -10,9 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import orjson
 
-from evenhand.domain import Usage
-from evenhand.domain.prices import AROUND_THE_WORDS, ASKS, billed_as
-from evenhand.errors import DeadlinePassed, ScorerFailed, UserError
+from evenhand.core import Usage
+from evenhand.core.errors import DeadlinePassed, ScorerFailed, UserError
+from evenhand.core.prices import AROUND_THE_WORDS, ASKS, billed_as
 from evenhand.models.base import ModelReply, ModelRequest, Sample
 
 TOXICITY = "toxicity"

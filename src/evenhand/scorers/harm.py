@@ -18,11 +18,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenhand.domain import Usage
+from evenhand.agents.prompts import Prompt, load
+from evenhand.core import Usage
 from evenhand.models import next_token
 from evenhand.models.base import ChatModel, ModelRequest, ReplySchema, Sample
 from evenhand.models.next_token import Read
-from evenhand.prompts import Prompt, load
 from evenhand.scorers.base import TOXICITY, Scores, Unscored, both
 from evenhand.scorers.judge import AsksOneModel, mark_of, typed
 

@@ -22,8 +22,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evenhand.domain import Message
-from evenhand.errors import ModelError, ModelRefused, UnreadableReply
+from evenhand.agents.prompts import Prompt, load
+from evenhand.core import Message
+from evenhand.core.errors import ModelError, ModelRefused, UnreadableReply
 from evenhand.models import next_token
 from evenhand.models.base import (
     ChatModel,
@@ -34,7 +35,6 @@ from evenhand.models.base import (
     TokenLogprob,
 )
 from evenhand.models.next_token import Read
-from evenhand.prompts import Prompt, load
 from evenhand.scorers.base import TOXICITY, Scores, Unscored, score_each
 
 Form = Literal["llama_guard", "granite_guardian"]

@@ -23,8 +23,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from evenhand import registry
-from evenhand.errors import UserError
+from evenhand.core import registry
+from evenhand.core.errors import UserError
 from evenhand.models import Endpoint
 from evenhand.models.keys import KeyPlace, key_place, origin
 from evenhand.models.next_token import Read

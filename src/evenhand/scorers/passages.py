@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from urllib.parse import unquote
 
-from evenhand.package_data import word_sets
+from evenhand.core.package_data import word_sets
 
 _LISTS = word_sets(__package__, "languages.toml")
 

@@ -7,7 +7,7 @@ import numpy as np
 import scipy  # its parts are loaded when first used
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

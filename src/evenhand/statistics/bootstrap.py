@@ -12,7 +12,7 @@ import numpy as np
 import scipy  # its parts are loaded when first used
 from numpy.typing import ArrayLike
 
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics._shared import ROUNDING, FloatArray, IntArray, finite, open_share
 from evenhand.statistics.clusters import cluster_codes
 

@@ -23,7 +23,7 @@ import numpy as np
 import scipy  # its parts are loaded when first used
 from numpy.typing import ArrayLike
 
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics._shared import ROUNDING, FloatArray, finite
 from evenhand.statistics.sign_flips import subset_sums
 

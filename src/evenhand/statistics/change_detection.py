@@ -21,7 +21,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.statistics._shared import FloatArray
 
 SHIFTS = (0.5, 1.0, 2.0, 3.0, -0.5, -1.0, -2.0, -3.0)  # our choice: of z, up and down

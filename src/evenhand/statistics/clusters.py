@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics._shared import (
     ROUNDING,
     FloatArray,

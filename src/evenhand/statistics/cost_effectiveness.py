@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics._shared import finite, same_length
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.clusters import cluster_sums, clustered_mean

@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics._shared import ROUNDING, FloatArray
 
 ITEM = "item"

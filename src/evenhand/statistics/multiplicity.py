@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.statistics._shared import FloatArray
 
 # statsmodels has both, but its Holm calls gc.collect(): 0.1 s for three p-values. scipy.stats

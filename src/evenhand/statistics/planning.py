@@ -22,7 +22,7 @@ import numpy as np
 import scipy  # its parts are loaded when first used
 from numpy.typing import NDArray
 
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics._shared import FloatArray, open_share, t_quantile
 from evenhand.statistics.sequences import log_wealth
 

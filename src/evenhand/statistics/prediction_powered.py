@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics._shared import (
     FloatArray,
     IntArray,

@@ -17,7 +17,7 @@ import numpy as np
 import scipy  # its stats are loaded when first used: that takes most of a second
 from numpy.typing import ArrayLike
 
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics._shared import FloatArray, added, open_share, t_quantile
 from evenhand.statistics.clusters import (
     NO_ROWS,

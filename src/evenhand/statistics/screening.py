@@ -26,7 +26,7 @@ import numpy as np
 import scipy  # its stats are loaded when first used: that takes most of a second
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.statistics._shared import FloatArray, IntArray, open_share
 from evenhand.statistics.clusters import cluster_codes
 

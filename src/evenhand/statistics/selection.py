@@ -25,7 +25,7 @@ import numpy as np
 import scipy  # its parts are loaded when first used
 from numpy.typing import ArrayLike
 
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics._shared import FloatArray, IntArray, counts, open_share
 
 TEST_DRAWS = 10_000  # our choice: the least p-value is 1 in 10,001

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.errors import Undefined, UserError
+from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics._shared import FloatArray, finite, open_share, same_length
 
 Verdict = Literal["beyond the margin", "within the margin", "open"]

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.statistics._shared import ROUNDING, FloatArray
 
 ENUMERABLE = 16  # our choice: 2¹⁶ subsets take a millisecond, and 16 clusters show p down to 10⁻⁵

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
-from evenhand.errors import UserError
-from evenhand.package_data import Texts, render
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import Texts, render
 from evenhand.training.folders import write
 from evenhand.training.gate import FILE
 from evenhand.training.record import NOTHING_TRAINED, statements

@@ -3,7 +3,7 @@
 import os
 from importlib.util import find_spec
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 _NEEDED = ("torch", "transformers", "trl", "peft", "datasets", "accelerate")
 _QUIET = {

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 Row = dict[str, Any]
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from evenhand.errors import UserError
-from evenhand.package_data import render
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import render
 from evenhand.training import data
 from evenhand.training.folders import require_model
 from evenhand.training.recipes import PpoRecipe, RewardRecipe

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 RECORD = "train.json"
 # What a training writes over and deletes. Where one of them is, a record must be.

@@ -8,9 +8,9 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.certificate import Certificate, CertificateRequirements, why_not
-from evenhand.metrics.reward_probes import FEWEST_TOPICS
+from evenhand.statistics.metrics.reward_probes import FEWEST_TOPICS
 from evenhand.training.probes import ProbeTexts
 
 FILE = "reward-certificate.json"

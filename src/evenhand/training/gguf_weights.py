@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training.checkpoints import to_disk
 
 try:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training import record
 from evenhand.training.config import prepare
 from evenhand.training.events import Tell, kept, silent

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.models.likelihood import LikelihoodFailure, TokenLogprobs
 from evenhand.training.cards import name_of
 from evenhand.training.config import prepare

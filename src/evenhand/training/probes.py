@@ -12,11 +12,11 @@ from itertools import cycle
 from pathlib import Path
 from typing import Self
 
-from evenhand.debates.pairs import has_opener, without_opener
-from evenhand.debates.splits import in_turn
-from evenhand.errors import UserError
-from evenhand.package_data import read_toml
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import read_toml
 from evenhand.training import data
+from evenhand.training.debates.pairs import has_opener, without_opener
+from evenhand.training.debates.splits import in_turn
 
 BIASED_TAIL = "good_with_biased_tail"
 NEUTRAL_TAIL = "biased_with_neutral_tail"

@@ -6,8 +6,8 @@
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
-from evenhand.errors import UserError
-from evenhand.package_data import read_toml
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import read_toml
 
 SCHEDULES = (
     "cosine",

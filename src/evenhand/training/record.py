@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 import scipy  # its stats are loaded when first used
 
-from evenhand.errors import UserError
-from evenhand.package_data import Texts
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import Texts
 from evenhand.training.data import sha256_of_rows
 from evenhand.training.folders import RECORD, write
 from evenhand.training.recipes import Recipe

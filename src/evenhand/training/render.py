@@ -7,7 +7,7 @@ tokens that it sees: the same answer without the template's last line break got 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 Messages = Sequence[Mapping[str, str]]
 

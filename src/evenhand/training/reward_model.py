@@ -10,7 +10,7 @@ from typing import Any, Self
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training.folders import require_model
 from evenhand.training.render import Messages, render
 

@@ -11,7 +11,7 @@ from typing import Any
 from datasets import Dataset
 from trl import RLOOConfig, RLOOTrainer
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training import data
 from evenhand.training.events import Tell, silent
 from evenhand.training.gate import require_passed

@@ -18,12 +18,12 @@ from transformers import TrainerCallback, get_scheduler
 from transformers.integrations import TensorBoardCallback
 from transformers.utils import logging as transformers_logging
 
-from evenhand.debates.splits import in_turn
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training import data
 from evenhand.training import record as records
 from evenhand.training.checkpoints import drop_old, newest_whole, seal
 from evenhand.training.config import world_size
+from evenhand.training.debates.splits import in_turn
 from evenhand.training.events import Note, Tell, TrainingStep
 from evenhand.training.folders import claim, require_model
 from evenhand.training.recipes import Recipe

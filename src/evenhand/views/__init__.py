@@ -10,13 +10,10 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from evenhand.debates.pairs import PairsReport
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit, Audits
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.debate_sweep import DebateSweep
-from evenhand.findings.debates import DebateReport
 from evenhand.findings.designs import Designs
 from evenhand.findings.dry_run import DryRun
 from evenhand.findings.forecast import Forecast
@@ -27,7 +24,6 @@ from evenhand.findings.labelled import LabelledRate
 from evenhand.findings.monitoring import Monitoring
 from evenhand.findings.pack_check import PackCheck
 from evenhand.findings.plan import Plan
-from evenhand.findings.ratings import RatingReport
 from evenhand.findings.ratio_plan import RatioPlan
 from evenhand.findings.reliability import Reliability
 from evenhand.findings.repeats import Repeats
@@ -40,8 +36,12 @@ from evenhand.findings.screened import ScreenedRun
 from evenhand.findings.summary import Summary
 from evenhand.findings.sweep import Sweep
 from evenhand.findings.traced_answer import TracedAnswer
-from evenhand.findings.training_run import TrainingRun
-from evenhand.store.plain_files import hidden_beside
+from evenhand.runs.store.plain_files import hidden_beside
+from evenhand.training.debates.findings import DebateReport
+from evenhand.training.debates.pairs import PairsReport
+from evenhand.training.debates.sweep_findings import DebateSweep
+from evenhand.training.findings import TrainingRun
+from evenhand.training.rating.findings import RatingReport
 from evenhand.views import (
     audit_page,
     comparison_page,

@@ -1,7 +1,7 @@
 """The page of a run of debates: what is missing or wrong first, then the scores."""
 
-from evenhand.findings.debates import HIGH_ABOVE, DebateReport
 from evenhand.findings.estimates import Estimate
+from evenhand.training.debates.findings import HIGH_ABOVE, DebateReport
 from evenhand.views import catalog, numbers, summary_page
 from evenhand.views.blocks import GAP, Block, Grid, Line
 

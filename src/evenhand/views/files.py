@@ -11,7 +11,7 @@ import polars as pl
 from evenhand.findings.display import Displayable
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.remarks import Remark
-from evenhand.store.folder import open_folder
+from evenhand.runs.store.folder import open_folder
 from evenhand.views import catalog, charts
 from evenhand.views.visible import escaped_json
 

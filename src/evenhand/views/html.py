@@ -5,7 +5,7 @@ import html
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from evenhand.package_data import read_text
+from evenhand.core.package_data import read_text
 from evenhand.views.blocks import (
     Bars,
     Block,

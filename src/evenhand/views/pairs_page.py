@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from evenhand.debates.pairs import (
+from evenhand.training.debates.pairs import (
     FromDebates,
     FromItems,
     FromRuns,
@@ -10,7 +10,7 @@ from evenhand.debates.pairs import (
     PairsReport,
     Shortcuts,
 )
-from evenhand.debates.splits import SIDES
+from evenhand.training.debates.splits import SIDES
 from evenhand.views.blocks import Block, Grid, Line
 
 _TELLING = 0.1  # our choice: a rule without a look at the content, right so far off a coin's half

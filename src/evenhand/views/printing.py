@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
           "msedge", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",

@@ -3,7 +3,7 @@ they think of each run, then the judge."""
 
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.judge_vs_human import JudgeAgreement
-from evenhand.findings.ratings import QuestionRatings, RatingReport
+from evenhand.training.rating.findings import QuestionRatings, RatingReport
 from evenhand.views import catalog, numbers
 from evenhand.views.audit_page import STATES
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone

@@ -1,8 +1,8 @@
 """The pages of a table of a paper, and of the list of all of them."""
 
 from evenhand.findings.estimates import if_known
+from evenhand.findings.papers import NOT_PRINTED
 from evenhand.findings.reproduction import Catalogue, OurNumber, Reproduction, in_words
-from evenhand.papers import NOT_PRINTED
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 _PLACES = 2  # our choice, where the paper prints no number to go by

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import orjson
 
-from evenhand.domain.version import __version__
+from evenhand.core.version import __version__
 from evenhand.findings.gate import Gate, GateCheckResult, Verdict
 from evenhand.views.gate_page import LEVELS, told
 from evenhand.views.visible import visible

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
-from evenhand.domain import Answer, Draft, Turn
+from evenhand.core import Answer, Draft, Turn
 from evenhand.findings.traced_answer import TracedAnswer
 from evenhand.views.blocks import GAP, Block, Grid, Line, Page, Tone
 

@@ -1,6 +1,6 @@
 """The page of a training: what each quantity was at first and at last."""
 
-from evenhand.findings.training_run import QuantityCourse, TrainingRun
+from evenhand.training.findings import QuantityCourse, TrainingRun
 from evenhand.views.blocks import Block, Grid, Line
 from evenhand.views.pictures import Pictures
 

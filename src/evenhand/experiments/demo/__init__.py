@@ -15,7 +15,7 @@ from typing import Literal
 import orjson
 from pydantic import BaseModel, ConfigDict
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.findings.audit import Audit
 from evenhand.findings.combined_report import CombinedReport
@@ -24,7 +24,7 @@ from evenhand.findings.examples import ChosenExamples
 from evenhand.findings.remarks import Remark
 from evenhand.findings.report import Report
 from evenhand.instruments.bbq.repaired import repaired
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 from evenhand.views import catalog, save
 
 __all__ = ["Demo", "DemoPart", "Model", "PlayedPart", "parts_of_the_package"]

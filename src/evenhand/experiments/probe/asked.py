@@ -8,12 +8,12 @@ from typing import Any
 import orjson
 
 from evenhand.agents import Agent
-from evenhand.domain import Item
+from evenhand.agents.prompts import load
+from evenhand.core import Item
+from evenhand.core.package_data import read_text, read_toml
 from evenhand.experiments.probe.verdicts import OPTIONS
 from evenhand.methods.baselines.single_prompt import choice_agent
 from evenhand.methods.stardtox import TEXT_JUDGE
-from evenhand.package_data import read_text, read_toml
-from evenhand.prompts import load
 
 READER = choice_agent(load("baselines/default_choice"), OPTIONS, temperature=0.0)
 

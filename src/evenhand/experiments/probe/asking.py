@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from evenhand.agents import Agent, Reply
-from evenhand.errors import ModelError, UnreadableReply
+from evenhand.core.errors import ModelError, UnreadableReply
 from evenhand.experiments.probe.asked import READER, ProbeQuestion, questions
 from evenhand.experiments.probe.kept import ProbeResult, Schema, Speed
 from evenhand.experiments.probe.verdicts import (

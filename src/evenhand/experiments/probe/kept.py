@@ -8,11 +8,11 @@ from typing import Literal
 import orjson
 from pydantic import ValidationError
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.experiments.probe.asked import questions
 from evenhand.experiments.probe.verdicts import Accuracy, Judging, ProbePart
 from evenhand.findings.remarks import Remark
-from evenhand.store.folder import as_file_name
+from evenhand.runs.store.folder import as_file_name
 
 
 class Schema(ProbePart):

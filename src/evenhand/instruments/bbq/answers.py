@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenhand import foreign as interop
-from evenhand.errors import UserError
+from evenhand import interop
+from evenhand.core.errors import UserError
 from evenhand.instruments.bbq.editions import ENGLISH, Edition
-from evenhand.runners.source import read_jsonl
+from evenhand.runs.runners.source import read_jsonl
 
 _COLUMNS: dict[str, Any] = {
     "category": pl.String,

@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import UserError
-from evenhand.foreign import ExternalItem
-from evenhand.store import RunReader
+from evenhand.core.errors import UserError
+from evenhand.interop import ExternalItem
+from evenhand.runs.store import RunReader
 
 
 def as_asked(run: RunReader, records: pl.DataFrame) -> Mapping[str, ExternalItem]:

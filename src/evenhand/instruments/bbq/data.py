@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments.bbq.groups import against
 from evenhand.instruments.files import PinnedFiles, card_of
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.estimates import Estimate, Section
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import Grouping, Instrument, Mean, Measure, OfTotals, Share
 from evenhand.instruments.files import InstrumentWords
-from evenhand.metrics.bbq import UNKNOWN, mabrf_judge_bias
+from evenhand.runs.store import RunReader
 from evenhand.statistics.bootstrap import correlation_of_totals, of_all
-from evenhand.store import RunReader
+from evenhand.statistics.metrics.bbq import UNKNOWN, mabrf_judge_bias
 
 _COLUMNS = ("scores_before", "scores_after", "drafts")
 _AMBIGUOUS = pl.col("condition") == "ambig"

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from evenhand import foreign as interop
-from evenhand.errors import UnreadableReply
+from evenhand import interop
+from evenhand.core.errors import UnreadableReply
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import estimates_over_all
 from evenhand.findings.scoring import with_facts

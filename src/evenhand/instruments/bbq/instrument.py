@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Literal
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.estimates import Section
 from evenhand.findings.plan import detectable
 from evenhand.findings.report import Report
-from evenhand.foreign import ExternalItem
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
@@ -37,10 +36,11 @@ from evenhand.instruments.bbq.editions import ENGLISH, Edition, Language, editio
 from evenhand.instruments.bbq.picked import Answered, picked
 from evenhand.instruments.bbq.sample import BbqSampling, named, sample, sample_of
 from evenhand.instruments.bbq.source import BbqSource
+from evenhand.interop import ExternalItem
 from evenhand.methods import DefaultPrompt, Method
-from evenhand.metrics.bbq import BIASED, COUNTER, UNKNOWN, UNTARGETED
-from evenhand.runners.source import Source
-from evenhand.store import RunReader
+from evenhand.runs.runners.source import Source
+from evenhand.runs.store import RunReader
+from evenhand.statistics.metrics.bbq import BIASED, COUNTER, UNKNOWN, UNTARGETED
 
 _MARGIN = 0.02  # our choice, fixed before looking (the protocol in docs/bbq.md)
 _AMBIGUOUS = pl.col("condition") == "ambig"

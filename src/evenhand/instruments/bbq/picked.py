@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.report import Side, not_run, require
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
-from evenhand.metrics.bbq import BIASED
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.statistics.metrics.bbq import BIASED
 
 Answered = Literal["biased", "wrong", "any"]
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.examples import ChosenExamples, chosen, digest
 from evenhand.instruments.files import InstrumentWords
-from evenhand.store import RunReader
-from evenhand.store.tables import turn_of
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.tables import turn_of
 
 _WORDS = InstrumentWords(__package__)
 

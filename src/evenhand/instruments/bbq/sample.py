@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 PRESETS = {
     "templates": "an aligned and a non-aligned block of each of the 343 templates: 2,728 items "

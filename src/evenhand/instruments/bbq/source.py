@@ -6,11 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.domain import Item
-from evenhand.foreign import Origin
+from evenhand.core import Item
 from evenhand.instruments.bbq.data import STRATUM, card
 from evenhand.instruments.bbq.editions import ENGLISH, Edition
 from evenhand.instruments.bbq.sample import BbqSampling, spread
+from evenhand.interop import Origin
 
 _ENGLISH = Edition(ENGLISH)
 _ORDERS = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))

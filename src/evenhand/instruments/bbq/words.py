@@ -9,12 +9,12 @@ from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.estimates import Estimate, Section, if_known
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import REFUSED
-from evenhand.foreign import Origin
 from evenhand.instruments.bbq.data import card
 from evenhand.instruments.bbq.editions import ENGLISH, Edition, edition_of
 from evenhand.instruments.files import InstrumentWords
-from evenhand.metrics import bbq
-from evenhand.store.run_record import RunRecord
+from evenhand.interop import Origin
+from evenhand.runs.store.run_record import RunRecord
+from evenhand.statistics.metrics import bbq
 
 _ENGLISH = Edition(ENGLISH)
 _WORDS = InstrumentWords(__package__)

@@ -9,8 +9,8 @@ from typing import ClassVar
 import orjson
 import polars as pl
 
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.core import Item
+from evenhand.core.errors import UserError
 from evenhand.findings.estimates import Section
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import outcomes_of
@@ -30,9 +30,9 @@ from evenhand.instruments.files import PinnedFiles
 from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.realtoxicityprompts.continuations import continuation
 from evenhand.instruments.realtoxicityprompts.source import prompt
-from evenhand.runners.source import Source
+from evenhand.runs.runners.source import Source
+from evenhand.runs.store import RunReader
 from evenhand.scorers.regard import WHO
-from evenhand.store import RunReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

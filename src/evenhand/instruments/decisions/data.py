@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.ratios import MOST_GROUPS
 from evenhand.instruments.text_columns import text_columns
 

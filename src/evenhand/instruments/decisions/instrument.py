@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import orjson
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.estimates import Estimate, Section
 from evenhand.findings.ratios import (
     GroupingResult,
@@ -39,7 +39,7 @@ from evenhand.instruments.decisions.judged import NO_RATIO, judged, ways
 from evenhand.instruments.decisions.presets import DecisionsPreset, preset
 from evenhand.instruments.decisions.source import LARGEST, PeopleSource, above, median_of
 from evenhand.instruments.text_columns import form_of
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
 
 _WORDS = InstrumentWords(__package__)
 MARGIN = 0.05  # our choice: 5 points of a rate are what a comparison may lose

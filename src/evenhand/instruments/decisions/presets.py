@@ -5,10 +5,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import read_toml
 from evenhand.findings.estimates import Section
 from evenhand.instruments.files import InstrumentWords
-from evenhand.package_data import read_toml
 
 _TEXTS = InstrumentWords(__package__)
 NOT_ADVICE = _TEXTS("not_advice")

@@ -9,9 +9,9 @@ import numpy as np
 import orjson
 import polars as pl
 
-from evenhand.domain import Item
-from evenhand.errors import UserError
-from evenhand.runners.source import even_chunks
+from evenhand.core import Item
+from evenhand.core.errors import UserError
+from evenhand.runs.runners.source import even_chunks
 
 LARGEST = sys.float_info.max
 

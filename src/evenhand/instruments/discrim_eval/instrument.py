@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import orjson
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import DataFolder, PairedSpread, Services, option
 from evenhand.instruments._options import pinned_files
@@ -17,8 +17,8 @@ from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.swap.data import Role, SwapDesign, SwapPrompt, designed
 from evenhand.instruments.swap.instrument import Swap
 from evenhand.methods import Method
-from evenhand.runners.source import Source
-from evenhand.store import RunReader
+from evenhand.runs.runners.source import Source
+from evenhand.runs.store import RunReader
 
 Profile = tuple[str, str, str]  # age, gender, race
 Texts = Mapping[Profile, str]

@@ -10,8 +10,10 @@ from typing import ClassVar
 
 import polars as pl
 
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.agents.prompts import Prompt, parse
+from evenhand.core import Item
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import read_text
 from evenhand.findings.estimates import if_known
 from evenhand.findings.report import Report, models_of
 from evenhand.instruments._contract import (
@@ -25,11 +27,9 @@ from evenhand.instruments._contract import (
     why_lost,
 )
 from evenhand.instruments.listed import ListedItems
-from evenhand.package_data import read_text
-from evenhand.prompts import Prompt, parse
-from evenhand.rating.texts import said
-from evenhand.runners.source import Source
-from evenhand.store import RunReader
+from evenhand.runs.runners.source import Source
+from evenhand.runs.store import RunReader
+from evenhand.training.rating.texts import said
 
 OURS, BETWEEN, COMPETING = FRAMINGS = ("ours", "between", "competing")
 _YES, _NO = "Yes", "No"

@@ -20,8 +20,8 @@ from evenhand.instruments._contract import (
 from evenhand.instruments._option_items import FEMALE, MALE, OptionItem
 from evenhand.instruments._options import FACTS, OptionSet, fluency, pinned_files
 from evenhand.instruments._pronouns import gap
-from evenhand.metrics import likelihood as metrics
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.statistics.metrics import likelihood as metrics
 
 MEN, WOMEN = "men", "women"  # whom a stereotype is about
 _HE = metrics.preferred(pl.col(MALE), pl.col(FEMALE))  # 100, or 50 for a tie

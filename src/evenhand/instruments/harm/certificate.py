@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit
 from evenhand.findings.certificate import (
     Certificate,
@@ -18,8 +18,8 @@ from evenhand.instruments.harm.measures import NAMES
 from evenhand.instruments.harm.settings import OwnHarm
 from evenhand.methods.judge_text import AS_WRITTEN
 from evenhand.models.base import ChatModel
+from evenhand.runs.store import RunReader
 from evenhand.scorers.harm import HarmJudge
-from evenhand.store import RunReader
 
 FILE = "harm-certificate.json"
 METHOD = "harm"  # the name of the method on a certificate

@@ -17,8 +17,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from evenhand.errors import UserError
-from evenhand.runners.source import read_jsonl
+from evenhand.core.errors import UserError
+from evenhand.runs.runners.source import read_jsonl
 
 _FORM = (
     'a line is {"text": "…", "harm": true} or with false, and may have "group", "id" and '

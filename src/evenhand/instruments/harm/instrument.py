@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import orjson
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit
 from evenhand.findings.estimates import Section
 from evenhand.findings.scoring import ALWAYS, Scoring, outcomes_of, with_facts
@@ -30,8 +30,8 @@ from evenhand.instruments.judge.certificate import keep
 from evenhand.instruments.listed import ListedItems
 from evenhand.methods import Method
 from evenhand.methods.judge_text import SCORE, HarmCheck
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
 
 if TYPE_CHECKING:
     from evenhand.findings.report import Report

@@ -16,15 +16,15 @@ from functools import lru_cache
 import polars as pl
 import scipy  # its stats are loaded when first used: that takes most of a second
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import AuditBound, Clusterings, Measure
 from evenhand.findings.row_statistics import OfRows, nothing_lost
 from evenhand.findings.summed_statistics import Share
 from evenhand.findings.worst_case import WorstCaseRun
 from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN, SET
-from evenhand.metrics.scorer_quality import TextShare as Computed
 from evenhand.statistics.clusters import NO_ROWS
+from evenhand.statistics.metrics.scorer_quality import TextShare as Computed
 from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.proportions import clopper_pearson
 

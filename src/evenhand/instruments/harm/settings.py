@@ -16,7 +16,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments.harm.examples import Examples, fewest, read_examples, refuse_leaked
 from evenhand.models.next_token import Read
 from evenhand.scorers.harm import HarmQuestion, Orders

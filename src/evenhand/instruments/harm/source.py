@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import polars as pl
 
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.instruments.harm.examples import Example, Examples
 from evenhand.instruments.harm.settings import OwnHarm

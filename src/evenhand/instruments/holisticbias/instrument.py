@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import orjson
 import polars as pl
 
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.core import Item
+from evenhand.core.errors import UserError
 from evenhand.findings.estimates import Section
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import outcomes_of
@@ -26,9 +26,9 @@ from evenhand.instruments._spoken_of import (
 )
 from evenhand.instruments.files import PinnedFiles
 from evenhand.instruments.listed import ListedItems
-from evenhand.runners.source import Source
+from evenhand.runs.runners.source import Source
+from evenhand.runs.store import RunReader
 from evenhand.scorers.regard import WHO
-from evenhand.store import RunReader
 
 # Our choice of nouns: the plainest of the set, so that the descriptor alone differs.
 _NOUNS = {"": ("person", "people"), "female": ("woman", "women"), "male": ("man", "men")}

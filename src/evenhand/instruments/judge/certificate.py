@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.audit import AuditCheck
 from evenhand.findings.certificate import (
     Certificate,
@@ -21,8 +21,8 @@ from evenhand.instruments.judge.design import TEN, JudgeDesign
 from evenhand.instruments.judge.evidence import USUAL
 from evenhand.instruments.judge.probes import EACH, HUMAN, INJECTION, KNOWN, OWN, checksums
 from evenhand.methods.judging import OTHER, roles_of
-from evenhand.store import RunReader
-from evenhand.store.folder import as_file_name
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import as_file_name
 
 FILE = "judge-certificate.json"
 KIND = "judge"

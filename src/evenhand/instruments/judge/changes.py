@@ -15,7 +15,7 @@ from evenhand.findings.estimates import Estimate
 from evenhand.instruments.judge import worst
 from evenhand.instruments.judge.effects import EstimatedEffect, LabelEffect, adjusted, measured
 from evenhand.instruments.judge.figures import APART, COMBINED, mean_over_bases
-from evenhand.metrics import malibu
+from evenhand.statistics.metrics import malibu
 from evenhand.statistics.multiplicity import holm
 
 # Our choice: of marks, what is allowed for the effect itself; of wins, from all to none.

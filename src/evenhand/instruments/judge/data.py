@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments.files import card_of
 from evenhand.instruments.judge.labels import JudgeLabels, LabelFamily, read_labels
-from evenhand.runners.source import read_jsonl
+from evenhand.runs.runners.source import read_jsonl
 
 
 def card() -> dict[str, Any]:

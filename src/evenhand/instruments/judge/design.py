@@ -15,10 +15,10 @@ from itertools import combinations
 
 import numpy as np
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments.judge.data import Scenario
 from evenhand.instruments.judge.labels import CONTROL_FAMILY, JudgeLabels
-from evenhand.metrics.malibu import CONTROLS
+from evenhand.statistics.metrics.malibu import CONTROLS
 
 # MALIBU paper, section 3.
 TEN = tuple("female male Black White Asian Hispanic Muslim Jewish Atheist Christian".split())

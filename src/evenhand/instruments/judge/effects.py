@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.estimates import NO_SPREAD
 from evenhand.instruments.judge import worst
 from evenhand.instruments.judge.design import TEN
-from evenhand.metrics import malibu
 from evenhand.statistics import margins
 from evenhand.statistics.bootstrap import cluster_bootstrap, cohen_dz, dz_of_totals, ratio_of_totals
 from evenhand.statistics.clusters import Interval, naive_mean
+from evenhand.statistics.metrics import malibu
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
 from evenhand.statistics.planning import detectable_change, items_needed
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.estimates import Coverage
 from evenhand.instruments.judge.changes import Changes, changes
 from evenhand.instruments.judge.design import TEN
@@ -27,9 +27,9 @@ from evenhand.instruments.judge.figures import MarkFigures, figures
 from evenhand.instruments.judge.orders import AllPairOrders, pairs
 from evenhand.instruments.judge.paper import PaperFigures, paper_figures
 from evenhand.instruments.judge.probes import DESIGN
-from evenhand.metrics import malibu
-from evenhand.metrics.malibu import RepeatAgreement
 from evenhand.statistics.margins import EQUIVALENT, SHIFTED, UNDERPOWERED, Verdict, of_family
+from evenhand.statistics.metrics import malibu
+from evenhand.statistics.metrics.malibu import RepeatAgreement
 from evenhand.statistics.multiplicity import benjamini_hochberg
 from evenhand.statistics.tables import Friedman, friedman
 

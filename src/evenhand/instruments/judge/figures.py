@@ -10,8 +10,8 @@ import polars as pl
 
 from evenhand.findings.estimates import Bounds, Estimate
 from evenhand.instruments.judge import worst
-from evenhand.metrics import malibu
 from evenhand.statistics.clusters import naive_mean
+from evenhand.statistics.metrics import malibu
 
 COMBINED = "combined"  # the mean of all metrics
 SCALE = (0.0, float(malibu.TOP))

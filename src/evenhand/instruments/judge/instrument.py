@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import polars as pl
 
-from evenhand.domain.conclusions import Outcome
-from evenhand.errors import UserError
+from evenhand.core.conclusions import Outcome
+from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit, Decided
 from evenhand.findings.estimates import Section
 from evenhand.findings.scoring import ALWAYS, Scoring, with_facts
@@ -47,9 +47,9 @@ from evenhand.instruments.judge.source import TAGS, MalibuSource, judgements_of
 from evenhand.instruments.judge.tables import notes, sections
 from evenhand.methods import Method
 from evenhand.methods.judging import OTHER, ROLE, Panel, Rate, roles_of
-from evenhand.metrics import malibu
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
+from evenhand.statistics.metrics import malibu
 
 if TYPE_CHECKING:
     from evenhand.findings.report import Report

@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from evenhand.errors import UserError
-from evenhand.metrics.malibu import CONTROLS, NO_LABEL
+from evenhand.core.errors import UserError
+from evenhand.statistics.metrics.malibu import CONTROLS, NO_LABEL
 
 CONTROL_FAMILY = "control"
 

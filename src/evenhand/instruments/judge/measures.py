@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.audit import Decided
 from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.estimates import Change
@@ -17,7 +17,7 @@ from evenhand.instruments.judge.checks import JudgeCheck, checks
 from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import DESIGN
 from evenhand.instruments.judge.source import TAGS, scores_of
-from evenhand.metrics import malibu
+from evenhand.statistics.metrics import malibu
 
 _APART = (-float(malibu.TOP), float(malibu.TOP))
 

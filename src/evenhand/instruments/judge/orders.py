@@ -6,12 +6,12 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.estimates import NO_SPREAD
-from evenhand.metrics import malibu, scorer_quality
-from evenhand.metrics.malibu import BothOrders
-from evenhand.metrics.scorer_quality import TextShare
 from evenhand.statistics.clusters import Interval, clustered_ratio
+from evenhand.statistics.metrics import malibu, scorer_quality
+from evenhand.statistics.metrics.malibu import BothOrders
+from evenhand.statistics.metrics.scorer_quality import TextShare
 
 ALL = "all"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import Undefined
-from evenhand.metrics import malibu
+from evenhand.core.errors import Undefined
+from evenhand.statistics.metrics import malibu
 from evenhand.statistics.proportions import Proportion, wilson
 from evenhand.statistics.tables import ChiSquare, chi_square
 

@@ -16,17 +16,17 @@ import orjson
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.core import Item
+from evenhand.core.errors import UserError
+from evenhand.core.registry import load
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments._judge_pairs import JudgePairs, JudgePairsOptions, in_both_orders
 from evenhand.instruments._option_items import OptionItem
 from evenhand.instruments.judge.data import Scenario
 from evenhand.instruments.judge.labels import CONTROL_FAMILY
 from evenhand.instruments.judge.source import ONE, MalibuSource, prompt
-from evenhand.metrics.malibu import NO_LABEL, TOP
-from evenhand.registry import load
-from evenhand.runners.source import read_jsonl
+from evenhand.runs.runners.source import read_jsonl
+from evenhand.statistics.metrics.malibu import NO_LABEL, TOP
 
 DESIGN, INJECTION, HUMAN, OWN = "design", "injection", "human", "own"
 KNOWN = ("llmbar", "evalbiasbench")  # sets of pairs, by the names of their instruments

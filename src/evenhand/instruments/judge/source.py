@@ -8,12 +8,12 @@ from typing import Any
 import orjson
 import polars as pl
 
-from evenhand.domain import Item
+from evenhand.agents.prompts import Prompt, load
+from evenhand.core import Item
 from evenhand.instruments.judge.data import MalibuData, Scenario, card
 from evenhand.instruments.judge.design import JudgeDesign, Judgement, judgements
 from evenhand.instruments.judge.labels import JudgeLabels
-from evenhand.metrics.malibu import METRICS
-from evenhand.prompts import Prompt, load
+from evenhand.statistics.metrics.malibu import METRICS
 
 ONE, TWO = _PROMPTS = ("one_candidate", "two_candidates")
 # Only of one phase. The words are those that stand in the prompt, so that they can be masked or

@@ -8,8 +8,8 @@ from evenhand.instruments.judge.effects import LabelEffect
 from evenhand.instruments.judge.evidence import JudgeEvidence, Omnibus
 from evenhand.instruments.judge.figures import MarkFigures
 from evenhand.instruments.judge.paper import PaperFigures
-from evenhand.metrics.malibu import NEUTRAL, NO_LABEL, PLACEBO, TIE
 from evenhand.statistics.margins import EQUIVALENT, UNDERPOWERED
+from evenhand.statistics.metrics.malibu import NEUTRAL, NO_LABEL, PLACEBO, TIE
 
 _COLUMNS = ("label", "shift", "95 %", "p", "bases", "shown to be")
 _VALUES = {"win": "win rate", "gap": "score in pairs"}

@@ -9,8 +9,8 @@ Each table has the columns label (of pairs also other), base, low, high and miss
 
 import polars as pl
 
-from evenhand.metrics import malibu
 from evenhand.statistics.margins import WorstCaseDifference
+from evenhand.statistics.metrics import malibu
 
 # Our choice, in points of ten: how far a label is taken to move the mean mark of a base that was
 # not met. All eight marks of the base would have to move by three. By simulation (docs/malibu.md)

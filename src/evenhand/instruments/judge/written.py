@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 import orjson
 import polars as pl
 
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.instruments.judge.data import Scenario
 from evenhand.instruments.judge.design import JudgeDesign, drawn
-from evenhand.runners.source import ItemList
+from evenhand.runs.runners.source import ItemList
 
 FILE = "scenarios.jsonl"
 # As our own: the longer of the two has at most so many times the words of the shorter.

@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 import polars as pl
 
+from evenhand.core.package_data import read_text
 from evenhand.instruments.files import PinnedFiles, card_of
-from evenhand.package_data import read_text
 
 COLUMNS = ("id", "set", "kind", "template", "identity", "family", "text")
 _NOUNS = {"female": "woman", "male": "man"}

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.estimates import Section, if_known
 from evenhand.findings.measures import Better
 from evenhand.findings.report import Report
@@ -30,9 +30,9 @@ from evenhand.instruments.overcorrection.source import (
     sample,
 )
 from evenhand.methods import Method
-from evenhand.metrics.overcorrection import OUTCOMES, VERSION, WORSE, outcome
-from evenhand.runners.source import Source
-from evenhand.store import RunReader
+from evenhand.runs.runners.source import Source
+from evenhand.runs.store import RunReader
+from evenhand.statistics.metrics.overcorrection import OUTCOMES, VERSION, WORSE, outcome
 
 # Methods that need only a chat endpoint; `default` shows what the model spoils by itself.
 USUAL = (

@@ -11,13 +11,13 @@ import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.agents.prompts import Prompt, parse
+from evenhand.core import Item
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import read_text
 from evenhand.instruments.overcorrection.data import COLUMNS, card
-from evenhand.metrics.overcorrection import names
-from evenhand.package_data import read_text
-from evenhand.prompts import Prompt, parse
-from evenhand.runners.source import read_jsonl
+from evenhand.runs.runners.source import read_jsonl
+from evenhand.statistics.metrics.overcorrection import names
 
 _FORM = 'a line is like {"text": "…", "identity": "deaf"}'
 _Word = Annotated[str, Field(min_length=1, max_length=200)]

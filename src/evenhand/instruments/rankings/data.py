@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.ratios import MOST_GROUPS
 from evenhand.instruments.rankings.reading import plain
-from evenhand.runners.source import read_jsonl
+from evenhand.runs.runners.source import read_jsonl
 
 SHAPE = '{"job": "nurse", "candidates": [{"name": "Ann Lee", "group": {"sex": "woman"}}, …]}'
 _Words = Annotated[str, Field(min_length=1)]

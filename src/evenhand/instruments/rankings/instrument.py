@@ -12,8 +12,10 @@ import numpy as np
 import orjson
 import polars as pl
 
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.agents.prompts import Prompt, parse
+from evenhand.core import Item
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import read_text
 from evenhand.findings.estimates import Estimate, Section
 from evenhand.findings.ratios import SHOWN, GroupResults, State, measure_name, says
 from evenhand.findings.remarks import RemarkOrText
@@ -35,10 +37,8 @@ from evenhand.instruments.rankings.counted import Grouping, Ranking, counted, gr
 from evenhand.instruments.rankings.data import NamedTask, Task, bloomberg, read_tasks
 from evenhand.instruments.rankings.judged import judged
 from evenhand.instruments.rankings.reading import first_in_text, ranked_first
-from evenhand.package_data import read_text
-from evenhand.prompts import Prompt, parse
-from evenhand.runners.source import Source
-from evenhand.store import RunReader
+from evenhand.runs.runners.source import Source
+from evenhand.runs.store import RunReader
 
 MARGIN = 0.05  # our choice: 5 first places of 100 are what a comparison may lose
 _NOT_TASK = {"answer", "prompt"}  # of a line: what does not say what is ranked

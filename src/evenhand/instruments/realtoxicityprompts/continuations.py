@@ -4,7 +4,7 @@ import re
 
 import polars as pl
 
-from evenhand.metrics.refusal import moralises, refuses
+from evenhand.statistics.metrics.refusal import moralises, refuses
 
 # What the source tags each item with.
 FACTS: dict[str, pl.DataType] = {

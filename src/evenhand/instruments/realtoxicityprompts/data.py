@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments.files import PinnedFiles, card_of
-from evenhand.metrics.toxicity import bucket
+from evenhand.statistics.metrics.toxicity import bucket
 
 
 def card() -> dict[str, Any]:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from evenhand.metrics.toxicity import distinct
+from evenhand.statistics.metrics.toxicity import distinct
 
 NEEDS = "" if find_spec("sacrebleu") else "needs sacrebleu: pip install 'evenhand[text]'"
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.estimates import RedLine, Section
 from evenhand.findings.report import Report
@@ -45,10 +45,10 @@ from evenhand.instruments.realtoxicityprompts.source import RtpSampling, RtpSour
 from evenhand.instruments.realtoxicityprompts.words import WORDS
 from evenhand.methods import Method
 from evenhand.methods.judge_text import JudgeText
-from evenhand.metrics.toxicity import BUCKETS, THRESHOLD
-from evenhand.runners.source import Source
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
+from evenhand.runs.runners.source import Source
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
+from evenhand.statistics.metrics.toxicity import BUCKETS, THRESHOLD
 
 # Our choice of margins, fixed before looking (docs/toxicity.md).
 RATE_MARGIN = 0.01  # refusals, moralising

@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.instruments.realtoxicityprompts.continuations import continuations
-from evenhand.rating.judges import JudgeWithin
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.training.rating.judges import JudgeWithin
 
 TRAITS = ("fluency", "coherence", "relevance")
 QUALITY = JudgeWithin(folder="quality", role="performance_evaluator", traits=TRAITS)

@@ -13,10 +13,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evenhand.errors import CorruptRun, UserError
+from evenhand.core.errors import CorruptRun, UserError
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import Folder, open_folder
 from evenhand.scorers.base import ATTRIBUTES, Scorer, Scores, Unscored, score_all
-from evenhand.store import RunReader
-from evenhand.store.folder import Folder, open_folder
 
 FILE = "scores.parquet"
 _WHOSE = "scoring.json"  # names the scorer that a report goes by

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.agents.prompts import Prompt, parse
+from evenhand.core import Item
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import read_text
 from evenhand.instruments.realtoxicityprompts.data import card
-from evenhand.metrics.toxicity import BUCKETS
-from evenhand.package_data import read_text
-from evenhand.prompts import Prompt, parse
+from evenhand.statistics.metrics.toxicity import BUCKETS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from evenhand.instruments.realtoxicityprompts.quality import (
     TRAITS,
     marks,
 )
-from evenhand.metrics import refusal, toxicity
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.statistics.metrics import refusal, toxicity
 
 LENGTH_MARGIN = 0.20  # our choice: of the length before, either way (docs/toxicity.md)
 WORDS = InstrumentWords(__package__)

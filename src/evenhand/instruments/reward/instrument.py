@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from evenhand.agents import Agent, Ask
-from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UserError
+from evenhand.core import Answer, Draft, Item
+from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit
 from evenhand.findings.certificate import Certificate, CertifiedJudge
 from evenhand.findings.estimates import Section
@@ -36,8 +36,8 @@ from evenhand.instruments._contract import (
 from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.reward.measures import MEASURES, beaten
 from evenhand.methods import Method
-from evenhand.metrics.reward_probes import FEWEST_TOPICS
-from evenhand.store import RunReader
+from evenhand.runs.store import RunReader
+from evenhand.statistics.metrics.reward_probes import FEWEST_TOPICS
 from evenhand.training.folders import write
 from evenhand.training.gate import FILE, KIND, checksums_of, identity_of, method, sha256_of
 from evenhand.training.probes import KEY, ProbePair, Probes, ProbeTexts, Score, drawn, held_out

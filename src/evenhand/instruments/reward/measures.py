@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.row_statistics import OfRows
 from evenhand.instruments._contract import AuditBound, Mean, Measure, Ratio, Share
-from evenhand.metrics import reward_probes as probes
-from evenhand.metrics.scorer_quality import TextShare as Computed
 from evenhand.statistics.clusters import Interval
+from evenhand.statistics.metrics import reward_probes as probes
+from evenhand.statistics.metrics.scorer_quality import TextShare as Computed
 from evenhand.training.probes import ProbeTexts
 
 # A coin gets 0.5. Most pairs, beyond doubt, are the least that "learned anything" can mean.

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import polars as pl
 
 from evenhand.agents import Agent, Ask
-from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import ScorerFailed, UserError
+from evenhand.core import Answer, Draft, Item
+from evenhand.core.errors import ScorerFailed, UserError
 from evenhand.findings.estimates import Cell, Estimate, Section
 from evenhand.findings.scoring import ALWAYS, Scoring, outcomes_of, with_facts
 from evenhand.instruments._contract import (
@@ -36,11 +36,11 @@ from evenhand.instruments.scorer.measures import BENIGN_SETS, HATEFUL_SETS, MEAS
 from evenhand.instruments.scorer.sets import ToxicitySets
 from evenhand.instruments.scorer.source import DISGUISED, OF_SET, SAMPLE, TAGS, AuditTexts, gathered
 from evenhand.methods import Method
-from evenhand.metrics import scorer_intervals as intervals
-from evenhand.metrics import scorer_quality as quality
+from evenhand.runs.store import RunReader
 from evenhand.scorers import Scorer, Scores, Unscored
 from evenhand.scorers.base import TOXICITY, score_all
-from evenhand.store import RunReader
+from evenhand.statistics.metrics import scorer_intervals as intervals
+from evenhand.statistics.metrics import scorer_quality as quality
 
 if TYPE_CHECKING:
     from evenhand.findings.report import Report

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Clusterings
 from evenhand.findings.row_statistics import OfRows, nothing_lost
@@ -23,9 +23,9 @@ from evenhand.findings.worst_case import WorstCaseRun
 from evenhand.instruments._contract import AuditBound, Measure, Share
 from evenhand.instruments.scorer.sets import MULTILINGUAL
 from evenhand.instruments.scorer.source import DISGUISED, EMOJI, FEWEST, OF_SET
-from evenhand.metrics import scorer_intervals as intervals
-from evenhand.metrics import scorer_quality as quality
-from evenhand.metrics.scorer_intervals import IntervalEnds, MissingRange
+from evenhand.statistics.metrics import scorer_intervals as intervals
+from evenhand.statistics.metrics import scorer_quality as quality
+from evenhand.statistics.metrics.scorer_intervals import IntervalEnds, MissingRange
 from evenhand.statistics.proportions import largest_ends, wilson
 
 LEAST_COVERAGE = 0.95

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from evenhand.domain.version import __version__
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
+from evenhand.core.version import __version__
 from evenhand.findings.screen_file import (
     CalibratedPromise,
     CalibrationLabels,
@@ -20,9 +20,9 @@ from evenhand.findings.screen_file import (
 )
 from evenhand.instruments.near_copies import clusters_of
 from evenhand.instruments.text_columns import text_columns
+from evenhand.runs.store.run_record import now
 from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.screening import Screen, calibrate, one_of_each
-from evenhand.store.run_record import now
 
 _YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
 # Our choice: of so many scores on each side the drift check sees a tenth of the texts passing the

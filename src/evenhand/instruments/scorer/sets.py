@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments.files import PinnedFiles, card_of
 
 _SCHEMA = {

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.core import Item
+from evenhand.core.errors import UserError
 from evenhand.instruments.scorer.draw import drawn, held_out
 from evenhand.instruments.scorer.sets import ToxicitySets
 from evenhand.instruments.scorer.tricks import HARMLESS_EMOJI, TRICKS

@@ -12,12 +12,12 @@ from hashlib import sha256
 
 import polars as pl
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.audit import Audit, AuditCheck, State
 from evenhand.findings.estimates import Cell, Coverage, Section
-from evenhand.metrics import scorer_intervals as ranges
-from evenhand.metrics import scorer_quality as quality
 from evenhand.scorers.support import SupportClaim
+from evenhand.statistics.metrics import scorer_intervals as ranges
+from evenhand.statistics.metrics import scorer_quality as quality
 
 LEAST_AUC = 0.85  # our choice: what a judge in a loop must reach
 BOUNDS = (0.5, 0.8)

@@ -20,7 +20,7 @@ from evenhand.findings.report import Report
 from evenhand.instruments._contract import DataFolder, Mean, Measure, Share
 from evenhand.instruments._option_items import OptionItem
 from evenhand.instruments._options import OptionSet, fluency, pinned_files
-from evenhand.metrics import likelihood as metrics
+from evenhand.statistics.metrics import likelihood as metrics
 
 _NAMES = ("first_own", "first_other", "second_own", "second_other")
 _OWN = pl.col("first_own") + pl.col("second_own")

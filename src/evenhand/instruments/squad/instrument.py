@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import orjson
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.estimates import Section, if_known
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import (
@@ -29,9 +29,9 @@ from evenhand.instruments.squad.source import (
     sample,
     with_answers,
 )
-from evenhand.metrics.squad import normalised, score
-from evenhand.runners.source import Source
-from evenhand.store import RunReader
+from evenhand.runs.runners.source import Source
+from evenhand.runs.store import RunReader
+from evenhand.statistics.metrics.squad import normalised, score
 
 WORDY = 20  # our choice: the shortest gold answer is longer for 3 of the 11,873 questions
 _MARGIN = 0.02  # our choice, fixed before looking, as on BBQ

@@ -14,12 +14,12 @@ import numpy as np
 import orjson
 import polars as pl
 
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.agents.prompts import Prompt, parse
+from evenhand.core import Item
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import read_text
 from evenhand.instruments.files import PinnedFiles, card_of
-from evenhand.metrics.squad import has_words
-from evenhand.package_data import read_text
-from evenhand.prompts import Prompt, parse
+from evenhand.statistics.metrics.squad import has_words
 
 _NAME = "squad_v2"
 

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from evenhand.debates.dataset import trained_topics
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.estimates import Cell, RedLine, Section, if_known
 from evenhand.findings.report import Report
@@ -28,12 +27,13 @@ from evenhand.instruments._contract import (
 from evenhand.instruments._judged import no_witness
 from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.statements.source import sample, spoken, topics, written
-from evenhand.metrics.bias_scale import RUBRIC
-from evenhand.metrics.refusal import refuses
-from evenhand.metrics.scorer_quality import spearman
-from evenhand.rating.judges import RATINGS, RateText
-from evenhand.runners.source import Source
-from evenhand.store import RunReader
+from evenhand.runs.runners.source import Source
+from evenhand.runs.store import RunReader
+from evenhand.statistics.metrics.bias_scale import RUBRIC
+from evenhand.statistics.metrics.refusal import refuses
+from evenhand.statistics.metrics.scorer_quality import spearman
+from evenhand.training.debates.dataset import trained_topics
+from evenhand.training.rating.judges import RATINGS, RateText
 
 # Our choice of margins, fixed before looking.
 QUALITY_MARGIN = 5.0  # points of 100: communication, logic

@@ -8,17 +8,17 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.debates.debate import roles_of
-from evenhand.debates.near_duplicates import spelling
-from evenhand.debates.splits import draw
-from evenhand.debates.topics import bias_types, debate_items
-from evenhand.domain import Item
-from evenhand.errors import UserError
-from evenhand.package_data import read_text, read_toml
-from evenhand.prompts import Prompt, parse
-from evenhand.rating import rubric
-from evenhand.runners import ItemList, JsonlFile
-from evenhand.store import RunReader
+from evenhand.agents.prompts import Prompt, parse
+from evenhand.core import Item
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import read_text, read_toml
+from evenhand.runs.runners import ItemList, JsonlFile
+from evenhand.runs.store import RunReader
+from evenhand.training.debates.debate import roles_of
+from evenhand.training.debates.near_duplicates import spelling
+from evenhand.training.debates.splits import draw
+from evenhand.training.debates.topics import bias_types, debate_items
+from evenhand.training.rating import rubric
 
 
 @cache

@@ -17,7 +17,7 @@ from evenhand.instruments._options import (
     pinned_files,
     preference,
 )
-from evenhand.metrics import likelihood as metrics
+from evenhand.statistics.metrics import likelihood as metrics
 
 _FILE = "data/dev.json"
 INTRA, INTER = "intrasentence", "intersentence"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.findings.estimates import if_known
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import (
@@ -24,7 +24,7 @@ from evenhand.instruments._contract import (
 from evenhand.instruments._option_items import ANTI, STEREOTYPE, UNRELATED, OptionItem, fingerprint
 from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.subtler_biases.instrument import SubtlerBiases, SubtlerOptions, rows
-from evenhand.runners.source import Source
+from evenhand.runs.runners.source import Source
 
 _NAMES = SubtlerBiases.names
 _ORDERS = tuple(permutations(range(len(_NAMES))))

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import polars as pl
 
-from evenhand.debates.dataset import trained_topics
-from evenhand.debates.items import TYPES, templates
 from evenhand.instruments._contract import DataFolder, Grouping, Measure, Share, option
 from evenhand.instruments._option_items import ANTI, STEREOTYPE, UNRELATED, OptionItem
 from evenhand.instruments._options import (
@@ -18,7 +16,9 @@ from evenhand.instruments._options import (
     pinned_files,
     preference,
 )
-from evenhand.metrics import likelihood as metrics
+from evenhand.statistics.metrics import likelihood as metrics
+from evenhand.training.debates.dataset import trained_topics
+from evenhand.training.debates.items import TYPES, templates
 
 _BLANK = "BLANK"
 _NAMES = (STEREOTYPE, ANTI, UNRELATED)

@@ -9,7 +9,7 @@ from evenhand.findings.scoring import REFUSED, UNREADABLE
 from evenhand.instruments._contract import SCORED, why_lost
 from evenhand.instruments.swap.contrasts import OUTCOMES, SwapOutcome, with_other
 from evenhand.instruments.swap.squares import excesses
-from evenhand.metrics.readings import WORD, read
+from evenhand.statistics.metrics.readings import WORD, read
 
 
 def main_of(source: Mapping[str, Any]) -> str:

@@ -10,13 +10,13 @@ from typing import Annotated, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.core import Item
+from evenhand.core.errors import UserError
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.swap.squares import paired
 from evenhand.instruments.text_columns import names_of, text_columns
 from evenhand.methods.baselines.averaged import VERSIONS, WITHOUT_LABEL
-from evenhand.runners.source import read_jsonl
+from evenhand.runs.runners.source import read_jsonl
 
 _WORDS = InstrumentWords(__package__)
 PROMPT = '{"prompt": "{name} asks for a loan of 5,000. Approve or reject?"}'

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from evenhand.core.package_data import word_sets
 from evenhand.instruments.files import InstrumentWords
-from evenhand.package_data import word_sets
 
 _LISTS = word_sets(__package__, "english.toml")
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import orjson
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.estimates import Estimate, RedLine, Section
 from evenhand.findings.report import Report
@@ -50,10 +50,10 @@ from evenhand.instruments.swap.rates import rate_lines
 from evenhand.instruments.swap.texts import designed_by
 from evenhand.methods import Method
 from evenhand.methods.baselines.averaged import Averaged, Blind
-from evenhand.metrics.readings import checked_pattern
-from evenhand.runners.source import Source
-from evenhand.store import RunReader
-from evenhand.store.folder import open_folder
+from evenhand.runs.runners.source import Source
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
+from evenhand.statistics.metrics.readings import checked_pattern
 
 _WORDS = InstrumentWords(__package__)
 _MAIN = {"decision": "decision", "number": "number", "bag": "wording"}

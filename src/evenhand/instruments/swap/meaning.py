@@ -5,8 +5,8 @@ Each function tells, or gives None where a person must. The lists are ours and E
 
 import re
 
+from evenhand.core.package_data import word_sets
 from evenhand.instruments.swap.grammar import FUNCTION, starts_sentence, words_after
-from evenhand.package_data import word_sets
 
 _LISTS = word_sets(__package__, "english.toml")
 

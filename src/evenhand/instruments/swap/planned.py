@@ -3,7 +3,7 @@
 import numpy as np
 import scipy  # its parts are loaded when first used
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 PLACEBO = 0.1  # our choice, where nothing is known: a placebo changes one decision in ten
 _ALPHA = 0.05

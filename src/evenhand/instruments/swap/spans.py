@@ -27,7 +27,7 @@ from evenhand.instruments.swap.grammar import (
     tokens,
     words_after,
 )
-from evenhand.runners.source import read_jsonl
+from evenhand.runs.runners.source import read_jsonl
 
 UNSURE = "?"  # the slot of a span about which a person must decide
 

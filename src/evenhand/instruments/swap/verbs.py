@@ -5,9 +5,9 @@ Every rule here either gives the right words or says that it cannot tell. The li
 
 import re
 
+from evenhand.core.package_data import word_sets
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.swap.grammar import WORD, CannotTell, capitalised
-from evenhand.package_data import word_sets
 
 _LISTS = word_sets(__package__, "english.toml")
 _WORDS = InstrumentWords(__package__)

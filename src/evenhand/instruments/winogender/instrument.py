@@ -13,7 +13,7 @@ from evenhand.instruments._option_items import FEMALE, MALE, NEUTRAL, OptionItem
 from evenhand.instruments._options import FACTS, fluency, pinned_files
 from evenhand.instruments._pronouns import GAP, PronounSet, gap
 from evenhand.instruments.files import PinnedFiles
-from evenhand.metrics import likelihood as metrics
+from evenhand.statistics.metrics import likelihood as metrics
 
 OCCUPATION, PARTICIPANT = "occupation", "participant"  # whom the pronoun stands for
 _OWN = pl.col("stands_for") == OCCUPATION

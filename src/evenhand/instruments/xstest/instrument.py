@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from evenhand.domain import Item
-from evenhand.errors import UserError
+from evenhand.core import Item
+from evenhand.core.errors import UserError
 from evenhand.findings.estimates import Section, how_sure
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import UNREADABLE
@@ -29,9 +29,9 @@ from evenhand.instruments._contract import (
 from evenhand.instruments._options import pinned_files
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.listed import ListedItems
-from evenhand.metrics.refusal import DECLINES_VERSION, declines
-from evenhand.runners.source import Source
-from evenhand.store import RunReader
+from evenhand.runs.runners.source import Source
+from evenhand.runs.store import RunReader
+from evenhand.statistics.metrics.refusal import DECLINES_VERSION, declines
 
 SAFE, UNSAFE = "safe", "unsafe"
 _CONTRAST = "contrast_"

@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import orjson
 
 from evenhand.agents import Agent, Ask, side_by_side
-from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UnreadableReply, Unsuited
+from evenhand.agents.prompts import load
+from evenhand.core import Answer, Draft, Item
+from evenhand.core.errors import UnreadableReply, Unsuited
 from evenhand.methods.baselines.single_prompt import answer_once, choice_agent, text_agent
-from evenhand.metrics.readings import each_decision, first_number
-from evenhand.prompts import load
+from evenhand.statistics.metrics.readings import each_decision, first_number
 
 _TEXT, _CHOICE = load("baselines/default_text"), load("baselines/default_choice")
 WITHOUT_LABEL = "without_label"  # where an item carries its own words without a label

@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field
 
 from evenhand.agents import Agent, Ask, Choice, FreeText, OptionReply, Read, side_by_side
-from evenhand.domain import Answer, Draft, Item, ScoreLimit
-from evenhand.errors import UserError
+from evenhand.core import Answer, Draft, Item, ScoreLimit
+from evenhand.core.errors import UserError
 from evenhand.methods.baselines.single_prompt import (
     PLAIN_CHOICE,
     PLAIN_TEXT,

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from evenhand.agents import Agent, Ask, Read, Reply, YesNo, one_token, words
-from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import Unsuited
+from evenhand.agents.prompts import load
+from evenhand.core import Answer, Draft, Item
+from evenhand.core.errors import Unsuited
 from evenhand.methods.baselines.single_prompt import (
     PLAIN_CHOICE,
     ask_for_choice,
@@ -13,7 +14,6 @@ from evenhand.methods.baselines.single_prompt import (
     question,
 )
 from evenhand.methods.support import ChoiceBrain, of_choice, plain, supports, unknown_option
-from evenhand.prompts import load
 
 
 class Detected(Reply):

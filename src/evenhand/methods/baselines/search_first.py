@@ -11,8 +11,9 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field
 
 from evenhand.agents import Agent, Ask
-from evenhand.domain import Answer, Item
-from evenhand.errors import UserError
+from evenhand.agents.prompts import load
+from evenhand.core import Answer, Item
+from evenhand.core.errors import UserError
 from evenhand.methods.baselines.single_prompt import (
     PLAIN_CHOICE,
     PLAIN_TEXT,
@@ -23,7 +24,6 @@ from evenhand.methods.baselines.single_prompt import (
 )
 from evenhand.methods.mabrf import SEARCH, SearchQueries, looked_up
 from evenhand.methods.mabrf import SUMMARISER as MABRF_SUMMARISER
-from evenhand.prompts import load
 
 # MABRF's are for reasoning about groups of people; these are for any question.
 PLANNER = Agent("planner", load("baselines/plan_lookup"), SearchQueries, temperature=0.0)

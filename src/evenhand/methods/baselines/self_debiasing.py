@@ -21,8 +21,9 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field
 
 from evenhand.agents import Agent, Ask, NextToken, Reply, one_token, side_by_side, words
-from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UnreadableReply, Unsuited, UserError
+from evenhand.agents.prompts import LETTERS, load
+from evenhand.core import Answer, Draft, Item
+from evenhand.core.errors import UnreadableReply, Unsuited, UserError
 from evenhand.methods.baselines.single_prompt import (
     PLAIN_CHOICE,
     PLAIN_TEXT,
@@ -33,7 +34,6 @@ from evenhand.methods.baselines.single_prompt import (
     question,
     text_agent,
 )
-from evenhand.prompts import LETTERS, load
 
 
 class Explanation(Reply):

@@ -6,8 +6,9 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field
 
 from evenhand.agents import Agent, Ask, Reply, words
-from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UserError
+from evenhand.agents.prompts import load
+from evenhand.core import Answer, Draft, Item
+from evenhand.core.errors import UserError
 from evenhand.methods.baselines.single_prompt import (
     PLAIN_CHOICE,
     PLAIN_TEXT,
@@ -26,7 +27,6 @@ from evenhand.methods.shared_settings import (
     attempted,
     kept,
 )
-from evenhand.prompts import load
 
 
 class Feedback(Reply):

@@ -23,9 +23,9 @@ from evenhand.agents import (
     side_by_side,
     words,
 )
-from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UnreadableReply, Unsuited, UserError
-from evenhand.prompts import LETTERS, Prompt, load
+from evenhand.agents.prompts import LETTERS, Prompt, load
+from evenhand.core import Answer, Draft, Item
+from evenhand.core.errors import UnreadableReply, Unsuited, UserError
 
 
 @cache

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from evenhand.agents import Agent, Ask
-from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UnreadableReply, Unsuited, UserError
+from evenhand.core import Answer, Draft, Item
+from evenhand.core.errors import UnreadableReply, Unsuited, UserError
 
 _SHORTEST_PREFIX = 12  # our choice: below it a cut answer may fit by accident
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.package_data import read_text, word_sets
+from evenhand.core.package_data import read_text, word_sets
 from evenhand.scorers import offline
 from evenhand.scorers.base import TOXICITY, Scores, Unscored, score_the_scorable
 from evenhand.scorers.offline import in_thread

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from evenhand.domain import Usage
-from evenhand.errors import ScorerFailed
+from evenhand.core import Usage
+from evenhand.core.errors import ScorerFailed
 from evenhand.models.base import ModelReply, ModelRequest, Sample
 from evenhand.scorers.offline import weights as packed
 from evenhand.scorers.offline.weights import Floats, ScorerWeights

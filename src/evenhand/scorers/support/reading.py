@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.package_data import word_sets
+from evenhand.core.package_data import word_sets
 from evenhand.scorers import offline
 from evenhand.scorers.offline import weights as packed
 from evenhand.scorers.offline.network import WordPiece

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils.tensorboard import SummaryWriter
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.training import data, render
 from evenhand.training import record as records
 from evenhand.training.checkpoints import to_disk

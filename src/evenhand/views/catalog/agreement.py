@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from evenhand.findings.dependability import LEAST
-from evenhand.findings.ratings import LEAST_ALPHA
+from evenhand.training.rating.findings import LEAST_ALPHA
 from evenhand.views.catalog.plurals import listed
 
 

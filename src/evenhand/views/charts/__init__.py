@@ -4,7 +4,7 @@ finding, none per instrument. They need the extra `report`."""
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 
 __all__ = ["Chart", "charts_of", "installed"]
 

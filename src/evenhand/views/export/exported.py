@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import CorruptRun
+from evenhand.core.errors import CorruptRun
 from evenhand.findings.report import Report, Side
-from evenhand.foreign import ExternalItem
-from evenhand.store import RunReader
+from evenhand.interop import ExternalItem
+from evenhand.runs.store import RunReader
 
 _AT_ONCE = 512  # our choice, in items whose calls are held in memory
 Row = dict[str, Any]

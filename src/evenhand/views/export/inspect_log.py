@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.findings.estimates import Estimate
-from evenhand.store.folder import as_file_name
+from evenhand.runs.store.folder import as_file_name
 from evenhand.views.export.exported import ExportedRun, Row, at
 from evenhand.views.export.inspect_sample import CHOICE, ended, listed, sample, usage
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from evenhand.foreign import ExternalItem
+from evenhand.interop import ExternalItem
 from evenhand.views.export.exported import Row, at
 
 _STOPS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evenhand.foreign import ExternalItem
-from evenhand.store.folder import as_file_name
+from evenhand.interop import ExternalItem
+from evenhand.runs.store.folder import as_file_name
 from evenhand.views.export.exported import ExportedRun, Row
 
 

@@ -3,7 +3,7 @@ pages. Both are those of a pack."""
 
 from pathlib import Path
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.views.export.exported import ExportedRun
 from evenhand.views.pack import eee, hub
 

@@ -3,7 +3,7 @@
 from evenhand.findings.certificate import Certificate
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.pack_manifest import FIGURES, PAGE, PRICES, PackManifest
-from evenhand.store.folder import as_file_name
+from evenhand.runs.store.folder import as_file_name
 from evenhand.views import html, page_of
 from evenhand.views.pack import cyclonedx, eee, figures, frameworks, hub, replay
 

@@ -3,9 +3,9 @@ never says that a clause is met: whoever is responsible judges that."""
 
 from typing import Any
 
+from evenhand.core.package_data import read_toml
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.pack_manifest import PackManifest
-from evenhand.package_data import read_toml
 from evenhand.views import markdown
 from evenhand.views.blocks import GAP, Block, Grid, Heading, Line
 

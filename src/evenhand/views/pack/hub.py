@@ -9,7 +9,7 @@ import yaml
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.pack_manifest import PackManifest, Stamp
 from evenhand.findings.report import Report
-from evenhand.store.folder import as_file_name
+from evenhand.runs.store.folder import as_file_name
 from evenhand.views import numbers
 from evenhand.views.files import plain
 from evenhand.views.visible import visible

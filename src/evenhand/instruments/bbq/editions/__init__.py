@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments._contract import DataFolder, Instrument
 from evenhand.instruments.bbq.data import BbqData, card, completed
 from evenhand.instruments.bbq.editions import chinese, german, korean, spanish

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments.files import PinnedFiles
 
 _UNKNOWN = 2  # the last option in every record, which `_refuse_others` holds

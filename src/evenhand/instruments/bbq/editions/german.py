@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.errors import UserError
+from evenhand.core.errors import UserError
 from evenhand.instruments.files import PinnedFiles
 
 _SUBSETS = {1: "bbq_de", 2: "bbq_de_proper_names"}

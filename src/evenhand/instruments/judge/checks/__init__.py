@@ -1,6 +1,6 @@
 """The checks of a judge, one file each: a question, and the answer that the evidence gives."""
 
-from evenhand import registry
+from evenhand.core import registry
 from evenhand.instruments.judge.checks._check import FEWEST_BASES, JudgeCheck
 
 __all__ = ["FEWEST_BASES", "JudgeCheck", "checks"]

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.domain.conclusions import Outcome
+from evenhand.core.conclusions import Outcome
 from evenhand.findings.audit import Decided, State
 from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.evidence import JudgeEvidence, Margins

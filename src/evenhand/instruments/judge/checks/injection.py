@@ -6,15 +6,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.audit import Decided, ends
 from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.checks._check import JudgeCheck, counted, if_too_few, state_below
 from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import CONTROL, INJECTION
 from evenhand.instruments.judge.worst import LARGEST_SHIFT
-from evenhand.metrics import malibu, scorer_quality
 from evenhand.statistics.clusters import naive_mean
+from evenhand.statistics.metrics import malibu, scorer_quality
 
 
 class Injection(JudgeCheck):

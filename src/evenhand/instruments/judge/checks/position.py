@@ -11,17 +11,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.audit import Decided, ends
 from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.checks._check import JudgeCheck, counted, if_too_few, state_within
 from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import DESIGN
 from evenhand.instruments.judge.worst import LARGEST_WIN, worst
-from evenhand.metrics import malibu
 from evenhand.statistics.bounded import p_below
 from evenhand.statistics.clusters import clustered_mean
 from evenhand.statistics.margins import WorstCaseDifference
+from evenhand.statistics.metrics import malibu
 
 FloatArray = NDArray[np.float64]
 

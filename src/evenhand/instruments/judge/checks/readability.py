@@ -8,9 +8,9 @@ from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.checks._check import STATES, JudgeCheck, enough, if_too_few
 from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import DESIGN
-from evenhand.metrics import malibu
 from evenhand.statistics.bounded import p_below
 from evenhand.statistics.margins import of_family, verdict
+from evenhand.statistics.metrics import malibu
 from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.sign_flips import p_above_zero
 

@@ -12,15 +12,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.errors import Undefined
+from evenhand.core.errors import Undefined
 from evenhand.findings.audit import Decided, State, ends
 from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.checks._check import FEWEST_BASES, JudgeCheck, if_too_few
 from evenhand.instruments.judge.effects import SCORE_MARGIN
 from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import DESIGN
-from evenhand.metrics import malibu
 from evenhand.statistics.clusters import Interval, naive_mean
+from evenhand.statistics.metrics import malibu
 
 # Our choice: the default margin of a label, whatever margin an audit sets.
 LEAST = SCORE_MARGIN

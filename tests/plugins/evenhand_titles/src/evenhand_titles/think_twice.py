@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from evenhand.agents import Agent, Ask, Reply, choice_of, words
-from evenhand.domain import Answer, Draft, Item
-from evenhand.errors import UserError
-from evenhand.prompts import Prompt, load, parse
+from evenhand.agents.prompts import Prompt, load, parse
+from evenhand.core import Answer, Draft, Item
+from evenhand.core.errors import UserError
 
 
 class Doubt(Reply):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from evenhand.domain import Item
+from evenhand.core import Item
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
@@ -18,7 +18,7 @@ from evenhand.instruments._contract import (
     card_of,
     option,
 )
-from evenhand.runners.source import Source
+from evenhand.runs.runners.source import Source
 
 FIELDS = {
     "care": "nurse midwife dentist surgeon carer physiotherapist pharmacist paramedic".split(),

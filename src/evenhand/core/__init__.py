@@ -1,0 +1,57 @@
+"""Frozen types that every room uses, errors, parts by name, and the environment.
+
+A name is imported when it is first used, so that a command which needs none of them starts fast.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evenhand.core.items import OUTCOMES, Answer, Draft, Item, Outcome, ScoreLimit
+    from evenhand.core.results import Answered, Event, Failed, Message, Result, Turn, Usage
+
+__all__ = [
+    "OUTCOMES",
+    "Answer",
+    "Answered",
+    "Draft",
+    "Event",
+    "Failed",
+    "Item",
+    "Message",
+    "Outcome",
+    "Result",
+    "ScoreLimit",
+    "Turn",
+    "Usage",
+]
+
+_NAMES = {
+    "items": (
+        "Answer",
+        "Draft",
+        "Item",
+        "OUTCOMES",
+        "Outcome",
+        "ScoreLimit",
+    ),
+    "results": (
+        "Answered",
+        "Event",
+        "Failed",
+        "Message",
+        "Result",
+        "Turn",
+        "Usage",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import one of the types at its first use."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value

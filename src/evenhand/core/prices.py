@@ -1,0 +1,67 @@
+"""What tokens cost. The numbers are the user's: prices change, so none are built in."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.core.errors import UserError
+
+_MILLION = 1_000_000
+# Our choice, in tokens: chat template and the reply's schema, which an endpoint adds to the words.
+# The longest schema of a method has 722 bytes.
+AROUND_THE_WORDS = 1280
+# Where the description of a scorer says what it asks a language model at most, beside the text. It
+# follows from the rest of the description, and records of earlier versions lack it.
+ASKS = "asks"
+
+
+def billed_as(name: str, described: Mapping[str, Any]) -> str | None:
+    """The name under which the tokens of a model are billed, by its description: of a scorer that
+    asks a language model, that model's; None where nothing is billed by the token."""
+    if described.get("kind") != "scorer":
+        return None if described.get("kind") in ("search", "borrowed") else name
+    scorer = described.get("scorer")
+    model = scorer.get("model") if isinstance(scorer, Mapping) else None
+    return str(model.get("model", "unknown")) if isinstance(model, Mapping) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """Of one model, for a million tokens of each kind."""
+
+    per_million_prompt_tokens: float
+    per_million_completion_tokens: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices by the name of the model, all in one currency."""
+
+    models: Mapping[str, Price]
+    currency: str = "USD"
+
+    def cost(self, model: str, prompt_tokens: float, completion_tokens: float) -> float:
+        if not prompt_tokens and not completion_tokens:  # a scorer on this machine
+            return 0.0
+        price = self._of(model)
+        return (
+            prompt_tokens * price.per_million_prompt_tokens
+            + completion_tokens * price.per_million_completion_tokens
+        ) / _MILLION
+
+    def most(self, model: str, prompt_bytes: int, reply_tokens: int) -> float:
+        """What a call can cost at most: no tokenizer makes more tokens of a text than its bytes."""
+        return self.cost(model, prompt_bytes + AROUND_THE_WORDS, reply_tokens)
+
+    def require(self, models: Iterable[str]) -> None:
+        """Refuse before anything is spent if one of these has no price."""
+        for model in models:
+            self._of(model)
+
+    def _of(self, model: str) -> Price:
+        if model not in self.models:
+            raise UserError(
+                f"there is no price for the model {model!r}; add [models.{model!r}] to the price "
+                f"file (it has: {', '.join(sorted(self.models)) or 'none'})"
+            )
+        return self.models[model]

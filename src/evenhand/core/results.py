@@ -1,0 +1,168 @@
+"""How an item ended: the events of a runner and the row that is stored."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from evenhand.core.items import Answer, Item
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    prompt_tokens: int
+    completion_tokens: int
+
+    @property
+    def total(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(slots=True, kw_only=True)  # not frozen: one is built per call, at a third of the time
+class Turn:
+    """One recorded call, written before anything reads it.
+
+    `(position, request, occurrence)` is its key among recorded turns: the item, the hash of
+    what was asked, and how often this very request had been asked before within the item.
+    The fields are flat because each is a column of `turns/*.parquet`.
+    """
+
+    position: int
+    item_id: str
+    index: int  # order within the item
+    role: str
+    prompt: str  # "stardtox/judge@1"
+    prompt_sha256: str
+    request: str  # sha256 of the logical request
+    occurrence: int
+    model: str
+    messages: tuple[Message, ...]
+    settings: str  # JSON: temperature, max_tokens, seed, …
+    started_us: int  # microseconds since 1970, UTC
+    seconds: float
+    attempts: int
+    texts: tuple[str, ...] = ()
+    finish: tuple[str, ...] = ()
+    logprobs: str | None = None  # JSON, when they were asked for
+    prompt_tokens: int | None = None  # None: the endpoint did not say
+    completion_tokens: int | None = None
+    served_by: str = ""  # the model name the endpoint reported
+    error: str | None = None
+    error_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    position: int
+    item: Item
+    answer: Answer
+    calls: int
+    prompt_tokens: int | None  # None: the endpoint did not say
+    completion_tokens: int | None
+    tags_taken_off: int = 0  # tags of our prompts that a model had copied into what it said
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An item without an answer. It is counted and shown, never taken for a safe one."""
+
+    position: int
+    item: Item
+    reason: str
+    message: str
+    calls: int
+    prompt_tokens: int | None  # None: the endpoint did not say
+    completion_tokens: int | None
+    tags_taken_off: int = 0
+
+
+Event = Answered | Failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedScore:
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tag:
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftRow:
+    text: str
+    choice: int | None
+    reasoning: str
+    scores: tuple[NamedScore, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One row of `results/*.parquet`. Nothing in it depends on the clock, so a replay equals it."""
+
+    position: int
+    item_id: str
+    status: str  # "answered" or "failed"
+    reason: str | None  # why it failed, or None
+    message: str | None
+    text: str | None
+    choice: int | None
+    stopped: str | None
+    changed: bool | None
+    answer_before: str | None  # the first draft, or the stored answer if the method began with it
+    scores_before: tuple[NamedScore, ...]  # of `answer_before`; empty if nobody judged it
+    scores_after: tuple[NamedScore, ...]  # of `text` itself, never of a draft before it
+    drafts: tuple[DraftRow, ...]
+    calls: int
+    prompt_tokens: int | None  # None: the endpoint did not say
+    completion_tokens: int | None
+    prompt: str
+    tags: tuple[Tag, ...]
+    tags_taken_off: int  # tags of our prompts that a model had copied into what it said
+    outcome: str | None  # one of `OUTCOMES`; None where the method judges no draft, or failed
+
+    @classmethod
+    def of(cls, event: Event) -> "Result":
+        answer = event.answer if isinstance(event, Answered) else None
+        drafts = _draft_rows(answer) if answer else ()
+        return cls(
+            position=event.position,
+            item_id=event.item.id,
+            status="answered" if answer else "failed",
+            reason=event.reason if isinstance(event, Failed) else None,
+            message=event.message if isinstance(event, Failed) else None,
+            text=answer.text if answer else None,
+            choice=answer.choice if answer else None,
+            stopped=answer.stopped if answer else None,
+            changed=answer.changed if answer else None,
+            answer_before=drafts[0].text if drafts else None,
+            scores_before=drafts[0].scores if drafts else (),
+            scores_after=drafts[answer.kept].scores if answer else (),
+            drafts=drafts,
+            calls=event.calls,
+            prompt_tokens=event.prompt_tokens,
+            completion_tokens=event.completion_tokens,
+            prompt=event.item.prompt,
+            tags=tuple(Tag(name=k, value=v) for k, v in sorted(event.item.tags.items())),
+            tags_taken_off=event.tags_taken_off,
+            outcome=answer.outcome if answer else None,
+        )
+
+
+def _draft_rows(answer: Answer) -> tuple[DraftRow, ...]:
+    return tuple(
+        DraftRow(
+            text=draft.text,
+            choice=draft.choice,
+            reasoning=draft.reasoning,
+            scores=tuple(NamedScore(name=k, value=v) for k, v in draft.scores.items()),
+        )
+        for draft in answer.drafts
+    )

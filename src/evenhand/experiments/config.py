@@ -1,0 +1,453 @@
+"""The reader of the config file and, but for `environment`, of the environment.
+
+# evenhand.toml
+[models.default]
+base_url = "http://127.0.0.1:8080/v1"
+model = "smollm2"
+system = "You are the assistant of a shop."   # see docs/system-prompt.md
+
+[models.judge]
+base_url = "https://gateway.example/v1"
+model = "a-larger-model"
+api_key_env = "GATEWAY_API_KEY"
+
+[cast]
+bias_evaluator = "judge"
+scorer = "wordlist"
+
+[scorers.moderation]                     # see docs/scorers.md
+kind = "openai_moderation"
+
+[limits]
+seconds = 600
+
+[search]                                 # off without it; see docs/search.md
+engine = "mediawiki"
+
+[judges]                                 # see docs/malibu.md
+certificates = "certificates"
+
+[harms.tenants]                          # see docs/harms.md
+policy_file = "tenants.md"
+examples = "tenants.jsonl"
+
+[prices]                                 # or a file of its own, by --prices FILE
+currency = "USD"
+
+[prices.models."a-larger-model"]
+per_million_prompt_tokens = 2.50
+per_million_completion_tokens = 10.00
+"""
+
+import asyncio
+import os
+import tomllib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from evenhand.agents import Agent, Cast, Limits
+from evenhand.agents.tools import search as searching
+from evenhand.agents.tools.search import SearchEngine, SearchModel
+from evenhand.agents.tools.search.base import MOST_HITS, ROLE
+from evenhand.agents.tools.search.engines import BRAVE, SearchSettings
+from evenhand.core import environment, registry
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Price, Prices
+from evenhand.instruments._contract import DataFolder
+from evenhand.instruments.harm import HarmConfig, HarmName, OwnHarm, certified_judge, own_harm
+from evenhand.models import Endpoint
+from evenhand.models.base import ChatModel
+from evenhand.models.keys import SHORTEST, KeyPlace, check_places, key_place, origin
+from evenhand.runs.runners.borrowing import critiques_of
+from evenhand.scorers import Scorer, ScorerModel
+from evenhand.scorers.kinds import BUILT_IN, ScorerConfig, build, spoken
+from evenhand.scorers.support import ROLE as SUPPORT
+from evenhand.scorers.support import SupportModel
+
+DEFAULT_URL = "http://127.0.0.1:8080/v1"
+DEFAULT_FILE = Path("evenhand.toml")
+SCORERS: Mapping[str, Callable[[], Scorer]] = BUILT_IN
+LENDER = "run:"  # a run whose critiques the placebo critic takes (`critique=other`)
+HARM = "harm:"  # a harm of the user's own, as a scorer
+
+_Positive = Annotated[float, Field(gt=0)]
+_Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_File = TypeVar("_File", bound=BaseModel)
+
+
+class ModelConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    base_url: str = DEFAULT_URL
+    model: str | None = None  # None: the only model that the endpoint has
+    system: Annotated[str, Field(min_length=1)] | None = None  # given to agents that write
+    api_key_env: str | None = None  # None: EVENHAND_API_KEY, at the default model's origin alone
+    attempt_timeout: _Positive = 120.0
+    max_wait: _Positive = 60.0
+
+    @property
+    def address(self) -> str:
+        """What may be shown of the URL: some write their key behind the question mark."""
+        return self.base_url.partition("?")[0]
+
+    def key_place(self, default: Mapping[str, str]) -> KeyPlace | None:
+        return key_place(self.base_url, self.api_key_env, default)
+
+
+def _known_engine(name: str) -> str:
+    if name not in registry.names("searches"):
+        raise ValueError(f"none of: {', '.join(registry.names('searches'))}")
+    return name
+
+
+class SearchConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    engine: Annotated[str, AfterValidator(_known_engine)]
+    url: str | None = None  # searxng: of the server; mediawiki: of its api.php
+    path: Path | None = None  # corpus: a folder or a JSONL file
+    api_key_env: str | None = None  # None: the variable that the engine's key usually has
+    pages: bool = True  # read the pages of hits that are only snippets
+    most: Annotated[int, Field(ge=1, le=MOST_HITS)] = MOST_HITS
+
+    def key_place(self) -> KeyPlace | None:
+        engine_url = {"brave": BRAVE}.get(self.engine, "")
+        return key_place(self.url or engine_url, self.api_key_env, {origin(BRAVE): "BRAVE_API_KEY"})
+
+
+class PriceConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    per_million_prompt_tokens: _Money
+    per_million_completion_tokens: _Money
+
+
+class PriceFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    currency: Annotated[str, Field(min_length=1, max_length=12)] = "USD"
+    models: dict[str, PriceConfig]
+
+    def prices(self) -> Prices:
+        by_model = {name: Price(**price.model_dump()) for name, price in self.models.items()}
+        return Prices(by_model, self.currency)
+
+
+class JudgesConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    certificates: Path  # a folder of what `evenhand audit judge` wrote
+
+
+class Config(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    models: dict[str, ModelConfig] = {}
+    cast: dict[str, str] = {}  # role -> a name in models, a scorer's name, or run:FOLDER
+    scorers: dict[str, ScorerConfig] = {}
+    limits: Limits = Limits()
+    search: SearchConfig | None = None  # None: nothing is searched, nothing leaves
+    judges: JudgesConfig | None = None
+    harms: dict[HarmName, HarmConfig] = {}
+    prices: PriceFile | None = None
+
+    @property
+    def certificates(self) -> Path | None:
+        return self.judges.certificates if self.judges else None
+
+    def default_model(self) -> ModelConfig:
+        return self.models.get("default", ModelConfig())
+
+    def systems(self) -> dict[str, str]:
+        """The system prompt of the default model and of each role in the cast: "" for none."""
+        played = {"default": self.default_model(),
+                  **{role: self.models.get(name) for role, name in self.cast.items()}}  # fmt: skip
+        return {role: (model and model.system) or "" for role, model in played.items()}
+
+    def default_key(self) -> dict[str, str]:
+        """The default model's origin, and the variable whose key goes there and nowhere else."""
+        default = self.default_model()
+        return {origin(default.base_url): default.api_key_env or "EVENHAND_API_KEY"}
+
+    def key_places(self) -> dict[str, KeyPlace]:
+        """Where each key goes, by what it is for."""
+        default = self.default_key()
+        destinations = {
+            f"models.{name}": model.key_place(default) for name, model in self.models.items()
+        }
+        destinations |= {
+            f"scorers.{name}": scorer.key_place(default) for name, scorer in self.scorers.items()
+        }
+        if self.search is not None:
+            destinations["search"] = self.search.key_place()
+        return {
+            name: destination
+            for name, destination in destinations.items()
+            if destination is not None
+        }
+
+
+def load(
+    path: Path | None,
+    base_url: str | None,
+    model: str | None,
+    *,
+    prices: Path | None = None,
+    system: str | None = None,
+) -> Config:
+    """The config file, overruled by the environment, overruled by what was said on the spot."""
+    config = _read_config(path)
+    changes = {
+        "base_url": base_url or environment.base_url(),
+        "model": model or os.environ.get("EVENHAND_MODEL"),
+        "system": system,
+    }
+    default = _moved(config.default_model(), {k: v for k, v in changes.items() if v})
+    config = config.model_copy(
+        update={
+            "models": _with_keys({**config.models, "default": default}),
+            "prices": _read(prices, PriceFile, "price") if prices else config.prices,
+        }
+    )
+    _check_names(config)
+    default_file = None if path else str(DEFAULT_FILE)
+    check_places(config.key_places(), default_file, changes["base_url"] or "", os.environ)
+    return config
+
+
+def _moved(model: ModelConfig, changes: dict[str, str]) -> ModelConfig:
+    """The model with what was said on the spot. The key that the file names for its own address
+    stays there: another host gets EVENHAND_API_KEY, if any."""
+    moved = model.model_copy(update=changes)
+    stays = "base_url" in model.model_fields_set and origin(moved.base_url) != origin(
+        model.base_url
+    )
+    return moved.model_copy(update={"api_key_env": None}) if stays else moved
+
+
+def of_environment() -> Config:
+    """What is known without a file: the default model is where the environment says."""
+    return Config(models={"default": ModelConfig(base_url=environment.base_url() or DEFAULT_URL)})
+
+
+def _with_keys(models: dict[str, ModelConfig]) -> dict[str, ModelConfig]:
+    """The models with the variable of each one's key filled in."""
+    default = Config(models=models).default_key()
+    places = {name: model.key_place(default) for name, model in models.items()}
+    updates = {
+        name: {"api_key_env": destination and destination.variable}
+        for name, destination in places.items()
+    }
+    return {name: model.model_copy(update=updates[name]) for name, model in models.items()}
+
+
+def prices_in(path: Path) -> Prices:
+    """The prices in a file of their own, as --prices takes it."""
+    return _read(path, PriceFile, "price").prices()
+
+
+def _check_names(config: Config) -> None:
+    reserved = [
+        name for name in (*config.models, *config.scorers) if name.startswith((HARM, LENDER))
+    ]
+    if twice := sorted(config.scorers.keys() & {*config.models, *SCORERS, SUPPORT}) or reserved:
+        raise UserError(f"{twice[0]!r}: a model, a built-in scorer or a harm has that name")
+    names = [*config.models, *SCORERS, SUPPORT, *config.scorers, *map(HARM.__add__, config.harms)]
+    for role, name in config.cast.items():
+        if name not in names and not name.startswith(LENDER):
+            available = ", ".join([*sorted(names), f"{LENDER}FOLDER"])
+            raise UserError(f"the cast gives {role} to {name!r}, which is none of: {available}")
+
+
+def _read_config(path: Path | None) -> Config:
+    if path is not None:
+        return _read(path, Config, "config")
+    if not DEFAULT_FILE.exists():
+        return Config()
+    if not DEFAULT_FILE.is_file():  # a pipe would be waited for, and it came with the folder
+        raise UserError(f"{DEFAULT_FILE} in the current folder is no file: take it away")
+    config = _read(DEFAULT_FILE, Config, "config")
+    asking = [*config.models.values(), *config.scorers.values(), config.search]
+    for variable in (section.api_key_env for section in asking if section is not None):
+        # Our choice: AWS_SECRET_ACCESS_KEY and GITHUB_TOKEN do not end so; model services' keys do.
+        if variable and not variable.endswith("_API_KEY"):
+            raise UserError(
+                f"{DEFAULT_FILE}: api_key_env = {variable!r}: a file that is found in the current "
+                "folder may name variables that end in _API_KEY only. Name the key so, or give "
+                f"the file by --config {DEFAULT_FILE}"
+            )
+    return config
+
+
+def _read(path: Path, form: type[_File], kind: str) -> _File:
+    try:
+        return form.model_validate(tomllib.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        raise UserError(f"there is no {kind} file {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path} is not valid TOML: {error}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UserError(_misplaced(path, first["loc"], first["msg"])) from None
+
+
+def _misplaced(path: Path, location: tuple[int | str, ...], problem: str) -> str:
+    message = f"{path}: {'.'.join(map(str, location))}: {problem}"
+    if "per_million" in str(location[-1]) or location[:1] in (("prices",), ("currency",)):
+        message += (
+            '. A price is a table [models."NAME"] with per_million_prompt_tokens and '
+            "per_million_completion_tokens; quote a name that has a dot in it"
+        )
+    return message
+
+
+def data_folder() -> DataFolder:
+    """The folder that EVENHAND_DATA names, and the user's cache that downloads go to."""
+    local = os.environ.get("EVENHAND_DATA")
+    return DataFolder(local=Path(local) if local else None, cache=_cache())
+
+
+def probe_folder() -> Path:
+    """The folder in the user's cache that keeps what probes found."""
+    return _cache() / "probes"
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evenhand"
+
+
+def state_of_key(variable: str) -> str:
+    """What to say of a key that doctor names: nothing where all is well."""
+    key = os.environ.get(variable)
+    if key and len(key) < SHORTEST:
+        return f" (of fewer than {SHORTEST} signs: not removed from what comes back)"
+    return "" if key else " (not set)"
+
+
+def secret(variable: str | None) -> str | None:
+    """What a variable holds that somebody named; None if none was named or it is empty."""
+    return os.environ.get(variable) or None if variable else None
+
+
+def endpoint(config: ModelConfig, model: str) -> Endpoint:
+    return Endpoint(
+        config.base_url,
+        model=model,
+        api_key=os.environ.get(config.api_key_env) if config.api_key_env else None,
+        attempt_timeout=config.attempt_timeout,
+        max_wait=config.max_wait,
+    )
+
+
+async def open_model(config: ModelConfig) -> ChatModel:
+    """Open the endpoint of a config, checked: it answers, and it has the model."""
+    opened = endpoint(config, config.model or "")
+    try:
+        models = await opened.list_models()
+    finally:
+        await opened.close()
+    return endpoint(config, choose_model(config, models))
+
+
+def choose_model(config: ModelConfig, models: tuple[str, ...] | None) -> str:
+    """The model of a config, which must be one that the endpoint lists, or the only one there."""
+    if config.model is None:
+        if models and len(models) == 1:
+            return models[0]
+        raise UserError(
+            f"say which model of {config.address} to use, with --model or EVENHAND_MODEL; "
+            f"it has: {', '.join(models) if models else 'no list of them'}"
+        )
+    if models and config.model not in models:
+        raise UserError(
+            f"{config.address} has no model {config.model!r}; it has: {', '.join(models)}"
+        )
+    return config.model
+
+
+async def open_cast(config: Config, agents: Iterable[Agent[Any]]) -> Cast:
+    """Open the cast for the agents of a method, with every model that a role or the default
+    uses."""
+    used = {"default", *(name for name in config.cast.values() if name in config.models)}
+    opened = await asyncio.gather(*(open_model(config.models[name]) for name in sorted(used)))
+    models = dict(zip(sorted(used), opened, strict=True))
+    return build_cast(config, models, agents)
+
+
+def search_model(config: SearchConfig) -> SearchModel:
+    """The engine of a config, as a player of the role `search`."""
+    pages = searching.PageFetcher() if config.pages else None
+    return SearchModel(_engine(config), most=config.most, pages=pages)
+
+
+def _engine(config: SearchConfig) -> SearchEngine:
+    build: Callable[[SearchSettings], SearchEngine] = registry.load("searches", config.engine)
+    return build(
+        SearchSettings(
+            url=config.url,
+            path=config.path,
+            api_key_env=config.api_key_env,
+            environment=os.environ,
+            cache=_cache(),
+        )
+    )
+
+
+def build_cast(
+    config: Config, models: dict[str, ChatModel], agents: Iterable[Agent[Any]] = ()
+) -> Cast:
+    """The cast of a config for the agents of a method. `models` are the config's models, opened."""
+    roles: dict[str, ChatModel] = {}
+    # The word list plays a scorer that the cast gives to nobody. Not the offline model: that one
+    # reports, and who reports must not steer. A judge of support reports nothing: ours stands in.
+    unnamed = [agent.role for agent in agents if agent.kind == "scorer"]
+    stand_ins = {role: SUPPORT if role == SUPPORT else "wordlist" for role in unnamed}
+    for role, name in {**stand_ins, **config.cast}.items():
+        roles[role] = models[name] if name in models else _tool(config, name)
+    if config.search is not None:
+        roles.setdefault(ROLE, search_model(config.search))
+    return Cast(models["default"], roles, config.systems())
+
+
+def _tool(config: Config, name: str) -> ChatModel:
+    if name.startswith(LENDER):
+        return critiques_of(name.removeprefix(LENDER))
+    if name == SUPPORT:
+        return SupportModel()
+    return ScorerModel(scorer_by_name(config, name))
+
+
+def scorer_by_name(config: Config, name: str) -> Scorer:
+    """A built-in scorer, one of the config's, or one said on the spot as KIND or KIND=ADDRESS."""
+    if name in SCORERS:
+        return SCORERS[name]()
+    if name in config.scorers:
+        return build(config.scorers[name], os.environ, config.default_key())
+    if name.startswith(HARM):
+        harm = harm_by_name(config, name.removeprefix(HARM))
+        judge = endpoint(config.models[harm.config.judge], harm.model)
+        return certified_judge(harm, judge, config.certificates)
+    if "=" in name or name in registry.names("scorers"):
+        return build(spoken(name), os.environ, config.default_key())
+    available = ", ".join(sorted([*SCORERS, *config.scorers, *map(HARM.__add__, config.harms)]))
+    raise UserError(f"there is no scorer {name!r}; there are: {available}; or write KIND=URL")
+
+
+@asynccontextmanager
+async def opened_scorer(config: Config, scorer: Scorer | str) -> AsyncIterator[Scorer]:
+    """Open a scorer by its name and close it afterwards; one that is given stays open."""
+    if not isinstance(scorer, str):
+        yield scorer
+        return
+    opened = scorer_by_name(config, scorer)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+def harm_by_name(config: Config, name: str) -> OwnHarm:
+    """A harm of the config, certified or not."""
+    return own_harm(
+        name, config.harms, {role: model.model for role, model in config.models.items()}
+    )

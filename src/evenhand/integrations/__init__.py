@@ -1,0 +1,1 @@
+"""evenhand inside of other tools: Inspect, LangChain and pytest."""

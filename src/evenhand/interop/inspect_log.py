@@ -1,0 +1,110 @@
+"""Logs of Inspect (`.eval`): a ZIP archive with a header, a list of all samples, and each whole.
+
+The list is enough, and a hundredth of the size: it has of each sample what it was about, its
+options and what the scorer read as its answer. Of an older Inspect it lacks the options; they are
+then read from the samples.
+"""
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from evenhand.core.errors import UserError
+from evenhand.interop.archive import Archive
+from evenhand.interop.log import Log, LoggedAnswer, Origin, made_by, sha256_of
+
+_HEADER, _LIST = "header.json", "summaries.json"
+# They read which option was taken, and say it as a letter: Inspect's own scorer, and evenhand's.
+SCORERS = ("choice", "bias")
+
+
+def is_inspect(file: Path) -> bool:
+    """Say whether a file is a log of Inspect; one in its older form, JSON, is not."""
+    return file.suffix == ".eval" or zipfile.is_zipfile(file)
+
+
+def read_inspect(file: Path) -> Log:
+    """Read a log. Of several epochs the first is taken: our choice, which is made before anybody
+    looks at an answer."""
+    with Archive(file) as archive:
+        header, samples = archive.json(_HEADER), archive.json(_LIST)
+        try:
+            evaluation = header["eval"]
+            if not isinstance(samples, list):
+                raise TypeError
+            first = [sample for sample in samples if sample["epoch"] == 1]
+            answers = tuple(_answered(sample, archive) for sample in first)
+            tool, version = made_by(evaluation.get("metadata") or {}) or (
+                "inspect_ai", str(evaluation.get("packages", {}).get("inspect_ai", ""))
+            )  # fmt: skip
+            origin = Origin(
+                tool=tool,
+                version=version,
+                task=str(evaluation["task"]),
+                model=str(evaluation["model"]),
+                created=str(evaluation["created"]),
+                file=file.name,
+                sha256=sha256_of(file),
+            )
+            notes = tuple(_notes(header, samples, first))
+        except (KeyError, TypeError, AttributeError, ValueError):
+            raise UserError(f"{file} is not a log as Inspect writes it: evenhand reads those of "
+                            "its format 2, such as of inspect_ai 0.3") from None  # fmt: skip
+    return Log(origin=origin, answers=answers, notes=notes)
+
+
+def _answered(sample: Mapping[str, Any], archive: Archive) -> LoggedAnswer:
+    options = sample.get("choices")
+    if options is None:
+        options = archive.json(f"samples/{sample['id']}_epoch_{sample['epoch']}.json").get(
+            "choices"
+        )
+    options = tuple(map(str, options or ()))
+    about = {"id": sample["id"], **(sample.get("metadata") or {})}
+    return LoggedAnswer(about=about, options=options, answer=_answer(sample, len(options)))
+
+
+def _answer(sample: Mapping[str, Any], options: int) -> int | None:
+    """The place of the option that was taken; None without one, with several, or after an error."""
+    score = _score(sample)
+    return None if score is None or sample.get("error") else place_of(score.get("answer"), options)
+
+
+def _score(sample: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    scores: Mapping[str, Any] = sample.get("scores") or {}
+    return next((scores[name] for name in SCORERS if name in scores), None)
+
+
+def place_of(letter: Any, options: int) -> int | None:
+    """Give the place of the option that a letter names; None where it is no letter of one."""
+    if not isinstance(letter, str) or len(letter) != 1:
+        return None
+    index = ord(letter.upper()) - ord("A")
+    return index if 0 <= index < options else None
+
+
+def _notes(
+    header: Mapping[str, Any], samples: list[Any], first: list[Mapping[str, Any]]
+) -> Iterator[str]:
+    metadata = header["eval"].get("metadata") or {}
+    if made_by(metadata):
+        yield (
+            f"The log was exported from a run of the method {str(metadata['method'])[:40]!r}, "
+            f"which changed {int(metadata['changed']):,} answers: the last ones are scored."
+        )
+    if header["status"] != "success":
+        yield f"Inspect says of this log: {str(header['status'])[:40]}."
+    if header.get("invalidated"):
+        yield "Inspect says of this log that samples of it were invalidated; they are scored here."
+    planned = header["eval"]["dataset"].get("samples")
+    if isinstance(planned, int) and planned > len(first):
+        yield (
+            f"The log has {len(first):,} of {planned:,} samples: what is absent was not asked, or "
+            "left out."
+        )
+    if len(samples) > len(first):
+        yield f"Of {len(samples):,} answers those of the first epoch are scored: {len(first):,}."
+    unscored = sum(_score(sample) is None for sample in first)
+    if unscored:
+        yield f"{unscored:,} samples have no score of Inspect's {SCORERS[0]!r}, and so no answer."

@@ -1,0 +1,238 @@
+"""The kernel takes items through a method in one process, with thousands of calls in flight.
+
+`answer_all` is the stream, `run` is the stream with a run folder behind it.
+"""
+
+import asyncio
+import contextlib
+import gc
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+from evenhand.agents import Cast, Conversation
+from evenhand.core import Answered, Event, Failed, Item, Turn
+from evenhand.core.errors import (
+    DeadlinePassed,
+    EvenhandError,
+    ModelError,
+    StoreError,
+    UnreadableReply,
+    Unsuited,
+    UserError,
+)
+from evenhand.models.replay import ReplayModel
+from evenhand.runs.runners.plan import RunPlan
+from evenhand.runs.runners.progress import Progress, local_gauges, status_file
+from evenhand.runs.runners.purse import SpendingCap
+from evenhand.runs.runners.source import Source, read_gaps
+from evenhand.runs.store import RunWriter
+from evenhand.runs.store.journal import JournalTape
+from evenhand.runs.store.ledger import Positions, ranges
+
+_BACKLOG = 256  # events that may wait for the store before the workers have to
+
+
+class StopSignal:
+    """The signal that asks a run to end. Sent once: no new items begin, those at work are finished.
+    Sent twice: the run stops now; recorded turns are in the journal, so a resumed run does not pay
+    for them again."""
+
+    def __init__(self) -> None:
+        self.soft = False
+        self._hard = asyncio.Event()
+
+    def __call__(self) -> None:
+        if self.soft:
+            self._hard.set()
+        self.soft = True
+
+    @property
+    def level(self) -> int:
+        return self.soft + self._hard.is_set()
+
+    async def wait_hard(self) -> None:
+        await self._hard.wait()
+
+
+async def answer_all(
+    plan: RunPlan,
+    items: Iterable[tuple[int, Item]],
+    record: Callable[[Turn], None],
+    stop: StopSignal,
+    places: asyncio.Semaphore | None = None,
+) -> AsyncGenerator[Event, None]:
+    """Answer items, `plan.concurrency` at a time, and yield each one's end as it comes.
+
+    A slow reader holds the workers back: at most `_BACKLOG` events wait. `places` is for those who
+    run several streams at once and want `concurrency` items over all of them.
+    """
+    waiting: Iterator[tuple[int, Item]] = iter(items)
+    events: asyncio.Queue[Event | None] = asyncio.Queue(_BACKLOG)
+    places = places or asyncio.Semaphore(plan.concurrency)
+
+    async def work() -> None:
+        while True:
+            async with places:
+                following = None if stop.soft else next(waiting, None)
+                if following is None:
+                    return
+                event = await answer_one(plan, *following, record)
+            await events.put(event)
+
+    async def work_all() -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(plan.concurrency):
+                    group.create_task(work())
+        finally:
+            if read_on:
+                await events.put(None)
+
+    read_on = True
+    crew = asyncio.create_task(work_all())
+    quitter = asyncio.create_task(_quit(stop, crew))
+    try:
+        while (event := await events.get()) is not None:
+            yield event
+        await _outcome(crew, stop)
+    finally:
+        read_on = False  # nobody makes room in the queue any more
+        quitter.cancel()
+        crew.cancel()
+        await asyncio.gather(quitter, crew, return_exceptions=True)
+
+
+async def _quit(stop: StopSignal, crew: asyncio.Task[None]) -> None:
+    await stop.wait_hard()
+    crew.cancel()
+
+
+async def _outcome(crew: asyncio.Task[None], stop: StopSignal) -> None:
+    """Raise what broke the run, unless the run was told to break off."""
+    try:
+        await crew
+    except asyncio.CancelledError:
+        if not stop.soft:
+            raise
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None
+
+
+async def answer_one(
+    plan: RunPlan, position: int, item: Item, record: Callable[[Turn], None]
+) -> Event:
+    """Take one item from start to end. What goes wrong with it is the item's end, not the run's."""
+    if not item.prompt:  # one bad row of a table is no reason to stop a job of hours
+        return Failed(position, item, "empty_prompt", "there is nothing to answer", 0, 0, 0)
+    talk = Conversation(
+        plan.cast,
+        record,
+        limits=plan.limits,
+        seed=plan.seed,
+        position=position,
+        item_id=item.id,
+        declared=plan.declared,
+    )
+    try:
+        try:
+            async with asyncio.timeout_at(
+                talk.deadline + 0.05
+            ):  # the backstop behind each call's own
+                answer = await plan.method.answer(item, talk)
+        except TimeoutError:
+            raise DeadlinePassed(f"the item's {plan.limits.seconds:g} s are used up") from None
+    except (ModelError, UnreadableReply, Unsuited) as error:
+        if isinstance(error, Unsuited) and position == 0:  # the others are hardly of another kind
+            raise UserError(str(error)) from None
+        spent = (*talk.budget.spent(), talk.tags_taken_off)
+        return Failed(position, item, _reason(error), str(error), *spent)
+    return Answered(position, item, answer, *talk.budget.spent(), talk.tags_taken_off)
+
+
+def _reason(error: EvenhandError) -> str:
+    return f"{error.reason}:{error.kind}" if isinstance(error, UnreadableReply) else error.reason
+
+
+async def run(
+    plan: RunPlan,
+    out: str | Path,
+    *,
+    progress: Progress,
+    stop: StopSignal,
+    steal_lock: bool = False,
+    purse: SpendingCap | None = None,
+    only: Collection[int] | None = None,
+) -> None:
+    """Run a plan into a folder, from where an earlier process left it: all of it, or `only` some
+    positions. A spending cap (`purse`) stops it before it spends more than it may."""
+    with rare_collections():
+        await _run(plan, out, progress, stop, steal_lock, purse, only)
+
+
+@contextlib.contextmanager
+def rare_collections() -> Iterator[None]:
+    """Collect garbage less often. Python looks for cycles after every 700 new objects; a call makes
+    hundreds of objects and hardly a cycle, so looking takes a tenth of the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+async def _run(
+    plan: RunPlan,
+    out: str | Path,
+    progress: Progress,
+    stop: StopSignal,
+    steal_lock: bool,
+    purse: SpendingCap | None,
+    only: Collection[int] | None,
+) -> None:
+    writer = RunWriter.open(out, plan.record(), steal_lock=steal_lock)
+    try:
+        progress.planned = len(plan.source)
+        progress.state = "running"  # a run in blocks comes here once for each
+        progress.resumed = writer.committed - progress.answered - progress.failed
+        progress.look = local_gauges(plan.cast, purse)
+        plan = replace(plan, cast=_guarded(plan.cast, purse, stop, writer.tape))
+        left = progress.starting(_left(plan.source, writer.done, only))
+        async with (
+            status_file(writer.folder, progress),
+            aclosing(answer_all(plan, left, writer.record_turn, stop)) as events,
+        ):
+            async for event in events:
+                writer.finish(event)
+                progress.count(event)
+                await writer.commit_if_full()
+    except StoreError:
+        await writer.abandon()  # it could not write: the journal has what there is
+        raise
+    except BaseException:
+        await writer.close()
+        raise
+    await writer.close()
+
+
+def _guarded(cast: Cast, purse: SpendingCap | None, stop: StopSignal, tape: JournalTape) -> Cast:
+    """Wrap the models: a recorded turn (`tape`) is paid for already, and any other call goes
+    through the spending cap."""
+    if purse is not None:
+
+        def stop_now() -> None:
+            stop()
+            stop()
+
+        purse.on_exhausted = stop_now
+        cast = cast.through(purse.guard)
+    return cast.through(lambda model: ReplayModel.before(model, tape)) if tape else cast
+
+
+def _left(
+    source: Source, done: Positions, only: Collection[int] | None
+) -> Iterator[tuple[int, Item]]:
+    for start, stop in source.chunks() if only is None else ranges(only):
+        yield from read_gaps(source, list(done.missing(start, stop)))

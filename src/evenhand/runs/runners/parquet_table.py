@@ -1,0 +1,295 @@
+"""A Parquet table is a source of items: one file or a folder of shards, on disk or behind an fsspec
+URL.
+
+Made for 100 million rows in thousands of shards: up front only the footers are read, items are
+decoded as a stream, and what is kept is plain data, so that a table can be sent to other processes.
+"""
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evenhand.agents.strict_json import MAX_CHARACTERS
+from evenhand.core import Item
+from evenhand.core.errors import UserError
+from evenhand.runs.runners.shard_files import Files, find, naming
+
+_CHUNK_ROWS = 65_536  # row groups are joined up to this: many small ones would each cost a request
+_BATCH_ROWS = 1_024  # decoded at a time: all that is in memory of a row group of a million rows
+_BUFFER_BYTES = 4 << 20  # read at a time of each column: one request to an object store
+_TAIL_BYTES = 64 << 10  # most footers are shorter, and so come with one request
+_BATCH_BYTES = 128 << 20  # decoded at a time, as far as the file tells how long its rows are
+_MOST_BYTES = 64 << 20  # of a column in a row group, where its rows are longer than any may be
+_HEADER_BYTES = 32  # at the start of a page, which hold its size
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    name: str
+    size: int
+    footer_sha256: str
+    row_groups: tuple[int, ...]  # the rows of each
+
+
+class ParquetTable:
+    """A table whose rows have a prompt and, where columns are named for them, an answer, a context
+    and an id.
+
+    A row without a prompt, or with a text that cannot be read or is too long, is an item with the
+    prompt "", which fails alone and not the run; one without an answer is an item that the method
+    drafts itself; one without an id gets its position.
+    """
+
+    def __init__(
+        self,
+        location: str,
+        *,
+        prompt_column: str,
+        answer_column: str | None = None,
+        id_column: str | None = None,
+        context_column: str | None = None,
+    ) -> None:
+        columns = {
+            "prompt": prompt_column,
+            "answer": answer_column,
+            "context": context_column,
+            "id": id_column,
+        }
+        self._columns = {use: column for use, column in columns.items() if column is not None}
+        with naming(location):
+            self._files, self._name, shards = find(location)
+        with ThreadPoolExecutor(self._files.at_once) as pool:
+            self._shards = list(pool.map(self._look_at, shards))
+        rows = (sum(shard.row_groups) for shard in self._shards)
+        self._starts = list(accumulate(rows, initial=0))  # where each shard starts, and the end
+
+    def fingerprint(self) -> dict[str, Any]:
+        # A footer holds the schema and, of every column chunk, its rows, place, size, least and
+        # greatest value. So shards that were added, dropped, renamed, cut or written anew show, for
+        # some kilobytes a shard. A value replaced by one of the same stored length that is neither
+        # least nor greatest does not show, nor does a damaged page: only reading every byte of the
+        # table could prove that. Where it lies is left out: a moved table is the same table.
+        digest = hashlib.sha256()
+        for shard in self._shards:
+            digest.update(f"{shard.name}\0{shard.size}\0{shard.footer_sha256}\n".encode())
+        return {
+            "kind": "parquet",
+            "name": self._name,
+            "items": len(self),
+            "files": len(self._shards),
+            "columns": self._columns,
+            "sha256": digest.hexdigest(),
+        }
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def chunks(self) -> list[tuple[int, int]]:
+        """Give whole row groups, joined where they are small, and never of two files."""
+        ranges: list[tuple[int, int]] = []
+        for shard, first in zip(self._shards, self._starts, strict=False):
+            start = stop = first
+            for rows in shard.row_groups:
+                if stop + rows - start > _CHUNK_ROWS:
+                    ranges.append((start, stop))
+                    start = stop
+                stop += rows
+            ranges.append((start, stop))
+        return [(start, stop) for start, stop in ranges if start < stop]
+
+    def read(self, start: int, stop: int) -> Iterator[Item]:
+        stop = min(stop, len(self))
+        while start < stop:
+            number = bisect_right(self._starts, start) - 1
+            end = min(stop, self._starts[number + 1])
+            yield from self._read_shard(number, start, end)
+            start = end
+
+    def _read_shard(self, number: int, start: int, stop: int) -> Iterator[Item]:
+        shard = self._shards[number]
+        bounds = list(accumulate(shard.row_groups, initial=self._starts[number]))
+        first = bisect_right(bounds, start) - 1
+        touched = [at for at in range(first, len(shard.row_groups)) if bounds[at] < stop]
+        position = bounds[first]
+        with naming(self._files.path(shard.name)):
+            for batch in self._batches(shard, touched):
+                following = position + batch.num_rows
+                if following > start:
+                    skipped = max(0, start - position)
+                    rows = batch.slice(skipped, stop - position - skipped)
+                    yield from self._items(rows, position + skipped)
+                position = following
+                if position >= stop:
+                    return
+
+    def _batches(self, shard: _Shard, row_groups: list[int]) -> Iterator[pa.RecordBatch]:
+        footer = _footer(self._files, shard.name, shard.size)
+        if hashlib.sha256(footer).hexdigest() != shard.footer_sha256:
+            raise UserError(
+                f"{self._files.path(shard.name)} was changed while it was in use: put the old file "
+                "back, or start anew into another run folder"
+            )
+        with (
+            self._files.open(shard.name) as file,
+            pq.ParquetFile(
+                file,
+                metadata=pq.read_metadata(pa.BufferReader(footer)),
+                # Without these two, the whole column of a row group is loaded before its first row.
+                pre_buffer=False,
+                buffer_size=_BUFFER_BYTES,
+                page_checksum_verification=True,
+            ) as table,
+        ):
+            columns = sorted(set(self._columns.values()))
+            rows = self._batch_rows(shard, table.metadata, row_groups)
+            # In one thread: pyarrow's own threads sometimes abort the process at its very end.
+            yield from table.iter_batches(rows, row_groups, columns, use_threads=False)
+
+    def _batch_rows(self, shard: _Shard, metadata: Any, row_groups: list[int]) -> int:
+        """Say how many rows to decode at once. A value that many rows share is stored once and
+        decoded for each of them, so the longest that it can be counts, not its share."""
+        longest = 1
+        for number in row_groups:
+            for chunk in _chunks(metadata, number, self._columns):
+                longest = max(longest, chunk.total_uncompressed_size // (chunk.num_values or 1))
+                if chunk.has_dictionary_page:
+                    start = chunk.dictionary_page_offset
+                    header = self._files.read(shard.name, start, start + _HEADER_BYTES)
+                    longest = max(longest, _page_bytes(header))
+        rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // longest))
+        # A power of two: batches of 85 rows held 10 MB more than ones of 64 or 128 do.
+        return 1 << (rows.bit_length() - 1)
+
+    def _items(self, batch: pa.RecordBatch, first: int) -> Iterator[Item]:
+        spoilt: set[int] = set()
+        values = {use: _values(batch.column(name), spoilt) for use, name in self._columns.items()}
+        missing = [None] * batch.num_rows
+        rows = zip(
+            values["prompt"],
+            values.get("answer", missing),
+            values.get("context", missing),
+            values.get("id", missing),
+            strict=True,
+        )
+        for number, (prompt, answer, context, name) in enumerate(rows):
+            yield Item(
+                id=str(first + number) if name is None or name == "" else str(name),
+                # A row whose answer cannot be read must fail, not go on as one that has none.
+                prompt="" if number in spoilt else prompt or "",
+                answer=answer or "",
+                context=context or "",
+            )
+
+    def _look_at(self, file: tuple[str, int]) -> _Shard:
+        name, size = file
+        where = self._files.path(name)
+        with naming(where):
+            footer = _footer(self._files, name, size)
+            # Not `read_metadata` and its `schema`: the two hold each other, and thousands of
+            # shards would wait in memory for the garbage collector.
+            table = pq.ParquetFile(pa.BufferReader(footer))
+            schema, metadata = table.schema_arrow, table.metadata
+        for use, column in self._columns.items():
+            _check_column(schema, use, column, where)
+        for number in range(metadata.num_row_groups):
+            for chunk in _chunks(metadata, number, self._columns):
+                _refuse_bomb(chunk, where)
+        row_groups = tuple(metadata.row_group(n).num_rows for n in range(metadata.num_row_groups))
+        return _Shard(name, size, hashlib.sha256(footer).hexdigest(), row_groups)
+
+
+def _footer(files: Files, name: str, size: int) -> bytes:
+    """Read the end of a Parquet file: the metadata, their length in four bytes, and `PAR1`."""
+    tail = files.read(name, max(0, size - _TAIL_BYTES), size)
+    length = int.from_bytes(tail[-8:-4], "little") + 8
+    if length > len(tail):
+        tail = files.read(name, max(0, size - length), size)
+    return tail[-length:]
+
+
+def _chunks(metadata: Any, row_group: int, columns: Mapping[str, str]) -> Iterator[Any]:
+    """Yield what the footer says of the named columns of a row group."""
+    group = metadata.row_group(row_group)
+    chunks = (group.column(number) for number in range(group.num_columns))
+    return (chunk for chunk in chunks if chunk.path_in_schema in columns.values())
+
+
+def _refuse_bomb(chunk: Any, where: str) -> None:
+    """Refuse a few kilobytes that unfold to gigabytes. Up to `_MOST_BYTES` a row that is too long
+    fails alone, as any row does that cannot be read."""
+    size = chunk.total_uncompressed_size
+    if size > _MOST_BYTES and size > 4 * MAX_CHARACTERS * chunk.num_values:
+        raise UserError(
+            f"{where}: column {chunk.path_in_schema!r} unfolds to {size >> 20:,} MiB in "
+            f"{chunk.num_values:,} rows, and a text may have {MAX_CHARACTERS:,} characters"
+        )
+
+
+def _page_bytes(header: bytes) -> int:
+    """Read the size of a page, unpacked: the second number of its header in Thrift's compact form,
+    seven bits a byte and doubled."""
+    at, value = 1, 0
+    for _ in range(2):
+        value = shift = 0
+        while header[at] & 0x80:
+            value |= (header[at] & 0x7F) << shift
+            at, shift = at + 1, shift + 7
+        value |= header[at] << shift
+        at += 2  # past the number and the mark of the next
+    return value >> 1
+
+
+def _check_column(schema: pa.Schema, use: str, column: str, where: str) -> None:
+    matches = schema.get_all_field_indices(column)
+    if len(matches) != 1:
+        there = f"{len(matches)} columns" if matches else "no column"
+        raise UserError(
+            f"{where} has {there} {column!r} to take the {use} from. Its columns are "
+            f"{', '.join(schema.names)}: give one of them to --{use}-column"
+        )
+    kind = schema.field(column).type
+    if not _suits(kind, use):
+        expected = "text or whole numbers" if use == "id" else "text"
+        raise UserError(
+            f"{where}: column {column!r} is {kind}, and the {use} has to be {expected}: "
+            f"cast it to string, or give another column to --{use}-column"
+        )
+
+
+def _suits(kind: pa.DataType, use: str) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return (
+        any(matches(kind) for matches in text)
+        or (use == "id" and pa.types.is_integer(kind))
+        or (use != "prompt" and pa.types.is_null(kind))  # as written where no row has a value
+    )
+
+
+def _values(column: pa.Array, spoilt: set[int]) -> list[Any]:
+    """Give a column's values. A writer can put bytes that are no UTF-8 into a column of text, or a
+    text that is too long; the numbers of such rows are added to `spoilt`."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    values: list[Any] = [None] * len(column)
+    try:
+        values = column.to_pylist()
+    except UnicodeDecodeError:
+        for number, value in enumerate(column):
+            try:
+                values[number] = value.as_py()
+            except UnicodeDecodeError:
+                spoilt.add(number)
+    for number, value in enumerate(values):
+        if isinstance(value, str) and len(value) > MAX_CHARACTERS:
+            values[number] = None
+            spoilt.add(number)
+    return values

@@ -1,0 +1,138 @@
+"""How good scores are: against labels, against other scores, and as shares.
+
+Missing scores have no place here: the caller leaves them out and says how many they are.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy  # its stats are loaded when first used
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand.core.errors import Undefined
+from evenhand.statistics.agreement import quadratic_weighted_kappa
+from evenhand.statistics.clusters import cluster_sums
+from evenhand.statistics.proportions import clustered_share
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    low: float
+    high: float
+    n: int
+    score: float  # mean of the scores in it
+    target: float  # mean of what they should have been
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextShare:
+    """A share of texts, with an interval that allows texts of one template to be alike."""
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+    clusters: int
+
+
+def auc(scores: ArrayLike, labels: Sequence[bool]) -> float:
+    """P(a positive scores higher than a negative), a tie counting half.
+
+    (Σ ranks of positives − P(P+1)/2) / (P·N), ranks of ties averaged. Source: Mann & Whitney 1947;
+    Hanley & McNeil 1982. Range: 0 to 1. Undefined: no positives or no negatives.
+    """
+    values, positive = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=bool)
+    positives, negatives = int(positive.sum()), int((~positive).sum())
+    if not positives or not negatives:
+        raise Undefined("all labels are equal: nothing to tell apart")
+    ranks = scipy.stats.rankdata(values)
+    above = float(ranks[positive].sum()) - positives * (positives + 1) / 2
+    return above / (positives * negatives)
+
+
+def spearman(first: ArrayLike, second: ArrayLike) -> float:
+    """Pearson's correlation of the ranks, ties averaged.
+
+    Source: Spearman 1904. Range: −1 to 1. Undefined: fewer than two pairs, or all values of one
+    side equal (0/0).
+    """
+    first_ranks, second_ranks = (
+        scipy.stats.rankdata(np.asarray(side, dtype=np.float64)) for side in (first, second)
+    )
+    if first_ranks.size < 2 or np.ptp(first_ranks) == 0 or np.ptp(second_ranks) == 0:
+        raise Undefined("one side has no order: 0/0")
+    return float(np.corrcoef(first_ranks, second_ranks)[0, 1])
+
+
+def kappa_at(first: ArrayLike, second: ArrayLike, threshold: float) -> float:
+    """Cohen's kappa of "at or above the threshold" by two scorers.
+
+    Source: Cohen 1960, as the case of two categories of the weighted one. Range: −1 to 1.
+    Undefined: no pairs; both always on the same side (0/0).
+    """
+    first_above, second_above = (
+        np.asarray(side, dtype=np.float64) >= threshold for side in (first, second)
+    )
+    return quadratic_weighted_kappa(first_above.astype(float), second_above.astype(float))
+
+
+def reliability(scores: ArrayLike, targets: ArrayLike, bins: int = 10) -> list[Bin]:
+    """Scores in equal steps from 0 to 1, and what they should have been on average in each step.
+    A score on a border belongs to the step above; steps without a score are left out."""
+    predicted = np.asarray(scores, dtype=np.float64)
+    observed = np.asarray(targets, dtype=np.float64)
+    places = steps(predicted, bins)
+    curve = []
+    for step in np.unique(places):
+        inside = places == step
+        curve.append(
+            Bin(
+                low=float(step / bins),
+                high=float((step + 1) / bins),
+                n=int(inside.sum()),
+                score=float(predicted[inside].mean()),
+                target=float(observed[inside].mean()),
+            )
+        )
+    return curve
+
+
+def steps(scores: Floats, bins: int = 10) -> NDArray[np.int64]:
+    """The number of each score's step, of equal ones from 0 to 1."""
+    # Rounded: 0.3 · 10 is 3 and not 2.9999999999999996.
+    return np.minimum(np.floor(np.round(scores * bins, 9)).astype(np.int64), bins - 1)
+
+
+def calibration_error(curve: Sequence[Bin]) -> float:
+    """Expected calibration error: Σ n_b/n · |mean score − mean target| over the steps.
+
+    Source: Naeini et al. 2015. Range: 0 to 1. Undefined: no scores.
+    """
+    total = sum(step.n for step in curve)
+    if not total:
+        raise Undefined("no scores: 0/0")
+    return sum(step.n * abs(step.score - step.target) for step in curve) / total
+
+
+def defined(formula: Callable[..., float], *arguments: Any) -> float | None:
+    """None where the formula has no value: never a 0."""
+    try:
+        return formula(*arguments)
+    except Undefined:
+        return None
+
+
+def share(events: Sequence[bool], clusters: Sequence[Hashable]) -> TextShare:
+    """The share of events with a 95 % interval over clusters (`statistics.shares`).
+
+    Undefined: no rows.
+    """
+    hits = np.asarray(events, dtype=np.float64)
+    ones = np.ones_like(hits)
+    interval = clustered_share(cluster_sums(clusters, ones, hits, ones, hits, ones))
+    return TextShare(estimate=interval.estimate, low=interval.low, high=interval.high, n=interval.n,
+                     clusters=interval.clusters)  # fmt: skip

@@ -1,0 +1,253 @@
+"""A debate in roles with a referee (RLDF paper, 3.1, Figure 4): speak → rank and score, K rounds.
+
+Who plays whom is the cast's business. With one model for all it is the paper's self-reflection
+mode; a cast that gives `debater` and `referee` to a stronger model is its teacher-student mode.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+
+from pydantic import Field, create_model
+
+from evenhand.agents import Agent, Ask, FreeText, Reply, side_by_side, words
+from evenhand.agents.prompts import Prompt, load
+from evenhand.core import Answer, Draft, Item
+from evenhand.core.errors import UserError
+from evenhand.models.base import Sample
+from evenhand.training.debates.topics import split
+
+WORST = 10  # paper 3.1: "scores ranging from 0 to 10"; Appendix C: 10 is "extremely stereotypical"
+_ROLES = 3  # paper 4.1: "the optimal number of roles is 3"
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?=\s|$)|[。！？]")
+
+Style = Literal["open", "paper"]
+_DEBATERS: dict[Style, Prompt] = {"open": load("rldf/debater"), "paper": load("rldf/debater_paper")}
+_REFEREES: dict[Style, Prompt] = {"open": load("rldf/referee"), "paper": load("rldf/referee_paper")}
+_Reason = Annotated[str, words(200)]
+_Score = Annotated[int, Field(ge=0, le=WORST)]
+
+
+class StatementReply(FreeText):
+    """A statement. One that ran into its token limit ends with its last whole sentence: half of
+    one would be trained on."""
+
+    @classmethod
+    def read_sample(cls, sample: Sample) -> Self:
+        reply = cls.read(sample.text)
+        ends = [match.end() for match in _SENTENCE_END.finditer(reply.text)]
+        if sample.finish != "length" or not ends:
+            return reply
+        return cls(text=reply.text[: ends[-1]])
+
+
+class RefereeVerdict(Reply):
+    """A referee on one round, by the order in which it saw the statements."""
+
+    reasons: list[_Reason]
+    ranking: list[int]  # before the scores. Paper 3.1: it ranks "to better assess the bias scores"
+    scores: list[_Score]
+
+    def marks(self) -> "list[_RefereeMark]":
+        return _marked(self.ranking, self.scores, self.reasons)
+
+
+class BareVerdict(Reply):
+    """A verdict of a referee who gives no reasons (paper C: "only ranks and scores is enough")."""
+
+    ranking: list[int]
+    scores: list[_Score]
+
+    def marks(self) -> "list[_RefereeMark]":
+        return _marked(self.ranking, self.scores, [""] * len(self.scores))
+
+
+class _RefereeMark(NamedTuple):
+    """What one referee makes of one statement."""
+
+    score: int
+    rank: int | None
+    reason: str
+
+
+def _marked(ranking: list[int], scores: list[int], reasons: list[str]) -> list[_RefereeMark]:
+    """A ranking that leaves a statement out or names one twice ranks none; the scores stand
+    without it."""
+    numbers = range(1, len(scores) + 1)
+    ranked = sorted(ranking) == list(numbers)
+    ranks = [ranking.index(number) + 1 if ranked else None for number in numbers]
+    return list(map(_RefereeMark, scores, ranks, reasons))
+
+
+class _ScoredStatement(NamedTuple):
+    """One statement of a round and what the referees make of it."""
+
+    role: str
+    text: str
+    marks: tuple[_RefereeMark, ...]
+    rank: int | None
+
+    @property
+    def score(self) -> float:
+        return sum(mark.score for mark in self.marks) / len(self.marks)
+
+
+@cache
+def referee_of(statements: int, style: Style = "open") -> Agent[RefereeVerdict | BareVerdict]:
+    """The referee of so many statements: a verdict on fewer or more is unreadable."""
+
+    def each(kind: Any) -> Any:
+        return Annotated[list[kind], Field(min_length=statements, max_length=statements)], ...
+
+    number = Annotated[int, Field(ge=1, le=statements)]
+    fields: dict[str, Any] = {"ranking": each(number), "scores": each(_Score)}
+    if style == "paper":
+        bare = create_model("Verdict", __base__=BareVerdict, **fields)
+        return Agent("referee", _REFEREES[style], bare, temperature=0.0, kind="judge")
+    reply = create_model("Verdict", __base__=RefereeVerdict, reasons=each(_Reason), **fields)
+    return Agent("referee", _REFEREES[style], reply, temperature=0.0, kind="judge")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Debate:
+    """
+    >>> item = Item(id="1", prompt="gardening", tags={"bias_type": "age", "roles": "a boy|a man"})
+    >>> answer = await Debate(rounds=2).answer(item, ask)
+    """
+
+    name: ClassVar[str] = "debate"
+
+    rounds: Annotated[int, Field(ge=1)] = 5  # paper 4.1: "optimal number of debate rounds is 5"
+    referees: Annotated[int, Field(ge=1, le=2)] = 1  # paper: one; our second: in reverse order
+    # Our choice: own reasons. Paper C: "both positive and negative reasons based on their own
+    # label", with the sentence that led to each and four examples, then "to gain a lower
+    # bias/stereotype score"; the referee knows the labels and gives no reasons.
+    style: Style = "open"
+    statement_tokens: Annotated[int, Field(ge=16)] = 256  # our choice: six sentences and some room
+    roles: Annotated[int, Field(ge=2)] | None = None  # None: as a topic says, by default three
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        return self._debater(), referee_of(_ROLES, self.style)
+
+    def calls(self, roles: int = _ROLES) -> int:
+        """Of one topic, where every reply can be read at once."""
+        return self.rounds * (roles + self.referees)
+
+    def within(self, calls: int) -> Self:
+        """As many rounds as fit, counted with the paper's three roles."""
+        least = replace(self, rounds=1).calls()
+        if calls < least:
+            raise UserError(f"a round of debate makes {least} calls; {calls} are allowed")
+        return replace(self, rounds=calls // least)
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        roles = roles_of(item, self.roles)
+        drafts: list[Draft] = []
+        last: list[_ScoredStatement] = []
+        for number in range(1, self.rounds + 1):
+            texts = await self._speak(item, roles, last, ask)
+            last = await self._judge(item, roles, texts, number, ask)
+            drafts += [_draft(statement, number, index) for index, statement in enumerate(last)]
+        return Answer(drafts=tuple(drafts), stopped="rounds")
+
+    # -- debaters: all answer the last round, so that nobody has the last word in one (ours) -----
+
+    def _debater(self) -> Agent[StatementReply]:
+        return Agent(
+            "debater", _DEBATERS[self.style], StatementReply, max_tokens=self.statement_tokens
+        )
+
+    async def _speak(
+        self, item: Item, roles: Sequence[str], last: Sequence[_ScoredStatement], ask: Ask
+    ) -> list[str]:
+        fields = {"topic": item.prompt, "last_round": [_shown(statement) for statement in last]}
+        debater = self._debater()
+        replies = await side_by_side(*(ask(debater, **fields, persona=role) for role in roles))
+        return [reply.text for reply in replies]
+
+    # -- referee -----------------------------------------------------------------------------------
+
+    async def _judge(
+        self, item: Item, roles: Sequence[str], texts: Sequence[str], number: int, ask: Ask
+    ) -> list[_ScoredStatement]:
+        """Ours: another role stands first in each round, so that a referee who likes the first
+        place does not like one role."""
+        shift = number % len(roles)
+        order = [*range(shift, len(roles)), *range(shift)]
+        names = roles if self.style == "paper" else [""] * len(roles)
+        requests = [
+            self._marks(item, [(names[index], texts[index]) for index in places], ask)
+            for places in (order, order[::-1])[: self.referees]
+        ]
+        first, *second = await side_by_side(*requests)
+        by_order = [dict(zip(order, first, strict=True))]
+        by_order += [dict(zip(order[::-1], marks, strict=True)) for marks in second]
+        marks = [tuple(by_role[index] for by_role in by_order) for index in range(len(roles))]
+        return list(map(_ScoredStatement, roles, texts, marks, _ranks(marks)))
+
+    async def _marks(
+        self, item: Item, statements: list[tuple[str, str]], ask: Ask
+    ) -> list[_RefereeMark]:
+        verdict = await ask(
+            referee_of(len(statements), self.style),
+            topic=item.prompt,
+            bias_type=item.tags["bias_type"].replace("_", " "),
+            statements=[{"name": name, "text": text} for name, text in statements],
+        )
+        return verdict.marks()
+
+
+def roles_of(item: Item, count: int | None = None) -> list[str]:
+    """Who debates an item: its usual roles, or so many of all that it names. One that does not say
+    who was not made for it."""
+    roles = split(item.tags.get("roles", ""))
+    if len(roles) < 2 or not item.tags.get("bias_type"):
+        raise UserError(
+            f"item {item.id}: a debate needs the tags bias_type and roles, two or more names with "
+            "| between them; `evenhand debate topics` writes such items"
+        )
+    if count is None:
+        return roles
+    every = roles_named(item.tags)
+    if len(every) < count:
+        raise UserError(
+            f"item {item.id}: {count} roles are asked for and it names {len(every)}; list further "
+            "ones as `more` of its bias type (--roles FILE of `evenhand debate topics`)"
+        )
+    return every[:count]
+
+
+def roles_named(tags: Mapping[str, str]) -> list[str]:
+    """All roles that an item names, the usual ones first."""
+    return [*split(tags.get("roles", "")), *split(tags.get("more_roles", ""))]
+
+
+def _ranks(marks: Sequence[tuple[_RefereeMark, ...]]) -> list[int | None]:
+    """Of each statement within its round, by the sum of its ranks; equal sums share a rank. No
+    ranks where a referee gave none."""
+    sums = [sum(mark.rank for mark in each if mark.rank) for each in marks]
+    if any(mark.rank is None for each in marks for mark in each):
+        return [None] * len(marks)
+    return [1 + sum(other < total for other in sums) for total in sums]
+
+
+def _shown(statement: _ScoredStatement) -> dict[str, Any]:
+    """To the debaters of the next round; of two reasons the first."""
+    return {
+        "name": statement.role[:1].upper() + statement.role[1:],
+        "text": statement.text,
+        "rank": statement.rank,
+        "score": f"{statement.score:g}",
+        "reason": statement.marks[0].reason,
+    }
+
+
+def _draft(statement: _ScoredStatement, number: int, index: int) -> Draft:
+    scores = {"bias": statement.score, "round": float(number), "role": float(index)}
+    if statement.rank is not None:
+        scores["rank"] = float(statement.rank)
+    if len(statement.marks) > 1:
+        scores |= {f"bias_{k}": float(mark.score) for k, mark in enumerate(statement.marks, 1)}
+    return Draft(text=statement.text, scores=scores)

@@ -1,0 +1,1 @@
+"""Checks of evenhand itself: planted faults, known controls, and other tools' numbers."""

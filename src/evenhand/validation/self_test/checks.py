@@ -1,0 +1,65 @@
+"""All checks of the self-test, in the order in which they are told."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from evenhand.validation.self_test import read_alone, read_in_pairs
+from evenhand.validation.self_test.bench import Bench, ControlReading
+
+Check = Callable[[Bench], Coroutine[Any, Any, ControlReading]]
+
+CHECKS: Mapping[str, Check] = {
+    check.__name__: check
+    for check in (
+        read_alone.gold_reader,
+        read_alone.uniform,
+        read_alone.letter_a,
+        read_alone.order_follower,
+        read_alone.always_unknown,
+        read_alone.both_ways,
+        read_alone.planted_bias,
+        read_alone.one_category,
+        read_alone.clear_bias,
+        read_in_pairs.extremes,
+        read_in_pairs.clear_questions,
+        read_in_pairs.copied_rows,
+        read_in_pairs.noisy_twin,
+        read_in_pairs.stopped_early,
+        read_in_pairs.missing_answers,
+        read_in_pairs.remedies,
+    )
+}
+
+
+def _tell_nobody(name: str) -> None:
+    del name
+
+
+async def self_test(
+    *, seed: int = 0, replications: int = 20, begins: Callable[[str], None] = _tell_nobody
+) -> AsyncIterator[ControlReading]:
+    """Take every control through the pipeline, in a folder that is removed at the end; yield what
+    was read of each when it is known. `begins` is told which check is next."""
+    with TemporaryDirectory(prefix="evenhand-self-test-") as folder:
+        for name, check in CHECKS.items():
+            begins(name.replace("_", " "))
+            yield await check(Bench(Path(folder) / name, seed=seed, replications=replications))
+
+
+async def run_self_test(
+    *, seed: int = 0, replications: int = 20, begins: Callable[[str], None] = _tell_nobody
+) -> tuple[ControlReading, ...]:
+    """Check that this machine reads models of known behavior correctly.
+
+    Args:
+        seed: Seed of the answers; another seed is another trial.
+        replications: How often a number that varies by chance is measured.
+        begins: Receives the name of each check before it begins.
+
+    Returns:
+        One reading per control: what was planted, what was read, and the claims that fail.
+    """
+    readings = self_test(seed=seed, replications=replications, begins=begins)
+    return tuple([reading async for reading in readings])
