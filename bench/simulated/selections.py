@@ -20,7 +20,7 @@ from evenhand.statistics.selection import (
     GroupContrast,
     Grouped,
     Selections,
-    TestFamily,
+    FamilyOfTests,
     p_among,
     smallest_p,
 )
@@ -42,7 +42,7 @@ class Audits:
         self.n, self.by_chance = n, Chance.drawn(n, 1 / 8)
         self.drawn = np.random.default_rng(0).multinomial(n, np.full(8, 1 / 8), DRAWS)
         every = Grouped(self.drawn, [self.by_chance] * 8, np.full(8, n / 8))
-        self.family = TestFamily((smallest_p([every]),))
+        self.family = FamilyOfTests((smallest_p([every]),))
 
     def contrasts(self, first: IntArray) -> list[GroupContrast]:
         fillings = [

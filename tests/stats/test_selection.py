@@ -15,7 +15,7 @@ from evenhand.statistics.selection import (
     FilledSelections,
     Grouped,
     Selections,
-    TestFamily,
+    FamilyOfTests,
     impact_ratios,
     levelled,
     smallest_p,
@@ -78,9 +78,9 @@ def _two_groups(x: int, n: int, y: int, m: int) -> Selections:
     return Selections(found, found, found)
 
 
-def _alone(level: float = ALPHA) -> TestFamily:
+def _alone(level: float = ALPHA) -> FamilyOfTests:
     """A family of one test: its smallest p-values are spread evenly."""
-    return TestFamily((np.linspace(0, 1, 9999) * ALPHA / level,))
+    return FamilyOfTests((np.linspace(0, 1, 9999) * ALPHA / level,))
 
 
 def test_of_two_groups_the_interval_is_near_that_of_a_relative_risk() -> None:
@@ -122,7 +122,7 @@ def test_a_tiny_group_costs_the_others_next_to_nothing() -> None:
     drawn = rng.multivariate_hypergeometric(people, 100, 4000)
     chances = [Chance.dealt(n, 1002 - n, 100) for n in people]
     both, alone = (
-        TestFamily(
+        FamilyOfTests(
             (smallest_p([Grouped(drawn[:, :k], chances[:k], people[:k] * 100 / 1002)]),)
         ).level
         for k in (3, 2)
@@ -131,7 +131,7 @@ def test_a_tiny_group_costs_the_others_next_to_nothing() -> None:
 
 
 def test_a_level_and_an_adjusted_p_say_the_same() -> None:
-    family = TestFamily((np.linspace(0, 0.5, 999), np.linspace(0, 0.8, 999)))
+    family = FamilyOfTests((np.linspace(0, 0.5, 999), np.linspace(0, 0.8, 999)))
     for p in (0.001, 0.02, 0.0239, 0.0241, 0.03, 0.06):
         assert (family.adjusted(p) <= ALPHA) == (p <= family.level)
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from evenhand.findings.estimates import Bounds, Cell, Estimate, Section
 from evenhand.findings.remarks import Remark, RemarkOrText
-from evenhand.statistics.selection import ALPHA, GroupContrast, Selections, TestFamily
+from evenhand.statistics.selection import ALPHA, GroupContrast, Selections, FamilyOfTests
 
 # Our choice of what is too small to matter, for "not shown" alone: a ratio from 0.8 to its inverse.
 # No ratio is called bad for being outside. US guidelines of 1978 begin to look at a ratio there.
@@ -60,7 +60,7 @@ class GroupingResult:
         attributes: Sequence[str],
         groups: Sequence[GroupResult],
         p: float | None,
-        family: TestFamily,
+        family: FamilyOfTests,
     ) -> "GroupingResult":
         """Make it of the p-value of chi-square. The groups differ where chi-square says so or where
         any of them is shown, so that its adjusted p-value is the smallest of all."""

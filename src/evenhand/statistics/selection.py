@@ -270,7 +270,7 @@ class GroupContrast(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TestFamily:
+class FamilyOfTests:
     """The tests that one audit makes: the smallest p-value of each draw without bias, of one or
     several ways in which the missing outcomes may have come out."""
 
@@ -457,7 +457,7 @@ def _power(groups: int, rate: float, ratio: float, each_alone: bool, n: int) -> 
             n, np.full(groups, 1 / groups), TEST_DRAWS
         )
     every = Grouped(null_draws, [by_chance] * groups, np.full(groups, total / groups))
-    level = TestFamily((smallest_p([every]),)).level
+    level = FamilyOfTests((smallest_p([every]),)).level
     below = np.cumsum(by_chance.weights())
     critical = by_chance.start + int(np.searchsorted(below, level / 2, side="right")) - 1
     behind = selected[:, -1] - selected.sum(axis=1) / groups

@@ -26,7 +26,7 @@ from evenhand.statistics.selection import (
     FilledSelections,
     Grouped,
     Selections,
-    TestFamily,
+    FamilyOfTests,
     dealt_anew,
     evened,
     expected,
@@ -55,7 +55,7 @@ def verdict_of(
     """
     cells = Cells.of_people(group, selected, [""] * len(group) if stratum is None else stratum)
     counts = cells.by((0,))
-    family = TestFamily(tuple(_drawn(cells, {(0,): counts}, draws)))
+    family = FamilyOfTests(tuple(_drawn(cells, {(0,): counts}, draws)))
     tested = [_filled(counts, column) for column in range(len(counts.groups))]
     p = [test.p for test in tested] + [
         overall for overall in [uneven(counts, draws)] if overall is not None
@@ -95,7 +95,7 @@ def judged(
     """
     cells = Cells.of(table)
     by = {way: cells.by(way) for way in ways(names)}
-    family = TestFamily(tuple(_drawn(cells, by, draws)))
+    family = FamilyOfTests(tuple(_drawn(cells, by, draws)))
     results = []
     for way, counts in by.items():
         results.append(
@@ -162,7 +162,7 @@ def _chance(people: IntArray, selected: IntArray, column: int, near: float = 0.0
 
 
 def _groups(
-    counts: SelectionCounts, family: TestFamily, small: float | None
+    counts: SelectionCounts, family: FamilyOfTests, small: float | None
 ) -> Iterator[GroupResult]:
     people, read, selected = (table.sum(axis=0) for table in (counts.people, counts.read,
                                                               counts.selected))  # fmt: skip

@@ -13,7 +13,7 @@ from evenhand.statistics.selection import (
     FilledSelections,
     Grouped,
     Selections,
-    TestFamily,
+    FamilyOfTests,
     impact_ratios,
     levelled,
     p_among,
@@ -44,7 +44,7 @@ def judged(rankings: Sequence[Ranking], draws: int = TEST_DRAWS) -> GroupResults
     n = _used(crossed) + missing_of(crossed)
     shares = np.array([crossed.of_all[group] for group in names])
     simulated = np.random.default_rng(_SEED).multinomial(n, shares / shares.sum(), draws)
-    family = TestFamily((smallest_p([
+    family = FamilyOfTests((smallest_p([
         _grouped(counts, n, simulated, _columns(every[0], grouping, names))
         for grouping, counts in by.items()
     ]),))  # fmt: skip
@@ -110,7 +110,7 @@ def _uneven(counts: RankingCounts, draws: int) -> float:
     return p_among(filled, n * shares, simulated)
 
 
-def _groups(counts: RankingCounts, family: TestFamily) -> Iterator[GroupResult]:
+def _groups(counts: RankingCounts, family: FamilyOfTests) -> Iterator[GroupResult]:
     groups = sorted(counts.of_all)
     used, missing = _used(counts), missing_of(counts)
     impact = _impact(counts, groups)

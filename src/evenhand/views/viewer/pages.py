@@ -288,7 +288,7 @@ def _escaped(value: object) -> Markup:
 
 
 _TEMPLATES = Environment(
-    loader=PackageLoader("evenhand", "viewer"),
+    loader=PackageLoader("evenhand.views", "viewer"),
     autoescape=True,
     undefined=StrictUndefined,
     finalize=_escaped,
