@@ -12,10 +12,10 @@ from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics.selection import (
     ALPHA,
     Chance,
+    FamilyOfTests,
     FilledSelections,
     Grouped,
     Selections,
-    FamilyOfTests,
     impact_ratios,
     levelled,
     smallest_p,

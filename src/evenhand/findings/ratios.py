@@ -8,7 +8,7 @@ from typing import Literal
 
 from evenhand.findings.estimates import Bounds, Cell, Estimate, Section
 from evenhand.findings.remarks import Remark, RemarkOrText
-from evenhand.statistics.selection import ALPHA, GroupContrast, Selections, FamilyOfTests
+from evenhand.statistics.selection import ALPHA, FamilyOfTests, GroupContrast, Selections
 
 # Our choice of what is too small to matter, for "not shown" alone: a ratio from 0.8 to its inverse.
 # No ratio is called bad for being outside. US guidelines of 1978 begin to look at a ratio there.

@@ -23,10 +23,10 @@ from evenhand.statistics._shared import IntArray
 from evenhand.statistics.selection import (
     ALPHA,
     Chance,
+    FamilyOfTests,
     FilledSelections,
     Grouped,
     Selections,
-    FamilyOfTests,
     dealt_anew,
     evened,
     expected,
