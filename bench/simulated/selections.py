@@ -16,11 +16,11 @@ from evenhand.findings.ratios import state_of
 from evenhand.statistics._shared import IntArray
 from evenhand.statistics.selection import (
     Chance,
+    FamilyOfTests,
     FilledSelections,
     GroupContrast,
     Grouped,
     Selections,
-    FamilyOfTests,
     p_among,
     smallest_p,
 )
