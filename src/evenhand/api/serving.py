@@ -67,7 +67,7 @@ async def view(
     Raises:
         UserError: If the viewer is not installed, or the run cannot be read.
     """
-    from evenhand.views.viewer.opening import opened  # noqa: PLC0415 - it needs the extra
+    from evenhand.views.viewer import opened  # noqa: PLC0415 - it needs the extra
 
     with await asyncio.to_thread(opened, run, against, port) as serving:
         ready(serving.link)

@@ -20,7 +20,7 @@ from evenhand.experiments.config import Config
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.views import terminal
-from evenhand.views.remedy_page import LABELS
+from evenhand.views.run_page import LABELS
 from evenhand.views.timeline_page import conversation, timeline
 
 _ENDINGS = {"single_pass": "one pass", "max_iterations": "not accepted"}

@@ -29,7 +29,7 @@ from evenhand.findings.dry_run import DryRun
 from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.gate import Gate, Verdict, broken
 from evenhand.findings.remarks import Remark
-from evenhand.views import annotations, terminal_of
+from evenhand.views import gate_files, terminal_of
 from evenhand.views.files import plain
 
 FILE = Path("evenhand.gate.toml")
@@ -97,7 +97,7 @@ def _gate(
             _end(FAILED if result.verdict == "fail" else BROKEN)
     if environment.on_github():
         stream = sys.stderr if json else sys.stdout
-        stream.write(annotations.render(result))
+        stream.write(gate_files.annotations(result))
     _end(_CODES[result.verdict])
 
 

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from evenhand.gateway.looks import WRITERS, EachRepair, GatewayFigures, Quantile
 from evenhand.gateway.repairs import RecentRepairs
 from evenhand.gateway.verdicts import Action
-from evenhand.views.blocks import GAP, Block, Grid, Heading, Line, Page, Tone
-from evenhand.views.diffs import diff
+from evenhand.views.blocks import GAP, Block, Grid, Heading, Line, Page, Tone, diff
 from evenhand.views.numbers import duration, money
 
 _TONES: dict[str, Tone] = {Action.NOT_RUN: "bad", Action.BLOCKED: "open", Action.FLAGGED: "open"}

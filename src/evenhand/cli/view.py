@@ -7,7 +7,7 @@ import typer
 
 from evenhand.cli.screen import err, out
 from evenhand.cli.waiting import wait_for_signal
-from evenhand.views.viewer.opening import opened
+from evenhand.views.viewer import opened
 
 
 def view(

@@ -18,19 +18,17 @@ from evenhand.views import (
     comparison_page,
     dossier_evidence,
     numbers,
-    remedy_page,
     report_page,
-    summary_page,
+    run_page,
 )
 from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Tone
-from evenhand.views.pictures import Pictures
+from evenhand.views.charts import Pictures
 
 _MARKS = "✗ shown worse   ✓ shown better   ? not shown"
 
 
-def page(dossier: CombinedReport, *, full: bool = False) -> list[Block]:
-    """Give the blocks of a dossier; `full` is what a file has, and there is no shorter form."""
-    del full
+def page(dossier: CombinedReport) -> list[Block]:
+    """Give the blocks of a dossier."""
     pictures = Pictures()
     if _of_people_alone(dossier):
         parts = [
@@ -124,7 +122,7 @@ def _done_by(summary: Summary) -> Box:
     if summary.remedy is None:
         blocks.append(Line("The method judges no draft, and no instrument measured the answers."))
     else:
-        blocks += remedy_page.lines(summary.remedy)
+        blocks += run_page.remedy_lines(summary.remedy)
     return Box(tuple(blocks), "plain")
 
 
@@ -166,7 +164,7 @@ def _not_shown(dossier: CombinedReport) -> list[Block]:
                 f"{comparison.before.run} → {comparison.after.run}"
             )
     for summary in dossier.summaries:
-        for line in summary_page.warnings(summary):
+        for line in run_page.summary_warnings(summary):
             runs_by_text.setdefault(line.text, []).append(summary.run)
     rows = tuple((text, ", ".join(runs)) for text, runs in runs_by_text.items())
     blocks: list[Block] = [Grid(("what", "where"), rows), GAP] if rows else []
@@ -198,7 +196,7 @@ def _pair(comparison: Comparison) -> str:
 
 def _worse(dossier: CombinedReport) -> list[Block]:
     blocks: list[Block] = [Heading("What got worse")]
-    blocks += [remedy_page.worse(remedy) for remedy in _remedies(dossier)]
+    blocks += [run_page.remedy_worse(remedy) for remedy in _remedies(dossier)]
     if not dossier.comparisons and not _remedies(dossier):
         run = dossier.folders[0].run if dossier.folders else "RUN"
         text = "Nothing here is compared with anything, so nothing can be said of what got worse."
@@ -291,7 +289,7 @@ def _numbers(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
         more += [report_page.section_grid(section) for section in comparison.sections]
         blocks.append(Details("every measure and group", tuple(more)))
     for remedy in _remedies(dossier):
-        blocks += [Heading(remedy.run, 3), *remedy_page.before_and_after(remedy)]
+        blocks += [Heading(remedy.run, 3), *run_page.remedy_before_and_after(remedy)]
     if not dossier.comparisons and not _remedies(dossier):
         text = "Nothing here could be compared" if dossier.not_compared else (
             "One measurement of each kind")  # fmt: skip

@@ -10,9 +10,8 @@ NOT_RUN = "not run"
 AS_PRINTED = "as printed"  # the system of a table that counts data
 
 
-def page(reproduction: Reproduction, *, full: bool = False) -> list[Block]:
+def page(reproduction: Reproduction) -> list[Block]:
     """Give the blocks of a table: a grid for each of its columns, the paper's numbers first."""
-    del full
     blocks: list[Block] = [
         Line(f"{reproduction.title} · {reproduction.where}", "strong"),
         Line(reproduction.shows),
@@ -111,9 +110,8 @@ def _differs(reproduction: Reproduction) -> list[Block]:
     return [Line("What differs from the paper", "strong"), *lines]
 
 
-def catalogue_page(catalogue: Catalogue, *, full: bool = False) -> list[Block]:
+def catalogue_page(catalogue: Catalogue) -> list[Block]:
     """Give the blocks of the list: each table, whether it runs, and what it needs or why not."""
-    del full
     rows, tones = [], []
     for entry in catalogue.entries:
         runs = "yes" if entry.runnable else "no" if entry.result else "no result"

@@ -8,11 +8,9 @@ from evenhand.findings.estimates import Change
 from evenhand.findings.measures import Measure
 from evenhand.views import numbers
 from evenhand.views.charts import Chart
-from evenhand.views.charts.dots import dots
-from evenhand.views.charts.dumbbell import DumbbellRow, dumbbell
+from evenhand.views.charts.before_after import DumbbellRow, SlopeLine, dots, dumbbell, slope
 from evenhand.views.charts.forest import ForestPanel, ForestRow, State, forest
 from evenhand.views.charts.of_report import ARROWS, DASHED, MOST_ROWS, WAYS, axis_of, bounds_of
-from evenhand.views.charts.slope import SlopeLine, slope
 
 _SIGNS = "✓ shown better, ✗ shown worse, ? not shown."
 _STATES: dict[str, State] = {"better": "good", "worse": "bad", "open": "open"}
