@@ -10,8 +10,7 @@ import typer
 
 from evenhand.cli.harms import check as check_harm
 from evenhand.cli.measure import parameter_of, question_in, refusal, run, signature_of
-from evenhand.cli.options import Full
-from evenhand.cli.run_options import RunCommand, with_run_options
+from evenhand.cli.options import Full, RunCommand, with_run_options
 from evenhand.core import registry
 from evenhand.core.errors import UserError
 from evenhand.experiments.auditing import concluded

@@ -10,12 +10,9 @@ import typer
 from rich.table import Table
 
 from evenhand.api.configured import ConfigServices
-from evenhand.cli.execution import end, show_dry_run
-from evenhand.cli.forecast import show_forecast
-from evenhand.cli.options import ConfigFile, Json
-from evenhand.cli.run_options import RunCommand, with_run_options
-from evenhand.cli.screen import err, out, print_json
-from evenhand.cli.watching import Terminal
+from evenhand.cli.execution import Terminal, end, show_dry_run, show_forecast
+from evenhand.cli.options import ConfigFile, Json, RunCommand, with_run_options
+from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.auditing import concluded
@@ -32,8 +29,6 @@ from evenhand.methods.judge_text import AS_WRITTEN, SWAPPED, HarmCheck
 from evenhand.models.base import ChatModel
 from evenhand.scorers import ScorerModel
 from evenhand.scorers.harm import HarmJudge
-from evenhand.views import terminal_of
-from evenhand.views.files import plain
 
 harms = typer.Typer(
     help="Harms of your own: a policy in words, and the check that lets it be used.",
@@ -123,11 +118,9 @@ def _check(
         end(result.ended, below_floor=True)
         return
     finding = concluded(audit, measurement.options, result.report)
-    if options.json:
-        print_json(plain(finding.to_dict()))
-    else:
-        out.print(terminal_of(finding, full=full))
-        out.print(f"{options.out}/report.json, {FILE}", style="dim")
+    print_finding(
+        finding, json=options.json, full=full, written=f"{options.out}/report.json, {FILE}"
+    )
     err.print(f"certificate kept in {settings.certificates}", soft_wrap=True)
     end(result.ended, below_floor=result.report.coverage.below_floor)
 

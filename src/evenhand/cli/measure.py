@@ -1,8 +1,8 @@
-"""`evenhand measure NAME`: an instrument's items through a method, and what may be said of it.
+"""`evenhand measure NAME`: an instrument's items through a method, and what may be said of it;
+`evenhand import`: what a model answered elsewhere, scored without a call.
 
 Every instrument is a command. Its own options come from the fields of its `options`, the others
-are the same for all.
-"""
+are the same for all."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,23 +13,131 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from evenhand.cli.execution import end, show_dry_run
-from evenhand.cli.forecast import show_forecast
-from evenhand.cli.measure_likelihood import likelihood
-from evenhand.cli.options import Full
-from evenhand.cli.run_options import RunCommand, prepared, with_run_options
-from evenhand.cli.screen import out, print_json
-from evenhand.cli.watching import Terminal
+from evenhand.cli.codes import BELOW_FLOOR, STOPPED
+from evenhand.cli.execution import Out, Terminal, end, show_dry_run, show_forecast
+from evenhand.cli.options import (
+    BaseUrl,
+    ConfigFile,
+    DrawSeed,
+    Full,
+    Json,
+    ModelName,
+    RunCommand,
+    prepared,
+    with_run_options,
+)
+from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.core import registry
 from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
+from evenhand.experiments.config import Config
+from evenhand.experiments.importing import instrument_for
+from evenhand.experiments.likelihood import draw_sets, measure_sets, run_folders
 from evenhand.experiments.measuring import measure as measured
+from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.stopping import StoppingQuestion, until_decided
 from evenhand.findings.audit import Audit
 from evenhand.findings.report import Report
-from evenhand.instruments import instrument_named
-from evenhand.instruments._contract import Instrument
+from evenhand.instruments import Instrument, instrument_named
+from evenhand.instruments.likelihood_sets import SETS, USUAL
+from evenhand.models.likelihood import EchoedLikelihood, LikelihoodModel
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
+
+
+def likelihood(
+    out_: Out,
+    weights: Annotated[
+        Path | None,
+        typer.Option(help="A Hugging Face folder, read on this machine, instead of an endpoint."),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOKEN",
+            help="What every text is read after, with --weights. Default: the token that the "
+            "tokenizer puts in front, or the one that separates documents.",
+        ),
+    ] = None,
+    sets: Annotated[str, typer.Option(help=f"Names with commas, of {', '.join(SETS)}.")] = ",".join(
+        USUAL
+    ),
+    sample: Annotated[
+        int, typer.Option(min=2, help="At most so many items of each set, spread over its groups.")
+    ] = 1_600,
+    all_: Annotated[
+        bool, typer.Option("--all", help="All items: 19,522 of the usual sets.")
+    ] = False,
+    sample_seed: DrawSeed = 0,
+    unseen: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PAIRS",
+            help="The pairs that the weights were trained on: items of subtler_biases with a "
+            "topic of their training side are left out.",
+        ),
+    ] = None,
+    base_url: BaseUrl = None,
+    model: ModelName = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Measure bias by the log-probability of texts: CrowS-Pairs, StereoSet, WinoBias, Winogender,
+    subtler_biases, and pronouns after occupations; GEST, SeeGULL and RedditBias by name.
+
+    Small and base models show their bias here first. Needs local weights, or an endpoint that
+    echoes prompts with log-probabilities, as vLLM does. Writes report.json and report.parquet into
+    the run folder; each of several sets has a run folder of its own within. Run it again to resume.
+    Ends with code 2 if fewer than 95 % could be scored.
+
+    Example: evenhand measure likelihood --weights weights/smollm2 --out runs/lik-base
+    """
+    names = [name.strip() for name in sets.split(",") if name.strip()]
+    sources = draw_sets(
+        names,
+        configuration.data_folder(),
+        {"sample": sample, "all": all_, "sample_seed": sample_seed, "unseen": unseen},
+    )
+    settings = configuration.load(config, base_url, model)
+    folders = run_folders(out_, list(sources))
+
+    async def measured() -> list[Report]:
+        opened = await _open(weights, start, settings)
+        try:
+            return await measure_sets(opened, sources, folders, Terminal(settings))
+        finally:
+            await opened.close()
+
+    try:
+        reports = asyncio.run(measured())
+    except KeyboardInterrupt:
+        err.print("stopped; nothing is lost. Run the same command again to go on.")
+        raise typer.Exit(STOPPED) from None
+    if json:
+        print_json({"sets": [plain(set_report.to_dict()) for set_report in reports]})
+    else:
+        for set_report in reports:
+            out.print(terminal_of(set_report), "")
+    if any(set_report.coverage.below_floor for set_report in reports):
+        raise typer.Exit(BELOW_FLOOR)
+
+
+async def _open(weights: Path | None, start: str | None, config: Config) -> LikelihoodModel:
+    """Open local weights, or else the endpoint of the config."""
+    if weights is not None:
+        from evenhand.training.local_likelihood import LocalLikelihood  # noqa: PLC0415 torch
+
+        return LocalLikelihood(weights, start=start)
+    if start is not None:
+        raise UserError("--start is for --weights: an endpoint puts its own token before a text")
+    opened = EchoedLikelihood(await configuration.open_model(config.default_model()))
+    try:
+        await opened.check()
+    except BaseException:
+        await opened.close()
+        raise
+    return opened
+
 
 _Until = Annotated[
     str | None,
@@ -152,10 +260,7 @@ def run(
         finding = conclude(
             instrument, measurement.options, result.report, request.settings.certificates
         )
-    if options.json:
-        print_json(plain(finding.to_dict()))
-    else:
-        out.print(terminal_of(finding, full=full))
+    print_finding(finding, json=options.json, full=full)
     too_little = result.report.coverage.below_floor
     if isinstance(finding, Audit) and instrument.must_pass:
         too_little = finding.state != "pass"
@@ -207,3 +312,30 @@ def add(name: str) -> None:
 for name in registry.names("instruments"):
     add(name)
 measure.command("likelihood", no_args_is_help=True)(likelihood)
+
+
+def import_log(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="A log of another tool.")],
+    out_: Out,
+    instrument: Annotated[
+        str | None, typer.Option(help="What scores it. Default: as the log's task is called.")
+    ] = None,
+    full: Full = False,
+    json: Json = False,
+) -> None:
+    """Score the log of another tool, without a call.
+
+    It reads logs of Inspect (.eval) and samples of lm-evaluation-harness (samples_*.jsonl of
+    --log_samples) into a run folder that says where the answers are from; `compare`, `report` and
+    `view` work on it at once. A question without an answer counts as missing.
+
+    Example: evenhand import logs/bbq.eval --out runs/theirs
+    """
+    chosen = instrument_for(log, instrument)
+    defaults = {field.name: field.default for field in fields(chosen.options)}
+    run(
+        chosen,
+        RunCommand(settings=RunSettings(out=out_), json=json),
+        {**defaults, "answers": log},
+        full=full,
+    )

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from evenhand.cli.options import Json
-from evenhand.cli.screen import err, out, print_json
+from evenhand.cli.screen import err, print_finding
 from evenhand.experiments.preference_pairs import (
     pairs_from_debates,
     pairs_from_items,
@@ -15,7 +15,6 @@ from evenhand.experiments.preference_pairs import (
 )
 from evenhand.training.debates.dataset import UNKNOWN_LICENSE
 from evenhand.training.debates.pairs import Pairing, PairsReport, Split
-from evenhand.views import terminal_of
 
 pairs = typer.Typer(
     help="Make preference pairs to train on.",
@@ -170,8 +169,4 @@ def _note(text: str) -> None:
 
 
 def _show(report: PairsReport, folder: Path, *, json: bool) -> None:
-    if json:
-        print_json(report.to_dict())
-    else:
-        out.print(terminal_of(report))
-        out.print(f"{folder}: README.md, pairs.json, parquet files", style="dim", soft_wrap=True)
+    print_finding(report, json=json, written=f"{folder}: README.md, pairs.json, parquet files")

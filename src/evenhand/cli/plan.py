@@ -6,13 +6,11 @@ from typing import Annotated
 import typer
 
 from evenhand.cli.options import Json
-from evenhand.cli.screen import out, print_json
+from evenhand.cli.screen import print_finding
 from evenhand.experiments.planning import DesignQuestion, PlanRequest, RatioQuestion, planned
 from evenhand.findings.plan import ItemPrice
 from evenhand.findings.ratios import MOST_GROUPS
 from evenhand.instruments import instrument_named
-from evenhand.views import terminal_of
-from evenhand.views.files import plain
 
 
 def plan(
@@ -118,10 +116,7 @@ def plan(
         ),
     )
     result = planned(instrument_named(benchmark), request)
-    if json:
-        print_json(plain(result.to_dict()))
-    else:
-        out.print(terminal_of(result))
+    print_finding(result, json=json)
 
 
 def _names(text: str) -> list[str]:

@@ -7,12 +7,10 @@ import typer
 
 from evenhand.cli.codes import BELOW_FLOOR
 from evenhand.cli.options import Full, Json
-from evenhand.cli.screen import err, out, print_json
+from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.experiments import human_ratings
 from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
 from evenhand.training.rating import sheets
-from evenhand.views import terminal_of
-from evenhand.views.files import plain
 
 rate = typer.Typer(
     help="Let people rate texts: sheets out, sheets in, how far they agree.",
@@ -158,9 +156,6 @@ def agree(
     agreement = human_ratings.agreement(folder, judge=judge, labels=labels)
     if labels is not None:
         err.print(f"wrote {labels}", soft_wrap=True)
-    if json:
-        print_json(plain(agreement.to_dict()))
-    else:
-        out.print(terminal_of(agreement, full=full))
+    print_finding(agreement, json=json, full=full)
     if agreement.coverage.below_floor:
         raise typer.Exit(BELOW_FLOOR)

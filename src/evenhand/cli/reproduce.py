@@ -1,6 +1,8 @@
-"""`evenhand reproduce PAPER [TABLE]`: a paper's table with its numbers beside ours."""
+"""`evenhand reproduce PAPER [TABLE]`: a paper's tables with their numbers beside ours, and its page
+in the documentation."""
 
 import asyncio
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,12 +14,9 @@ import typer
 
 from evenhand.api.configured import ConfigModels, in_config
 from evenhand.cli.codes import UNFINISHED
-from evenhand.cli.execution import end, show_dry_run
-from evenhand.cli.options import Json
-from evenhand.cli.reproduce_page import paper_page
-from evenhand.cli.run_options import RunCommand, with_run_options
-from evenhand.cli.screen import out, print_json
-from evenhand.cli.watching import Terminal
+from evenhand.cli.execution import Terminal, end, show_dry_run
+from evenhand.cli.options import Json, RunCommand, with_run_options
+from evenhand.cli.screen import out, print_finding, print_json
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.caps import Caps
@@ -31,11 +30,70 @@ from evenhand.experiments.recipes import (
 )
 from evenhand.experiments.reproducing import forecasts, run_all
 from evenhand.findings.display import Displayable
-from evenhand.findings.papers import PAPERS, Size, paper_named
-from evenhand.findings.reproduction import Reproduction, catalogue
+from evenhand.findings.papers import PAPERS, Paper, Size, Table, paper_named
+from evenhand.findings.reproduction import Reproduction, catalogue, in_words, reproduction
 from evenhand.methods.shared_settings import Wording
-from evenhand.views import page_of, terminal, terminal_of
+from evenhand.views import markdown, page_of, terminal, terminal_of
 from evenhand.views.files import plain
+
+
+def paper_page(paper: Paper, tables: Path | None) -> str:
+    """The page as Markdown; `tables` is a folder with PAPER-TABLE.json of those that were run."""
+    option = "" if tables is None else f" --tables {tables.as_posix()}"
+    parts = [
+        f"# {paper.called}: the paper's tables beside ours",
+        f"{paper.authors}: *{paper.title}*",
+        f"Made by `evenhand reproduce page {paper.name}{option}`. Columns that begin with ours are "
+        "ours, the others are typed from the paper; not run: not run by this recipe. `evenhand "
+        f"reproduce {paper.name} TABLE --dry-run` says what a table will ask, without it the "
+        "table is run ([how](reproduce.md)).",
+    ]
+    for name in paper.order:
+        table = paper.table(name)
+        parts += _figure(paper, name) if table is None else _table(paper, table, tables)
+    parts += _weights(paper)
+    return re.sub(r"\n{3,}", "\n\n", "\n\n".join(part.strip() for part in parts)) + "\n"
+
+
+def _weights(paper: Paper) -> list[str]:
+    """How the weights are made that some rows need."""
+    if not paper.trained:
+        return []
+    parts = [
+        "## Trained weights",
+        "Rows of trained weights are run with `--trained NAME=MODEL`, once the weights are served "
+        "([how](training.md)); `'*={model}-{name}'` names all of them.",
+    ]
+    for name, weights in paper.trained.items():
+        like = f", made as `{weights.like}` is" if weights.like else ":"
+        parts.append(f"`{name}`: {weights.says}{like}" + ("." if weights.like else ""))
+        if weights.commands:
+            parts.append("```text\n" + "\n".join(weights.commands) + "\n```")
+    return parts
+
+
+def _figure(paper: Paper, name: str) -> list[str]:
+    figure = next(figure for figure in paper.figures if figure.table == name)
+    what = "Cannot be run" if figure.result else "No result to reproduce"
+    return [f"## {figure.where}: {figure.title}", f"{what}: {figure.reason}"]
+
+
+def _table(paper: Paper, table: Table, tables: Path | None) -> list[str]:
+    reproduced = _ran(paper, table, tables)
+    body = markdown.render(page_of(reproduced)[1:])  # its first line is the heading here
+    needs = f"`evenhand reproduce {paper.name} {table.name}` needs: {in_words(table.needs)}."
+    if table.reason:
+        needs = f"Cannot be run: {table.reason}"
+    elsewhere = [table.elsewhere] if table.elsewhere else []
+    return [f"## {table.where}: {table.title}", needs, *elsewhere, body]
+
+
+def _ran(paper: Paper, table: Table, tables: Path | None) -> Reproduction:
+    file = None if tables is None else tables / f"{paper.name}-{table.name}.json"
+    if file is not None and file.is_file():
+        return Reproduction.from_json(file.read_bytes())
+    return reproduction(paper, table, "small", {}, {}, ())
+
 
 reproduce = typer.Typer(
     help="Reproduce a table or figure of a paper, its numbers beside ours.\n\n"
@@ -177,10 +235,7 @@ def _dry_run(plan: PlannedJobs, *, json: bool) -> NoReturn:
 
 
 def _show(result: Displayable, *, json: bool) -> None:
-    if json:
-        print_json(plain(result.to_dict()))
-    else:
-        out.print(terminal_of(result))
+    print_finding(result, json=json)
 
 
 def _pairs(option: str, assignments: list[str] | tuple[()]) -> dict[str, str]:

@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.cli.codes import UNFINISHED
-from evenhand.cli.compare import runs_named
+from evenhand.cli.findings import runs_named
 from evenhand.cli.options import ConfigFile, Full, Json, PriceFile
-from evenhand.cli.screen import err, out, print_json, status_view
+from evenhand.cli.screen import err, out, print_finding, print_json, status_view
 from evenhand.core import Draft
 from evenhand.core.prices import Prices
 from evenhand.experiments import config as configuration
@@ -20,8 +20,7 @@ from evenhand.experiments.run_folders import ItemRecord, RunLine, RunStatus
 from evenhand.findings.summary import summary
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.tables import turn_of
-from evenhand.views import numbers, terminal, terminal_of
-from evenhand.views.files import plain
+from evenhand.views import numbers, terminal
 from evenhand.views.timeline_page import conversation
 
 runs = typer.Typer(
@@ -104,10 +103,7 @@ def show(
     """
     if item is None:
         run_summary = summary(RunReader(run), _prices(config, prices))
-        if json:
-            print_json(run_summary.to_dict())
-        else:
-            out.print(terminal_of(run_summary))
+        print_finding(run_summary, json=json)
         return
     records = run_folders.items_called(run, item, position)
     for record in records:
@@ -149,10 +145,7 @@ def report(
     Example: evenhand runs report runs/bbq-default --full
     """
     run_report = run_folders.report_again(run, _prices(config, prices))
-    if json:
-        print_json(plain(run_report.to_dict()))
-    else:
-        out.print(terminal_of(run_report, full=full))
+    print_finding(run_report, json=json, full=full)
     if run_report.not_run:
         raise typer.Exit(UNFINISHED)
 
@@ -171,10 +164,7 @@ def repeats(
     Example: evenhand runs repeats runs/a1,runs/a2,runs/a3 runs/b1,runs/b2,runs/b3
     """
     result = run_folders.repeated_settings([runs_named(setting) for setting in settings])
-    if json:
-        print_json(plain(result.to_dict()))
-    else:
-        out.print(terminal_of(result, full=full))
+    print_finding(result, json=json, full=full)
 
 
 @runs.command()

@@ -10,8 +10,7 @@ import orjson
 import typer
 
 from evenhand.cli.measure import parameter_of, run
-from evenhand.cli.options import Full
-from evenhand.cli.run_options import RunCommand, with_run_options
+from evenhand.cli.options import Full, RunCommand, with_run_options
 from evenhand.cli.screen import out
 from evenhand.core.errors import UserError
 from evenhand.instruments import instrument_named
