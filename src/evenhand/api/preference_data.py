@@ -9,6 +9,7 @@ from evenhand.experiments import config as configuration
 from evenhand.experiments import human_ratings, labelling, preference_pairs
 from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
 from evenhand.experiments.labelling import LabelSample
+from evenhand.experiments.preference_pairs import Note, silent
 from evenhand.findings.labelled import LabelledRate
 from evenhand.scorers import TOXICITY, Scorer
 from evenhand.training.debates.dataset import UNKNOWN_LICENSE
@@ -33,6 +34,7 @@ async def pairs_from_debates(
     test_share: float = 0.1,
     seed: int = 0,
     license: str = UNKNOWN_LICENSE,
+    note: Note = silent,
 ) -> PairsReport:
     """Pair the statements of debates; the less biased one is chosen.
 
@@ -51,6 +53,7 @@ async def pairs_from_debates(
         test_share: Share of the topics that is held out.
         seed: Random seed for the split and the pairs.
         license: Terms for the data card.
+        note: Receives a sentence about each stage.
 
     Returns:
         The counts, shortcuts and settings of the data set.
@@ -75,6 +78,7 @@ async def pairs_from_debates(
         rounds=rounds,
         topics=topics,
         license=license,
+        note=note,
     )
     return await asyncio.to_thread(paired)
 
@@ -88,6 +92,7 @@ async def pairs_from_run(
     test_share: float = 0.1,
     seed: int = 0,
     license: str = UNKNOWN_LICENSE,
+    note: Note = silent,
 ) -> PairsReport:
     """Pair drafts that a method rejected with the drafts that it accepted instead.
 
@@ -99,6 +104,7 @@ async def pairs_from_run(
         test_share: Share of the topics that is held out.
         seed: Random seed for the split and the pairs.
         license: Terms for the data card.
+        note: Receives a sentence about each stage.
 
     Returns:
         The counts, shortcuts and settings of the data set.
@@ -109,10 +115,11 @@ async def pairs_from_run(
     split = Split(
         test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
     )
-    locations = [*map(str, runs)]
-    return await asyncio.to_thread(
-        lambda: preference_pairs.pairs_from_run(locations, Path(out), split, license=license)
-    )
+    paired = partial(
+        preference_pairs.pairs_from_run, [*map(str, runs)], Path(out), split, license=license,
+        note=note,
+    )  # fmt: skip
+    return await asyncio.to_thread(paired)
 
 
 async def pairs_from_items(
@@ -124,6 +131,7 @@ async def pairs_from_items(
     test_share: float = 0.1,
     seed: int = 0,
     license: str = UNKNOWN_LICENSE,
+    note: Note = silent,
 ) -> PairsReport:
     """Pair sentences completed with a stereotype with the same sentences completed otherwise.
 
@@ -136,6 +144,7 @@ async def pairs_from_items(
         test_share: Share of the topics that is held out.
         seed: Random seed for the split and the pairs.
         license: Terms for the data card.
+        note: Receives a sentence about each stage.
 
     Returns:
         The counts, shortcuts and settings of the data set.
@@ -146,9 +155,10 @@ async def pairs_from_items(
     split = Split(
         test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
     )
-    return await asyncio.to_thread(
-        lambda: preference_pairs.pairs_from_items(Path(file), Path(out), split, license=license)
+    paired = partial(
+        preference_pairs.pairs_from_items, Path(file), Path(out), split, license=license, note=note
     )
+    return await asyncio.to_thread(paired)
 
 
 async def rate_export(
@@ -160,6 +170,7 @@ async def rate_export(
     overlap: int | None = None,
     key: str | Path | None = None,
     seed: int | None = None,
+    note: Note = silent,
 ) -> SheetsWritten:
     """Make blinded rating sheets: a folder for each rater, and a key that raters never get.
 
@@ -171,6 +182,7 @@ async def rate_export(
         overlap: Number of raters per text. Defaults to all.
         key: File of the key. Defaults to NAME-key.json next to `out`.
         seed: Random seed for items, names and orders. Whoever knows it can unblind the texts.
+        note: Receives a sentence about each stage.
 
     Returns:
         The folder, the key, and the number of texts per rater.
@@ -187,7 +199,7 @@ async def rate_export(
         key=None if key is None else Path(key),
         seed=seed,
     )
-    return await asyncio.to_thread(human_ratings.export_sheets, request)
+    return await asyncio.to_thread(human_ratings.export_sheets, request, note)
 
 
 async def rate_import(

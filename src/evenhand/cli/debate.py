@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +17,7 @@ from evenhand.experiments.debate_topics import Topics, ask_topics, own_topics, t
 from evenhand.experiments.debating import check_topics, run_debates
 from evenhand.experiments.running import RunEnd
 from evenhand.runs.runners import ItemList, JsonlFile
-from evenhand.training.debates.debate import Debate
+from evenhand.training.debates.debate import Debate, Style
 from evenhand.training.debates.sweep import read_plan
 from evenhand.training.debates.topics import BiasType, DebateTopics, bias_types
 
@@ -131,11 +130,6 @@ debate = typer.Typer(
 _USUAL = Debate()
 
 
-class Style(StrEnum):
-    OPEN = "open"
-    PAPER = "paper"
-
-
 def run(
     options: RunCommand,
     file: Annotated[
@@ -152,7 +146,7 @@ def run(
     style: Annotated[
         Style,
         typer.Option(help="open: debaters give reasons of their own. paper: as in the paper."),
-    ] = Style.OPEN,
+    ] = "open",
     statement_tokens: Annotated[
         int, typer.Option(min=16, help="The longest statement, in tokens.")
     ] = _USUAL.statement_tokens,
@@ -172,7 +166,7 @@ def run(
     method = Debate(
         rounds=rounds,
         referees=referees,
-        style=style.value,
+        style=style,
         statement_tokens=statement_tokens,
         roles=roles,
     )

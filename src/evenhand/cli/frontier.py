@@ -82,7 +82,7 @@ def _frontier(
     instrument = instrument_named(bench)
     require_harm(instrument)
     chosen = listed(methods, calls, instrument)
-    values = {"preset": preset and preset.value, "per_category": per_category}
+    values = {"preset": preset, "per_category": per_category}
     source, chosen_options = sampled(
         instrument, sample or (), {**values, "sample_seed": sample_seed}
     )

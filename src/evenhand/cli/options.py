@@ -4,9 +4,8 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -238,15 +237,8 @@ def _plain_option(entry: "Field[Any]") -> inspect.Parameter:
     )
 
 
-class BbqPreset(StrEnum):
-    TEMPLATES = "templates"
-    ALL = "all"
-    STARDTOX = "stardtox"
-    MABRF = "mabrf"
-
-
 PresetName = Annotated[
-    BbqPreset | None,
+    Literal["templates", "all", "stardtox", "mabrf"] | None,
     typer.Option(
         "--preset",
         help="templates: an aligned and a non-aligned block of each of the 343 (2,728 items); "

@@ -1,10 +1,10 @@
 """`evenhand train …`: pairs into weights, one command a stage, and what is done with weights."""
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.live import Live
@@ -71,11 +71,6 @@ def status(step: Any) -> str:
     return " · ".join(facts)
 
 
-class Precision(StrEnum):
-    f16 = "f16"
-    q8_0 = "q8_0"
-
-
 def from_gguf(
     weights: Annotated[
         str, typer.Argument(metavar="FILE", help="A .gguf file, or `smollm2` for the small one.")
@@ -112,8 +107,9 @@ def to_gguf(
     ],
     out_: Annotated[Path, typer.Option("--out", "-o", help="The .gguf file; its name is served.")],
     precision: Annotated[
-        Precision, typer.Option(help="f16 keeps what was trained; q8_0 is half the size.")
-    ] = Precision.f16,
+        Literal["f16", "q8_0"],
+        typer.Option(help="f16 keeps what was trained; q8_0 is half the size."),
+    ] = "f16",
     json: Json = False,
 ) -> None:
     """Write trained weights as a GGUF file that `evenhand serve-local --gguf` serves.
@@ -132,7 +128,7 @@ def to_gguf(
             folder,
             gguf_file(like),
             out_,
-            precision.value,
+            precision,
             lambda done, total: progress.update(bar, completed=done, total=total),
         )
     if json:
@@ -142,13 +138,8 @@ def to_gguf(
     err.print(f"next: evenhand serve-local --gguf {written}   (its model name: {written.stem})")
 
 
-class Project(StrEnum):
-    openrlhf = "openrlhf"
-    verl = "verl"
-
-
 def export(
-    project: Annotated[Project, typer.Argument(help="Who is to train.")],
+    project: Annotated[Literal["openrlhf", "verl"], typer.Argument(help="Who is to train.")],
     pairs: Annotated[Path, typer.Option(help="A folder of pairs.")],
     model: Annotated[Path, typer.Option(help="The model to train, in the Hugging Face form.")],
     out_: Annotated[
@@ -170,7 +161,7 @@ def export(
     from evenhand.training.export import export as write  # noqa: PLC0415
 
     job = ExportJob(pairs=pairs, model=model, reward=reward, nodes=nodes, gpus=gpus)
-    written = write(project.value, job, out_)
+    written = write(project, job, out_)
     if json:
         print_json({"files": [str(file) for file in written]})
         return
@@ -231,8 +222,10 @@ train = typer.Typer(
     no_args_is_help=True,
 )
 
-_Model = Annotated[Path, typer.Option(help="A Hugging Face folder to start from.")]
-_Sft = Annotated[Path, typer.Option(help="The `model` folder of `evenhand train sft`.")]
+_Model = Annotated[
+    Path,
+    typer.Option(help="Where it starts: a Hugging Face folder, such as `model` of `train sft`."),
+]
 _Pairs = Annotated[Path, typer.Option(help="A folder that `evenhand pairs` wrote.")]
 _Out = Annotated[
     Path,
@@ -255,110 +248,81 @@ _Force = Annotated[
 ]
 
 
-@train.command(no_args_is_help=True)
-def sft(
-    model: _Model,
-    pairs: _Pairs,
-    out_: _Out,
-    bias_type: _Type = "default",
-    full: _AllWeights = False,
-    set_: _Settings = None,
-    processes: _Processes = 1,
-    json: Json = False,
-) -> None:
-    """Fine-tune on the less biased statement of each pair.
-
-    Example: evenhand train sft --model smollm2-hf --pairs data/pairs --out runs/sft
-    """
-    job = _job("sft", model, pairs, out_, bias_type, full, set_)
-    _train(job, processes, json, f"evenhand train reward --model {out_}/model --pairs {pairs}")
-
-
-@train.command(no_args_is_help=True)
-def reward(
-    model: _Sft,
-    pairs: _Pairs,
-    out_: _Out,
-    bias_type: _Type = "default",
-    full: _AllWeights = False,
-    set_: _Settings = None,
-    processes: _Processes = 1,
-    json: Json = False,
-) -> None:
-    """Train a reward model: higher for the less biased statement.
-
-    Example: evenhand train reward --model runs/sft/model --pairs data/pairs --out runs/reward
-    """
-    job = _job("reward", model, pairs, out_, bias_type, full, set_)
-    audit = f"evenhand audit reward --weights {out_}/model --pairs {pairs} --out {out_}/audit"
-    _train(job, processes, json, audit)
+# stage: its help, and the command that may follow
+_ON_PAIRS = {
+    "sft": (
+        "Fine-tune on the less biased statement of each pair.\n\n"
+        "Example: evenhand train sft --model smollm2-hf --pairs data/pairs --out runs/sft",
+        "evenhand train reward --model {out}/model --pairs {pairs}",
+    ),
+    "reward": (
+        "Train a reward model: higher for the less biased statement.\n\n"
+        "Example: evenhand train reward --model runs/sft/model --pairs data/pairs --out "
+        "runs/reward",
+        "evenhand audit reward --weights {out}/model --pairs {pairs} --out {out}/audit",
+    ),
+    "dpo": (
+        "Train on the pairs directly, without a reward model (not in the paper).\n\n"
+        "Example: evenhand train dpo --model runs/sft/model --pairs data/pairs --out runs/dpo",
+        None,
+    ),
+}
+_ON_REWARDS = {
+    "rloo": "Reinforcement learning against the reward model, with a leave-one-out baseline.\n\n"
+    "KL to the model it starts from is in the reward, shown at each step, and ends the training at "
+    "the recipe's target_kl.\n\n"
+    "Example: evenhand train rloo --model runs/sft/model --reward runs/reward/model --pairs "
+    "data/pairs --out runs/rloo",
+    "ppo": "Reinforcement learning against the reward model as the paper does it, with a critic."
+    "\n\nExample: evenhand train ppo --model runs/sft/model --reward runs/reward/model --pairs "
+    "data/pairs --out runs/ppo",
+}
 
 
-@train.command(no_args_is_help=True)
-def dpo(
-    model: _Sft,
-    pairs: _Pairs,
-    out_: _Out,
-    bias_type: _Type = "default",
-    full: _AllWeights = False,
-    set_: _Settings = None,
-    processes: _Processes = 1,
-    json: Json = False,
-) -> None:
-    """Train on the pairs directly, without a reward model (not in the paper).
+def _on_pairs(stage: str, next_: str | None) -> Callable[..., None]:
+    """The command of a stage that needs pairs alone."""
 
-    Example: evenhand train dpo --model runs/sft/model --pairs data/pairs --out runs/dpo
-    """
-    _train(_job("dpo", model, pairs, out_, bias_type, full, set_), processes, json)
+    def command(
+        model: _Model,
+        pairs: _Pairs,
+        out_: _Out,
+        bias_type: _Type = "default",
+        full: _AllWeights = False,
+        set_: _Settings = None,
+        processes: _Processes = 1,
+        json: Json = False,
+    ) -> None:
+        job = _job(stage, model, pairs, out_, bias_type, full, set_)
+        _train(job, processes, json, next_ and next_.format(out=out_, pairs=pairs))
 
-
-@train.command(no_args_is_help=True)
-def rloo(
-    model: _Sft,
-    pairs: _Pairs,
-    reward: _Reward,
-    out_: _Out,
-    bias_type: _Type = "default",
-    full: _AllWeights = False,
-    set_: _Settings = None,
-    force: _Force = False,
-    processes: _Processes = 1,
-    json: Json = False,
-) -> None:
-    """Reinforcement learning against the reward model, with a leave-one-out baseline.
-
-    KL to the model it starts from is in the reward, shown at each step, and ends the training at
-    the recipe's target_kl.
-
-    Example: evenhand train rloo --model runs/sft/model --reward runs/reward/model
-    --pairs data/pairs --out runs/rloo
-    """
-    job = _job("rloo", model, pairs, out_, bias_type, full, set_)
-    _train(replace(job, reward=reward, force=force), processes, json)
+    return command
 
 
-@train.command(no_args_is_help=True)
-def ppo(
-    model: _Sft,
-    pairs: _Pairs,
-    reward: _Reward,
-    out_: _Out,
-    bias_type: _Type = "default",
-    full: _AllWeights = False,
-    set_: _Settings = None,
-    force: _Force = False,
-    processes: _Processes = 1,
-    json: Json = False,
-) -> None:
-    """Reinforcement learning against the reward model as the paper does it, with a critic.
+def _on_rewards(stage: str) -> Callable[..., None]:
+    """The command of a stage that trains against a reward model."""
 
-    Example: evenhand train ppo --model runs/sft/model --reward runs/reward/model
-    --pairs data/pairs --out runs/ppo
-    """
-    job = _job("ppo", model, pairs, out_, bias_type, full, set_)
-    _train(replace(job, reward=reward, force=force), processes, json)
+    def command(
+        model: _Model,
+        pairs: _Pairs,
+        reward: _Reward,
+        out_: _Out,
+        bias_type: _Type = "default",
+        full: _AllWeights = False,
+        set_: _Settings = None,
+        force: _Force = False,
+        processes: _Processes = 1,
+        json: Json = False,
+    ) -> None:
+        job = _job(stage, model, pairs, out_, bias_type, full, set_)
+        _train(replace(job, reward=reward, force=force), processes, json)
+
+    return command
 
 
+for stage, (about, next_) in _ON_PAIRS.items():
+    train.command(stage, no_args_is_help=True, help=about)(_on_pairs(stage, next_))
+for stage, about in _ON_REWARDS.items():
+    train.command(stage, no_args_is_help=True, help=about)(_on_rewards(stage))
 for command in (show, from_gguf, to_gguf, export, card):
     train.command(no_args_is_help=True)(command)
 

@@ -13,8 +13,8 @@ from evenhand.training.debates.read import first_of, statements
 Note = Callable[[str], None]
 
 
-def _silent(_: str) -> None:
-    return
+def silent(_: str) -> None:
+    """Tell nobody."""
 
 
 def pairs_from_debates(
@@ -26,7 +26,7 @@ def pairs_from_debates(
     rounds: int | None = None,
     topics: int | None = None,
     license: str = UNKNOWN_LICENSE,
-    note: Note = _silent,
+    note: Note = silent,
 ) -> PairsReport:
     """Pair the statements of debates and write the data set.
 
@@ -59,7 +59,7 @@ def pairs_from_run(
     split: Split,
     *,
     license: str = UNKNOWN_LICENSE,
-    note: Note = _silent,
+    note: Note = silent,
 ) -> PairsReport:
     """Pair rejected drafts with the accepted drafts that replaced them, and write the data set.
 
@@ -87,7 +87,7 @@ def pairs_from_items(
     split: Split,
     *,
     license: str = UNKNOWN_LICENSE,
-    note: Note = _silent,
+    note: Note = silent,
 ) -> PairsReport:
     """Pair sentences completed with a stereotype with other completions, and write the data set.
 
