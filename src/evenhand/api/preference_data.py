@@ -1,21 +1,84 @@
-"""Preference pairs, human ratings and labels: data that people or models made, for training."""
+"""Debates, preference pairs, human ratings and labels: data for training."""
 
 import asyncio
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Literal, Unpack
 
+from evenhand.api import inputs
+from evenhand.api.inputs import Model
+from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments import human_ratings, labelling, preference_pairs
+from evenhand.experiments.debating import check_topics, run_debates
 from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
 from evenhand.experiments.labelling import LabelSample
 from evenhand.experiments.preference_pairs import Note, silent
+from evenhand.experiments.settings import RunOptions, show_settings
+from evenhand.experiments.watch import Watch
 from evenhand.findings.labelled import LabelledRate
+from evenhand.runs.runners import JsonlFile
 from evenhand.scorers import TOXICITY, Scorer
 from evenhand.training.debates.dataset import UNKNOWN_LICENSE
+from evenhand.training.debates.debate import Debate
+from evenhand.training.debates.findings import DebateReport
 from evenhand.training.debates.pairs import Openers, Pairing, PairsReport, Split, Strategy
 from evenhand.training.rating.filled import ReturnedSheets
 from evenhand.training.rating.findings import RatingReport
+
+_USUAL = Debate()
+
+
+async def debate_run(
+    topics: str | Path,
+    *,
+    model: Model | None = None,
+    rounds: int = _USUAL.rounds,
+    referees: int = _USUAL.referees,
+    style: Literal["open", "paper"] = "open",
+    statement_tokens: int = _USUAL.statement_tokens,
+    roles: int | None = _USUAL.roles,
+    watch: Watch | None = None,
+    **settings: Unpack[RunOptions],
+) -> DebateReport:
+    """Debate every topic of a file: roles speak, and a referee ranks and scores them for bias.
+
+    Args:
+        topics: A file of topics, as `debate_topics` writes it.
+        model: Model that plays all roles, or a cast. Not needed with `replay`.
+        rounds: Rounds of each debate.
+        referees: With 2, ask again in the opposite order, and report how far both agree.
+        style: `"open"`: debaters give reasons of their own. `"paper"`: as in the paper.
+        statement_tokens: Maximum length of a statement, in tokens.
+        roles: Number of the roles of a topic that debate. Defaults to the usual of each topic.
+        watch: Receives progress events.
+        **settings: Settings of the run, of which `out` is required: `RunOptions`.
+
+    Returns:
+        Scores by bias type and round, and how far the referees agree.
+
+    Raises:
+        UserError: If the file has no topics, a debate cannot end, or none was finished.
+    """
+    method = Debate(
+        rounds=rounds,
+        referees=referees,
+        style=style,
+        statement_tokens=statement_tokens,
+        roles=roles,
+    )
+    request = inputs.request_of(
+        JsonlFile(Path(topics)), method, inputs.settings_of(settings), model=model
+    )
+    check_topics(request, method)
+    debated = await run_debates(request, watch or Watch())
+    if debated.report is None:
+        raise UserError(inputs.why_no_report(debated.ended, request.settings.out))
+    return debated.report
+
+
+show_settings(debate_run)
 
 
 async def pairs_from_debates(
@@ -196,7 +259,7 @@ async def rate_export(
         raters=raters,
         sample=sample,
         overlap=overlap,
-        key=None if key is None else Path(key),
+        key=inputs.path_of(key),
         seed=seed,
     )
     return await asyncio.to_thread(human_ratings.export_sheets, request, note)
@@ -242,7 +305,7 @@ async def rate_agree(
         lambda: human_ratings.agreement(
             Path(folder),
             judge=None if judge is None else str(judge),
-            labels=None if labels is None else Path(labels),
+            labels=inputs.path_of(labels),
         )
     )
 

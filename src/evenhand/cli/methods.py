@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.api.scaffold import Kind, write
+from evenhand.api.installation import Kind, write
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json
 from evenhand.experiments.method_list import MethodDescription, described_methods

@@ -38,7 +38,8 @@ def page(audit: Audit, *, full: bool = False) -> list[Block]:
     sections = [section for section in audit.sections if full or section.in_short]
     for section in sections:
         blocks += [GAP, *section_blocks(section)]
-    blocks += [GAP, *_money(audit)]
+    paid = [] if audit.money is None else [Line(f"cost  {numbers.paid(audit.money)}", "dim")]
+    blocks += [GAP, *paid]
     if len(sections) < len(audit.sections):
         hidden = len(audit.sections) - len(sections)
         blocks.append(Line(f"{hidden} more tables: the same command with --full", "dim"))
@@ -133,14 +134,6 @@ def _estimates(audit: Audit) -> list[Block]:
         for estimate in audit.estimates
     )
     return [GAP, Grid(("nothing is asked of", "value", "95 %", "n"), rows)]
-
-
-def _money(audit: Audit) -> list[Block]:
-    if audit.money is None:
-        return []
-    if audit.money.cost is None or audit.money.currency is None:
-        return [Line("cost  no price file (--prices FILE)", "dim")]
-    return [Line(f"cost  {numbers.money(audit.money.cost, audit.money.currency)}", "dim")]
 
 
 _ANSWERS: Mapping[tuple[str, str], str] = {

@@ -46,7 +46,7 @@ def _rows(report: DebateReport) -> list[tuple[str, str]]:
         alpha = agreed.ordinal_alpha
         text = f"undefined: {agreed.undefined}" if alpha is None else f"ordinal alpha {alpha:.2f}"
         rows.append(("referee with itself", text))
-    return [*rows, ("cost", run_page.paid(counts.money))]
+    return [*rows, ("cost", numbers.paid(counts.money))]
 
 
 def _means(report: DebateReport) -> Grid:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.cost import Money
 from evenhand.findings.decision_rules import direction
 from evenhand.findings.estimates import Section
 from evenhand.findings.measures import Measure
@@ -23,8 +22,6 @@ from evenhand.views import (
 )
 from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Tone
 from evenhand.views.charts import Pictures
-
-_MARKS = "✗ shown worse   ✓ shown better   ? not shown"
 
 
 def page(dossier: CombinedReport) -> list[Block]:
@@ -276,7 +273,7 @@ def _numbers(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
                 comparison, comparison.primary or comparison.secondary, "", full=False
             )
         ]
-        blocks += [Line(_MARKS, "dim")]
+        blocks += [comparison_page.LEGEND]
         more: list[Block] = []
         if comparison.primary and comparison.secondary:
             title = "further (exploratory: p after Benjamini-Hochberg)"
@@ -344,12 +341,13 @@ def _cost(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
         rows.append((
             report.side.run, f"{cost.calls.total or 0:,.0f}", further,
             _number(cost.tokens.total, 0), _number(cost.calls.mean, 1),
-            _number(cost.tokens.mean, 0), _number(cost.seconds.mean, 1), _money(report.money),
+            _number(cost.tokens.mean, 0), _number(cost.seconds.mean, 1),
+            numbers.paid(report.money, ""),
         ))  # fmt: skip
     columns = ("run", "calls", "beside it", "tokens", "calls an item", "tokens an item",
                "seconds an item", "paid")  # fmt: skip
     rows += [(s.run, f"{s.calls:,}", "", f"{s.prompt_tokens + s.completion_tokens:,}", "", "", "",
-              _money(s.money)) for s in dossier.summaries]  # fmt: skip
+              numbers.paid(s.money, "")) for s in dossier.summaries]  # fmt: skip
     blocks: list[Block] = [Heading("What it cost"), _lean(Grid(columns, tuple(rows)))]
     if any(report.money.cost is None for report in dossier.reports):
         blocks.append(Line("No prices were given (--prices FILE), so money is not counted.", "dim"))
@@ -365,12 +363,6 @@ def _lean(grid: Grid) -> Grid:
 
 def _number(value: float | None, digits: int) -> str:
     return "not counted" if value is None else f"{value:,.{digits}f}"
-
-
-def _money(money: Money) -> str:
-    if money.cost is None or money.currency is None:
-        return ""
-    return numbers.money(money.cost, money.currency)
 
 
 # -- 6. over-correction ----------------------------------------------------------------------------
@@ -389,7 +381,7 @@ def _overcorrection(dossier: CombinedReport) -> list[Block]:
             columns = ("", "score", "95 %", "change", "95 %")
             blocks.append(_lean(Grid(columns, rows, tones, title=_named(report))))
     if len(blocks) > 1:
-        blocks.append(Line(_MARKS, "dim"))
+        blocks.append(comparison_page.LEGEND)
     if not any(report.instrument.overdone for report in dossier.reports):
         blocks += [
             Line("Nobody looked whether benign texts suffer from the remedy.", "open"),

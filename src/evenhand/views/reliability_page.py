@@ -88,9 +88,16 @@ def _pairs(reliability: Reliability) -> Grid:
     rows = []
     for pair in reliability.pairs:
         ends = "-" if None in (pair.low, pair.high) else f"{pair.low:+.3f} to {pair.high:+.3f}"
-        p = f"{pair.p_adjusted:.3f}" if pair.p_adjusted >= 0.001 else "<0.001"
         better = pair.better or "neither is shown"
-        rows.append((f"{pair.first} − {pair.second}", f"{pair.difference:+.3f}", ends, p, better))
+        rows.append(
+            (
+                f"{pair.first} − {pair.second}",
+                f"{pair.difference:+.3f}",
+                ends,
+                numbers.p_value(pair.p_adjusted),
+                better,
+            )
+        )
     columns = ("systems", "difference", "95 %, all pairs together", "p (Bonferroni)", "better")
     return Grid(
         columns, tuple(rows), title=f"each two systems by {reliability.measures[0].measure}"

@@ -3,6 +3,7 @@
 from evenhand.findings.estimates import if_known
 from evenhand.findings.papers import NOT_PRINTED
 from evenhand.findings.reproduction import Catalogue, OurNumber, Reproduction, in_words
+from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 _PLACES = 2  # our choice, where the paper prints no number to go by
@@ -66,8 +67,7 @@ def _written(number: OurNumber, places: int) -> str:
 
 
 def _digits(value: float, places: int) -> str:
-    written = f"{value:.{places}f}"
-    return written.removeprefix("-") if not written.strip("-0.") else written
+    return numbers.no_minus_zero(f"{value:.{places}f}")
 
 
 def _decimals(reproduction: Reproduction, index: int) -> int:

@@ -1,6 +1,5 @@
 """The pages of a run folder, of its summary and what a remedy did, and of a checked pack."""
 
-from evenhand.findings.cost import Money
 from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.findings.pack_check import PackCheck, State
 from evenhand.findings.remedy import MIN_ACCEPTED, RemedySummary
@@ -49,7 +48,7 @@ def _clipped(text: str) -> str:
 
 def summary_page(summary: Summary) -> list[Block]:
     """The blocks of a summary."""
-    cost = Line(f"cost: {paid(summary.money)}")
+    cost = Line(f"cost: {numbers.paid(summary.money)}")
     done: list[Line] = []
     if summary.remedy is not None:
         done = remedy_lines(summary.remedy)
@@ -68,13 +67,6 @@ def summary_warnings(summary: Summary) -> list[Line]:
         )
     lines += [f"{count:,} failed: {reason}" for reason, count in summary.failed_by_reason.items()]
     return [Line(line, "bad") for line in lines]
-
-
-def paid(money: Money) -> str:
-    """Write what was paid, in words."""
-    if money.cost is None or money.currency is None:
-        return "no price file (--prices FILE)"
-    return numbers.money(money.cost, money.currency)
 
 
 def _rows(summary: Summary) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.sweep import Sweep, SweepArm
 from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
+from evenhand.views.comparison_page import LEGEND
 from evenhand.views.report_page import section_grid
 
 _WITH_INTERVALS = 3  # arms side by side; a file has the intervals always
@@ -79,8 +80,7 @@ def _change(arm: SweepArm, measure: Measure) -> tuple[tuple[str, str], Tone]:
 
 
 def _legend(sweep: Sweep) -> list[Block]:
-    text = "✗ shown worse   ✓ shown better   ? not shown"
-    return [Line(text, "dim")] if sweep.reference else []
+    return [LEGEND] if sweep.reference else []
 
 
 def _others(sweep: Sweep, measures: list[Measure]) -> Grid:
