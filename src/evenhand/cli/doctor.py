@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.cli.codes import ERROR, OPEN
-from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, group_for
+from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, group_for, key_in
 from evenhand.cli.screen import err, out, print_json, waiting
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
@@ -41,10 +41,7 @@ def litellm(
 
     Example: evenhand doctor litellm http://127.0.0.1:4000 --key-env LITELLM_KEY
     """
-    key = configuration.secret(key_env)
-    if key_env and not key:
-        raise UserError(f"--key-env {key_env}: this variable is not set, or is empty")
-    passages = asyncio.run(_passages(url, model, key))
+    passages = asyncio.run(_passages(url, model, key_in(key_env)))
     if json:
         print_json({"passages": passages})
     else:

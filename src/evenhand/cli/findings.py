@@ -7,7 +7,7 @@ import typer
 from rich.text import Text
 
 from evenhand.cli.codes import UNFINISHED
-from evenhand.cli.options import CertificateFolder, ConfigFile, Full, Json, PriceFile
+from evenhand.cli.options import CertificateFolder, ConfigFile, Full, Json, PriceFile, names_in
 from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
@@ -23,7 +23,7 @@ from evenhand.views.files import plain
 
 def runs_named(text: str) -> list[RunReader]:
     """Open one run, or several that are named with commas between."""
-    return [RunReader(name.strip()) for name in text.split(",") if name.strip()]
+    return [*map(RunReader, names_in(text))]
 
 
 def compare(

@@ -11,11 +11,13 @@ from evenhand.api.configured import ConfigServices
 from evenhand.cli.execution import Terminal, end, show_dry_run
 from evenhand.cli.options import (
     DrawSeed,
+    Full,
     PerCategory,
     PresetName,
     RunCommand,
     Sample,
     SampleSeed,
+    names_in,
     sampled,
     with_run_options,
 )
@@ -26,7 +28,6 @@ from evenhand.experiments.frontiers import fresh_sample, run_frontier
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.overcorrecting import FILES, methods_of, run_overcorrection
 from evenhand.experiments.sweep import MethodSeries
-from evenhand.findings.display import Displayable
 from evenhand.findings.frontier import require_harm
 from evenhand.instruments import instrument_named
 from evenhand.instruments.overcorrection.instrument import (
@@ -66,9 +67,7 @@ def _frontier(
             help="Measure the method to take, and what it is held against, on a fresh sample too.",
         ),
     ] = False,
-    full: Annotated[
-        bool, typer.Option("--full", help="Show every measure, cost and comparison.")
-    ] = False,
+    full: Full = False,
 ) -> None:
     """Run several methods and say what each is worth.
 
@@ -106,20 +105,16 @@ def _frontier(
     )
     result = asyncio.run(run_frontier(series, chosen, fresh=fresh, data=data))
     if result.forecast is not None:
-        _show(result.forecast, json=options.json)
+        print_finding(result.forecast, json=options.json)
     if result.frontier is None:
         end(result.ended, below_floor=False)
         return
-    _show(result.frontier, full=full, json=options.json)
+    print_finding(result.frontier, full=full, json=options.json)
     written = write_frontier(result.frontier, request.settings.out)
     if not options.json:
         out.print(f"{request.settings.out}/{', '.join(written)}", style="dim")
     below = any(entry.report.coverage.below_floor for entry in result.frontier.entries)
     end(result.ended, below_floor=below)
-
-
-def _show(result: Displayable, *, full: bool = False, json: bool) -> None:
-    print_finding(result, json=json, full=full)
 
 
 # Every method has a folder of its own, so that one run of another place answers for none.
@@ -153,7 +148,7 @@ def _overcorrection(
 
     Example: evenhand overcorrection --method default,fairness,stardtox --out runs/benign
     """
-    chosen = methods_of([name.strip() for name in method.split(",") if name.strip()])
+    chosen = methods_of(names_in(method))
     config, instrument = options.load(), OverCorrection()
     measurement = Measurement(
         instrument=instrument,

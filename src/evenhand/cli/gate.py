@@ -28,8 +28,6 @@ from evenhand.experiments.gating import GateRequest
 from evenhand.experiments.looks import judged, next_look
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.request import Request
-from evenhand.findings.dry_run import DryRun
-from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.gate import Gate, Verdict, broken
 from evenhand.findings.monitoring import Verdict as WatchVerdict
 from evenhand.findings.remarks import Remark
@@ -174,20 +172,16 @@ def run_checks(
         caps=caps,
     )  # fmt: skip
     if options.settings.dry_run:
-        _show(asyncio.run(gating.preview_runs(request)), json=options.json)
+        print_finding(asyncio.run(gating.preview_runs(request)), json=options.json)
         _end(OPEN)
     runs = asyncio.run(gating.run_checks(request, Terminal(options.load())))
     if runs.forecast is not None:
-        _show(runs.forecast, json=options.json)
+        print_finding(runs.forecast, json=options.json)
     end(runs.ended, below_floor=False)
     if options.settings.pilot:
         err.print("a pilot judges nothing")
         _end(OPEN)
     return runs.notes
-
-
-def _show(result: Gate | DryRun | FrontierForecast, *, json: bool) -> None:
-    print_finding(result, json=json)
 
 
 def _show_baseline(file: GateFile, arguments: _GateArguments) -> NoReturn:
@@ -202,7 +196,7 @@ def _show_baseline(file: GateFile, arguments: _GateArguments) -> NoReturn:
 
 def _tell(result: Gate, options: RunCommand) -> None:
     """Show what was found, and write it in every form."""
-    _show(result, json=options.json)
+    print_finding(result, json=options.json)
     page = gating.write_gate(result, options.out)
     summary = environment.github_summary()
     if summary is not None:

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from rich.live import Live
 
+from evenhand.cli.options import key_in
 from evenhand.cli.screen import out, print_json
-from evenhand.core.errors import UserError
 from evenhand.core.prices import Prices
-from evenhand.experiments import config as configuration
 from evenhand.gateway.looks import WRITERS, EachRepair, GatewayFigures, Quantile, each_repair
 from evenhand.gateway.repairs import RecentRepairs, RepairFolders
 from evenhand.gateway.top import figures_of, gateway_address
@@ -186,9 +185,7 @@ class TopOptions:
 def watch(wish: TopOptions) -> None:
     """Look at a gateway until Ctrl-C, or once."""
     address = gateway_address(wish.url)
-    key = configuration.secret(wish.key_env)
-    if wish.key_env and not key:
-        raise UserError(f"--key-env {wish.key_env}: this variable is not set, or is empty")
+    key = key_in(wish.key_env)
     repairs = RepairFolders(wish.evidence) if wish.evidence else None
     display = _GatewayDisplay(address, wish.prices, repairs, as_json=wish.as_json)
     with contextlib.suppress(KeyboardInterrupt):

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from evenhand.api.configured import ConfigServices
 from evenhand.cli.execution import Terminal, end, show_dry_run, show_forecast
-from evenhand.cli.options import ConfigFile, Json, RunCommand, with_run_options
+from evenhand.cli.options import ConfigFile, Full, Json, RunCommand, names_in, with_run_options
 from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
@@ -80,7 +80,7 @@ def _check(
         ),
     ] = None,
     sample: Annotated[int, typer.Option(min=1, help="Texts of each set.")] = 100,
-    full: Annotated[bool, typer.Option("--full", help="Show every table.")] = False,
+    full: Full = False,
 ) -> None:
     """Check a harm of your own and write its certificate.
 
@@ -139,7 +139,7 @@ def _player(harm: OwnHarm, model: ModelConfig, swapped: bool) -> ChatModel:
 def _sets(text: str | None, sample: int) -> dict[str, pl.DataFrame]:
     if text is None:
         return {}
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = names_in(text)
     data = configuration.data_folder()
     tables, left_out = gathered(ToxicitySets(local=data.local, cache=data.cache), names)
     texts = benign(tables, sample)

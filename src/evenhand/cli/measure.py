@@ -24,6 +24,7 @@ from evenhand.cli.options import (
     Json,
     ModelName,
     RunCommand,
+    names_in,
     prepared,
     with_run_options,
 )
@@ -93,7 +94,7 @@ def likelihood(
 
     Example: evenhand measure likelihood --weights weights/smollm2 --out runs/lik-base
     """
-    names = [name.strip() for name in sets.split(",") if name.strip()]
+    names = names_in(sets)
     sources = draw_sets(
         names,
         configuration.data_folder(),

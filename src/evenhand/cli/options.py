@@ -262,16 +262,36 @@ Sample = Annotated[
 ]
 
 
+def assigned(option: str, assignments: Sequence[str]) -> dict[str, str]:
+    """Read values that are typed as NAME=VALUE."""
+    values = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise UserError(f"{option} {assignment}: write it as NAME=VALUE")
+        values[name.strip()] = value.strip()
+    return values
+
+
+def names_in(text: str) -> list[str]:
+    """Read names that are typed with commas between."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def key_in(variable: str | None) -> str | None:
+    """Read the key in the variable that --key-env names, if it names one."""
+    key = configuration.secret(variable)
+    if variable and not key:
+        raise UserError(f"--key-env {variable}: this variable is not set, or is empty")
+    return key
+
+
 def sampled(
     instrument: Instrument, assignments: Sequence[str], requested: Mapping[str, Any]
 ) -> tuple[Source, Any]:
     """The items that an instrument draws with these options, and the options themselves."""
     values = {name: value for name, value in requested.items() if value is not None}
-    for assignment in assignments:
-        name, equals, value = assignment.partition("=")
-        if not equals:
-            raise UserError(f"--sample {assignment}: write it as NAME=VALUE")
-        values[name.strip()] = value.strip()
+    values |= assigned("--sample", assignments)
     options = instrument.options_from(values)
     return instrument.source(configuration.data_folder(), options), options
 

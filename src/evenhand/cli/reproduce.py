@@ -15,9 +15,8 @@ import typer
 from evenhand.api.configured import ConfigModels, in_config
 from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.execution import Terminal, end, show_dry_run
-from evenhand.cli.options import Json, RunCommand, with_run_options
+from evenhand.cli.options import Json, RunCommand, assigned, with_run_options
 from evenhand.cli.screen import out, print_finding, print_json
-from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.caps import Caps
 from evenhand.experiments.recipes import (
@@ -29,7 +28,6 @@ from evenhand.experiments.recipes import (
     write_tables,
 )
 from evenhand.experiments.reproducing import forecasts, run_all
-from evenhand.findings.display import Displayable
 from evenhand.findings.papers import PAPERS, Paper, Size, Table, paper_named
 from evenhand.findings.reproduction import Reproduction, catalogue, in_words, reproduction
 from evenhand.methods.shared_settings import Wording
@@ -109,7 +107,7 @@ def list_(json: Json = False) -> None:
 
     Example: evenhand reproduce list
     """
-    _show(catalogue(), json=json)
+    print_finding(catalogue(), json=json)
 
 
 @reproduce.command("page")
@@ -187,11 +185,11 @@ def _reproduce(
         data=configuration.data_folder(),
         size=size,
         named=tuple(model or ()),
-        trained=_pairs("--trained", trained or ()),
+        trained=assigned("--trained", trained or ()),
         only=None if only is None else tuple(name.strip() for name in only.split(",")),
         show=show,
         wording=wording,
-        sample=_pairs("--sample", sample or ()),
+        sample=assigned("--sample", sample or ()),
     )
     plan = planned(arguments)
     if settings.dry_run:
@@ -201,7 +199,7 @@ def _reproduce(
     if settings.pilot and pilots:
         free = played_back(arguments)
         expected = asyncio.run(forecasts(plan.jobs, pilots, settings.prices, played_back=free))
-        _show(expected, json=options.json)
+        print_finding(expected, json=options.json)
     if settings.pilot or ended.early:
         end(ended, below_floor=False)
         return
@@ -232,20 +230,6 @@ def _dry_run(plan: PlannedJobs, *, json: bool) -> NoReturn:
         waiting=[f"{j.model}: {j.run}" for j in plan.jobs if j.waits and not j.played_back],
         cannot_run={f"{model}: {run}": why for (model, run), why in plan.missing.items()},
     )
-
-
-def _show(result: Displayable, *, json: bool) -> None:
-    print_finding(result, json=json)
-
-
-def _pairs(option: str, assignments: list[str] | tuple[()]) -> dict[str, str]:
-    pairs = {}
-    for assignment in assignments:
-        name, equals, value = assignment.partition("=")
-        if not equals:
-            raise UserError(f"{option} {assignment}: write it as NAME=VALUE")
-        pairs[name.strip()] = value.strip()
-    return pairs
 
 
 def _command(name: str) -> Callable[..., None]:
