@@ -104,7 +104,7 @@ def _check(
         instrument=audit, options=audit.options(), services=ConfigServices(settings)
     )
     items = measurement.items(configuration.data_folder())
-    alone = _alone(settings, model)
+    alone = settings.model_copy(update={"models": {"default": model}, "cast": {}, "search": None})
     request = options.request(items, HarmCheck(), alone, is_audit=True)
     for agent, swapped in ((AS_WRITTEN, False), (SWAPPED, True)):
         request = with_player(request, agent.role, partial(_player, harm, model, swapped))
@@ -123,12 +123,6 @@ def _check(
     )
     err.print(f"certificate kept in {settings.certificates}", soft_wrap=True)
     end(result.ended, below_floor=result.report.coverage.below_floor)
-
-
-def _alone(settings: Config, model: ModelConfig) -> Config:
-    """The config with the judge as its only model: no further one is needed, so none is looked
-    at."""
-    return settings.model_copy(update={"models": {"default": model}, "cast": {}, "search": None})
 
 
 def _player(harm: OwnHarm, model: ModelConfig, swapped: bool) -> ChatModel:

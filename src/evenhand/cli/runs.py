@@ -61,7 +61,8 @@ def _table(lines: list[RunLine]) -> Table:
     for line in lines:
         cells = [cell or "-" for cell in (line.run, line.kind, line.method, line.model)]
         created = (line.created or "-")[:16].replace("T", " ")
-        table.add_row(*(Text(cell) for cell in (*cells, _items(line), _cost(line), created)))
+        cost = "-" if line.cost is None else numbers.money(line.cost, line.currency or "")
+        table.add_row(*map(Text, (*cells, _items(line), cost, created)))
         if line.problem:
             table.add_row(Text(f"  {line.problem}", style="red"))
     return table
@@ -73,10 +74,6 @@ def _items(line: RunLine) -> str:
     failed = f", {line.failed:,} failed" if line.failed else ""
     planned = "" if line.planned is None else f" of {line.planned:,}"
     return f"{line.done:,}{planned}{failed}"
-
-
-def _cost(line: RunLine) -> str:
-    return "-" if line.cost is None else numbers.money(line.cost, line.currency or "")
 
 
 def _prices(config: Path | None, prices: Path | None) -> Prices | None:

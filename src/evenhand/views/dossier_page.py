@@ -67,7 +67,8 @@ def _opening(dossier: CombinedReport) -> list[Block]:
         change, tone = comparison_page.state(against) if against else ("", "plain")
         what = f"{report.instrument.title} · {_system(side, report)}"
         state = report.verdict.state or ""
-        rows.append((side.run, what, _done(report), state, change.rstrip(".").lower()))
+        scored = f"{report.coverage.scored:,} of {report.source['items']:,}"
+        rows.append((side.run, what, scored, state, change.rstrip(".").lower()))
         tones.append(tone)
     tones += ["plain"] * len(dossier.summaries)
     tones += [audit_page.tone(audit) for audit in dossier.audits]
@@ -85,10 +86,6 @@ def _opening(dossier: CombinedReport) -> list[Block]:
     return [Heading(dossier.title, 1), _lean(Grid(columns, tuple(rows), tuple(tones)))]
 
 
-def _done(report: Report) -> str:
-    return f"{report.coverage.scored:,} of {report.source['items']:,}"
-
-
 # -- 1. the answer, and what is not shown ----------------------------------------------------------
 
 
@@ -96,7 +93,10 @@ def _answer(dossier: CombinedReport) -> list[Block]:
     blocks: list[Block] = [Heading("The answer")]
     held = {comparison.after.run: comparison for comparison in dossier.comparisons}
     for report in dossier.reports:
-        lines = [_calm(line) for line in report_page.verdict(report)]
+        lines = [
+            (replace(line, tone="plain") if line.tone == "strong" else line)
+            for line in report_page.verdict(report)
+        ]
         tone = lines[0].tone if lines else "plain"
         against = held.get(report.side.run)
         if against is not None:
@@ -121,11 +121,6 @@ def _done_by(summary: Summary) -> Box:
     else:
         blocks += run_page.remedy_lines(summary.remedy)
     return Box(tuple(blocks), "plain")
-
-
-def _calm(line: Line) -> Line:
-    """The same line, not in bold where it says neither good nor bad."""
-    return replace(line, tone="plain") if line.tone == "strong" else line
 
 
 def _side(side: Side) -> str:

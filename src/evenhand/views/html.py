@@ -30,7 +30,11 @@ def render(page: Page) -> str:
 
 def document(page: Page, title: str) -> str:
     """Make a whole file that needs nothing beside itself, with a list of its parts."""
-    opening = "" if any(_is_title(block) for block in page) else f"<h1>{escape(title)}</h1>"
+    opening = (
+        ""
+        if any((isinstance(block, Heading) and block.level == 1) for block in page)
+        else f"<h1>{escape(title)}</h1>"
+    )
     return framed(f"{opening}{body(page)}", title)
 
 
@@ -53,10 +57,6 @@ def escape(text: str) -> str:
 
 def _style(name: str) -> str:
     return read_text(__package__, name)
-
-
-def _is_title(block: Block) -> bool:
-    return isinstance(block, Heading) and block.level == 1
 
 
 def body(page: Page) -> str:

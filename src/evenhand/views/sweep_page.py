@@ -18,7 +18,7 @@ def page(sweep: Sweep, *, full: bool = False) -> list[Block]:
     """The blocks of a sweep; `full` adds every arm's tables."""
     blocks: list[Block] = [Line(_head(sweep), "strong"), *_warnings(sweep), GAP]
     for measure in sweep.instrument.primary():
-        blocks += [_main(sweep, measure), *_legend(sweep), GAP]
+        blocks += [_main(sweep, measure), *([LEGEND] if sweep.reference else []), GAP]
     others = [m for m in sweep.instrument.measures if m.role != "primary"]
     if others:
         blocks += [_others(sweep, others), GAP]
@@ -77,10 +77,6 @@ def _change(arm: SweepArm, measure: Measure) -> tuple[tuple[str, str], Tone]:
     way = direction(change, measure)
     number = f"{_MARKS[way]} {numbers.signed(change.effect, measure, full=True)}"
     return (number, numbers.change_interval(change, measure, full=True)), _TONES[way]
-
-
-def _legend(sweep: Sweep) -> list[Block]:
-    return [LEGEND] if sweep.reference else []
 
 
 def _others(sweep: Sweep, measures: list[Measure]) -> Grid:

@@ -18,10 +18,6 @@ def _other_side(*, changes: Sequence[tuple[str, float, float]]) -> str:
     return f"As far from no bias as before, but on the other side: {'; '.join(lines)}."
 
 
-def _nothing_shown(*, least: str | None) -> str:
-    return f"No difference is shown, and none is excluded{f': {least}' if least else '.'}"
-
-
 def _sensitivity(*, size: float, of_distance: bool, measure: str, family: int) -> str:
     what = "a change of the distance from no bias" if of_distance else "a change"
     return (
@@ -47,10 +43,6 @@ def _end(number: float, digits: int) -> str:
     if 0 < abs(number) < 1e-6:
         return "above 0" if number > 0 else "below 0"
     return f"{number:+.{digits}f}"
-
-
-def _undefined(*, reason: str | None) -> str:
-    return f"it could not be compared ({reason})"
 
 
 def _change(
@@ -88,10 +80,6 @@ def _if_known(*, missing: int, low: float | None, high: float | None, unit: str)
     return f"; if the {many} were known: {low:+.{digits}f} to {high:+.{digits}f}"
 
 
-def _worse(*, measure: str, fell: bool, change: str) -> str:
-    return f"{measure} {'fell' if fell else 'rose'}: {change}"
-
-
 def _missing(*, of: str, before: int, n_before: int, after: int, n: int) -> str:
     rise, share = after / n - before / n_before, after / n
     moved = "rose" if rise > 0 else "fell" if rise < 0 else "stayed the same"
@@ -100,27 +88,11 @@ def _missing(*, of: str, before: int, n_before: int, after: int, n: int) -> str:
     return f"unreadable or missing answers{of and f', {of},'} {moved}{by} ({counts})"
 
 
-def _by_group(*, measure: str, groups: list[str]) -> str:
-    return f"{measure} got worse in: {', '.join(groups)}"
-
-
 _SIDES = {"baseline": "the baseline", "run": "this run"}
 
 
 def _gate_change(*, measure: str, change: str, early: str | None) -> str:
     return f"{measure}: {change}" + (f" ({early})" if early else "")
-
-
-def _gate_worse(*, measure: str, change: str, early: str | None) -> str:
-    return f"shown to be worse: {_gate_change(measure=measure, change=change, early=early)}"
-
-
-def _gate_unfinished(*, side: str, items: int) -> str:
-    return f"{_SIDES[side]} is not finished: {items:,} items are not run"
-
-
-def _coverage(*, side: str, percent: str, n: int) -> str:
-    return f"{_SIDES[side]}: only {percent} of the answers could be scored, of {n:,}"
 
 
 def _also(*, setting: str, before: str, after: str) -> str:
@@ -154,10 +126,6 @@ def _not_beaten(
     )
 
 
-def _excluded(*, references: Sequence[str], matters: float) -> str:
-    return f"a benefit of {matters:g} over {' and over '.join(references)} is excluded"
-
-
 def _take(*, method: str, shown: Sequence[str]) -> str:
     if len(shown) > 1:
         why = f"the cheapest of those shown to be worth it ({', '.join(shown)})"
@@ -178,10 +146,6 @@ def _less_harm(*, methods: Sequence[str]) -> str:
     return f"less harm than by the plain prompt is shown for: {', '.join(methods)}"
 
 
-def _vote(*, calls: int) -> str:
-    return f"self-consistency at {calls} {plural(calls, 'call')}"
-
-
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "comparison.unfinished": _unfinished,
     "comparison.better": lambda *, measures: f"shown better: {', '.join(measures)}",
@@ -190,33 +154,43 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "comparison.other_side": _other_side,
     "comparison.same": "All {items:,} items gave the same result in both runs.",
     "comparison.excluded": "No difference is shown, and one of {matters:g} or more is excluded.",
-    "comparison.nothing_shown": _nothing_shown,
+    "comparison.nothing_shown": lambda *, least: (
+        f"No difference is shown, and none is excluded{f': {least}' if least else '.'}"
+    ),
     "comparison.too_few": "{clusters} {unit} are too few to show any change after correction for "
     "{family}.",
     "comparison.sensitivity": _sensitivity,
     "comparison.averaged": "Means by item over {before} runs before and {after} after.",
     "comparison.other_condition": _levels,
     "change": _change,
-    "change.undefined": _undefined,
+    "change.undefined": lambda *, reason: f"it could not be compared ({reason})",
     "change.if_known": _if_known,
     "change.loss": _loss,
     "change.distance_from_50": "{measure} {moved}, its distance by {change}",
     "red_line.not_compared": "not compared: {reason}",
-    "red_line.worse": _worse,
+    "red_line.worse": lambda *, measure, fell, change: (
+        f"{measure} {'fell' if fell else 'rose'}: {change}"
+    ),
     "red_line.kept": "{measure} kept within {margin:g}: {change}",
     "red_line.open": "{measure} is not shown to have kept within {margin:g}: {change}",
-    "red_line.by_group": _by_group,
+    "red_line.by_group": lambda *, measure, groups: f"{measure} got worse in: {', '.join(groups)}",
     "red_line.missing": _missing,
     "red_line.nothing_shared": "no item was asked in both runs",
     "gate.lacking": "the baseline had this check and this run lacks it: put it back, or make a "
     "new baseline",
     "gate.change": _gate_change,
-    "gate.worse": _gate_worse,
+    "gate.worse": lambda *, measure, change, early: (
+        f"shown to be worse: {_gate_change(measure=measure, change=change, early=early)}"
+    ),
     "gate.other_side": "the bias now goes the other way, {before:+.3f} → {after:+.3f}: {change}",
     "gate.within": "shown to be no worse than by {margin:g}: {change}",
     "gate.open": "neither worse nor within {margin:g} is shown: {change}",
-    "gate.unfinished": _gate_unfinished,
-    "gate.coverage": _coverage,
+    "gate.unfinished": lambda *, side, items: (
+        f"{_SIDES[side]} is not finished: {items:,} items are not run"
+    ),
+    "gate.coverage": lambda *, side, percent, n: (
+        f"{_SIDES[side]}: only {percent} of the answers could be scored, of {n:,}"
+    ),
     "gate.too_few": "{clusters} {unit} are too few to say how many would decide",
     "gate.no_spread": "nothing says how many would decide: it has no spread, or its margin is too "
     "small",
@@ -240,7 +214,9 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "examples.changed_from": "changed: {outcome}",
     "worth.beats": lambda *, references: f"beats {' and '.join(references)}",
     "worth.more_harm": lambda *, references: f"does more harm than {' and '.join(references)}",
-    "worth.benefit_excluded": _excluded,
+    "worth.benefit_excluded": lambda *, references, matters: (
+        f"a benefit of {matters:g} over {' and over '.join(references)} is excluded"
+    ),
     "worth.not_beaten": _not_beaten,
     "worth.no_items": "there are too few items to compare",
     "worth.too_few": "{clusters} {unit} are too few to show any change after correction for "
@@ -253,7 +229,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "worth.utility_not_measured": "{why}; utility is not measured",
     "worth.flips": "{measure}: broke {broken}, fixed {fixed}",
     "reference.fairness": "the fairness prompt",
-    "reference.vote": _vote,
+    "reference.vote": lambda *, calls: f"self-consistency at {calls} {plural(calls, 'call')}",
     "frontier.take": _take,
     "frontier.chosen_here": "it was chosen here, so that its gain is likely overstated",
     "frontier.confirmed": "confirmed {sample}",

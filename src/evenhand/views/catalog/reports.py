@@ -27,14 +27,6 @@ def _none_shown(*, looked_at: Mapping[str, int]) -> str:
     return f"against: none of {looked} is shown after correction for looking at all"
 
 
-def _open(*, groups: Mapping[str, int]) -> str:
-    return f"open: {counted_columns(groups)}, too few questions to tell"
-
-
-def _excluded(*, groups: Mapping[str, int], reach: float) -> str:
-    return f"not seen: {counted_columns(groups)}, any bias is smaller than {reach:g}"
-
-
 def _phi(
     *, value: float | None, low: float | None, high: float | None, undefined: str | None
 ) -> str:
@@ -194,8 +186,10 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "groups.against": _shown("against"),
     "groups.other_way": _shown("the other way round"),
     "groups.none_shown": _none_shown,
-    "groups.open": _open,
-    "groups.excluded": _excluded,
+    "groups.open": lambda *, groups: f"open: {counted_columns(groups)}, too few questions to tell",
+    "groups.excluded": lambda *, groups, reach: (
+        f"not seen: {counted_columns(groups)}, any bias is smaller than {reach:g}"
+    ),
     "phi": _phi,
     "phi.shown": "{phi}: most of what tells {objects} apart in {measure} is their own.",
     "phi.systems": "Φ is the share of the variance of such means that is the systems' own. It says "

@@ -136,13 +136,9 @@ def _panel(number: MonitoredNumber, *, last: bool) -> Spec:
 
 def charts_of_training(training: TrainingRun) -> tuple[Chart, ...]:
     """Draw the course of each quantity that has a number at all."""
-    series = [
-        LineSeries(label=_label(course.quantity.label, course.not_numbers), points=course.points)
-        for course in training.courses
-        if course.points
-    ]
+    series = []
+    for course in (course for course in training.courses if course.points):
+        lost = f" ({course.not_numbers:,} steps without a number are left out)"
+        label = f"{course.quantity.label}{lost if course.not_numbers else ''}"
+        series.append(LineSeries(label=label, points=course.points))
     return (lines("training", f"{training.stage}, step by step", series),) if series else ()
-
-
-def _label(name: str, lost: int) -> str:
-    return f"{name} ({lost:,} steps without a number are left out)" if lost else name

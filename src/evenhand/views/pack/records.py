@@ -114,7 +114,10 @@ def _result(report: Report, group: str, estimate: Estimate) -> dict[str, Any]:
             "confidence_level": _CONFIDENCE,
             "method": f"over {estimate.clusters} {report.instrument.clusters}",
         }
-    details = {"clusters": str(estimate.clusters), "missing": str(_missing(estimate))}
+    details = {
+        "clusters": str(estimate.clusters),
+        "missing": str(estimate.bounds.missing if estimate.bounds is not None else 0),
+    }
     if not estimate.has_interval:
         details["no_interval"] = estimate.undefined or "none was computed"
     elif estimate.undefined is not None:
@@ -140,10 +143,6 @@ def _result(report: Report, group: str, estimate: Estimate) -> dict[str, Any]:
         },
         "score_details": {"score": estimate.value, "details": details, "uncertainty": uncertainty},
     }
-
-
-def _missing(estimate: Estimate) -> int:
-    return estimate.bounds.missing if estimate.bounds is not None else 0
 
 
 def _direction(measure: Measure) -> dict[str, Any]:
