@@ -1,8 +1,7 @@
 """Debates, preference pairs, human ratings and labels: data for training."""
 
 import asyncio
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, Unpack
 
@@ -10,24 +9,32 @@ from evenhand.api import inputs
 from evenhand.api.inputs import Model
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
-from evenhand.experiments import human_ratings, labelling, preference_pairs
+from evenhand.experiments import human_ratings, labelling
 from evenhand.experiments.debating import check_topics, run_debates
 from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
 from evenhand.experiments.labelling import LabelSample
-from evenhand.experiments.preference_pairs import Note, silent
 from evenhand.experiments.settings import RunOptions, show_settings
 from evenhand.experiments.watch import Watch
 from evenhand.findings.labelled import LabelledRate
 from evenhand.runs.runners import JsonlFile
+from evenhand.runs.store import RunReader
 from evenhand.scorers import TOXICITY, Scorer
+from evenhand.training.debates import dataset, items, revisions
+from evenhand.training.debates.building import BuiltPairs, from_statements
 from evenhand.training.debates.dataset import UNKNOWN_LICENSE
 from evenhand.training.debates.debate import Debate
 from evenhand.training.debates.findings import DebateReport
 from evenhand.training.debates.pairs import Openers, Pairing, PairsReport, Split, Strategy
+from evenhand.training.debates.read import first_of, statements
 from evenhand.training.rating.filled import ReturnedSheets
 from evenhand.training.rating.findings import RatingReport
 
+Note = Callable[[str], None]
 _USUAL = Debate()
+
+
+def _silent(_: str) -> None:
+    """Tell nobody."""
 
 
 async def debate_run(
@@ -97,7 +104,7 @@ async def pairs_from_debates(
     test_share: float = 0.1,
     seed: int = 0,
     license: str = UNKNOWN_LICENSE,
-    note: Note = silent,
+    note: Note = _silent,
 ) -> PairsReport:
     """Pair the statements of debates; the less biased one is chosen.
 
@@ -132,17 +139,14 @@ async def pairs_from_debates(
         train_pairs=train_pairs,
         seed=seed,
     )
-    paired = partial(
-        preference_pairs.pairs_from_debates,
-        [*map(str, runs)],
-        Path(out),
-        pairing,
-        split,
-        rounds=rounds,
-        topics=topics,
-        license=license,
-        note=note,
-    )
+
+    def paired() -> PairsReport:
+        dataset.require_new(Path(out))
+        every = [statement for run in _opened(runs, note) for statement in statements(run)]
+        selected = first_of(every, rounds=rounds, topics=topics)
+        note(f"pairing {len(selected):,} statements")
+        return _written(from_statements(selected, pairing, split), out, license, note)
+
     return await asyncio.to_thread(paired)
 
 
@@ -155,7 +159,7 @@ async def pairs_from_run(
     test_share: float = 0.1,
     seed: int = 0,
     license: str = UNKNOWN_LICENSE,
-    note: Note = silent,
+    note: Note = _silent,
 ) -> PairsReport:
     """Pair drafts that a method rejected with the drafts that it accepted instead.
 
@@ -178,10 +182,11 @@ async def pairs_from_run(
     split = Split(
         test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
     )
-    paired = partial(
-        preference_pairs.pairs_from_run, [*map(str, runs)], Path(out), split, license=license,
-        note=note,
-    )  # fmt: skip
+
+    def paired() -> PairsReport:
+        dataset.require_new(Path(out))
+        return _written(revisions.from_runs(_opened(runs, note), split), out, license, note)
+
     return await asyncio.to_thread(paired)
 
 
@@ -194,7 +199,7 @@ async def pairs_from_items(
     test_share: float = 0.1,
     seed: int = 0,
     license: str = UNKNOWN_LICENSE,
-    note: Note = silent,
+    note: Note = _silent,
 ) -> PairsReport:
     """Pair sentences completed with a stereotype with the same sentences completed otherwise.
 
@@ -218,10 +223,26 @@ async def pairs_from_items(
     split = Split(
         test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
     )
-    paired = partial(
-        preference_pairs.pairs_from_items, Path(file), Path(out), split, license=license, note=note
-    )
+
+    def paired() -> PairsReport:
+        dataset.require_new(Path(out))
+        return _written(items.from_items(Path(file), split), out, license, note)
+
     return await asyncio.to_thread(paired)
+
+
+def _opened(runs: Sequence[str | Path], note: Note) -> list[RunReader]:
+    readers = []
+    for run in runs:
+        note(f"reading {run}")
+        readers.append(RunReader(run))
+    return readers
+
+
+def _written(built: BuiltPairs, out: str | Path, license: str, note: Note) -> PairsReport:
+    note(f"writing {sum(map(len, built.pairs.values())):,} pairs")
+    dataset.write(Path(out), built.pairs, built.report, license, built.low)
+    return built.report
 
 
 async def rate_export(
@@ -233,7 +254,7 @@ async def rate_export(
     overlap: int | None = None,
     key: str | Path | None = None,
     seed: int | None = None,
-    note: Note = silent,
+    note: Note = _silent,
 ) -> SheetsWritten:
     """Make blinded rating sheets: a folder for each rater, and a key that raters never get.
 
