@@ -12,7 +12,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from evenhand.cli.codes import NOTHING, OPEN, STOPPED
-from evenhand.cli.options import Full, Json
+from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.models.local_models import gguf_file
 from evenhand.training.config import prepare
@@ -192,7 +192,7 @@ def card(
 
 def show(
     folder: Annotated[Path, typer.Argument(metavar="TRAINING", help="The --out of a training.")],
-    full: Full = False,
+    full: Annotated[bool, typer.Option("--full", help="Every step.")] = False,
     out_: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Also a page with the curves: .html, .pdf, .md or .json."),
