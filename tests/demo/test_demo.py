@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.cli.welcome import welcome
+from evenhand.cli.app import welcome
 from evenhand.core.errors import UserError
 from evenhand.experiments.demo import MARK, Demo, parts_of_the_package
 from evenhand.findings.comparison import compare

@@ -16,7 +16,7 @@ from errors import raises_naming
 from evenhand.agents import Limits
 from evenhand.api.inputs import request_of, settings_of
 from evenhand.cli.app import load
-from evenhand.cli.run_options import RunCommand, with_run_options
+from evenhand.cli.options import RunCommand, with_run_options
 from evenhand.experiments.request import Request
 from evenhand.experiments.running import execute
 from evenhand.experiments.settings import (

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.cli.watching import Terminal
+from evenhand.cli.execution import Terminal
 from evenhand.core.errors import UserError
 from evenhand.experiments.certificates import expected_of
 from evenhand.findings.certificate import Certificate, CertifiedCheck, CertifiedJudge

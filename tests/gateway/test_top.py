@@ -18,8 +18,7 @@ from typer.testing import CliRunner, Result
 
 from errors import assert_names, raises_naming
 from evenhand.cli.app import app
-from evenhand.cli.gateway_top import _GatewayDisplay, _watch
-from evenhand.cli.gateway_top_page import page
+from evenhand.cli.gateway_top import _GatewayDisplay, _watch, page
 from evenhand.core.errors import UserError
 from evenhand.gateway.evidence import EvidenceWriter
 from evenhand.gateway.keys import new_key

@@ -14,7 +14,7 @@ import pytest
 
 import evenhand
 from errors import raises_naming
-from evenhand.api.functions import FUNCTIONS
+from evenhand.aio import FUNCTIONS
 
 ROOT = Path(__file__).parents[2]
 

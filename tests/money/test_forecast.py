@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.cli.forecast import two_digits_up
+from evenhand.cli.execution import two_digits_up
 from evenhand.core import Usage
 from evenhand.core.errors import UserError
 from evenhand.findings.forecast import Forecast, Total, extrapolated, forecast

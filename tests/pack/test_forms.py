@@ -25,7 +25,7 @@ from evenhand.findings.certificate import Certificate
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.estimates import Coverage, RedLine, Verdict
 from evenhand.views.files import plain
-from evenhand.views.pack import cyclonedx, eee, hub
+from evenhand.views.pack import cyclonedx, records
 from pack.conftest import Packed
 from pack.eee_fields import Record
 
@@ -204,12 +204,12 @@ def test_records_of_every_eval_ever_have_its_fields_and_the_numbers_of_the_repor
 def test_records_of_every_eval_ever_fit_its_schema(packed: Packed, tmp_path: Path) -> None:
     assert EEE is not None
     schema = orjson.loads(EEE.read_bytes())
-    assert schema["version"] == eee.SCHEMA
+    assert schema["version"] == records.SCHEMA
     validator = Draft7Validator(schema)
-    records = [orjson.loads(file.read_bytes())
+    written = [orjson.loads(file.read_bytes())
                for file in (packed.unpacked(tmp_path) / "eee").iterdir()]  # fmt: skip
-    assert len(records) == 3
-    for record in records:
+    assert len(written) == 3
+    for record in written:
         validator.validate(record)
         assert not validator.is_valid(record | {"said": "more"})
         del record["evaluation_results"][0]["metric_config"]["min_score"]
@@ -236,9 +236,9 @@ def test_the_hub_reads_the_results_back_as_they_were(
 def test_models_of_two_names_have_a_file_each(found: CombinedReport, packed: Packed) -> None:
     first = found.reports[0]
     other = replace(first, side=replace(first.side, model="../evil\u202e"))
-    made = hub.written(replace(found, reports=(first, other)), packed.evidence)
+    made = records.hub_files(replace(found, reports=(first, other)), packed.evidence)
     assert len(made) == 2
-    assert list(hub.written(replace(found, reports=(first,)), packed.evidence)) == [
+    assert list(records.hub_files(replace(found, reports=(first,)), packed.evidence)) == [
         "hf/.eval_results/evenhand.yaml"
     ]
     assert all(name.startswith("hf/") and ".." not in name for name in made)
@@ -249,7 +249,7 @@ def test_a_number_without_interval_or_value_says_so(found: CombinedReport, packe
     bare = replace(report.estimates[0], low=None, high=None, undefined="no_spread")
     none = replace(report.estimates[1], value=None, low=None, high=None, undefined="no rows")
     one = replace(report, estimates=(bare, none, *report.estimates[2:]))
-    record = Record.model_validate(plain(eee.record(one, packed.evidence)))
+    record = Record.model_validate(plain(records.eee_record(one, packed.evidence)))
     first = record.evaluation_results[0].score_details
     assert first.uncertainty.confidence_interval is None
     assert first.details["no_interval"] == "no_spread"

@@ -22,7 +22,7 @@ from evenhand.experiments.pack_checks import verify
 from evenhand.experiments.packs import PackOptions, make
 from evenhand.findings.pack_manifest import EVIDENCE, FIGURES, PackedPrices, PackManifest
 from evenhand.runs.store import RunReader, archive
-from evenhand.views.pack import figures, replay
+from evenhand.views.pack import figures
 from evenhand.views.pack.frameworks import FACTS, NOT_COVERED, STATES, known, state
 from pack.conftest import (
     KEPT,
@@ -397,7 +397,7 @@ def test_prices_of_a_pack_are_the_file_that_the_command_reads(tmp_path: Path) ->
     kept = PackedPrices.of(given)
     assert kept is not None
     assert kept.prices() == given
-    (tmp_path / "prices.toml").write_bytes(replay.price_file(kept))
+    (tmp_path / "prices.toml").write_bytes(figures.price_file(kept))
     assert prices_in(tmp_path / "prices.toml") == given
 
 

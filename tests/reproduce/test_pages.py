@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.cli.reproduce_page import paper_page
+from evenhand.cli.reproduce import paper_page
 from evenhand.findings.papers import PAPERS, paper_named
 
 ROOT = Path(__file__).parents[2]

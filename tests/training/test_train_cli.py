@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from errors import assert_names
 from evenhand.cli.app import app
-from evenhand.cli.train_progress import status
+from evenhand.cli.train import status
 from evenhand.core.errors import UserError
 from evenhand.training.events import TrainingStep
 

@@ -109,7 +109,7 @@ async def report(
             opened,
             title=title,
             prices=inputs.prices_of(prices),
-            certificates=None if certificates is None else Path(certificates),
+            certificates=inputs.path_of(certificates),
         )
 
     return await asyncio.to_thread(collected)

@@ -186,6 +186,11 @@ def prices_of(prices: Prices | str | Path | None) -> Prices | None:
     return prices if isinstance(prices, Prices | None) else configuration.prices_in(Path(prices))
 
 
+def path_of(value: str | Path | None) -> Path | None:
+    """A path that may be left out."""
+    return None if value is None else Path(value)
+
+
 def _optional_text(value: str | Path | None) -> str | None:
     return None if value is None else str(value)
 
@@ -193,7 +198,7 @@ def _optional_text(value: str | Path | None) -> str | None:
 _READ: dict[str, Callable[[Any], Any]] = {
     "out": str,
     "replay": _optional_text,
-    "certificates": lambda folder: None if folder is None else Path(folder),
+    "certificates": path_of,
     "prices": prices_of,
     "limits": lambda limits: limits or Limits(),
 }

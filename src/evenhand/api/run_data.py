@@ -44,7 +44,7 @@ async def runs_list(
     Raises:
         UserError: If `folder` is not a folder.
     """
-    root = None if folder is None else Path(folder)
+    root = inputs.path_of(folder)
     table = inputs.prices_of(prices)
     return tuple(await asyncio.to_thread(run_folders.list_runs, root, table))
 
@@ -238,10 +238,10 @@ async def pack_make(
         title=title,
         light=light,
         frameworks=tuple(frameworks),
-        key=_path(sign),
-        previous=_path(previous),
+        key=inputs.path_of(sign),
+        previous=inputs.path_of(previous),
         prices=inputs.prices_of(prices),
-        certificates=_path(certificates),
+        certificates=inputs.path_of(certificates),
     )
     return await asyncio.to_thread(
         lambda: packs.make(
@@ -267,7 +267,9 @@ async def pack_verify(
         What holds, what differs, and what could not be checked.
     """
     return await asyncio.to_thread(
-        lambda: pack_checks.verify(Path(file), key=_path(key), previous=_path(previous))
+        lambda: pack_checks.verify(
+            Path(file), key=inputs.path_of(key), previous=inputs.path_of(previous)
+        )
     )
 
 
@@ -315,7 +317,3 @@ async def plan(
     )
     chosen = inputs.measuring(instrument)
     return await asyncio.to_thread(planning.planned, chosen, request)
-
-
-def _path(value: str | Path | None) -> Path | None:
-    return None if value is None else Path(value)

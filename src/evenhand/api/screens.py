@@ -66,7 +66,7 @@ async def screen_calibrate(
         columns=Columns(text=text, label=label, group=group, cluster=cluster),
         promise=ScreenTargets(missed=missed, false_alarms=false_alarms, confidence=confidence),
         attribute=attribute,
-        traffic=None if traffic is None else Path(traffic),
+        traffic=inputs.path_of(traffic),
     )
     async with configuration.opened_scorer(configuration.of_environment(), scorer) as opened:
         return await screens.calibrate(request, opened)

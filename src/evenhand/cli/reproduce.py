@@ -1,6 +1,8 @@
-"""`evenhand reproduce PAPER [TABLE]`: a paper's table with its numbers beside ours."""
+"""`evenhand reproduce PAPER [TABLE]`: a paper's tables with their numbers beside ours, and its page
+in the documentation."""
 
 import asyncio
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,13 +14,9 @@ import typer
 
 from evenhand.api.configured import ConfigModels, in_config
 from evenhand.cli.codes import UNFINISHED
-from evenhand.cli.execution import end, show_dry_run
-from evenhand.cli.options import Json
-from evenhand.cli.reproduce_page import paper_page
-from evenhand.cli.run_options import RunCommand, with_run_options
-from evenhand.cli.screen import out, print_json
-from evenhand.cli.watching import Terminal
-from evenhand.core.errors import UserError
+from evenhand.cli.execution import Terminal, end, show_dry_run
+from evenhand.cli.options import Json, RunCommand, assigned, with_run_options
+from evenhand.cli.screen import out, print_finding, print_json
 from evenhand.experiments import config as configuration
 from evenhand.experiments.caps import Caps
 from evenhand.experiments.recipes import (
@@ -30,12 +28,70 @@ from evenhand.experiments.recipes import (
     write_tables,
 )
 from evenhand.experiments.reproducing import forecasts, run_all
-from evenhand.findings.display import Displayable
-from evenhand.findings.papers import PAPERS, Size, paper_named
-from evenhand.findings.reproduction import Reproduction, catalogue
+from evenhand.findings.papers import PAPERS, Paper, Size, Table, paper_named
+from evenhand.findings.reproduction import Reproduction, catalogue, in_words, reproduction
 from evenhand.methods.shared_settings import Wording
-from evenhand.views import page_of, terminal, terminal_of
+from evenhand.views import markdown, page_of, terminal, terminal_of
 from evenhand.views.files import plain
+
+
+def paper_page(paper: Paper, tables: Path | None) -> str:
+    """The page as Markdown; `tables` is a folder with PAPER-TABLE.json of those that were run."""
+    option = "" if tables is None else f" --tables {tables.as_posix()}"
+    parts = [
+        f"# {paper.called}: the paper's tables beside ours",
+        f"{paper.authors}: *{paper.title}*",
+        f"Made by `evenhand reproduce page {paper.name}{option}`. Columns that begin with ours are "
+        "ours, the others are typed from the paper; not run: not run by this recipe. `evenhand "
+        f"reproduce {paper.name} TABLE --dry-run` says what a table will ask, without it the "
+        "table is run ([how](reproduce.md)).",
+    ]
+    for name in paper.order:
+        table = paper.table(name)
+        parts += _figure(paper, name) if table is None else _table(paper, table, tables)
+    parts += _weights(paper)
+    return re.sub(r"\n{3,}", "\n\n", "\n\n".join(part.strip() for part in parts)) + "\n"
+
+
+def _weights(paper: Paper) -> list[str]:
+    """How the weights are made that some rows need."""
+    if not paper.trained:
+        return []
+    parts = [
+        "## Trained weights",
+        "Rows of trained weights are run with `--trained NAME=MODEL`, once the weights are served "
+        "([how](training.md)); `'*={model}-{name}'` names all of them.",
+    ]
+    for name, weights in paper.trained.items():
+        like = f", made as `{weights.like}` is" if weights.like else ":"
+        parts.append(f"`{name}`: {weights.says}{like}" + ("." if weights.like else ""))
+        if weights.commands:
+            parts.append("```text\n" + "\n".join(weights.commands) + "\n```")
+    return parts
+
+
+def _figure(paper: Paper, name: str) -> list[str]:
+    figure = next(figure for figure in paper.figures if figure.table == name)
+    what = "Cannot be run" if figure.result else "No result to reproduce"
+    return [f"## {figure.where}: {figure.title}", f"{what}: {figure.reason}"]
+
+
+def _table(paper: Paper, table: Table, tables: Path | None) -> list[str]:
+    reproduced = _ran(paper, table, tables)
+    body = markdown.render(page_of(reproduced)[1:])  # its first line is the heading here
+    needs = f"`evenhand reproduce {paper.name} {table.name}` needs: {in_words(table.needs)}."
+    if table.reason:
+        needs = f"Cannot be run: {table.reason}"
+    elsewhere = [table.elsewhere] if table.elsewhere else []
+    return [f"## {table.where}: {table.title}", needs, *elsewhere, body]
+
+
+def _ran(paper: Paper, table: Table, tables: Path | None) -> Reproduction:
+    file = None if tables is None else tables / f"{paper.name}-{table.name}.json"
+    if file is not None and file.is_file():
+        return Reproduction.from_json(file.read_bytes())
+    return reproduction(paper, table, "small", {}, {}, ())
+
 
 reproduce = typer.Typer(
     help="Reproduce a table or figure of a paper, its numbers beside ours.\n\n"
@@ -51,7 +107,7 @@ def list_(json: Json = False) -> None:
 
     Example: evenhand reproduce list
     """
-    _show(catalogue(), json=json)
+    print_finding(catalogue(), json=json)
 
 
 @reproduce.command("page")
@@ -129,11 +185,11 @@ def _reproduce(
         data=configuration.data_folder(),
         size=size,
         named=tuple(model or ()),
-        trained=_pairs("--trained", trained or ()),
+        trained=assigned("--trained", trained or ()),
         only=None if only is None else tuple(name.strip() for name in only.split(",")),
         show=show,
         wording=wording,
-        sample=_pairs("--sample", sample or ()),
+        sample=assigned("--sample", sample or ()),
     )
     plan = planned(arguments)
     if settings.dry_run:
@@ -143,7 +199,7 @@ def _reproduce(
     if settings.pilot and pilots:
         free = played_back(arguments)
         expected = asyncio.run(forecasts(plan.jobs, pilots, settings.prices, played_back=free))
-        _show(expected, json=options.json)
+        print_finding(expected, json=options.json)
     if settings.pilot or ended.early:
         end(ended, below_floor=False)
         return
@@ -174,23 +230,6 @@ def _dry_run(plan: PlannedJobs, *, json: bool) -> NoReturn:
         waiting=[f"{j.model}: {j.run}" for j in plan.jobs if j.waits and not j.played_back],
         cannot_run={f"{model}: {run}": why for (model, run), why in plan.missing.items()},
     )
-
-
-def _show(result: Displayable, *, json: bool) -> None:
-    if json:
-        print_json(plain(result.to_dict()))
-    else:
-        out.print(terminal_of(result))
-
-
-def _pairs(option: str, assignments: list[str] | tuple[()]) -> dict[str, str]:
-    pairs = {}
-    for assignment in assignments:
-        name, equals, value = assignment.partition("=")
-        if not equals:
-            raise UserError(f"{option} {assignment}: write it as NAME=VALUE")
-        pairs[name.strip()] = value.strip()
-    return pairs
 
 
 def _command(name: str) -> Callable[..., None]:

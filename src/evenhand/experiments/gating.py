@@ -33,7 +33,7 @@ from evenhand.methods.build import build_method
 from evenhand.runs.runners import Source
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
-from evenhand.views import junit, markdown, page_of, sarif
+from evenhand.views import gate_files, markdown, page_of
 from evenhand.views.files import to_json
 
 STORED = StoredAnswer.name
@@ -138,8 +138,8 @@ def write_gate(result: Gate, out: str) -> bytes:
     outputs = {
         "gate.json": to_json(result),
         "gate.md": page,
-        "junit.xml": junit.render(result),
-        "gate.sarif": sarif.render(result),
+        "junit.xml": gate_files.junit(result),
+        "gate.sarif": gate_files.sarif(result),
     }
     folder = open_folder(out)
     for name, data in outputs.items():

@@ -1,6 +1,6 @@
 """The settings of a run, each declared once.
 
-From `RunSettings` come the options of the command line (`cli/run_options.py`), the keyword
+From `RunSettings` come the options of the command line (`cli/options.py`), the keyword
 arguments of the Python functions (`RunOptions`), what a `Request` asks for, and the `settings`
 of `run.json` (`RunSettings.record`).
 """

@@ -11,7 +11,7 @@ from evenhand.runs.runners import Progress, StopSignal
 
 class Watch:
     """A watch that tells nobody anything. A command line tells a person; see
-    `evenhand.cli.watching`."""
+    `evenhand.cli.execution`."""
 
     def note(self, text: RemarkOrText) -> None:
         """Tell something that a person should know, such as which of several methods is under

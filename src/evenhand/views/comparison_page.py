@@ -5,7 +5,6 @@ from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import direction
 from evenhand.findings.estimates import Change
 from evenhand.findings.measures import Measure
-from evenhand.findings.report import Side
 from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 from evenhand.views.report_page import section_grid
@@ -85,7 +84,9 @@ def _missing(comparison: Comparison) -> list[str]:
 
 def _head(comparison: Comparison) -> str:
     """Name the runs by their methods and folders, and every other setting that differs."""
-    sides = " → ".join(_named(side) for side in (comparison.before, comparison.after))
+    sides = " → ".join(
+        f"{side.method['name']} ({side.run})" for side in (comparison.before, comparison.after)
+    )
     for difference in comparison.differ:
         if difference.setting != "method" and difference.part not in ("source", "prompts"):
             sides += f" · {difference.setting} {difference.before} → {difference.after}"
@@ -104,10 +105,6 @@ def causes(comparison: Comparison) -> list[Line]:
     return [
         Line(f"The runs differ in {names}: a change cannot be put down to one of these.", "open")
     ]
-
-
-def _named(side: Side) -> str:
-    return f"{side.method['name']} ({side.run})"
 
 
 def state(comparison: Comparison) -> tuple[str, Tone]:
@@ -136,7 +133,7 @@ def changes(comparison: Comparison, family: tuple[Change, ...], title: str, full
     lost = any(change.bounds for change in family)
     rows, tones = [], []
     for change in family:
-        measure = _measure(comparison, change)
+        measure = next((m for m in comparison.instrument.measures if m.name == change.name), None)
         sign, tone = mark(change, measure) if measure else ("", "plain")
         label = measure.label if measure else change.name.replace("_", " ")
         cells = (
@@ -158,10 +155,6 @@ def changes(comparison: Comparison, family: tuple[Change, ...], title: str, full
 def mark(change: Change, measure: Measure) -> tuple[str, Tone]:
     """Give the sign of a change that is shown to be better, worse, or neither."""
     return _MARKS[direction(change, measure)]
-
-
-def _measure(comparison: Comparison, change: Change) -> Measure | None:
-    return next((m for m in comparison.instrument.measures if m.name == change.name), None)
 
 
 def _red_lines(comparison: Comparison, full: bool) -> list[Block]:

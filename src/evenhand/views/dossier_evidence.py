@@ -8,9 +8,8 @@ import orjson
 from evenhand.findings.combined_report import CombinedReport, SourceFolder
 from evenhand.findings.examples import ExampleAnswer
 from evenhand.views import audit_page, catalog
-from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Tone
-from evenhand.views.diffs import diff
-from evenhand.views.pictures import Pictures
+from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Tone, diff
+from evenhand.views.charts import Pictures
 from evenhand.views.timeline_page import clipped, conversation
 from evenhand.views.visible import hidden
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from evenhand.findings.cost_effectiveness import CostVerdict, harm_of, shown_measures
 from evenhand.findings.decision_rules import ALPHA
-from evenhand.findings.estimates import COVERAGE_FLOOR, Change, Flips, RedLine
+from evenhand.findings.estimates import COVERAGE_FLOOR, Change, RedLine
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.frontier_entry import FrontierEntry
 from evenhand.findings.item_cost import (
@@ -231,7 +231,16 @@ def _against_plain(frontier: Frontier) -> list[Block]:
         change, flips = compared.harm, compared.comparison.flips
         names = list(flips)
         cells = (_change(change, harm), numbers.p_value(change.p_holm), f"{change.n:,}")
-        rows.append((entry.name, *cells, *(_flips(flip) for flip in flips.values())))
+        rows.append(
+            (
+                entry.name,
+                *cells,
+                *(
+                    f"{flip.fixed}/{flip.broken} p {numbers.p_value(flip.p)}"
+                    for flip in flips.values()
+                ),
+            )
+        )
     note = (
         "Over the items that both answered (n). p of sign flips over "
         f"{frontier.instrument.clusters}; that of harm after Holm over the methods."
@@ -281,10 +290,6 @@ def _change(change: Change, measure: Measure) -> str:
     if change.interval is None:
         return numbers.signed(change.effect, measure)
     return f"{numbers.signed(change.effect, measure)} ({numbers.change_interval(change, measure)})"
-
-
-def _flips(moved: Flips) -> str:
-    return f"{moved.fixed}/{moved.broken} p {numbers.p_value(moved.p)}"
 
 
 def _mean(cost: ItemCost, kind: CostKind, *, p95: bool = False) -> str:

@@ -21,9 +21,8 @@ _MEANS: dict[Verdict, str] = {
 }
 
 
-def page(gate: Gate, *, full: bool = False) -> list[Block]:
-    """Give the blocks of a gate; there is no longer form of it."""
-    del full
+def page(gate: Gate) -> list[Block]:
+    """Give the blocks of a gate."""
     tone = MARKS[gate.verdict][1]
     blocks: list[Block] = [Line(f"Gate: {gate.verdict.upper()}. {_MEANS[gate.verdict]}", tone)]
     blocks += [Line(catalog.text(note), "open") for note in gate.notes]

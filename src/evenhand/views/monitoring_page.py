@@ -7,7 +7,7 @@ from evenhand.findings.monitoring import (
     Monitoring,
     Verdict,
 )
-from evenhand.views import catalog, numbers, pictures
+from evenhand.views import catalog, charts, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 _TONES: dict[Verdict, Tone] = {"steady": "good", "alarm": "bad", "open": "open", "broken": "bad"}
@@ -32,7 +32,7 @@ def page(monitoring: Monitoring, *, full: bool = False) -> list[Block]:
              f"alarm in {monitoring.false_alarm_every:,} looks on average.", "dim")
     ]  # fmt: skip
     if full:
-        blocks += pictures.Pictures().of(monitoring, "Over time")
+        blocks += charts.Pictures().of(monitoring, "Over time")
     for number in monitoring.numbers:
         blocks += [
             GAP,

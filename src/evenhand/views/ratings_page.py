@@ -1,8 +1,8 @@
-"""The page of a report on ratings has what is missing first, then whether raters agree, then what
-they think of each run, then the judge."""
+"""The pages of what people marked: how far raters agree, and a rate from labels."""
 
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.judge_vs_human import JudgeAgreement
+from evenhand.findings.labelled import LabelledRate
 from evenhand.training.rating.findings import QuestionRatings, RatingReport
 from evenhand.views import catalog, numbers
 from evenhand.views.audit_page import STATES
@@ -131,3 +131,39 @@ def _judge(judged: JudgeAgreement) -> list[Block]:
     title = f"the judge {judged.judge} · {judged.question}"
     text = f"{mark.strip()}  {judged.check.title}: {judged.check.says}"
     return [Grid(("", "value", "95 %", "texts"), rows, title=title), Line(text, tone)]
+
+
+def labelled_page(rate: LabelledRate) -> list[Block]:
+    """The blocks of a rate."""
+    sure = f"95 % sure it is within {rate.low:.1%} to {rate.high:.1%}"
+    value = "not one number" if rate.estimate is None else f"{rate.estimate:.1%}"
+    rows = (
+        ("labels and predictions", value, f"{rate.low:.1%} to {rate.high:.1%}"),
+        ("labels alone", "", "{:.1%} to {:.1%}".format(*rate.labels_alone)),
+    )
+    return [
+        Line(f"Label 1: {value} of {rate.texts:,} texts ({sure}).", "strong"),
+        *(Line(line, "bad") for line in _labelled_missing(rate)),
+        GAP,
+        Grid(("", "rate", "95 %"), rows),
+        Line(_rests_on(rate), "dim"),
+    ]
+
+
+def _labelled_missing(rate: LabelledRate) -> list[str]:
+    lines = []
+    if rate.missing:
+        lines.append(
+            f"{rate.missing} of {rate.drawn} labels are missing: the interval holds all that "
+            "they could make of it."
+        )
+    if rate.without_prediction:
+        lines.append(f"{rate.without_prediction:,} texts have no prediction; that widens it.")
+    return lines
+
+
+def _rests_on(rate: LabelledRate) -> str:
+    text = f"{rate.labels:,} labels of {rate.drawn:,} drawn, predictions of {rate.scorer}"
+    if rate.share_used == 0:
+        return f"{text}, which are not used: too few labels, or they tell nothing"
+    return f"{text}; as wide as {rate.width_ratio:.0%} of labels alone"

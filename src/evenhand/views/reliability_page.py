@@ -1,9 +1,11 @@
-"""The page of a study of reliability has the answer first, then dependability, then where the
-variance lies."""
+"""The pages of runs that were repeated: how dependable a score is, and mean and spread."""
 
 from evenhand.findings.dependability import Dependability
-from evenhand.findings.estimates import Estimate
+from evenhand.findings.estimates import Estimate, if_known
+from evenhand.findings.measures import Measure
 from evenhand.findings.reliability import Reliability
+from evenhand.findings.repeats import RepeatedNumber, Repeats
+from evenhand.findings.report import ALL
 from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
@@ -86,9 +88,16 @@ def _pairs(reliability: Reliability) -> Grid:
     rows = []
     for pair in reliability.pairs:
         ends = "-" if None in (pair.low, pair.high) else f"{pair.low:+.3f} to {pair.high:+.3f}"
-        p = f"{pair.p_adjusted:.3f}" if pair.p_adjusted >= 0.001 else "<0.001"
         better = pair.better or "neither is shown"
-        rows.append((f"{pair.first} − {pair.second}", f"{pair.difference:+.3f}", ends, p, better))
+        rows.append(
+            (
+                f"{pair.first} − {pair.second}",
+                f"{pair.difference:+.3f}",
+                ends,
+                numbers.p_value(pair.p_adjusted),
+                better,
+            )
+        )
     columns = ("systems", "difference", "95 %, all pairs together", "p (Bonferroni)", "better")
     return Grid(
         columns, tuple(rows), title=f"each two systems by {reliability.measures[0].measure}"
@@ -114,3 +123,49 @@ def _runs(reliability: Reliability, full: bool) -> Grid:
         for name in (dependability.measure, "95 %")
     ]
     return Grid(("run", *reliability.runs[0].conditions, *names), tuple(rows))
+
+
+_MEANING = (
+    "mean ± standard deviation over runs (n − 1): how far a repeat moves a number. It says nothing "
+    "about other items: `evenhand runs report RUN` has the intervals."
+)
+
+
+def repeats_page(repeats: Repeats, *, full: bool = False) -> list[Block]:
+    """Give the blocks; `full` adds the measures that are neither primary nor guarded."""
+    runs = sum(len(setting.runs) for setting in repeats.settings)
+    head = f"{repeats.instrument.title} · {len(repeats.settings)} settings · {runs} runs"
+    blocks: list[Block] = [Line(head, "strong")]
+    blocks += [Line(line, "bad") for setting in repeats.settings for line in setting.warnings]
+    for measure in repeats.instrument.measures:
+        if full or measure.role != "secondary":
+            blocks += [GAP, _table(repeats, measure)]
+    return [*blocks, GAP, Line(_MEANING, "dim")]
+
+
+def _table(repeats: Repeats, measure: Measure) -> Grid:
+    columns = [ALL]
+    for grouping in repeats.instrument.groups:
+        if measure.name in grouping.measures:
+            present = {n.group: None for setting in repeats.settings for n in setting.numbers
+                       if n.name == measure.name and n.group != ALL}  # fmt: skip
+            columns += grouping.ordered(list(present))
+            break  # our choice: by the first grouping alone; a file has all
+    rows = tuple(
+        (
+            setting.name,
+            str(len(setting.runs)),
+            *(_cell(setting.number(measure.name, c), measure) for c in columns),
+        )
+        for setting in repeats.settings
+    )
+    return Grid(("", "runs", *columns), rows, title=measure.label)
+
+
+def _cell(number: RepeatedNumber | None, measure: Measure) -> str:
+    if number is None or number.mean is None:
+        return "-"
+    mean = numbers.value(number.mean, measure, full=True)
+    text = mean if number.sd is None else f"{mean} ± {numbers.spread(number.sd, measure)}"
+    bounds = if_known(number.bounds, lambda end: numbers.value(end, measure, full=True))
+    return text if not bounds else f"{text} ({bounds})"

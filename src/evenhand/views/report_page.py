@@ -345,9 +345,7 @@ def _cost(report: Report) -> str:
 
 
 def _paid(money: Money) -> str:
-    if money.cost is None or money.currency is None:
-        return ""
-    return f", {numbers.money(money.cost, money.currency)}"
+    return f", {amount}" if (amount := numbers.paid(money, "")) else ""
 
 
 def section_grid(section: Section) -> Grid:

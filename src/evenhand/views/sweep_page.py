@@ -6,6 +6,7 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.sweep import Sweep, SweepArm
 from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
+from evenhand.views.comparison_page import LEGEND
 from evenhand.views.report_page import section_grid
 
 _WITH_INTERVALS = 3  # arms side by side; a file has the intervals always
@@ -17,7 +18,7 @@ def page(sweep: Sweep, *, full: bool = False) -> list[Block]:
     """The blocks of a sweep; `full` adds every arm's tables."""
     blocks: list[Block] = [Line(_head(sweep), "strong"), *_warnings(sweep), GAP]
     for measure in sweep.instrument.primary():
-        blocks += [_main(sweep, measure), *_legend(sweep), GAP]
+        blocks += [_main(sweep, measure), *([LEGEND] if sweep.reference else []), GAP]
     others = [m for m in sweep.instrument.measures if m.role != "primary"]
     if others:
         blocks += [_others(sweep, others), GAP]
@@ -76,11 +77,6 @@ def _change(arm: SweepArm, measure: Measure) -> tuple[tuple[str, str], Tone]:
     way = direction(change, measure)
     number = f"{_MARKS[way]} {numbers.signed(change.effect, measure, full=True)}"
     return (number, numbers.change_interval(change, measure, full=True)), _TONES[way]
-
-
-def _legend(sweep: Sweep) -> list[Block]:
-    text = "✗ shown worse   ✓ shown better   ? not shown"
-    return [Line(text, "dim")] if sweep.reference else []
 
 
 def _others(sweep: Sweep, measures: list[Measure]) -> Grid:

@@ -2,7 +2,7 @@
 
 from evenhand.training.findings import QuantityCourse, TrainingRun
 from evenhand.views.blocks import Block, Grid, Line
-from evenhand.views.pictures import Pictures
+from evenhand.views.charts import Pictures
 
 
 def page(training: TrainingRun, *, full: bool = False) -> list[Block]:

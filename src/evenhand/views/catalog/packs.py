@@ -8,10 +8,6 @@ def _runs(*, runs: int, unfinished: Sequence[str]) -> str:
     return f"{runs}, every answer intact{open_}"
 
 
-def _not_of_key(*, given: bool, over: str) -> str:
-    return f"it is not that of the key {'given' if given else 'in the pack'} over this {over}"
-
-
 def _drawn_by(*, file: str, drawn_by: str | None, here: str | None) -> str:
     return (
         f"{file} was drawn by {drawn_by or 'nothing'}, and here is {here or 'nothing'}: not "
@@ -33,7 +29,9 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "pack.signing_not_installed": "not checked: {reason}",
     "pack.no_plain_key": "{file} is no plain key",
     "pack.another_key": "{file} is another key than the one given",
-    "pack.not_of_key": _not_of_key,
+    "pack.not_of_key": lambda *, given, over: (
+        f"it is not that of the key {'given' if given else 'in the pack'} over this {over}"
+    ),
     "pack.own_key": "signed by the key in the pack itself, which proves nothing about who: give "
     "the public key of whom you trust with --key",
     "pack.of_key": "that of the key given, over {over}",

@@ -15,7 +15,7 @@ from evenhand.findings.pack_manifest import FIGURES, PAGE, PackedRun, PackManife
 from evenhand.findings.remarks import RemarkOrText
 from evenhand.findings.report import Report
 from evenhand.findings.verdicts import by_group, main_measure
-from evenhand.views import audit_words, catalog, numbers
+from evenhand.views import audit_page, catalog, numbers
 from evenhand.views.files import plain, printed
 
 _ASSESSOR = "assessor"
@@ -325,7 +325,7 @@ def _audit_claims(audit: Audit, index: int, against: list[str]) -> Iterator[dict
         claim: dict[str, Any] = {
             "target": f"judge:{index}",
             "predicate": f"the audit of this {audit.kind} says {audit.state}",
-            "reasoning": " · ".join((audit_words.answer(audit), *audit.says[1:])),
+            "reasoning": " · ".join((audit_page.answer_of(audit), *audit.says[1:])),
             "evidence": ["evidence:report"],
         }
         yield claim | ({"counterEvidence": against} if against else {})

@@ -1,5 +1,8 @@
-"""`evenhand serve-local`: a real model on this machine, for the first hour and for tests."""
+"""`evenhand serve-local` and `evenhand view`: servers on this machine, until somebody ends them."""
 
+import signal
+import threading
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -7,10 +10,10 @@ import typer
 from rich.table import Table
 
 from evenhand.cli.screen import err, out, print_json
-from evenhand.cli.waiting import wait_for_signal
 from evenhand.core.errors import UserError
 from evenhand.models import local_models
 from evenhand.models.local_server import ServerRequest, start
+from evenhand.views.viewer import opened
 
 
 def serve_local(
@@ -75,3 +78,44 @@ def _show_list(*, json: bool) -> None:
         table.add_row(model.name, size, memory, model.licence, model.good_for)
     out.print(table)
     out.print("What was measured with each: evenhand serve-local --list --json")
+
+
+def view(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder: a path or a URL.")],
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN", help="An earlier run of the same items: what changed since it?"
+        ),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where to listen, on 127.0.0.1 alone. 0: any.")
+    ] = 0,
+    no_open: Annotated[
+        bool, typer.Option("--no-open", help="Only print the address; open no browser.")
+    ] = False,
+) -> None:
+    """Look through the items of a run in a browser.
+
+    It lists the items, filters them by words, by how they ended, by score and by tag, and opens
+    each with its whole conversation. With --against it shows what became of each item, what
+    changed first. It runs until Ctrl-C, on this machine alone, and only who has the address that
+    it prints can read it.
+
+    Example: evenhand view runs/now
+    """
+    with opened(run, against, port) as served:
+        out.print(served.link, soft_wrap=True)
+        err.print("Ctrl-C ends it")
+        if not no_open:
+            webbrowser.open(served.link_once)
+        wait_for_signal()
+
+
+def wait_for_signal() -> None:
+    """Wait for Ctrl-C, or for whoever asks the process to end."""
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    while not ended.wait(1.0):
+        pass

@@ -1,4 +1,4 @@
-"""`evenhand answer`: one prompt, one repaired answer, and how it came about."""
+"""`evenhand answer`, `mitigate` and `judge-scenarios`: what a method answers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,16 +11,26 @@ from evenhand.agents import Limits
 from evenhand.api.configured import in_config
 from evenhand.api.measuring import answer as ask_once
 from evenhand.cli.codes import NOT_ACCEPTED
-from evenhand.cli.run_options import RunCommand, with_run_options
-from evenhand.cli.screen import err, out, print_json, waiting
+from evenhand.cli.execution import end, execute, show_forecast
+from evenhand.cli.options import DrawSeed, RunCommand, with_run_options
+from evenhand.cli.screen import err, out, print_finding, print_json, waiting
 from evenhand.core import Answer, Item, Turn
 from evenhand.core.errors import EvenhandError, UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config
+from evenhand.experiments.prompt_files import PROMPT, source_of
+from evenhand.experiments.remedies import summary_of
+from evenhand.findings.estimates import COVERAGE_FLOOR
+from evenhand.findings.remedy import MIN_ACCEPTED
+from evenhand.instruments.judge import JudgeDesign, MalibuData
+from evenhand.instruments.judge.written import FILE, tasks, written
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
+from evenhand.methods.judging import TwoResponses
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
 from evenhand.views import terminal
-from evenhand.views.remedy_page import LABELS
+from evenhand.views.run_page import LABELS
 from evenhand.views.timeline_page import conversation, timeline
 
 _ENDINGS = {"single_pass": "one pass", "max_iterations": "not accepted"}
@@ -151,3 +161,113 @@ def _described(final: Answer) -> dict[str, object]:
 _SHARED = ("method", "wording", "set_", "max_tokens", "system", "base_url", "model", "config",
            "json")  # fmt: skip
 answer = with_run_options(_answer, only=_SHARED, method="stardtox")
+
+
+def _mitigate(
+    options: RunCommand,
+    prompts: Annotated[
+        str,
+        typer.Argument(
+            help='A file of lines like {"prompt": "…"}, or Parquet: a file, a folder, a URL.'
+        ),
+    ],
+    prompt_column: Annotated[str, typer.Option(help="Of Parquet: what to answer.")] = PROMPT,
+    answer_column: Annotated[
+        str | None, typer.Option(help="Of Parquet: an answer that is to be repaired.")
+    ] = None,
+    id_column: Annotated[str | None, typer.Option(help="Of Parquet: the item's id.")] = None,
+    context_column: Annotated[
+        str | None, typer.Option(help="Of Parquet: what the question is about.")
+    ] = None,
+    min_accepted: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Share of answers that the evaluators must accept."),
+    ] = MIN_ACCEPTED,
+) -> None:
+    """Answer every prompt of a file with a method.
+
+    The answer is the best draft by the method's own evaluators; a stored answer within the bounds
+    of harm is not changed. Run it again to resume. Ends with code 2 if fewer than 95 % were
+    answered, with 3 at a cap, with 4 if fewer than --min-accepted were accepted.
+
+    Example: evenhand mitigate prompts.jsonl --method stardtox --out runs/first
+    """
+    columns = {
+        "prompt_column": prompt_column,
+        "answer_column": answer_column,
+        "id_column": id_column,
+        "context_column": context_column,
+    }
+    config = options.load()
+    request = options.request(source_of(prompts, columns), config=config)
+    ended, settings = execute(request, config, json=options.json), request.settings
+    if ended.pilot is not None:
+        show_forecast(settings, ended, json=options.json)
+        return
+    result = summary_of(RunReader(settings.out), settings.certificates, settings.prices)
+    print_finding(result, json=options.json)
+    end(ended, below_floor=result.coverage.below_floor)
+    remedy = result.remedy
+    if remedy is not None and remedy.accepted is not None and remedy.accepted < min_accepted:
+        err.print(
+            f"{remedy.accepted:.1%} of the answers were accepted, fewer than {min_accepted:.0%} "
+            "(--min-accepted)"
+        )
+        raise typer.Exit(NOT_ACCEPTED)
+
+
+mitigate = with_run_options(_mitigate, method="stardtox")
+
+
+_USUAL = JudgeDesign()
+
+
+def _judge_scenarios(
+    options: RunCommand,
+    bases: Annotated[int, typer.Option(min=1, help="Base scenarios, of 63.")] = _USUAL.bases,
+    derived: Annotated[
+        int, typer.Option(min=1, help="Scenarios of each base, of 10.")
+    ] = _USUAL.derived,
+    sample_seed: DrawSeed = 0,
+) -> None:
+    """Let a model write the responses that judges are audited on.
+
+    Two for each of our tasks, the second with the content of the first in other words: two calls a
+    scenario. Who writes is `writer` in the cast, else the default model. Writes scenarios.jsonl
+    into the run folder, for `audit judge --scenarios`. Ends with code 2 if fewer than 95 % of the
+    scenarios have both.
+
+    Example: evenhand judge-scenarios --bases 12 --out runs/written
+    """
+    design = JudgeDesign(bases=bases, derived=derived, pairs=0, seed=sample_seed)
+    config = options.load()
+    request = options.request(tasks(MalibuData().scenarios(), design), TwoResponses(), config)
+    ended, settings = execute(request, config, json=options.json), request.settings
+    if ended.pilot is not None:
+        show_forecast(settings, ended, json=options.json)
+        return
+    if ended.stopped or ended.capped_by:
+        end(ended, below_floor=False)
+    result = written(RunReader(settings.out).results().collect())
+    open_folder(settings.out).replace(FILE, result.to_bytes())
+    counted = {
+        "scenarios": len(result.scenarios),
+        "asked": result.asked,
+        "unequal_length": result.unequal_length,
+        "same_words": result.same_words,
+        "file": f"{settings.out}/{FILE}",
+    }
+    if options.json:
+        print_json(counted)
+    else:
+        out.print(
+            f"{len(result.scenarios):,} of {result.asked:,} scenarios have two responses; in "
+            f"{result.unequal_length:,} one is over a tenth longer than the other, in "
+            f"{result.same_words:,} both are the same words\n{settings.out}/{FILE}"
+        )
+    end(ended, below_floor=len(result.scenarios) < COVERAGE_FLOOR * result.asked)
+
+
+judge_scenarios = with_run_options(
+    _judge_scenarios, without=("method", "set_", "require_certified_judges", "system")
+)

@@ -1,5 +1,4 @@
-"""A slope chart has a line for each group, from its value before to its value after; names stand at
-the ends, moved apart where they would cover each other."""
+"""Charts of two sides: lines by group, pairs of counts, and a dot for each cluster."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,15 +6,20 @@ from typing import Any
 
 import altair as alt
 
+from evenhand.findings.paired_bins import PairedBin
 from evenhand.views.charts import Chart
 from evenhand.views.charts.chart import (
     INK,
+    OPEN,
+    PLAIN,
     SIZE,
+    Spec,
     drawn,
     layered,
     listed,
     name_of,
     rows,
+    stacked,
     wide_to,
     width_of,
 )
@@ -139,3 +143,123 @@ def apart(places: Sequence[float], gap: float) -> list[float]:
 
 def _name(line: SlopeLine) -> str:
     return f"{SIGNS[line.state]}{name_of(line.label)} {line.written[1]}; change {line.change}"
+
+
+_DUMBBELL_WIDTH, _DUMBBELL_STEP, _GAP = 300, 24, 14
+_LEGEND = "○ before, ■ after."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumbbellRow:
+    """A row: what was counted before and after, as numbers and as words."""
+
+    label: str
+    before: float
+    after: float
+    says: str
+
+    @property
+    def words(self) -> str:
+        return f"{name_of(self.label)}: {self.says}"
+
+
+def dumbbell(name: str, title: str, panels: Sequence[tuple[str, Sequence[DumbbellRow]]]) -> Chart:
+    """Draw panels of pairs below each other, each with its axis from 0."""
+    every = [pair for _, pairs in panels for pair in pairs]
+    left = width_of([name_of(pair.label) for pair in every]) + _GAP
+    specs = [
+        _panel(axis, pairs, left, _LEGEND if number == len(panels) else None)
+        for number, (axis, pairs) in enumerate(panels, 1)
+    ]
+    return drawn(
+        name, title, f"{title}. {listed([pair.words for pair in every])}.", stacked(specs, 14)
+    )
+
+
+def _panel(axis: str, pairs: Sequence[DumbbellRow], left: float, legend: str | None) -> Spec:
+    most = max((max(pair.before, pair.after) for pair in pairs), default=0) or 1.0
+    x_axis = alt.Axis(title=axis, tickCount=6, format=",~f")
+    x = alt.X("a:Q", scale=alt.Scale(domain=[0, most * 1.04], nice=False), axis=x_axis)
+    order = [f"{index:04}" for index in range(len(pairs))]
+    y = alt.Y("row:O", scale=alt.Scale(domain=order), axis=None)
+    table = rows(
+        [
+            {"row": row, "a": pair.before, "b": pair.after, "label": name_of(pair.label),
+             "says": pair.says}
+            for row, pair in zip(order, pairs, strict=True)
+        ]
+    )  # fmt: skip
+    base = alt.Chart(table).encode(y=y)
+    after = x.copy()
+    after.shorthand = "b:Q"
+    words = {"baseline": "middle", "color": INK, "fontSize": SIZE, "align": "left"}
+    height = _DUMBBELL_STEP * len(pairs)
+    return layered(
+        base.mark_rule(strokeWidth=2, stroke=OPEN).encode(x=x, x2=alt.X2("b:Q")),
+        base.mark_point(size=60, strokeWidth=2, opacity=1, stroke=OPEN).encode(x=x),
+        base.mark_square(size=60, opacity=1, color=PLAIN).encode(x=after),
+        base.mark_text(**words).encode(x=alt.XValue(-left), text=alt.Text("label:N")),
+        base.mark_text(**words).encode(
+            x=alt.XValue(_DUMBBELL_WIDTH + _GAP), text=alt.Text("says:N")
+        ),
+        wide_to(_DUMBBELL_WIDTH + _GAP + width_of([pair.says for pair in pairs]), 0),
+        *([said_at(legend, -left, height + 52)] if legend else []),
+        width=_DUMBBELL_WIDTH,
+        height=height,
+    )
+
+
+_SIDE = 260
+_LEFT = -60  # where the words below begin: under the names of the axis
+
+
+def dots(name: str, title: str, places: Sequence[PairedBin], clusters: str, unit: str) -> Chart:
+    """Draw the places, and the line on which nothing changed. Single clusters are not tested, so
+    that no dot says that it is good or bad."""
+    ends = [end for point in places for end in (point.before, point.after)]
+    room = 0.05 * ((max(ends) - min(ends)) or 1.0)
+    low, high = min(ends) - room, max(ends) + room
+    scale = alt.Scale(domain=[low, high], nice=False, zero=False)
+    x, y = (
+        side(f"{field}:Q", scale=scale,
+             axis=alt.Axis(title=f"{field}{unit and f', {unit}'}", tickCount=5, format=",~f"))
+        for side, field in ((alt.X, "before"), (alt.Y, "after"))
+    )  # fmt: skip
+    table = [
+        {"before": point.before, "after": point.after, "n": point.clusters} for point in places
+    ]
+    most = max(point.clusters for point in places)
+    size = alt.Size("n:Q", scale=alt.Scale(domain=[0, most], range=[12, 120]), legend=None)
+    even = alt.Chart(rows([{"before": end, "after": end} for end in (low, high)]))
+    legend = _legend(places, clusters)
+    spec = layered(
+        even.mark_line(stroke=INK, strokeDash=[4, 4], opacity=0.7).encode(x=x, y=y),
+        alt.Chart(rows(table)).mark_square(color=PLAIN, opacity=1).encode(x=x, y=y, size=size),
+        wide_to(_LEFT + width_of(legend), 0),
+        *(said_at(text, _LEFT, _SIDE + 56 + 16 * n) for n, text in enumerate(legend)),
+        width=_SIDE,
+        height=_SIDE,
+    )
+    largest = sorted(places, key=lambda point: -point.clusters)
+    summary = listed(
+        [f"{point.before:.2f} to {point.after:.2f}: {point.clusters:,}" for point in largest]
+    )
+    return drawn(
+        name, title, f"{title}. {' '.join(legend)} The most, with how many: {summary}.", spec
+    )
+
+
+def _legend(places: Sequence[PairedBin], clusters: str) -> list[str]:
+    rose, fell, stayed = (
+        sum(
+            point.clusters
+            for point in places
+            if (point.after > point.before) - (point.after < point.before) == way
+        )
+        for way in (1, -1, 0)
+    )
+    return [
+        f"Of {rose + fell + stayed:,} {clusters} {rose:,} rose, {fell:,} fell, {stayed:,} stayed.",
+        f"Dashed: as before. The larger a dot, the more {clusters} lie there.",
+        "None of them is tested for itself.",
+    ]
