@@ -73,7 +73,8 @@ _NOTE = (
     "impact ratio: the rate divided by the highest rate (descriptive). vs others: the group's rate "
     "divided by the rate of all others, with an exact interval. p and the 95% CI are adjusted for "
     "all groups and tests of this page. detected: p is at most 0.05, and the interval excludes 1. "
-    f"ruled out: the interval is within {MATTERS:g} to {1 / MATTERS:g}. detectable: the ratio below "
+    f"ruled out: the interval is within {MATTERS:g} to {1 / MATTERS:g}. detectable: the ratio "
+    "below "
     "1 that is detected with 80% power."
 )
 

@@ -19,7 +19,8 @@ def _probe_failed(*, unanswered: int, lost: str, broke_off: str | None) -> str:
     if broke_off:
         failed = f"interrupted: {broke_off}"
     return (
-        f"{failed}. Missing answers count as wrong above and are not stored. Fix the endpoint, then "
+        f"{failed}. Missing answers count as wrong above and are not stored. Fix the endpoint, "
+        "then "
         "run again: evenhand doctor --probe"
     )
 
