@@ -151,7 +151,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "comparison.red_lines": lambda *, lines: f"guardrails violated: {len(lines)}, listed below",
     "comparison.other_side": _other_side,
     "comparison.same": "All {items:,} items have the same result in both runs.",
-    "comparison.excluded": "No significant difference; a difference of {matters:g} or more is ruled out.",
+    "comparison.excluded": "No significant difference; a difference of {matters:g} or more is "
+    "ruled out.",
     "comparison.nothing_shown": lambda *, least: (
         f"No significant difference, and none is ruled out{f'; {least}' if least else '.'}"
     ),
@@ -192,7 +193,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "gate.too_few": "{clusters} {unit} are too few to estimate the required sample size",
     "gate.no_spread": "the required sample size is unknown: zero variance, or a margin that is too "
     "small",
-    "gate.more_than_there_are": "required: {clusters:,} {unit}; available: {there_are}. Ask more of "
+    "gate.more_than_there_are": "required: {clusters:,} {unit}; available: {there_are}. Ask more "
+    "of "
     "each, or use a margin above {margin:g}",
     "look.few_scored": "only {percent} of the answers could be scored",
     "look.few_scored_of_it": "only {percent} of its items could be scored",
@@ -229,7 +231,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "reference.fairness": "the fairness prompt",
     "reference.vote": lambda *, calls: f"self-consistency at {calls} {plural(calls, 'call')}",
     "frontier.take": _take,
-    "frontier.chosen_here": "it was selected on this sample, so its gain is likely overestimated (winner's curse)",
+    "frontier.chosen_here": "it was selected on this sample, so its gain is likely overestimated "
+    "(winner's curse)",
     "frontier.confirmed": "confirmed {sample}",
     "frontier.not_confirmed": "{method} had a benefit on the sample that selected it, and is not "
     "confirmed",
@@ -239,8 +242,11 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "frontier.none": "no method has a significant benefit at its cost",
     "frontier.cannot_tell": lambda *, methods: f"inconclusive: {', '.join(methods)}",
     "frontier.less_harm": _less_harm,
-    "frontier.take_reference": "recommended: {method}, significantly less harm than the plain prompt",
-    "frontier.keep_plain": "recommended: the plain prompt, as no reference method is significantly better",
-    "frontier.reference_open": "inconclusive: {method} has less harm than the plain prompt, but {why}",
+    "frontier.take_reference": "recommended: {method}, significantly less harm than the plain "
+    "prompt",
+    "frontier.keep_plain": "recommended: the plain prompt, as no reference method is "
+    "significantly better",
+    "frontier.reference_open": "inconclusive: {method} has less harm than the plain prompt, but "
+    "{why}",
     "frontier.note_of": lambda *, note, methods: f"{note} Applies to: {', '.join(methods)}.",
 }

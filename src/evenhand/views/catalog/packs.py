@@ -38,7 +38,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "pack.first": "no previous bundle",
     "pack.names": "previous: “{title}”, {sha256}; check it with --previous PACK",
     "pack.names_another": "previous: “{title}”, {sha256}; given: {given}",
-    "pack.previous_damaged": "previous: “{title}”, {sha256}; the given bundle has that {listed_in}, "
+    "pack.previous_damaged": "previous: “{title}”, {sha256}; the given bundle has that "
+    "{listed_in}, "
     "but not the files in it",
     "pack.follows": "follows “{title}”, {sha256}",
     "pack.of_no_run": "without a run: {name}",

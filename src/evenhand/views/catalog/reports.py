@@ -196,8 +196,10 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "systems differ, not which ones: pairwise comparisons are below.",
     "phi.below": f"{{phi}} of {{measure}} is below {LEAST:g}.",
     "phi.not_shown": f"{{phi}} of {{measure}} is not significantly above {LEAST:g}.",
-    "phi.no_ranking": "These runs cannot rank {objects}, and one run alone cannot rank this system.",
-    "phi.not_crossed": "The runs are not fully crossed, so option order, paraphrase and seed are one "
+    "phi.no_ranking": "These runs cannot rank {objects}, and one run alone cannot rank this "
+    "system.",
+    "phi.not_crossed": "The runs are not fully crossed, so option order, paraphrase and seed are "
+    "one "
     "facet: run.",
     "phi.incomplete": "{items:,} items lack an answer in some run, which counts as disagreement.",
     "phi.more_runs": "By the point estimate, the mean of {runs:,} runs, each with its own order, "
@@ -212,7 +214,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "debates.one_score": "Every statement has the same score: the referee does not discriminate.",
     "debates.equal_scores": "In {equal} of {rounds} rounds all statements have the same score: the "
     "referee hardly discriminates.",
-    "debates.same_words": "In {same} of {rounds} rounds two roles gave identical statements: the model "
+    "debates.same_words": "In {same} of {rounds} rounds two roles gave identical statements: the "
+    "model "
     "does not follow its roles.",
     "debates.referee": _referee,
     "debates.no_pairs": "No topic has statements on both sides of {above}, so there are no pairs "
@@ -230,7 +233,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "{of_clusters:,} {unit} so far",
     "until.estimate": _estimate,
     "until.these": "this result is about exactly these {clusters:,} {unit}, not about similar ones",
-    "until.left_out": "intervals are valid at every look; results without one, such as groups, are omitted",
+    "until.left_out": "intervals are valid at every look; results without one, such as groups, "
+    "are omitted",
     "until.open": "inconclusive at a margin of {margin:g}",
     "until.decided": _decided,
     "until.goes_on": _goes_on,

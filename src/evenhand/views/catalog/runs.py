@@ -140,9 +140,11 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "gate.wider_margin": "{check}: the margin was {before:g} when the baseline was made, and is "
     "{now:g}",
     "look.unfinished": "{folder} is not finished and was skipped",
-    "frontier.nothing_to_confirm": "no method has a significant benefit, so there is nothing to confirm",
+    "frontier.nothing_to_confirm": "no method has a significant benefit, so there is nothing to "
+    "confirm",
     "frontier.confirming": _confirming,
-    "screen.drifted": "{screen} drifted at {place}: its guarantee no longer holds. Calibrate it again",
+    "screen.drifted": "{screen} drifted at {place}: its guarantee no longer holds. Calibrate it "
+    "again",
     "judge.not_covered": "not certified: no certificate covers a judge that scores the answers of "
     "a benchmark",
     "judge.program": "not checked: a program, and no certificate of judges covers one",
@@ -183,10 +185,12 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "groups, tables, comparisons)",
     "next.confirm": "the same command with --confirm    (repeats on a held-out sample)",
     "next.more_conditions": "evenhand measure {instrument} … --order-seed N --wording 2 --seed N",
-    "next.talk_rubric": "Discuss the rubric on texts that are not part of the sample, then: evenhand "
+    "next.talk_rubric": "Discuss the rubric on texts that are not part of the sample, then: "
+    "evenhand "
     "rate export …",
     "next.more_ratings": "evenhand rate export … --sample MORE    (more items narrow the interval)",
-    "plan.instrument_too_small": "{instrument} is too small: all its rows together cannot detect it",
+    "plan.instrument_too_small": "{instrument} is too small: all its rows together cannot detect "
+    "it",
     "plan.too_few_clusters": _too_few_clusters,
     "design.asks_change": "did {measure} regress by {detect:g} from one run to the next?",
     "design.asks_each_text": "which of {count:,} texts are harmful? Every text gets a verdict",
@@ -211,7 +215,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "--texts",
     "left_out.no_screen": "screened: give --screen FILE, written by `evenhand screen calibrate`",
     "left_out.too_few_texts": "a share: {texts:,} texts are too few for ± {reach:g}",
-    "left_out.no_correlation": "labels with predictions: give the correlation of scores and labels: "
+    "left_out.no_correlation": "labels with predictions: give the correlation of scores and "
+    "labels: "
     "--correlation 0.8",
     "until.no_mean": "it is not a mean over answers",
     "until.no_ends": "its range is not bounded",
