@@ -43,7 +43,7 @@ from evenhand.findings.estimates import Change
 from evenhand.findings.frontier import Frontier, FrontierArm, frontier
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
-from evenhand.findings.pairwise_systems import told_apart
+from evenhand.findings.reliability import told_apart
 from evenhand.findings.report import Report, report
 from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.findings.sequential import SequentialPlan, stand

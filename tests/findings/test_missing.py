@@ -12,10 +12,10 @@ from coded import coded
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.decision_rules import benefit_excluded, direction, kept, missing_line
+from evenhand.findings.display import Remark
 from evenhand.findings.estimates import Change, Coverage, Estimate, RedLine
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
-from evenhand.findings.remarks import Remark
 from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.findings.summed_statistics import Mean, Share
 from evenhand.findings.totals import RunTotals

@@ -13,9 +13,8 @@ import evenhand as eh
 from coded import coded, codes
 from errors import raises_naming
 from evenhand.findings.dependability import of_measure
-from evenhand.findings.pairwise_systems import ranking, told_apart
-from evenhand.findings.reliability import reliability
-from evenhand.findings.remarks import Remark
+from evenhand.findings.display import Remark
+from evenhand.findings.reliability import ranking, reliability, told_apart
 from evenhand.instruments import SCORED
 from evenhand.models import ModelRequest
 from evenhand.statistics.generalizability import ITEM, CrossedDesign

@@ -20,9 +20,8 @@ from evenhand.findings.decision_rules import (
 )
 from evenhand.findings.estimates import NO_SPREAD, Change, Coverage
 from evenhand.findings.measures import Measure
-from evenhand.findings.missing_data import defended_change
 from evenhand.findings.summed_statistics import Mean
-from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums
+from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums, defended_change
 from evenhand.statistics.sign_flips import p_two_sided
 
 

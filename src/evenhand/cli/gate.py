@@ -25,10 +25,9 @@ from evenhand.experiments.gate_file import EXAMPLE, GateFile, GateRun, read
 from evenhand.experiments.gating import GateRequest
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.request import Request
-from evenhand.findings.dry_run import DryRun
-from evenhand.findings.frontier_forecast import FrontierForecast
+from evenhand.findings.display import Remark
+from evenhand.findings.forecast import DryRun, FrontierForecast
 from evenhand.findings.gate import Gate, Verdict, broken
-from evenhand.findings.remarks import Remark
 from evenhand.views import annotations, terminal_of
 from evenhand.views.files import plain
 

@@ -24,9 +24,9 @@ from evenhand.findings.decision_rules import (
     smallest_shown,
     too_few,
 )
+from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.findings.estimates import Change, RedLine
 from evenhand.findings.measures import Measure
-from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.scoring import ScoringSpec
 
 

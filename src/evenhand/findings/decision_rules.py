@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from evenhand.findings.display import Remark
 from evenhand.findings.estimates import NO_SPREAD, Change, Coverage, Estimate, RedLine
 from evenhand.findings.measures import Measure
-from evenhand.findings.remarks import Remark
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
 from evenhand.statistics.planning import detectable_change

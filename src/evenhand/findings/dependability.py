@@ -12,8 +12,7 @@ import polars as pl
 from evenhand.core.errors import Undefined
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
-from evenhand.findings.rows import row_values
-from evenhand.findings.scoring import SCORED, ScoringSpec
+from evenhand.findings.scoring import SCORED, ScoringSpec, row_values
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.generalizability import (
     ITEM,

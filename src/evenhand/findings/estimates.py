@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.core.errors import Undefined
-from evenhand.findings.remarks import RemarkOrText
+from evenhand.findings.display import RemarkOrText
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.proportions import without_spread
 

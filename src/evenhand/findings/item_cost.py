@@ -10,8 +10,7 @@ from evenhand.core.errors import Undefined
 from evenhand.core.prices import Prices
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
-from evenhand.findings.rows import row_values, rows_of
-from evenhand.findings.scoring import ScoringSpec, outcome_batches
+from evenhand.findings.scoring import ScoringSpec, outcome_batches, row_values, rows_of
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.spending import billed_tokens
 from evenhand.statistics.clusters import clustered_mean

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.findings.estimates import Bounds, Cell, Estimate, Section
-from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.statistics.selection import ALPHA, FamilyOfTests, GroupContrast, Selections
 
 # Our choice of what is too small to matter, for "not shown" alone: a ratio from 0.8 to its inverse.

@@ -22,9 +22,8 @@ from evenhand.findings.estimates import (
 from evenhand.findings.measures import Measure
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.findings.sequential import SequentialPlan, StoppingStatus, at_any_time, refuse, stand
-from evenhand.findings.sequential_verdict import of_stopped
 from evenhand.findings.totals import RunTotals
-from evenhand.findings.verdicts import of_report
+from evenhand.findings.verdicts import of_report, of_stopped
 from evenhand.interop import Origin
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.differences import shown_prompt

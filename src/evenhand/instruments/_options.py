@@ -15,8 +15,8 @@ from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import change_remark, direction
+from evenhand.findings.display import Remark
 from evenhand.findings.estimates import Change, RedLine, if_known
-from evenhand.findings.remarks import Remark
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import outcome_batches
 from evenhand.instruments._contract import (

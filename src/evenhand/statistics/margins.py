@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.bounded import p_below
-from evenhand.statistics.sign_flips import p_above_zero
+from evenhand.statistics.sign_flips import p_two_sided
 
 ALPHA = 0.05
 
@@ -53,7 +53,7 @@ def p_shifted(found: WorstCaseDifference) -> float:
     """
     if not found.clusters:
         return 1.0
-    return min(1.0, 2 * min(p_above_zero(-found.low), p_above_zero(found.high)))
+    return p_two_sided(found.high, -found.low)
 
 
 def p_within(found: WorstCaseDifference, margin: float) -> float:

@@ -1,6 +1,6 @@
 """The page of a dry run: what will be asked, worked out and not tried."""
 
-from evenhand.findings.dry_run import CHARACTERS_A_TOKEN, DryRun
+from evenhand.findings.forecast import CHARACTERS_A_TOKEN, DryRun
 from evenhand.views import numbers
 from evenhand.views.blocks import Block, Grid, Line
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evenhand.findings.frontier_forecast import KINDS, Ends, FrontierForecast
+from evenhand.findings.forecast import KINDS, Ends, FrontierForecast
 from evenhand.views import numbers
 from evenhand.views.blocks import Block, Grid, Line, Tone
 

@@ -1,6 +1,6 @@
 """The page of a checked pack has the answer first, then each thing that was looked at."""
 
-from evenhand.findings.pack_check import PackCheck, State
+from evenhand.findings.pack_manifest import PackCheck, State
 from evenhand.views import catalog
 from evenhand.views.blocks import GAP, Block, Line, Tone
 

@@ -1,6 +1,6 @@
 """The page of a plan of ratios: how many people show a group that is behind."""
 
-from evenhand.findings.ratio_plan import RatioPlan
+from evenhand.findings.plan import RatioPlan
 from evenhand.views.blocks import Block, Grid, Line
 
 

@@ -10,6 +10,7 @@ import orjson
 import polars as pl
 
 from evenhand.core.errors import UserError
+from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.findings.estimates import Estimate, Section
 from evenhand.findings.ratios import (
     GroupingResult,
@@ -19,7 +20,6 @@ from evenhand.findings.ratios import (
     says,
     tests_section,
 )
-from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import UNREADABLE, Scoring, outcome_batches
 from evenhand.instruments._contract import (

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its stats are loaded when first used
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand.core.errors import Undefined
+from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.clusters import Interval, cluster_sums, clustered_ratio
 from evenhand.statistics.metrics.scorer_quality import TextShare, share, spearman
 
-Floats = NDArray[np.float64]
 # Of topics to probe on. A worthless answer that wins in none of 34 may still win in one of ten
 # (Wilson's 95 % interval ends at 0.101); of 35 it may not (0.099).
 FEWEST_TOPICS = 35
@@ -82,10 +82,10 @@ def length_correlation(
     return Correlation(estimate=estimate, low=low, high=high, n=len(x), clusters=len(sums))
 
 
-def _correlation_of_totals(totals: Floats) -> Floats:
+def _correlation_of_totals(totals: FloatArray) -> FloatArray:
     n, x, y, xy, xx, yy = totals.T
     covariance = xy - x * y / n
-    correlation: Floats = covariance / np.sqrt((xx - x**2 / n) * (yy - y**2 / n))
+    correlation: FloatArray = covariance / np.sqrt((xx - x**2 / n) * (yy - y**2 / n))
     return correlation
 
 

@@ -12,11 +12,10 @@ import scipy  # its stats are loaded when first used
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.core.errors import Undefined
+from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.agreement import quadratic_weighted_kappa
 from evenhand.statistics.clusters import cluster_sums
 from evenhand.statistics.proportions import clustered_share
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +100,7 @@ def reliability(scores: ArrayLike, targets: ArrayLike, bins: int = 10) -> list[B
     return curve
 
 
-def steps(scores: Floats, bins: int = 10) -> NDArray[np.int64]:
+def steps(scores: FloatArray, bins: int = 10) -> NDArray[np.int64]:
     """The number of each score's step, of equal ones from 0 to 1."""
     # Rounded: 0.3 · 10 is 3 and not 2.9999999999999996.
     return np.minimum(np.floor(np.round(scores * bins, 9)).astype(np.int64), bins - 1)

@@ -11,11 +11,9 @@ import numpy as np
 import polars as pl
 
 from evenhand.core.errors import Undefined
-from evenhand.findings.clustered_agreement import agreement_over
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, Remark
 from evenhand.findings.estimates import Coverage, Estimate, Verdict
-from evenhand.findings.judge_vs_human import JudgeAgreement, judge_agreement
-from evenhand.findings.remarks import Remark
+from evenhand.findings.judge_vs_human import JudgeAgreement, agreement_over, judge_agreement
 from evenhand.statistics.agreement import (
     alpha_sums,
     fleiss_of_totals,

@@ -8,8 +8,8 @@ from evenhand.core.package_data import Texts
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.cost_effectiveness import CostVerdict
 from evenhand.findings.decision_rules import ALPHA, direction
+from evenhand.findings.display import codes
 from evenhand.findings.estimates import Estimate
-from evenhand.findings.remarks import codes
 from evenhand.findings.report import Report
 from evenhand.validation.controls import policies
 from evenhand.validation.controls.instrument import ControlQuestions

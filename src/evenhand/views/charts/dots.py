@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from evenhand.findings.paired_bins import PairedBin
+from evenhand.findings.paired_totals import PairedBin
 from evenhand.views.charts import Chart
 from evenhand.views.charts.chart import INK, PLAIN, drawn, layered, listed, rows, wide_to, width_of
 from evenhand.views.charts.forest import said_at

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from evenhand.core.conclusions import Outcome
 from evenhand.core.errors import Undefined
 from evenhand.findings.audit import Decided, State
-from evenhand.findings.clustered_agreement import agreement_over
+from evenhand.findings.judge_vs_human import agreement_over
 from evenhand.instruments.judge.checks._check import JudgeCheck
 from evenhand.instruments.judge.evidence import JudgeEvidence
 from evenhand.instruments.judge.probes import HUMAN
