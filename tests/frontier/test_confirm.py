@@ -20,7 +20,7 @@ from evenhand.findings.frontier import Frontier
 from evenhand.instruments import SCORED, DataFolder, ListedItems, Mean, option
 from evenhand.methods.baselines.single_prompt import question
 from evenhand.testing import any_reply
-from evenhand.validation.controls.instrument import ControlQuestions
+from evenhand.validation.controls.model import ControlQuestions
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid
 

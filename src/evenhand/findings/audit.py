@@ -175,7 +175,7 @@ def check_of(measure: Measure, estimate: Estimate, outcome: Outcome | None = Non
     return AuditCheck(
         name=measure.name,
         label=measure.label,
-        state=_state(outcome),
+        state=state_of(outcome),
         says=says or (estimate.undefined or "" if missing else ""),
         required=measure.allowed.required and not (missing and measure.allowed.if_any),
         unit=decided.unit if decided else measure.unit,
@@ -190,7 +190,8 @@ def check_of(measure: Measure, estimate: Estimate, outcome: Outcome | None = Non
     )
 
 
-def _state(outcome: Outcome | None) -> State:
+def state_of(outcome: Outcome | None) -> State:
+    """Return what a check of this outcome is called; without one, nothing is asked of it."""
     if outcome is None:
         return "measured"
     result = check_result(outcome)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
 from evenhand.core.errors import UserError
@@ -30,7 +31,6 @@ from evenhand.findings.report import Report, report
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.verdicts import of_frontier
 from evenhand.runs.store import RunReader
-from evenhand.statistics.cost_effectiveness import front
 
 FAIRNESS, VOTE = "fairness", "self_consistency"
 
@@ -386,8 +386,25 @@ def _front(
         coordinates = [value for value in (entry.cost[axis].mean, *worst) if value is not None]
         if len(coordinates) == 1 + len(names):
             points[entry.name] = coordinates
-    positions = front(list(points.values()))
-    return [list(points)[position] for position in positions]
+    return [list(points)[place] for place in front(list(points.values()))]
+
+
+def front(points: Sequence[Sequence[float]]) -> list[int]:
+    """The places, in the order given, of the points that no other one dominates: is at least as
+    good in everything and better in something.
+
+    Every coordinate is to be small: negate what is to be large. Equal points stay or go together.
+    Source: Pareto 1906. Always defined; of no points it is empty. A coordinate that is not a number
+    compares with nothing, so it is refused.
+    """
+    if not points:
+        return []
+    table = np.asarray(points, dtype=np.float64)
+    if np.isnan(table).any():
+        raise UserError("a point with a coordinate that is not a number has no place in a front")
+    others, each = table[None, :, :], table[:, None, :]
+    dominated = (others <= each).all(axis=2) & (others < each).any(axis=2)
+    return np.flatnonzero(~dominated.any(axis=1)).tolist()
 
 
 def _worst(measure: Measure, estimate: Estimate) -> float | None:

@@ -16,7 +16,9 @@ from evenhand.findings.comparison import same_sample
 from evenhand.findings.conditions import ORDER, SEED, WORDING, conditions, require_distinct, system
 from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.dependability import (
+    ITEM,
     LEAST,
+    CrossedDesign,
     Dependability,
     VarianceComponent,
     of_measure,
@@ -31,7 +33,6 @@ from evenhand.findings.summed_statistics import Share
 from evenhand.findings.totals import RunTotals
 from evenhand.runs.store import RunReader
 from evenhand.statistics._shared import FloatArray
-from evenhand.statistics.generalizability import ITEM, CrossedDesign
 from evenhand.statistics.sign_flips import p_of_columns, p_two_sided
 
 SYSTEM, RUN = "system", "run"

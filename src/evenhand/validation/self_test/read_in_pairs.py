@@ -12,8 +12,8 @@ from evenhand.findings.display import codes
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import Report
 from evenhand.validation.controls import policies
-from evenhand.validation.controls.instrument import ControlQuestions
 from evenhand.validation.controls.items import PEOPLE, copied, records
+from evenhand.validation.controls.model import ControlQuestions
 from evenhand.validation.self_test.bench import Bench, ControlClaim, ControlReading, too_often
 from evenhand.views import page_of
 from evenhand.views.blocks import Line

@@ -4,6 +4,7 @@ and its scores next to the recorded ones."""
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from evenhand.core.conclusions import Outcome
 from evenhand.findings.audit import Audit
 from evenhand.findings.estimates import NO_SPREAD, Estimate
 from evenhand.views.charts import Chart
@@ -13,7 +14,7 @@ from evenhand.views.charts.heat import Cell, heat
 from evenhand.views.charts.of_report import DASHED, MOST_ROWS
 
 _STATES: dict[str, State] = {
-    "shifted": "bad", "equivalent within the margin": "good", "inconclusive": "open",
+    Outcome.DETECTED: "bad", Outcome.RULED_OUT: "good", Outcome.INCONCLUSIVE: "open",
 }  # fmt: skip
 _SIGNS: dict[State, str] = {"bad": "✗", "good": "✓", "open": "?", "plain": ""}
 _LEGEND = (
