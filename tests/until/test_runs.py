@@ -78,7 +78,7 @@ def test_a_lean_is_decided_early_and_the_report_says_where_why_and_what_was_save
     found, stopped, lean = _stopped(
         planted.run(tmp_path / "run", _leaning, "lean=0.3", asked=asked).report
     )
-    assert stopped.verdict == "beyond the margin"
+    assert stopped.verdict == "detected"
     assert found.verdict.state == "shown"
     decided = next(n for n in range(10, 201, 10) if _by_hand(_leaning, n)[0] >= 0.3)
     assert (stopped.clusters, stopped.looks) == (decided, decided // 10)
@@ -139,7 +139,7 @@ def test_the_report_has_no_number_of_a_fixed_size(tmp_path: Path) -> None:
 
 def test_no_lean_is_shown_to_be_within_the_margin(tmp_path: Path) -> None:
     found, stopped, _ = _stopped(planted.run(tmp_path / "run", _even, "lean=0.2").report)
-    assert stopped.verdict == "within the margin"
+    assert stopped.verdict == "ruled_out"
     assert found.verdict.state == "not shown"
     assert 0 < stopped.clusters < 200
 
@@ -160,7 +160,7 @@ def test_of_exactly_these_templates_it_is_known_sooner_and_said_to_be_of_these(
     found, stopped, lean = _stopped(
         planted.run(tmp_path / "run", _split, "lean=0.2", these=True).report
     )
-    assert stopped.verdict == "within the margin"
+    assert stopped.verdict == "ruled_out"
     assert stopped.clusters < 200
     assert (lean.low, lean.high) == pytest.approx(_by_hand(_split, stopped.clusters, of=190.0))
     assert coded(found.verdict.says, "until.these") == {"clusters": 200, "unit": "templates"}

@@ -15,7 +15,7 @@ import polars as pl
 from evenhand.core.conclusions import Outcome, check_result
 from evenhand.core.errors import UserError
 from evenhand.findings.cost import Money
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, named
 from evenhand.findings.estimates import (
     NO_SPREAD,
     Bounds,
@@ -349,11 +349,7 @@ class Audit(Displayable):
 
     def __getitem__(self, name: str) -> AuditCheck:
         """The check of this name."""
-        matched = next((check for check in self.checks if check.name == name), None)
-        if matched is None:
-            available = ", ".join(check.name for check in self.checks)
-            raise KeyError(f"this audit has no check {name!r}; it has: {available}")
-        return matched
+        return named(self.checks, name, "check")
 
     def section(self, name: str) -> Section | None:
         """The table of this name, if there is one."""

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.findings.measures import Measure
-from evenhand.statistics._shared import FloatArray, t_above
+from evenhand.statistics._shared import FloatArray, last_shown, t_above
 from evenhand.statistics.bounded import (
     BoundedMean,
     LinearTest,
     SignFlips,
-    lower_limit,
     lowest_mean,
 )
 
@@ -180,7 +179,7 @@ class ChangeTest:
 
     def _flipped(self, p_above: _PValue, level: float) -> float:
         """Return the lower limit by sign flips of a change that they show to be above 0."""
-        return max(lower_limit(p_above, level, (0.0, self.ends[1])), _TINY)
+        return max(last_shown(lambda value: p_above(value) <= level, 0.0, self.ends[1]), _TINY)
 
     def p_within(self, most: float) -> float:
         """Return the one-sided p-value of a change below `most`, with Gaffke's bound."""

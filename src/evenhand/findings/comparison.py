@@ -18,7 +18,7 @@ from evenhand.findings.decision_rules import (
     missing_line,
     red_line,
 )
-from evenhand.findings.display import Displayable, Remark, RemarkOrText
+from evenhand.findings.display import Displayable, Remark, RemarkOrText, named
 from evenhand.findings.estimates import (
     NO_VERDICT,
     Change,
@@ -89,13 +89,7 @@ class Comparison(Displayable):
 
     def __getitem__(self, name: str) -> Change:
         """Give the change of a measure over all items, by the measure's name."""
-        matched = next(
-            (change for change in (*self.primary, *self.secondary) if change.name == name), None
-        )
-        if matched is None:
-            available = ", ".join(change.name for change in (*self.primary, *self.secondary))
-            raise KeyError(f"{self.instrument.name} compares no {name!r}; it compares: {available}")
-        return matched
+        return named((*self.primary, *self.secondary), name, "change of")
 
     @property
     def same(self) -> bool:
@@ -294,7 +288,7 @@ def _regressions(
     regressions: dict[str, tuple[str, ...]] = {}
     for (value, _), change in zip(tested, after_holm, strict=True):
         measure = instrument.measure(change.name)
-        if direction(change, measure) == "worse":
+        if direction(change, measure) == "regressed":
             regressions[value] = (*regressions.get(value, ()), change.name)
     return regressions
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from evenhand.core.conclusions import ChangeResult
 from evenhand.findings.display import Remark
 from evenhand.findings.estimates import NO_SPREAD, Change, Coverage, Estimate, RedLine
 from evenhand.findings.measures import Measure
@@ -17,7 +18,6 @@ from evenhand.statistics.sign_flips import least_p, sign_flip_without_spread
 ALPHA = 0.05  # the significance level of every decision
 MISSING_MARGIN = 0.01  # our choice: the largest share of unscored answers that is no gap
 
-Direction = Literal["better", "worse", "open"]
 State = Literal["crossed", "open", "kept"]
 
 
@@ -99,13 +99,13 @@ def adjusted_estimates(family: Sequence[Estimate]) -> list[Estimate]:
     return [replace(estimate, p_holm=p) for estimate, p in zip(family, holm(raw), strict=True)]
 
 
-def direction(change: Change, measure: Measure) -> Direction:
+def direction(change: Change, measure: Measure) -> ChangeResult:
     """Say whether a change is significantly for the better or for the worse: p ≤ 0.05, adjusted
     where the change belongs to a family. A missing answer is no evidence either way."""
     p = change.p_adjusted
     if measure.better == "none" or p is None or p > ALPHA or not change.effect:
-        return "open"
-    return "better" if _gain(change, measure) > 0 else "worse"
+        return "inconclusive"
+    return "improved" if _gain(change, measure) > 0 else "regressed"
 
 
 def kept(change: Change, measure: Measure) -> State:
@@ -118,7 +118,7 @@ def kept(change: Change, measure: Measure) -> State:
     loss = largest_loss(change, measure)
     if loss is not None and loss < measure.margin:
         return "kept"
-    return "crossed" if direction(change, measure) == "worse" else "open"
+    return "crossed" if direction(change, measure) == "regressed" else "open"
 
 
 def turned(change: Change, measure: Measure, matters: float) -> bool:

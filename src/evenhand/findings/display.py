@@ -1,9 +1,10 @@
-"""A finding shows itself: as a page in a notebook, and in a file."""
+"""A finding shows itself: as a page in a notebook, in a file, and in remarks, which are codes with
+numbers; the views have the words."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import polars as pl
 
@@ -74,3 +75,25 @@ RemarkOrText = Remark | str
 def codes(remarks: tuple[RemarkOrText, ...] | list[RemarkOrText]) -> list[str]:
     """Return the codes of remarks; a text stands for itself."""
     return [remark.code if isinstance(remark, Remark) else remark for remark in remarks]
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_NamedT = TypeVar("_NamedT", bound=Named)
+
+
+def named(entries: Iterable[_NamedT], name: str, what: str) -> _NamedT:
+    """Give the entry of this name.
+
+    Args:
+        entries: Where it is looked for.
+        name: Its name.
+        what: What such an entry is called, for the error that says which there are.
+    """
+    by_name = {entry.name: entry for entry in entries}
+    if name not in by_name:
+        raise KeyError(f"there is no {what} {name!r}; there are: {', '.join(by_name)}")
+    return by_name[name]

@@ -23,7 +23,7 @@ from evenhand.findings.cost_effectiveness import (
     worth,
 )
 from evenhand.findings.decision_rules import ALPHA, adjusted, unadjusted
-from evenhand.findings.display import Displayable, Remark, RemarkOrText
+from evenhand.findings.display import Displayable, Remark, RemarkOrText, named
 from evenhand.findings.estimates import NO_VERDICT, Change, Estimate, Verdict
 from evenhand.findings.item_cost import ItemCost, PerPrevented
 from evenhand.findings.measures import Measure
@@ -121,12 +121,7 @@ class Frontier(Displayable):
 
     def __getitem__(self, name: str) -> FrontierEntry:
         """A method by its name."""
-        matched = next((entry for entry in self.entries if entry.name == name), None)
-        if matched is None:
-            raise KeyError(
-                f"no {name!r} here; there are: {', '.join(e.name for e in self.entries)}"
-            )
-        return matched
+        return named(self.entries, name, "method")
 
     @property
     def pareto(self) -> tuple[str, ...]:
@@ -403,8 +398,8 @@ def front(points: Sequence[Sequence[float]]) -> list[int]:
     if np.isnan(table).any():
         raise UserError("a point with a coordinate that is not a number has no place in a front")
     others, each = table[None, :, :], table[:, None, :]
-    dominated = (others <= each).all(axis=2) & (others < each).any(axis=2)
-    return np.flatnonzero(~dominated.any(axis=1)).tolist()
+    dominated = np.all(others <= each, axis=2) & np.any(others < each, axis=2)
+    return [int(place) for place in np.flatnonzero(~dominated.any(axis=1))]
 
 
 def _worst(measure: Measure, estimate: Estimate) -> float | None:

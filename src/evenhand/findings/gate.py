@@ -47,6 +47,7 @@ from evenhand.findings.sequential import (
     of_clusters,
 )
 from evenhand.runs.store import RunReader
+from evenhand.statistics._shared import fewest
 from evenhand.statistics.proportions import zero_event_upper
 
 Verdict = Literal["pass", "fail", "open", "broken"]
@@ -338,7 +339,7 @@ class _CheckEstimate:
             return "broken", self.nothing
         measure, early = self.check.measure, self.at_any_time
         within = kept(change, measure) == "kept"
-        worse = direction(change, measure) == "worse" and not within
+        worse = direction(change, measure) == "regressed" and not within
         after = None
         if early is not None:
             within, worse = within and early.kept, worse and early.worse
@@ -455,12 +456,4 @@ def clusters_to_keep(sd: float, margin: float, reach: float) -> int | None:
         lost = float(scipy.special.ndtr((reach - margin - total / 2) / wide))
         return (lost + float(scipy.special.ndtr(-total / 2 / wide))) / 2 <= alpha
 
-    low, high = 1, 2
-    while not shows(high):
-        if high > _MOST:
-            return None
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if shows(middle) else (middle, high)
-    return high
+    return fewest(shows, _MOST)

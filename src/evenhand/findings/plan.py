@@ -14,6 +14,7 @@ from evenhand.findings.estimates import NO_SPREAD
 from evenhand.findings.measures import PairedSpread
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.screen_file import ScreenFile
+from evenhand.statistics._shared import fewest
 from evenhand.statistics.planning import design_effect, detectable_change, items_needed
 from evenhand.statistics.proportions import Proportion, wilson
 from evenhand.statistics.selection import people_needed
@@ -275,13 +276,9 @@ def clusters_needed(spread: PilotSpread, detect: float, aim: PowerTarget) -> int
         se = spread.se * math.sqrt(spread.clusters / clusters)
         return aim.shown(se, clusters) <= detect * (1 + 1e-9)
 
-    low, high = 1, 2
-    while not shows(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if shows(middle) else (middle, high)
-    return high
+    clusters = fewest(shows)
+    assert clusters is not None
+    return clusters
 
 
 def _up(value: float) -> int:

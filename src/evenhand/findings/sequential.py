@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from evenhand.core.conclusions import Outcome
 from evenhand.core.errors import CorruptRun, Undefined, UserError
 from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.display import Remark
@@ -22,7 +23,7 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.scoring import MASKED, SCORED, ScoringSpec, outcome_batches
 from evenhand.runs.store import RunReader
 from evenhand.statistics._shared import FloatArray
-from evenhand.statistics.sequences import OPEN, AnytimeInterval, Verdict, anytime_mean
+from evenhand.statistics.sequences import AnytimeInterval, anytime_mean
 
 KEY = "until"  # in the source of a run's record
 NO_INTERVAL = "not known of a run that may stop early"
@@ -81,7 +82,7 @@ class StoppingStatus:
     measure: str
     margin: float
     these: bool
-    verdict: Verdict
+    verdict: Outcome
     looks: int
     clusters: int
     of_clusters: int
@@ -92,7 +93,7 @@ class StoppingStatus:
     @property
     def ended(self) -> bool:
         """Whether nothing more is asked: it is decided, or all was asked."""
-        return self.verdict != OPEN or self.clusters == self.of_clusters
+        return self.verdict != Outcome.INCONCLUSIVE or self.clusters == self.of_clusters
 
 
 def refuse(run: RunReader) -> None:
@@ -204,17 +205,17 @@ def interval(measure: Measure, table: pl.DataFrame, until: SequentialPlan) -> An
     )
 
 
-def _verdict(measure: Measure, table: pl.DataFrame, until: SequentialPlan) -> tuple[Verdict, bool]:
+def _verdict(measure: Measure, table: pl.DataFrame, until: SequentialPlan) -> tuple[Outcome, bool]:
     """Say what these clusters decide, and whether fewer cannot have decided more: intervals only
     become narrower, until they have crossed, or all clusters there are give the number itself."""
     try:
         ends = interval(measure, table, until)
     except Undefined:  # none of these clusters has a row of it
-        return OPEN, True
+        return Outcome.INCONCLUSIVE, True
     null = measure.null or 0.0
     moved = replace(ends, low=ends.low - null, high=ends.high - null)
     complete = until.these and len(table) == len(until.order)
-    return moved.verdict(until.margin), ends.low <= ends.high and not complete
+    return moved.outcome(until.margin), ends.low <= ends.high and not complete
 
 
 def stand(
@@ -224,20 +225,20 @@ def stand(
     that decided it, whatever was answered besides."""
     table = clusters_asked(instrument, run, until)
     looks = until.looks(len(table))
-    verdict, end = OPEN, len(table)
+    verdict, end = Outcome.INCONCLUSIVE, len(table)
     if looks and until.measure:
         measure = instrument.measure(until.measure)
         verdict, alone = _verdict(measure, table, until)
-        for look in looks if verdict != OPEN or not alone else ():
+        for look in looks if verdict != Outcome.INCONCLUSIVE or not alone else ():
             verdict, _ = _verdict(measure, table.head(look), until)
-            if verdict != OPEN:
+            if verdict != Outcome.INCONCLUSIVE:
                 end = look
                 break
     return placed(until, run, verdict, end), table.head(end)
 
 
 def placed(
-    until: SequentialPlan, run: RunReader, verdict: Verdict, clusters: int
+    until: SequentialPlan, run: RunReader, verdict: Outcome, clusters: int
 ) -> StoppingStatus:
     """Say what a run asked up to a look, and what it saved."""
     totals, every = run.totals(), sum(until.sizes)
@@ -329,7 +330,7 @@ def change_at_any_time(
     clusters = asked_by(instrument, runs[1], until)
     sides = _Sides.of(instrument, measure, runs, clusters, where, until.rows[measure.name][0])
     change = sides.change(1 - ALPHA)
-    stands = placed(until, runs[1], OPEN, len(clusters))
+    stands = placed(until, runs[1], Outcome.INCONCLUSIVE, len(clusters))
     return AtAnyTime(
         kept=sides.kept(measure, change),
         worse=sides.worse(measure, 1 - ALPHA / family),

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from evenhand.core.conclusions import Outcome
 from evenhand.findings.decision_rules import (
     ALPHA,
     direction,
@@ -25,7 +26,6 @@ from evenhand.findings.estimates import Bounds, Estimate, Verdict
 from evenhand.findings.measures import Measure
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.sequential import StoppingStatus
-from evenhand.statistics.sequences import BEYOND, OPEN, WITHIN
 
 if TYPE_CHECKING:
     from evenhand.findings.comparison import Comparison
@@ -251,8 +251,8 @@ def of_comparison(comparison: "Comparison") -> Verdict:
     tell."""
     if left := sum(comparison.not_run):
         return Verdict(state="not known", says=(Remark("comparison.unfinished", items=left),))
-    worse = [m.label for c, m in comparison.judged() if direction(c, m) == "worse"]
-    better = [m.label for c, m in comparison.judged() if direction(c, m) == "better"]
+    worse = [m.label for c, m in comparison.judged() if direction(c, m) == "regressed"]
+    better = [m.label for c, m in comparison.judged() if direction(c, m) == "improved"]
     crossed = [line.name for line in comparison.red_lines if line.state == "crossed"]
     remarks = [Remark("comparison.better", measures=tuple(better))] if better else []
     if worse:
@@ -262,7 +262,7 @@ def of_comparison(comparison: "Comparison") -> Verdict:
     remarks += [
         remark
         for c, m in comparison.judged()
-        if direction(c, m) == "open" and (remark := overturned(c.bounds, m))
+        if direction(c, m) == "inconclusive" and (remark := overturned(c.bounds, m))
     ]
     state: State = "shown"
     if not (worse or better or crossed):
@@ -399,7 +399,7 @@ def _less_harm(frontier: "Frontier") -> Remark:
         if compared is None or entry.role == "vote":
             continue
         measure = frontier.instrument.measure(compared.harm.name)
-        if direction(compared.harm, measure) == "better":
+        if direction(compared.harm, measure) == "improved":
             less.append(entry.name)
     return Remark("frontier.less_harm", methods=tuple(less))
 
@@ -426,7 +426,7 @@ def _helps(
     if entry.role != "reference" or compared is None or instrument.utility is None:
         return "no", ""
     lines = compared.comparison.red_lines
-    less = direction(compared.harm, instrument.measure(compared.harm.name)) == "better"
+    less = direction(compared.harm, instrument.measure(compared.harm.name)) == "improved"
     if not less or any(line.state == "crossed" for line in lines):
         return "no", ""
     open_ = [line.says for line in lines if line.state == "open"]
@@ -434,7 +434,7 @@ def _helps(
 
 
 _STATES: dict[str, Literal["shown", "not shown", "not known"]] = {
-    BEYOND: "shown", WITHIN: "not shown", OPEN: "not known",
+    Outcome.DETECTED: "shown", Outcome.RULED_OUT: "not shown", Outcome.INCONCLUSIVE: "not known",
 }  # fmt: skip
 
 
@@ -479,9 +479,9 @@ def _remarks(
 def _decided(measure: Measure, stopped: StoppingStatus) -> Remark:
     """Return what is decided: how far from "no bias", or where there is no such value above or
     below."""
-    if stopped.verdict == OPEN:
+    if stopped.verdict is Outcome.INCONCLUSIVE:
         return Remark("until.open", margin=stopped.margin)
-    more = stopped.verdict == BEYOND
+    more = stopped.verdict is Outcome.DETECTED
     from_none = measure.null is not None
     return Remark("until.decided", margin=stopped.margin, more=more, from_none=from_none)
 

@@ -7,6 +7,7 @@ in which the missing answers could have come out, and one more of them never hel
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -215,16 +216,13 @@ def tipping(
     each = (best - worst) / np.maximum(missing, 1)
     order = np.argsort(-each, kind="stable")
     before = np.concatenate([[0.0], np.cumsum(missing[order])[:-1]])
-    least, most = 0, total
-    while least < most:
-        tried = (least + most) // 2
+
+    def overturned(count: int) -> bool:
         taken = np.zeros(len(claim))
-        taken[order] = np.clip(tried - before, 0, missing[order])
-        if _p(best - each * taken) > ALPHA:
-            most = tried
-        else:
-            least = tried + 1
-    return least
+        taken[order] = np.clip(count - before, 0, missing[order])
+        return _p(best - each * taken) > ALPHA
+
+    return bisect_left(range(total), True, key=overturned)
 
 
 def defended(

@@ -157,7 +157,7 @@ def _score(index: int, name: str) -> pl.Expr:
 def _away_from_50(change: Change, measure: Measure) -> RedLine:
     """Crossed or kept where the distance is shown to have grown or shrunk, else open."""
     states: dict[str, Literal["crossed", "open", "kept"]] = {
-        "worse": "crossed", "open": "open", "better": "kept",
+        "regressed": "crossed", "inconclusive": "open", "improved": "kept",
     }  # fmt: skip
     moved = direction(change, measure)
     summary = Remark("change.distance_from_50", measure=measure.label, moved=_WORDS(moved),

@@ -130,7 +130,6 @@ def _share_of_weights_below(values: FloatArray) -> float:
     return min(1.0, max(0.0, share))
 
 
-_HALVINGS = 40  # bisections: a limit is exact to 10⁻¹² of its range
 _DIGITS = 12
 
 
@@ -189,25 +188,6 @@ class BoundedMean:
             return 0.0 if values.max(initial=0.0) > 0 else 1.0
         # Sums that are equal but for rounding are one value, so that they are summed up as one.
         return p_mean_above(np.round(values, _DIGITS), unseen)
-
-
-def lower_limit(
-    p_above: Callable[[float], float], level: float, ends: tuple[float, float]
-) -> float:
-    """Return the largest value that the truth is shown to lie above, within `ends`.
-
-    Args:
-        p_above: The p-value of "the truth is above this value"; it never falls with the value.
-        level: The significance level of the one-sided test.
-        ends: The smallest and the largest possible value.
-    """
-    below, above = ends
-    if p_above(below) > level:
-        return below
-    for _ in range(_HALVINGS):
-        middle = (below + above) / 2
-        below, above = (middle, above) if p_above(middle) <= level else (below, middle)
-    return below
 
 
 ALPHA = 0.05

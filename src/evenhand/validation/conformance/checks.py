@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from evenhand.core.conclusions import ChangeResult
+
 State = Literal["holds", "broken", "does not say"]
 SURE = 0.05  # the level at which a change counts as shown
 _SAID: dict[bool | None, State] = {True: "holds", False: "broken", None: "does not say"}
@@ -31,7 +33,7 @@ class Number(_Strict):
     high: float | None = None
     p: float | None = None
     bounds: NumberBounds | None = None
-    shown: Literal["better", "worse", "open"] | None = None  # of a change
+    shown: ChangeResult | None = None  # of a change
 
 
 class CaseScores(_Strict):
@@ -157,7 +159,7 @@ def _not_better(check: ConformanceCheck, scores: ToolScores) -> Made:
     number = scores.number(check.case, check.number)
     if number is None or number.shown is None:
         return None, ""
-    return number.shown != "better", f"{check.case}: {check.number} is shown better"
+    return number.shown != "improved", f"{check.case}: {check.number} is shown better"
 
 
 def _as_wide(check: ConformanceCheck, scores: ToolScores) -> Made:
