@@ -102,7 +102,7 @@ def _comparison(page: Comparison) -> Iterator[str]:
     for change, measure in page.judged():
         said.add(direction(change, measure))
     crossed = any(line.state == "crossed" for line in page.red_lines)
-    concluded = bool(said - {"open"} or crossed) and not any(page.not_run)
+    concluded = bool(said - {"inconclusive"} or crossed) and not any(page.not_run)
     if (page.verdict.state == "shown") != concluded:
         yield f"verdict {page.verdict.state}: {sorted(said)}, a red line crossed: {crossed}"
     for line in page.red_lines:
@@ -116,7 +116,7 @@ def _comparison(page: Comparison) -> Iterator[str]:
 def _change(place: str, change: Change, measure: Measure) -> Iterator[str]:
     p, ends, told = change.p_adjusted, change.interval, direction(change, measure)
     if p is None or ends is None:
-        if told != "open" or (p is not None and p <= ALPHA):
+        if told != "inconclusive" or (p is not None and p <= ALPHA):
             yield f"{place}: {told}, p = {p}, interval {ends}"
         return
     low, high = ends

@@ -3,11 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
 from evenhand.core.conclusions import ChangeResult
 from evenhand.findings.display import Remark
-from evenhand.findings.estimates import NO_SPREAD, Change, Coverage, Estimate, RedLine
+from evenhand.findings.estimates import NO_SPREAD, Change, Coverage, Estimate, RedLine, RedLineState
 from evenhand.findings.measures import Measure
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
@@ -17,8 +16,6 @@ from evenhand.statistics.sign_flips import least_p, sign_flip_without_spread
 
 ALPHA = 0.05  # the significance level of every decision
 MISSING_MARGIN = 0.01  # our choice: the largest share of unscored answers that is no gap
-
-State = Literal["crossed", "open", "kept"]
 
 
 def p_value(difference: float, se: float, clusters: int, of_t: float | None) -> float:
@@ -108,7 +105,7 @@ def direction(change: Change, measure: Measure) -> ChangeResult:
     return "improved" if _gain(change, measure) > 0 else "regressed"
 
 
-def kept(change: Change, measure: Measure) -> State:
+def kept(change: Change, measure: Measure) -> RedLineState:
     """Say whether a number stayed within its margin: non-inferiority, one-sided at 2.5 %.
 
     Kept: the limit of the loss lies below the margin. Crossed: significantly worse, adjusted where
@@ -220,7 +217,7 @@ def _missing_in(
     """The line of one part of the items, and how bad it is."""
     old, new = ((side.n - side.scored) / side.n for side in (before, after))
     rise = new - old
-    state: State = "kept" if new <= MISSING_MARGIN else "open"
+    state: RedLineState = "kept" if new <= MISSING_MARGIN else "open"
     remark = Remark(
         "red_line.missing",
         of=of,

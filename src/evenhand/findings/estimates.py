@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 NO_SPREAD = "no_spread"  # every cluster gave the same value: the interval is what they allow
 COVERAGE_FLOOR = 0.95  # our choice: with less than that scored, a result is not quoted unsaid
 
+RedLineState = Literal["crossed", "open", "kept"]
+VerdictState = Literal["shown", "not shown", "not known"]
 Cell = str | int | float | None
 
 
@@ -233,7 +235,7 @@ class RedLine:
     shown, open is neither."""
 
     name: str
-    state: Literal["crossed", "open", "kept"]
+    state: RedLineState
     says: RemarkOrText
 
 
@@ -242,7 +244,7 @@ class Verdict:
     """A verdict is the answer: its state, and what it rests on. `state` is None where the
     instrument asks no yes-or-no question."""
 
-    state: Literal["shown", "not shown", "not known"] | None
+    state: VerdictState | None
     says: tuple[RemarkOrText, ...]
     next: tuple[RemarkOrText, ...] = ()  # commands
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from evenhand.core.errors import REFUSAL, UnreadableReply, UserError
 from evenhand.findings.display import RemarkOrText
-from evenhand.findings.estimates import Estimate, RedLine, Section
+from evenhand.findings.estimates import Estimate, RedLine, Section, VerdictState
 from evenhand.findings.measures import Grouping, Measure, PairedSpread
 from evenhand.runs.store import RunReader
 
@@ -97,7 +97,7 @@ class ScoringSpec:
         del name
         return None
 
-    def state_of(self, report: "Report") -> Literal["shown", "not shown", "not known"] | None:
+    def state_of(self, report: "Report") -> VerdictState | None:
         """Give the state of the verdict where the instrument's own tests decide it, so that the
         headline is what its tables say."""
         del report

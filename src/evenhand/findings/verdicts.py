@@ -22,7 +22,7 @@ from evenhand.findings.decision_rules import (
     turned,
 )
 from evenhand.findings.display import Remark, RemarkOrText
-from evenhand.findings.estimates import Bounds, Estimate, Verdict
+from evenhand.findings.estimates import Bounds, Estimate, Verdict, VerdictState
 from evenhand.findings.measures import Measure
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.sequential import StoppingStatus
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from evenhand.findings.report import Report
 
 LEAST_CLUSTERS = 2
-State = Literal["shown", "not shown", "not known"]
 
 
 def bias_measures(report: "Report") -> list[Measure]:
@@ -96,7 +95,7 @@ def _of_scores(
     )
 
 
-def _state(overall: Sequence[Estimate], in_a_group: bool) -> State:
+def _state(overall: Sequence[Estimate], in_a_group: bool) -> VerdictState:
     """Conclude from all bias scores: shown if one of them is, not shown if a bias that matters is
     excluded in each."""
     if in_a_group or any(_is_shown(estimate) for estimate in overall):
@@ -226,7 +225,7 @@ def _times(estimate: Estimate, measure: Measure, matters: float) -> int:
     return math.ceil(((estimate.high - estimate.low) / 2 / in_unit(matters, measure)) ** 2)
 
 
-def _next(report: "Report", state: State | None) -> tuple[Remark, ...]:
+def _next(report: "Report", state: VerdictState | None) -> tuple[Remark, ...]:
     name, run = report.instrument.name, report.side.run
     if report.not_run:
         return (Remark("next.resume", instrument=name, run=run),)
@@ -264,7 +263,7 @@ def of_comparison(comparison: "Comparison") -> Verdict:
         for c, m in comparison.judged()
         if direction(c, m) == "inconclusive" and (remark := overturned(c.bounds, m))
     ]
-    state: State = "shown"
+    state: VerdictState = "shown"
     if not (worse or better or crossed):
         state, nothing = _nothing_shown(comparison)
         remarks.insert(0, nothing)
@@ -285,7 +284,7 @@ def _plan(comparison: "Comparison") -> tuple[Remark, ...]:
     return (Remark("next.plan_from", instrument=instrument.name, runs=runs),)
 
 
-def _nothing_shown(comparison: "Comparison") -> tuple[State, Remark]:
+def _nothing_shown(comparison: "Comparison") -> tuple[VerdictState, Remark]:
     """Return that all is the same, or what is excluded all the same, or that nothing is."""
     matters = comparison.instrument.matters
     judged = list(comparison.judged())
@@ -346,7 +345,7 @@ def of_frontier(frontier: "Frontier") -> Verdict:
         names = tuple(entry.name for entry in open_)
         remarks.append(Remark("frontier.cannot_tell", methods=names))
     helping = any(_helps(frontier, entry)[0] == "open" for entry in frontier.entries)
-    state: State = "not known" if open_ or helping else "not shown"
+    state: VerdictState = "not known" if open_ or helping else "not shown"
     return Verdict(state=state, says=tuple(remarks), next=_plan_of(frontier, open_))
 
 
@@ -433,7 +432,7 @@ def _helps(
     return ("open", open_[0]) if open_ else ("shown", "")
 
 
-_STATES: dict[str, Literal["shown", "not shown", "not known"]] = {
+_STATES: dict[str, VerdictState] = {
     Outcome.DETECTED: "shown", Outcome.RULED_OUT: "not shown", Outcome.INCONCLUSIVE: "not known",
 }  # fmt: skip
 
