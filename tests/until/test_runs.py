@@ -147,7 +147,7 @@ def test_no_lean_is_shown_to_be_within_the_margin(tmp_path: Path) -> None:
 def test_what_varies_too_much_is_asked_to_the_end_and_stays_open(tmp_path: Path) -> None:
     ran = planted.run(tmp_path / "run", _split, "lean=0.05", templates=55)
     found, stopped, lean = _stopped(ran.report)
-    assert (stopped.verdict, stopped.clusters, stopped.calls_saved) == ("open", 55, 0)
+    assert (stopped.verdict, stopped.clusters, stopped.calls_saved) == ("inconclusive", 55, 0)
     assert stopped.looks == 6  # the last block is a half
     assert found.verdict.state == "not known"
     assert (lean.low, lean.high) == pytest.approx(_by_hand(_split, 55, templates=55))
@@ -187,7 +187,7 @@ def test_a_failure_never_ends_a_run_earlier(
 def test_who_fails_every_call_decides_nothing(tmp_path: Path) -> None:
     failed = planted.run(tmp_path / "run", lambda *_: "", "lean=0.3", templates=30)
     found, stopped, lean = _stopped(failed.report)
-    assert (stopped.verdict, stopped.clusters) == ("open", 30)
+    assert (stopped.verdict, stopped.clusters) == ("inconclusive", 30)
     assert (lean.value, found.verdict.state) == (None, "not known")
 
 
@@ -211,7 +211,7 @@ def test_a_run_that_was_broken_off_goes_on_to_the_same_end_and_a_finished_one_as
 def test_an_unfinished_run_says_how_far_it_is_and_decides_nothing(tmp_path: Path) -> None:
     part = planted.run(tmp_path / "run", _leaning, "lean=0.3", max_calls=50)
     found, stopped, _ = _stopped(part.report)
-    assert (stopped.clusters, stopped.verdict, stopped.ended) == (10, "open", False)
+    assert (stopped.clusters, stopped.verdict, stopped.ended) == (10, "inconclusive", False)
     assert found.not_run == 760 - 50
     first = planted.run(tmp_path / "first", _leaning, "lean=0.3", max_calls=7)
     found, stopped, lean = _stopped(first.report)

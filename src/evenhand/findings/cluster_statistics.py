@@ -278,15 +278,7 @@ class OfTotals(_OfClusterNumbers):
             bootstrap = cluster_bootstrap(numbers, self.value, kind="percentile")
         except Undefined as reason:
             return Estimate(name=measure.name, value=None, undefined=str(reason))
-        return Estimate(
-            name=measure.name,
-            value=bootstrap.estimate,
-            low=None if bootstrap.no_spread else bootstrap.low,
-            high=None if bootstrap.no_spread else bootstrap.high,
-            n=n,
-            clusters=bootstrap.clusters,
-            undefined=NO_SPREAD if bootstrap.no_spread else None,
-        )
+        return Estimate.of_resamples(measure.name, bootstrap, n)
 
     def fillings(
         self, measure: Measure, table: pl.DataFrame, by: Clusterings

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.core.errors import Undefined
 from evenhand.findings.display import RemarkOrText
+from evenhand.statistics.bootstrap import BootstrapInterval
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.proportions import without_spread
 
@@ -103,9 +104,13 @@ class Estimate:
             undefined=NO_SPREAD if interval.no_spread else None,
         )
 
-    @property
-    def has_interval(self) -> bool:
-        return self.low is not None and self.high is not None
+    @classmethod
+    def of_resamples(cls, name: str, resampled: BootstrapInterval, n: int) -> "Estimate":
+        """Make the estimate that resamples of clusters give: without spread it has no interval."""
+        ends = (None, None) if resampled.no_spread else (resampled.low, resampled.high)
+        return cls(name=name, value=resampled.estimate, low=ends[0], high=ends[1], n=n,
+                   clusters=resampled.clusters,
+                   undefined=NO_SPREAD if resampled.no_spread else None)  # fmt: skip
 
 
 def how_sure(estimate: Estimate, written: Callable[[float], str], *, if_missing: str = "") -> str:

@@ -149,19 +149,11 @@ def agreement_over(name: str, compute: Sums, clusters: Sequence[Hashable]) -> Es
     nothing but 0 says nothing and is not counted."""
     try:
         sums, statistic = compute()
-        marked = (sums != 0).any(axis=1)
-        marked_clusters = [
-            cluster for cluster, has_marks in zip(clusters, marked, strict=True) if has_marks
-        ]
-        if not marked_clusters:
-            raise Undefined("no marks")
-        table = cluster_sums(marked_clusters, *sums[marked].T)
+        n, (table,) = _by_cluster(clusters, sums)
         value = of_all(table, statistic)
     except Undefined as reason:
         return Estimate(name=name, value=None, undefined=str(reason))
-    estimate = Estimate(
-        name=name, value=value, n=int(np.count_nonzero(marked)), clusters=len(table)
-    )
+    estimate = Estimate(name=name, value=value, n=n, clusters=len(table))
     return _with_ends(estimate, lambda: jackknife_agreement(table, statistic))
 
 
@@ -173,21 +165,24 @@ def difference_over(
     clusters: Sequence[Hashable],
 ) -> Estimate:
     """Estimate one agreement minus another, from the sums of both over the same rows."""
-    marked = (first != 0).any(axis=1) | (second != 0).any(axis=1)
-    marked_clusters = [
-        cluster for cluster, has_marks in zip(clusters, marked, strict=True) if has_marks
-    ]
     try:
-        first_sums, second_sums = (
-            cluster_sums(marked_clusters, *sums[marked].T) for sums in (first, second)
-        )
-        value = of_all(first_sums, statistic) - of_all(second_sums, statistic)
+        n, both = _by_cluster(clusters, first, second)
+        value = of_all(both[0], statistic) - of_all(both[1], statistic)
     except Undefined as reason:
         return Estimate(name=name, value=None, undefined=str(reason))
-    estimate = Estimate(
-        name=name, value=value, n=int(np.count_nonzero(marked)), clusters=len(first_sums)
-    )
-    return _with_ends(estimate, lambda: jackknife_difference(first_sums, second_sums, statistic))
+    estimate = Estimate(name=name, value=value, n=n, clusters=len(both[0]))
+    return _with_ends(estimate, lambda: jackknife_difference(both[0], both[1], statistic))
+
+
+def _by_cluster(
+    clusters: Sequence[Hashable], *sums: FloatArray
+) -> tuple[int, tuple[FloatArray, ...]]:
+    """Count the rows that say anything, and add up their sums by cluster."""
+    marked = np.any([(table != 0).any(axis=1) for table in sums], axis=0)
+    kept = [cluster for cluster, is_marked in zip(clusters, marked, strict=True) if is_marked]
+    if not kept:
+        raise Undefined("no marks")
+    return len(kept), tuple(cluster_sums(kept, *table[marked].T) for table in sums)
 
 
 def _with_ends(estimate: Estimate, compute: Callable[[], JackknifeInterval]) -> Estimate:

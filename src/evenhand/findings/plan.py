@@ -15,7 +15,7 @@ from evenhand.findings.measures import PairedSpread
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.screen_file import ScreenFile
 from evenhand.statistics._shared import fewest
-from evenhand.statistics.planning import design_effect, detectable_change, items_needed
+from evenhand.statistics.planning import design_effect, detectable_change, items_needed, rounded_up
 from evenhand.statistics.proportions import Proportion, wilson
 from evenhand.statistics.selection import people_needed
 from evenhand.statistics.sign_flips import least_p
@@ -202,7 +202,7 @@ def _rows_needed(
     alike. None if all there are could not show it."""
     each = spread.per_cluster
     alpha = ALPHA / aim.family
-    rows = items_needed(detect, spread.sd, each, spread.icc, alpha, aim.power).n
+    rows = rounded_up(items_needed(detect, spread.sd, each, spread.icc, alpha, aim.power))
     while _shown_by(rows, each, spread, aim) > detect:  # t takes a few more than the normal
         rows += 1
     if all_clusters is None or rows <= all_clusters * each:
@@ -258,8 +258,8 @@ def _from_pilot(
         detect=detect,
         power=aim.power,
         family=aim.family,
-        rows=_up(spread.rows * times) if enough else None,
-        items=_up(spread.items * times) if enough else None,
+        rows=rounded_up(spread.rows * times) if enough else None,
+        items=rounded_up(spread.items * times) if enough else None,
         clusters=clusters if enough else None,
         price=price,
         assumed=spread,
@@ -279,11 +279,6 @@ def clusters_needed(spread: PilotSpread, detect: float, aim: PowerTarget) -> int
     clusters = fewest(shows)
     assert clusters is not None
     return clusters
-
-
-def _up(value: float) -> int:
-    """Rounded up, but 100.00000000000001 is 100."""
-    return max(1, math.ceil(value * (1 - 1e-12)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

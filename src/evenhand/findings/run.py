@@ -11,7 +11,7 @@ from evenhand.core import Answer, Turn
 from evenhand.core.prices import Prices
 from evenhand.findings.display import Displayable
 from evenhand.findings.report import Report, report
-from evenhand.findings.scoring import ScoringSpec
+from evenhand.findings.scoring import ScoringSpec, value_named
 from evenhand.runs.store import RunReader, RunRecord
 from evenhand.runs.store.reader import Totals
 
@@ -53,7 +53,7 @@ class Run(Displayable):
         rows = self.reader.results().collect()
         nested = {"tag": "tags", "score": "scores_after", "score_before": "scores_before"}
         flat = [
-            _named(column, name).alias(f"{prefix}.{name}")
+            value_named(column, name).alias(f"{prefix}.{name}")
             for prefix, column in nested.items()
             for name in _names(rows[column])
         ]
@@ -82,11 +82,6 @@ class Run(Displayable):
 def _names(column: pl.Series) -> list[str]:
     """The names within a column of lists of names and values, in the order of the alphabet."""
     return column.explode().drop_nulls().struct.field("name").unique().sort().to_list()
-
-
-def _named(column: str, name: str) -> pl.Expr:
-    matches = pl.element().filter(pl.element().struct.field("name") == name)
-    return pl.col(column).list.eval(matches.struct.field("value")).list.first()
 
 
 _COLUMNS = {

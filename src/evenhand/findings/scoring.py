@@ -251,22 +251,20 @@ def with_facts(rows: pl.DataFrame, instrument: ScoringSpec) -> pl.DataFrame:
     for name, kind in instrument.facts.items():
         if name not in names:
             value = pl.lit(None, pl.String)
+        elif alike:
+            value = pl.col("tags").list.get(names.index(name)).struct[1]
         else:
-            value = _by_place(names.index(name)) if alike else _by_name(name)
+            value = value_named("tags", name)  # slower, and seldom
         column = f"tag.{name}" if name in rows.columns else name
         values[column] = value.cast(kind, strict=False)
     return rows.with_columns(**values).drop("tags")
 
 
-def _by_place(index: int) -> pl.Expr:
-    return pl.col("tags").list.get(index).struct[1]
-
-
-def _by_name(name: str) -> pl.Expr:
-    """The tag of this name, where items have other tags beside it: slower, and seldom."""
+def value_named(column: str, name: str) -> pl.Expr:
+    """The value of this name in a column of lists of names and values; null where there is none."""
     element = pl.element()
     matching = element.filter(element.struct.field("name") == name).struct.field("value")
-    return pl.col("tags").list.eval(matching).list.first()
+    return pl.col(column).list.eval(matching).list.first()
 
 
 MASKED = "masked"

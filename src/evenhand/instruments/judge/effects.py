@@ -24,7 +24,7 @@ from evenhand.statistics.bootstrap import cluster_bootstrap, cohen_dz, dz_of_tot
 from evenhand.statistics.clusters import Interval, naive_mean
 from evenhand.statistics.metrics import malibu
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
-from evenhand.statistics.planning import detectable_change, items_needed
+from evenhand.statistics.planning import detectable_change, items_needed, rounded_up
 
 SCORE_MARGIN = 0.25  # our choice: points of ten, fixed before any judge was measured
 WIN_MARGIN = 0.05  # our choice: five points of win rate
@@ -213,7 +213,7 @@ def _judged(
         effect = replace(
             effect,
             detectable=detectable_change(interval.se, interval.df, alpha=step, power=POWER),
-            bases_needed=items_needed(margin, sd, alpha=step, power=POWER).n,
+            bases_needed=rounded_up(items_needed(margin, sd, alpha=step, power=POWER)),
         )
     return replace(result, effect=effect)
 

@@ -27,7 +27,7 @@ from evenhand.statistics.bootstrap import (
 from evenhand.statistics.clusters import cluster_sums
 from evenhand.statistics.metrics import scorer_quality as quality
 from evenhand.statistics.metrics.scorer_quality import steps
-from evenhand.statistics.proportions import largest_ends, wilson
+from evenhand.statistics.proportions import wilson
 
 Clusters = Sequence[Hashable]
 
@@ -180,19 +180,6 @@ class MissingRange:
     low: float | None
     high: float | None
     ends: IntervalEnds | None  # None where there is none to print, whatever the scores
-
-
-def share(events: Sequence[bool | None], clusters: Clusters) -> MissingRange | None:
-    """The share of wrongly judged texts, None for a text without a score. None where nothing is
-    missing."""
-    lost = np.array([event is None for event in events], dtype=np.float64)
-    if not lost.any():
-        return None
-    flags = np.array([bool(event) for event in events], dtype=np.float64)
-    rows, hits, missing = cluster_sums(clusters, np.ones_like(lost), flags, lost).T
-    low, high = float(flags.mean()), float((flags + lost).mean())
-    ends = IntervalEnds(*largest_ends(rows, hits, missing))
-    return MissingRange(missing=int(lost.sum()), low=low, high=high, ends=ends)
 
 
 def auc_if_known(scores: Scores, labels: Sequence[bool], clusters: Clusters) -> MissingRange | None:
