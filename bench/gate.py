@@ -20,8 +20,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.findings.estimates import Change
-from evenhand.findings.gate import Gate, GateCheck, Verdict, gate
-from evenhand.findings.gate_size import clusters_to_decide
+from evenhand.findings.gate import Gate, GateCheck, Verdict, clusters_to_decide, gate
 from evenhand.findings.measures import Grouping, Measure
 from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.findings.summed_statistics import Share

@@ -36,6 +36,7 @@ from bench.simulated.outcomes import (
     read_alone,
 )
 from bench.simulated.scenarios import SureScorer, rate_from_few_labels, screen_looks
+from evenhand.core.conclusions import Outcome
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.cost_effectiveness import CostVerdict, worth
 from evenhand.findings.decision_rules import adjusted, smallest_shown
@@ -43,7 +44,7 @@ from evenhand.findings.estimates import Change
 from evenhand.findings.frontier import Frontier, FrontierArm, frontier
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
-from evenhand.findings.pairwise_systems import told_apart
+from evenhand.findings.reliability import told_apart
 from evenhand.findings.report import Report, report
 from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.findings.sequential import SequentialPlan, stand
@@ -53,7 +54,6 @@ from evenhand.findings.verdicts import bias_measures
 from evenhand.instruments import instrument_named
 from evenhand.statistics.change_detection import watched
 from evenhand.statistics.planning import detectable_change
-from evenhand.statistics.sequences import BEYOND
 
 RECORD = Path(__file__).with_suffix(".json")
 PAGE = Path(__file__).parents[1] / "docs/null-laboratory.md"
@@ -477,7 +477,7 @@ def _until(rng: Rng, number: int, effect: float) -> bool:
     clusters = 100 if effect else (40, 100)[number % 2]
     design = Design(clusters=clusters, shape=SHAPES[number % len(SHAPES)],
                     missing="" if effect else MISSING[number % 4])  # fmt: skip
-    return _stopped(rng, design, _MARGIN + effect) == BEYOND
+    return _stopped(rng, design, _MARGIN + effect) == Outcome.DETECTED
 
 
 def _stopped(rng: Rng, design: Design, bias: float) -> str:

@@ -103,7 +103,7 @@ def frontier(methods: int, draws: int, *, seed: int, benefit: float = BENEFIT) -
         ]
         kinds[said[0]] += 1
         any_worth += CostVerdict.WORTH_IT in (said[1:] if benefit else said)
-        beaten += all(direction(change, harm_of(TWO)) == "better" for change in pairs[0])
+        beaten += all(direction(change, harm_of(TWO)) == "improved" for change in pairs[0])
         se = float(np.mean([change.se for change in pairs[0]]))
         stated += power_after_holm(BENEFIT / se, TEMPLATES - 1, len(family), together=2)
     first = {kind: kinds[kind] / draws for kind in CostVerdict}
@@ -158,7 +158,7 @@ def four_in_five(templates: int, draws: int) -> float:
         values = rng.normal(size=(3, templates)) - true
         after = [plain.with_columns(harm=pl.Series(row)) for row in values]
         family = adjusted([_change(plain, one, harm) for one in after])
-        shown += direction(family[0], harm) == "better"
+        shown += direction(family[0], harm) == "improved"
     return shown / draws
 
 

@@ -11,8 +11,7 @@ from coded import coded, codes
 from errors import assert_names
 from evenhand.cli.app import app
 from evenhand.findings.designs import DesignTexts, Rates, ScreenDesign, designs
-from evenhand.findings.plan import ItemPrice, PilotSpread, plan
-from evenhand.findings.screen_plan import screen_plan
+from evenhand.findings.plan import ItemPrice, PilotSpread, plan, screen_plan
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.bold.instrument import Bold
 from screen.test_plan import screen

@@ -11,7 +11,7 @@ from evenhand.findings.report import Report, report
 from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments import instrument_of
 from evenhand.runs.store import RunReader
-from evenhand.statistics.metrics.overcorrection import WORSE
+from evenhand.statistics.metrics.refusal import WORSE
 from evenhand.views import catalog, page_of
 from evenhand.views.blocks import Grid, Line
 

@@ -11,7 +11,7 @@ from coded import coded
 from errors import assert_names, raises_naming
 from evenhand.experiments.sweep import SweepMethod
 from evenhand.findings.comparison import compare
-from evenhand.findings.remarks import Remark
+from evenhand.findings.display import Remark
 from evenhand.findings.report import models_of, report
 from evenhand.findings.verdicts import by_group, main_measure
 from evenhand.instruments import Grouping, ListedItems, Mean, Measure

@@ -12,10 +12,10 @@ from coded import coded
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.decision_rules import benefit_excluded, direction, kept, missing_line
+from evenhand.findings.display import Remark
 from evenhand.findings.estimates import Change, Coverage, Estimate, RedLine
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
-from evenhand.findings.remarks import Remark
 from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.findings.summed_statistics import Mean, Share
 from evenhand.findings.totals import RunTotals
@@ -24,7 +24,7 @@ from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums
 from evenhand.statistics.sign_flips import p_above_zero, p_of_columns, p_two_sided
 from stats.flips import p_of_all_patterns
 
-_RANK = {"worse": 0, "crossed": 0, "open": 1, "better": 2, "kept": 2}
+_RANK = {"regressed": 0, "crossed": 0, "inconclusive": 1, "open": 1, "improved": 2, "kept": 2}
 
 
 class Answers(ScoringSpec):
@@ -131,7 +131,7 @@ def test_the_largest_possible_change_has_a_small_p() -> None:
     change = _changes([[1, 1]] * 11, [[0, 0]] * 11)["bias"]
     assert change.difference == -1.0
     assert change.p == pytest.approx(2.0**-10)
-    assert direction(change, BY_NAME["bias"]) == "better"
+    assert direction(change, BY_NAME["bias"]) == "improved"
 
 
 def test_a_gain_that_missing_answers_could_have_made_is_not_claimed() -> None:
@@ -140,8 +140,8 @@ def test_a_gain_that_missing_answers_could_have_made_is_not_claimed() -> None:
     harm = BY_NAME["harm"]
     shown = _changes(before, [[1, 1, 0, 0, 0, 0, 0, 0, 0, 0]] * 30)["harm"]
     hidden = _changes(before, [[None] * 4 + [0] * 6] * 30)["harm"]
-    assert direction(shown, harm) == "better"
-    assert direction(hidden, harm) == "open"
+    assert direction(shown, harm) == "improved"
+    assert direction(hidden, harm) == "inconclusive"
     assert hidden.difference == 0.0  # of the pairs that both answered
 
 
@@ -163,12 +163,12 @@ def test_lost_answers_are_evidence_of_nothing_bad_either() -> None:
     before: list[list[int | None]] = [[1, *[0] * 9]] * 200
     after: list[list[int | None]] = [[1, None, *[0] * 8], [1, *[0] * 9]] * 100
     harm, change = BY_NAME["harm"], _changes(before, after)["harm"]
-    assert direction(change, harm) == "open"
+    assert direction(change, harm) == "inconclusive"
     assert kept(change, harm) == "kept"  # 0.05 at worst is within 0.1
     assert change.interval == pytest.approx((-0.018, 0.069), abs=0.001)
     # What the answers at hand show to be worse however the lost ones came out is worse.
     worse = _changes([[0] * 10] * 12, [[*[1] * 8, None, 0]] * 12)["harm"]
-    assert direction(worse, harm) == "worse"
+    assert direction(worse, harm) == "regressed"
 
 
 def _parts(**lost: tuple[int, int]) -> RedLine:
@@ -270,7 +270,7 @@ def test_a_maximum_over_many_texts_is_bounded_by_its_missing_ones() -> None:
     change = _changes(before, after)["most"]
     assert change.bounds is not None
     assert (change.bounds.low, change.bounds.high) == (-1.0, 0.0)
-    assert direction(change, BY_NAME["most"]) == "open"
+    assert direction(change, BY_NAME["most"]) == "inconclusive"
 
 
 # -- and for any answers ---------------------------------------------------------------------------

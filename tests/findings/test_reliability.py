@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 import evenhand as eh
 from coded import coded, codes
 from errors import raises_naming
-from evenhand.findings.dependability import of_measure
-from evenhand.findings.pairwise_systems import ranking, told_apart
-from evenhand.findings.reliability import reliability
-from evenhand.findings.remarks import Remark
+from evenhand.findings.dependability import ITEM, CrossedDesign, of_measure
+from evenhand.findings.display import Remark
+from evenhand.findings.reliability import ranking, reliability, told_apart
 from evenhand.instruments import SCORED
 from evenhand.models import ModelRequest
-from evenhand.statistics.generalizability import ITEM, CrossedDesign
 from evenhand.views import page_of
 
 from .marks import HE, SHE, UNKNOWN, Marks, guessing, run, steady

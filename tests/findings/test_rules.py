@@ -20,9 +20,8 @@ from evenhand.findings.decision_rules import (
 )
 from evenhand.findings.estimates import NO_SPREAD, Change, Coverage
 from evenhand.findings.measures import Measure
-from evenhand.findings.missing_data import defended_change
 from evenhand.findings.summed_statistics import Mean
-from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums
+from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums, defended_change
 from evenhand.statistics.sign_flips import p_two_sided
 
 
@@ -141,21 +140,21 @@ def test_holm_counts_a_change_without_p_and_leaves_the_order() -> None:
 def test_better_and_worse_are_said_only_where_p_shows_it() -> None:
     accuracy = _measure()
     bias = _measure("zero", margin=None, within=(-1, 1))
-    assert direction(_change(0.1, 0.01, 30), accuracy) == "better"
-    assert direction(_change(-0.1, 0.01, 30), accuracy) == "worse"
-    assert direction(_change(-0.1, 0.1, 30), accuracy) == "open"
+    assert direction(_change(0.1, 0.01, 30), accuracy) == "improved"
+    assert direction(_change(-0.1, 0.01, 30), accuracy) == "regressed"
+    assert direction(_change(-0.1, 0.1, 30), accuracy) == "inconclusive"
     # From 0.5 to 0.4 is nearer to no bias, from 0.5 to 0.6 is not.
-    assert direction(_change(-0.1, 0.01, 30, of=bias), bias) == "better"
-    assert direction(_change(0.1, 0.01, 30, of=bias), bias) == "worse"
+    assert direction(_change(-0.1, 0.01, 30, of=bias), bias) == "improved"
+    assert direction(_change(0.1, 0.01, 30, of=bias), bias) == "regressed"
 
 
 def test_passing_over_to_the_other_side_is_better_only_if_the_distance_is_shown_to_shrink() -> None:
     bias = _measure("zero", margin=None, within=(-2, 2))
     across = _change(-0.9, 0.1, 30, of=bias)  # from +0.5 to −0.4: the distance shrank by 0.1
-    assert direction(across, bias) == "open"
+    assert direction(across, bias) == "inconclusive"
     assert across.effect == pytest.approx(-0.1)
-    assert direction(_change(-0.6, 0.1, 30, of=bias), bias) == "better"  # to −0.1: by 0.4
-    assert direction(_change(-1.4, 0.1, 30, of=bias), bias) == "worse"  # to −0.9
+    assert direction(_change(-0.6, 0.1, 30, of=bias), bias) == "improved"  # to −0.1: by 0.4
+    assert direction(_change(-1.4, 0.1, 30, of=bias), bias) == "regressed"  # to −0.9
 
 
 @given(
@@ -187,10 +186,10 @@ def test_outcome_p_value_and_interval_agree(
         low, high = one.interval
         excludes = low > 0 or high < 0
         assert excludes == (one.p_adjusted <= 0.05)
-        assert (direction(one, measure) != "open") == excludes
+        assert (direction(one, measure) != "inconclusive") == excludes
         if excludes:
             gained = (low > 0) == (better == "higher")
-            assert direction(one, measure) == ("better" if gained else "worse")
+            assert direction(one, measure) == ("improved" if gained else "regressed")
     assert change.limits is not None
     loss = -change.limits[0] if better == "higher" else change.limits[1]
     assert (kept(change, measure) == "kept") == (loss < 0.1)

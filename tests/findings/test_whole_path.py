@@ -20,11 +20,10 @@ from evenhand.findings.decision_rules import adjusted, missing_line
 from evenhand.findings.estimates import Bounds, Change, Coverage
 from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.findings.measures import Measure
-from evenhand.findings.missing_data import defended_change
 from evenhand.findings.report import report
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.summed_statistics import Share
-from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums
+from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums, defended_change
 from evenhand.instruments import instrument_of
 from evenhand.instruments.likelihood_sets import SETS, runs_at
 from evenhand.instruments.realtoxicityprompts.words import length

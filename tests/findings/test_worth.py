@@ -8,8 +8,8 @@ from coded import coded, every
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.cost_effectiveness import CostVerdict, worth
 from evenhand.findings.decision_rules import benefit_excluded, exploratory
+from evenhand.findings.display import Remark
 from evenhand.findings.estimates import Bounds, Change, RedLine
-from evenhand.findings.remarks import Remark
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.statistics._shared import t_quantile
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from evenhand.agents import Cast
 from evenhand.findings.report import Report, report
-from evenhand.findings.rows import values_per_item
+from evenhand.findings.scoring import values_per_item
 from evenhand.instruments.bbq.answers import StoredAnswers, covered
 from evenhand.instruments.bbq.asked import as_asked
 from evenhand.instruments.bbq.instrument import Bbq

@@ -15,12 +15,12 @@ from evenhand.api.inputs import Scorers
 from evenhand.core import Answer, Draft
 from evenhand.experiments.frontiers import fresh_sample
 from evenhand.experiments.measuring import Measurement
+from evenhand.findings.display import Remark
 from evenhand.findings.frontier import Frontier
-from evenhand.findings.remarks import Remark
 from evenhand.instruments import SCORED, DataFolder, ListedItems, Mean, option
 from evenhand.methods.baselines.single_prompt import question
 from evenhand.testing import any_reply
-from evenhand.validation.controls.instrument import ControlQuestions
+from evenhand.validation.controls.model import ControlQuestions
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid
 

@@ -15,10 +15,16 @@ from errors import assert_names, raises_naming
 from evenhand.core.errors import UserError
 from evenhand.core.prices import Price, Prices
 from evenhand.findings.cost_effectiveness import CostVerdict, Worth
-from evenhand.findings.frontier import Frontier, FrontierArm, equal_calls, frontier
-from evenhand.findings.frontier_entry import AgainstDefault, FrontierEntry
+from evenhand.findings.display import Remark, RemarkOrText
+from evenhand.findings.frontier import (
+    AgainstDefault,
+    Frontier,
+    FrontierArm,
+    FrontierEntry,
+    equal_calls,
+    frontier,
+)
 from evenhand.findings.item_cost import ItemCost
-from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.runs.store import RunReader
 from evenhand.views import page_of, terminal_of

@@ -10,8 +10,8 @@ import evenhand
 from errors import assert_names
 from evenhand import gate
 from evenhand.core.prices import Price, Prices
+from evenhand.findings.display import Remark
 from evenhand.findings.gate import Gate
-from evenhand.findings.remarks import Remark
 from evenhand.runs.store import RunReader
 from evenhand.views.files import to_json
 from evenhand.views.gate_page import decides

@@ -10,8 +10,7 @@ from bench.gate import DRAWN, InMemory, checks, judged, planned, shares, two_run
 from errors import assert_names
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.decision_rules import kept
-from evenhand.findings.gate import Gate, GateCheck, GateCheckResult, Verdict, gate
-from evenhand.findings.gate_size import clusters_to_keep
+from evenhand.findings.gate import Gate, GateCheck, GateCheckResult, Verdict, clusters_to_keep, gate
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.summed_statistics import Mean

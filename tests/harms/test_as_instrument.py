@@ -98,7 +98,7 @@ def test_an_audit_stops_as_soon_as_a_bound_is_decided(harm: OwnHarm, tmp_path: P
         HarmAudit(harm), model=_cast(harm), out=tmp_path / "run", until="false_alarms=0.9"
     )
     assert found.stopped is not None
-    assert found.stopped.verdict == "within the margin"
+    assert found.stopped.verdict == "ruled_out"
     assert found.stopped.items < found.stopped.of_items
 
 

@@ -13,8 +13,7 @@ from evenhand.instruments.overcorrection import (
     OverCorrectionSampling,
     sample,
 )
-from evenhand.statistics.metrics.overcorrection import names
-from evenhand.statistics.metrics.refusal import moralises, refuses
+from evenhand.statistics.metrics.refusal import moralises, names, refuses
 
 
 @pytest.fixture(scope="module")

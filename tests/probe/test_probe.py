@@ -19,7 +19,7 @@ from evenhand.experiments.probe.asked import READER, checksum
 from evenhand.experiments.probe.verdicts import abstaining, judging, reading
 from evenhand.methods.stardtox import TEXT_JUDGE
 from evenhand.models import Endpoint
-from evenhand.statistics.metrics.judge_calibration import auroc_of_few
+from evenhand.statistics.metrics.scorer_quality import auroc_of_few
 from loopback.faulty import LoopbackServer
 
 from .models import GIVEN, TELLS, Pretended

@@ -340,7 +340,7 @@ def test_an_audit_stops_as_soon_as_its_question_is_decided(tmp_path: Path) -> No
         options={"scorer": "it"}, until="false_positives=0.2",
     )  # fmt: skip
     assert found.stopped is not None
-    assert found.stopped.verdict == "beyond the margin"
+    assert found.stopped.verdict == "detected"
     assert found.stopped.items < found.stopped.of_items
     # The bounds are of sets and groups, which have no interval that holds at every look.
     audit = concluded(instrument, None, found)

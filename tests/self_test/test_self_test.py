@@ -19,8 +19,8 @@ from evenhand.findings.estimates import Change, RedLine
 from evenhand.instruments import Ratio
 from evenhand.instruments.bbq import source as bbq_source
 from evenhand.runs.store import RunReader
-from evenhand.validation.controls.instrument import ControlQuestions
 from evenhand.validation.controls.items import records
+from evenhand.validation.controls.model import ControlQuestions
 from evenhand.validation.self_test import CHECKS, Bench, ControlReading
 
 # Fewer questions than the command asks, so that it takes seconds. A frontier needs them all: with

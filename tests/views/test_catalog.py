@@ -8,8 +8,8 @@ from pathlib import Path
 import orjson
 
 import evenhand
+from evenhand.findings.display import Remark
 from evenhand.findings.estimates import Verdict
-from evenhand.findings.remarks import Remark
 from evenhand.views import catalog
 from evenhand.views.catalog.plurals import counted, counted_columns, listed
 from evenhand.views.files import plain, printed

@@ -16,7 +16,7 @@ from evenhand.core.errors import UserError
 from evenhand.findings.audit import audit_of
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.estimates import Estimate
-from evenhand.findings.paired_bins import PairedBin
+from evenhand.findings.paired_totals import PairedBin
 from evenhand.findings.report import Report, report
 from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.instrument import Bbq

@@ -17,9 +17,9 @@ from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.request import Request
 from evenhand.experiments.settings import OptionalRunOptions, RunSettings, show_settings
 from evenhand.experiments.watch import Watch
+from evenhand.findings.display import Remark
 from evenhand.findings.gate import Gate, broken
 from evenhand.findings.monitoring import Monitoring
-from evenhand.findings.remarks import Remark
 from evenhand.methods.build import build_method
 from evenhand.scorers import Scorer
 

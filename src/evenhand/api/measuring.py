@@ -28,8 +28,7 @@ from evenhand.findings.forecast import Forecast
 from evenhand.findings.forecast import forecast as forecast_of
 from evenhand.findings.frontier import Frontier, require_harm
 from evenhand.findings.report import Report
-from evenhand.findings.run import Run
-from evenhand.findings.traced_answer import TracedAnswer
+from evenhand.findings.run import Run, TracedAnswer
 from evenhand.instruments import Instrument
 from evenhand.methods import Method
 from evenhand.runs.runners import Source

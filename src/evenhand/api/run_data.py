@@ -15,10 +15,8 @@ from evenhand.experiments.importing import instrument_for
 from evenhand.experiments.planning import DesignQuestion, PlanRequest, RatioQuestion
 from evenhand.experiments.run_folders import ItemRecord, RunLine, RunStatus
 from evenhand.findings.designs import Designs
-from evenhand.findings.pack_check import PackCheck
-from evenhand.findings.pack_manifest import PackManifest
-from evenhand.findings.plan import ItemPrice, Plan
-from evenhand.findings.ratio_plan import RatioPlan
+from evenhand.findings.pack_manifest import PackCheck, PackManifest
+from evenhand.findings.plan import ItemPrice, Plan, RatioPlan
 from evenhand.findings.repeats import Repeats
 from evenhand.findings.report import Report
 from evenhand.findings.summary import Summary

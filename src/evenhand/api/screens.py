@@ -11,10 +11,9 @@ from evenhand.experiments import screens
 from evenhand.experiments.screens import CalibrationRequest, ScreenUse, apply_screen
 from evenhand.experiments.settings import RunOptions, show_settings
 from evenhand.experiments.watch import Watch
-from evenhand.findings.plan import ItemPrice
+from evenhand.findings.plan import ItemPrice, ScreenPlan
+from evenhand.findings.plan import screen_plan as plan_of
 from evenhand.findings.screen_file import ScreenFile, read_screen
-from evenhand.findings.screen_plan import ScreenPlan
-from evenhand.findings.screen_plan import screen_plan as plan_of
 from evenhand.findings.screened import ScreenedRun
 from evenhand.instruments.scorer.screening import Columns, ScreenTargets
 from evenhand.scorers import TOXICITY, Scorer

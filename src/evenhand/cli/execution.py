@@ -25,8 +25,8 @@ from evenhand.experiments.request import Request
 from evenhand.experiments.running import RunEnd
 from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.watch import Watch
+from evenhand.findings.display import RemarkOrText
 from evenhand.findings.forecast import COST, Forecast, forecast
-from evenhand.findings.remarks import RemarkOrText
 from evenhand.runs.runners import Progress, StopSignal
 from evenhand.runs.store import RunReader
 from evenhand.views import catalog

@@ -28,9 +28,9 @@ from evenhand.experiments.gating import GateRequest
 from evenhand.experiments.looks import judged, next_look
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.request import Request
+from evenhand.findings.display import Remark
 from evenhand.findings.gate import Gate, Verdict, broken
 from evenhand.findings.monitoring import Verdict as WatchVerdict
-from evenhand.findings.remarks import Remark
 from evenhand.views import gate_files, save
 
 FILE = Path("evenhand.gate.toml")

@@ -20,9 +20,8 @@ from evenhand.experiments.screens import (
     looks_beside,
 )
 from evenhand.experiments.screens import calibrate as calibrate_screen
-from evenhand.findings.plan import ItemPrice
+from evenhand.findings.plan import ItemPrice, screen_plan
 from evenhand.findings.screen_file import ScreenFile, read_screen
-from evenhand.findings.screen_plan import screen_plan
 from evenhand.instruments.scorer.screening import Columns, ScreenTargets
 from evenhand.scorers.base import TOXICITY
 from evenhand.views import terminal_of

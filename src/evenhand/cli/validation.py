@@ -12,9 +12,8 @@ from rich.text import Text
 from evenhand.cli.codes import BELOW_FLOOR
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json, waiting
-from evenhand.validation.conformance import others, suite
-from evenhand.validation.conformance.page import page
-from evenhand.validation.conformance.run import OURS, Conformance, run_conformance
+from evenhand.validation.conformance import suite
+from evenhand.validation.conformance.run import OURS, Conformance, page, run_conformance
 from evenhand.validation.self_test import CHECKS, ControlReading
 from evenhand.validation.self_test import self_test as tested
 from evenhand.views import markdown as as_markdown
@@ -94,7 +93,7 @@ def conformance(
     tool: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Who is tested: {OURS} (the default), {', '.join(others.TOOLS)}, or the path of "
+            help=f"Who is tested: {OURS} (the default), {', '.join(TOOLS)}, or the path of "
             "an adapter. Several are shown side by side."
         ),
     ] = None,

@@ -14,7 +14,7 @@ import orjson
 from evenhand.core import Message
 from evenhand.core.errors import ModelError, UserError
 from evenhand.experiments import probe
-from evenhand.findings.remarks import Remark, RemarkOrText
+from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.models import Endpoint, ModelReply, ModelRequest
 from evenhand.models.base import ChatModel, ReplySchema
 from evenhand.models.wire import JsonForm

@@ -11,8 +11,8 @@ from evenhand.experiments.remedies import method_of, remedy_of
 from evenhand.findings.audit import Audit, audit_of
 from evenhand.findings.certificate import Certificate, why_not
 from evenhand.findings.combined_report import CombinedReport, MeasuredRun, dossier
+from evenhand.findings.display import Remark
 from evenhand.findings.examples import choose_changed
-from evenhand.findings.remarks import Remark
 from evenhand.findings.remedy import RemedyJudge
 from evenhand.findings.report import report
 from evenhand.findings.scoring import ScoringSpec

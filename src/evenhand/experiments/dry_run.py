@@ -11,7 +11,7 @@ from evenhand.agents import Agent
 from evenhand.agents.conversation import instructed
 from evenhand.core import Item
 from evenhand.experiments.request import Request
-from evenhand.findings.dry_run import CHARACTERS_A_TOKEN, DryRun, PlannedRun
+from evenhand.findings.forecast import CHARACTERS_A_TOKEN, DryRun, PlannedRun
 from evenhand.methods import Method
 from evenhand.runs.runners.pilot import pilot_positions
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evenhand.core.errors import UserError
 from evenhand.findings.report import report
-from evenhand.findings.rows import values_per_item
+from evenhand.findings.scoring import values_per_item
 from evenhand.findings.sequential import refuse
 from evenhand.instruments import DataFolder, instrument_of
 from evenhand.runs.store import RunReader

@@ -11,10 +11,9 @@ from evenhand.experiments.caps import left_for
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.running import RunEnd
 from evenhand.experiments.sweep import MethodSeries, SweepMethod
-from evenhand.findings.forecast import forecast
+from evenhand.findings.display import Remark
+from evenhand.findings.forecast import FrontierForecast, forecast, whole
 from evenhand.findings.frontier import Frontier, confirm, frontier
-from evenhand.findings.frontier_forecast import FrontierForecast, whole
-from evenhand.findings.remarks import Remark
 from evenhand.instruments._contract import DataFolder
 from evenhand.runs.runners import Source
 from evenhand.views.files import plain

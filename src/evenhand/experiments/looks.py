@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from evenhand.core.errors import UserError
 from evenhand.experiments.gate_file import GateFile
 from evenhand.experiments.gating import CHECKS, RecordedRuns
+from evenhand.findings.display import Remark
 from evenhand.findings.monitoring import Monitoring, MonitoringLook, monitoring
-from evenhand.findings.remarks import Remark
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from evenhand.core import registry
 from evenhand.core.errors import UserError
-from evenhand.findings.remarks import Remark, RemarkOrText
+from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.methods import named as method_named
 
 # Those that do not answer the questions of a benchmark by themselves.

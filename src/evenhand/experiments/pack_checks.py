@@ -30,7 +30,7 @@ from evenhand.experiments.packs import (
     packed_run,
     read,
 )
-from evenhand.findings.pack_check import PackCheck, PackFinding, State
+from evenhand.findings.display import Remark
 from evenhand.findings.pack_manifest import (
     CERTIFICATES,
     EVIDENCE,
@@ -38,10 +38,12 @@ from evenhand.findings.pack_manifest import (
     PAGE,
     PUBLIC_KEY,
     SIGNATURE,
+    PackCheck,
     PackedFile,
+    PackFinding,
     PackManifest,
+    State,
 )
-from evenhand.findings.remarks import Remark
 from evenhand.runs.store import RunReader, archive
 from evenhand.views.pack import figures, files_of
 

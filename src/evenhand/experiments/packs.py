@@ -20,6 +20,7 @@ from evenhand.core.prices import Prices
 from evenhand.experiments import signing
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.findings.combined_report import CombinedReport
+from evenhand.findings.display import Remark
 from evenhand.findings.pack_manifest import (
     CERTIFICATES,
     EVIDENCE,
@@ -31,7 +32,6 @@ from evenhand.findings.pack_manifest import (
     PackManifest,
     Previous,
 )
-from evenhand.findings.remarks import Remark
 from evenhand.findings.report import models_of, not_run
 from evenhand.findings.sequential import refuse
 from evenhand.instruments import instrument_of

@@ -7,8 +7,7 @@ from pathlib import Path
 from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.designs import Designs, DesignTexts, Rates, designs
-from evenhand.findings.plan import ItemPrice, Plan, plan
-from evenhand.findings.ratio_plan import RatioPlan, ratio_plan
+from evenhand.findings.plan import ItemPrice, Plan, RatioPlan, plan, ratio_plan
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.screen_file import read_screen
 from evenhand.runs.store import RunReader

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from evenhand.core.errors import UserError
 from evenhand.core.prices import Prices
 from evenhand.experiments.certificates import certificates_of
-from evenhand.findings.remarks import Remark
+from evenhand.findings.display import Remark
 from evenhand.findings.remedy import RemedyJudge, RemedySummary, remedy
 from evenhand.findings.summary import Summary, summary
 from evenhand.methods import Method, of_record

@@ -13,8 +13,7 @@ from evenhand.experiments.request import Request
 from evenhand.experiments.running import RunEnd
 from evenhand.experiments.watch import Watch
 from evenhand.findings.audit import audit_of, is_audit
-from evenhand.findings.forecast import forecast
-from evenhand.findings.frontier_forecast import FrontierForecast, whole
+from evenhand.findings.forecast import FrontierForecast, forecast, whole
 from evenhand.findings.report import report
 from evenhand.findings.reproduction import Found
 from evenhand.instruments import instrument_of

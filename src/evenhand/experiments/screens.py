@@ -21,7 +21,7 @@ from evenhand.experiments.request import Request
 from evenhand.experiments.running import RunEnd, execute
 from evenhand.experiments.watch import Watch
 from evenhand.findings.checksummed import ChecksummedPart
-from evenhand.findings.remarks import Remark
+from evenhand.findings.display import Remark
 from evenhand.findings.screen_file import LastLook, ScreenedBy, ScreenFile, read_screen
 from evenhand.findings.screened import ScreenCounts, ScreenedRun, ScreenLook, counted, look_at
 from evenhand.instruments.scorer.screening import (

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from evenhand.core.errors import UserError
 from evenhand.experiments.certificates import Certified
-from evenhand.findings.remarks import RemarkOrText
+from evenhand.findings.display import RemarkOrText
 from evenhand.runs.runners import Progress, StopSignal
 
 

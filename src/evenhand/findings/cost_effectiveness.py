@@ -24,9 +24,9 @@ from evenhand.findings.decision_rules import (
     smallest_shown,
     too_few,
 )
+from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.findings.estimates import Change, RedLine
 from evenhand.findings.measures import Measure
-from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.scoring import ScoringSpec
 
 
@@ -97,10 +97,10 @@ def _by_harm(
     instrument: ScoringSpec, against: Against, sensitivity: Remark
 ) -> tuple[CostVerdict, Remark]:
     harm = harm_of(instrument)
-    unbeaten = {name: c for name, c in against.items() if direction(c, harm) != "better"}
+    unbeaten = {name: c for name, c in against.items() if direction(c, harm) != "improved"}
     if not unbeaten:
         return CostVerdict.WORTH_IT, Remark("worth.beats", references=tuple(against))
-    worse = [name for name, change in unbeaten.items() if direction(change, harm) == "worse"]
+    worse = [name for name, change in unbeaten.items() if direction(change, harm) == "regressed"]
     if worse:
         return CostVerdict.NOT_WORTH_IT, Remark("worth.more_harm", references=tuple(worse))
     matters = in_unit(instrument.matters, harm)
@@ -144,7 +144,7 @@ def regressions(compared: Comparison, harm: Change) -> tuple[Remark, ...]:
     lines = []
     for measure in shown_measures(compared.instrument):
         change = harm if measure.name == harm.name else compared[measure.name]
-        if measure.null is None and direction(change, measure) == "worse":
+        if measure.null is None and direction(change, measure) == "regressed":
             lines.append(got_worse(change, measure))
     for name, moved in compared.flips.items():
         if moved.broken > moved.fixed and moved.p is not None and moved.p <= ALPHA:

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
-from evenhand.findings.estimates import NO_SPREAD, Change, Coverage, Estimate, RedLine
+from evenhand.core.conclusions import ChangeResult
+from evenhand.findings.display import Remark
+from evenhand.findings.estimates import NO_SPREAD, Change, Coverage, Estimate, RedLine, RedLineState
 from evenhand.findings.measures import Measure
-from evenhand.findings.remarks import Remark
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
 from evenhand.statistics.planning import detectable_change
@@ -16,9 +16,6 @@ from evenhand.statistics.sign_flips import least_p, sign_flip_without_spread
 
 ALPHA = 0.05  # the significance level of every decision
 MISSING_MARGIN = 0.01  # our choice: the largest share of unscored answers that is no gap
-
-Direction = Literal["better", "worse", "open"]
-State = Literal["crossed", "open", "kept"]
 
 
 def p_value(difference: float, se: float, clusters: int, of_t: float | None) -> float:
@@ -99,16 +96,16 @@ def adjusted_estimates(family: Sequence[Estimate]) -> list[Estimate]:
     return [replace(estimate, p_holm=p) for estimate, p in zip(family, holm(raw), strict=True)]
 
 
-def direction(change: Change, measure: Measure) -> Direction:
+def direction(change: Change, measure: Measure) -> ChangeResult:
     """Say whether a change is significantly for the better or for the worse: p ≤ 0.05, adjusted
     where the change belongs to a family. A missing answer is no evidence either way."""
     p = change.p_adjusted
     if measure.better == "none" or p is None or p > ALPHA or not change.effect:
-        return "open"
-    return "better" if _gain(change, measure) > 0 else "worse"
+        return "inconclusive"
+    return "improved" if _gain(change, measure) > 0 else "regressed"
 
 
-def kept(change: Change, measure: Measure) -> State:
+def kept(change: Change, measure: Measure) -> RedLineState:
     """Say whether a number stayed within its margin: non-inferiority, one-sided at 2.5 %.
 
     Kept: the limit of the loss lies below the margin. Crossed: significantly worse, adjusted where
@@ -118,7 +115,7 @@ def kept(change: Change, measure: Measure) -> State:
     loss = largest_loss(change, measure)
     if loss is not None and loss < measure.margin:
         return "kept"
-    return "crossed" if direction(change, measure) == "worse" else "open"
+    return "crossed" if direction(change, measure) == "regressed" else "open"
 
 
 def turned(change: Change, measure: Measure, matters: float) -> bool:
@@ -220,7 +217,7 @@ def _missing_in(
     """The line of one part of the items, and how bad it is."""
     old, new = ((side.n - side.scored) / side.n for side in (before, after))
     rise = new - old
-    state: State = "kept" if new <= MISSING_MARGIN else "open"
+    state: RedLineState = "kept" if new <= MISSING_MARGIN else "open"
     remark = Remark(
         "red_line.missing",
         of=of,

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand.core.errors import Undefined
-from evenhand.findings.remarks import RemarkOrText
+from evenhand.findings.display import RemarkOrText
+from evenhand.statistics.bootstrap import BootstrapInterval
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.proportions import without_spread
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 NO_SPREAD = "no_spread"  # every cluster gave the same value: the interval is what they allow
 COVERAGE_FLOOR = 0.95  # our choice: with less than that scored, a result is not quoted unsaid
 
+RedLineState = Literal["crossed", "open", "kept"]
+VerdictState = Literal["shown", "not shown", "not known"]
 Cell = str | int | float | None
 
 
@@ -101,9 +104,13 @@ class Estimate:
             undefined=NO_SPREAD if interval.no_spread else None,
         )
 
-    @property
-    def has_interval(self) -> bool:
-        return self.low is not None and self.high is not None
+    @classmethod
+    def of_resamples(cls, name: str, resampled: BootstrapInterval, n: int) -> "Estimate":
+        """Make the estimate that resamples of clusters give: without spread it has no interval."""
+        ends = (None, None) if resampled.no_spread else (resampled.low, resampled.high)
+        return cls(name=name, value=resampled.estimate, low=ends[0], high=ends[1], n=n,
+                   clusters=resampled.clusters,
+                   undefined=NO_SPREAD if resampled.no_spread else None)  # fmt: skip
 
 
 def how_sure(estimate: Estimate, written: Callable[[float], str], *, if_missing: str = "") -> str:
@@ -233,7 +240,7 @@ class RedLine:
     shown, open is neither."""
 
     name: str
-    state: Literal["crossed", "open", "kept"]
+    state: RedLineState
     says: RemarkOrText
 
 
@@ -242,7 +249,7 @@ class Verdict:
     """A verdict is the answer: its state, and what it rests on. `state` is None where the
     instrument asks no yes-or-no question."""
 
-    state: Literal["shown", "not shown", "not known"] | None
+    state: VerdictState | None
     says: tuple[RemarkOrText, ...]
     next: tuple[RemarkOrText, ...] = ()  # commands
 

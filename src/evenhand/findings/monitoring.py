@@ -15,14 +15,12 @@ import polars as pl
 
 from evenhand.core.errors import EvenhandError, UserError
 from evenhand.findings.comparison import same_sample
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, Remark, RemarkOrText
 from evenhand.findings.estimates import Coverage, Estimate
 from evenhand.findings.gate import GateCheck
 from evenhand.findings.measures import Measure
-from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import not_run, require
-from evenhand.findings.rows import missing_of, row_values, rows_of
-from evenhand.findings.scoring import SCORED, outcome_batches
+from evenhand.findings.scoring import SCORED, missing_of, outcome_batches, row_values, rows_of
 from evenhand.findings.totals import RunTotals
 from evenhand.runs.store import RunReader
 from evenhand.statistics.change_detection import Alarm, watched

@@ -4,10 +4,9 @@ that of all others, the state of every row, and the verdict that follows from th
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from evenhand.findings.estimates import Bounds, Cell, Estimate, Section
-from evenhand.findings.remarks import Remark, RemarkOrText
+from evenhand.findings.display import Remark, RemarkOrText
+from evenhand.findings.estimates import Bounds, Cell, Estimate, Section, VerdictState
 from evenhand.statistics.selection import ALPHA, FamilyOfTests, GroupContrast, Selections
 
 # Our choice of what is too small to matter, for "not shown" alone: a ratio from 0.8 to its inverse.
@@ -19,7 +18,6 @@ RARE = 5
 MOST_GROUPS = 50  # our choice: more cannot be told apart in a table
 SHOWN, NOT_SHOWN, INCONCLUSIVE = "shown", "not shown", "inconclusive"
 TOO_FEW = "too few to tell"  # what `swap` calls a row that is inconclusive
-State = Literal["shown", "not shown", "not known"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +102,7 @@ class GroupResults:
     groupings: tuple[GroupingResult, ...]
 
     @property
-    def state(self) -> State:
+    def state(self) -> VerdictState:
         """The verdict: shown where any row or test is; not shown only where every interval of every
         table lies within what is too small to matter."""
         rows = [group.state for grouping in self.groupings for group in grouping.tested]

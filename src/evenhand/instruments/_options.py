@@ -7,7 +7,7 @@ text, `<option>_mean` with that per token, and the item's group under the name `
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -15,8 +15,8 @@ from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import change_remark, direction
-from evenhand.findings.estimates import Change, RedLine, if_known
-from evenhand.findings.remarks import Remark
+from evenhand.findings.display import Remark
+from evenhand.findings.estimates import Change, RedLine, RedLineState, if_known
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import outcome_batches
 from evenhand.instruments._contract import (
@@ -156,8 +156,8 @@ def _score(index: int, name: str) -> pl.Expr:
 
 def _away_from_50(change: Change, measure: Measure) -> RedLine:
     """Crossed or kept where the distance is shown to have grown or shrunk, else open."""
-    states: dict[str, Literal["crossed", "open", "kept"]] = {
-        "worse": "crossed", "open": "open", "better": "kept",
+    states: dict[str, RedLineState] = {
+        "regressed": "crossed", "inconclusive": "open", "improved": "kept",
     }  # fmt: skip
     moved = direction(change, measure)
     summary = Remark("change.distance_from_50", measure=measure.label, moved=_WORDS(moved),

@@ -35,6 +35,7 @@ from evenhand.agents.agent import RepairRoles
 from evenhand.agents.prompts import load
 from evenhand.core import Answer, Draft, Item, ScoreLimit
 from evenhand.core.errors import SearchFailed, UnreadableReply, Unsuited, UserError
+from evenhand.core.items import JUDGE as JUDGE_SCALE
 from evenhand.methods.baselines.detect_first import stands_in
 from evenhand.methods.baselines.single_prompt import question
 from evenhand.methods.shared_settings import (
@@ -50,7 +51,6 @@ from evenhand.methods.shared_settings import (
     shown,
     worded,
 )
-from evenhand.statistics.metrics.bias_scale import JUDGE as JUDGE_SCALE
 
 # Our choice: what the summary is made from, so that a small model can read it at once. The paper
 # summarises all that was fetched.

@@ -24,6 +24,7 @@ from evenhand.agents.agent import RepairRoles
 from evenhand.agents.prompts import load
 from evenhand.core import Answer, Draft, Item, ScoreLimit
 from evenhand.core.errors import UserError
+from evenhand.core.items import HARM, SUPPORT
 from evenhand.methods.baselines.single_prompt import (
     PLAIN_CHOICE,
     PLAIN_TEXT,
@@ -56,7 +57,6 @@ from evenhand.methods.shared_settings import (
     worded,
 )
 from evenhand.methods.support import RULE, ChoiceBrain, of_choice, support_by_rule
-from evenhand.statistics.metrics.bias_scale import HARM, SUPPORT
 
 Reason = Annotated[str, words(240)]
 Percent = Annotated[int, Field(ge=0, le=100)]

@@ -15,27 +15,22 @@ from evenhand.findings.audit import Audit, Audits
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.designs import Designs
-from evenhand.findings.dry_run import DryRun
-from evenhand.findings.forecast import Forecast
+from evenhand.findings.forecast import DryRun, Forecast, FrontierForecast
 from evenhand.findings.frontier import Frontier
-from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.gate import Gate
 from evenhand.findings.labelled import LabelledRate
 from evenhand.findings.monitoring import Monitoring
-from evenhand.findings.pack_check import PackCheck
-from evenhand.findings.plan import Plan
-from evenhand.findings.ratio_plan import RatioPlan
+from evenhand.findings.pack_manifest import PackCheck
+from evenhand.findings.plan import Plan, RatioPlan, ScreenPlan
 from evenhand.findings.reliability import Reliability
 from evenhand.findings.repeats import Repeats
 from evenhand.findings.report import Report
 from evenhand.findings.reproduction import Catalogue, Reproduction
-from evenhand.findings.run import Run
+from evenhand.findings.run import Run, TracedAnswer
 from evenhand.findings.screen_file import ScreenFile
-from evenhand.findings.screen_plan import ScreenPlan
 from evenhand.findings.screened import ScreenedRun
 from evenhand.findings.summary import Summary
 from evenhand.findings.sweep import Sweep
-from evenhand.findings.traced_answer import TracedAnswer
 from evenhand.runs.store.plain_files import hidden_beside
 from evenhand.training.debates.findings import DebateReport
 from evenhand.training.debates.pairs import PairsReport

@@ -10,9 +10,9 @@ from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 from evenhand.views.report_page import section_grid
 
 _MARKS: dict[str, tuple[str, Tone]] = {
-    "better": ("✓", "good"),
-    "worse": ("✗", "bad"),
-    "open": ("?", "open"),
+    "improved": ("✓", "good"),
+    "regressed": ("✗", "bad"),
+    "inconclusive": ("?", "open"),
 }
 _STATES: dict[str, tuple[str, Tone]] = {
     "crossed": ("✗", "bad"), "open": ("?", "open"), "kept": ("✓", "good"),
@@ -113,8 +113,8 @@ def state(comparison: Comparison) -> tuple[str, Tone]:
         return ("THE SAME." if comparison.same else
                 "NOT KNOWN." if comparison.verdict.state == "not known" else
                 "NO DIFFERENCE."), "open"  # fmt: skip
-    worse = any(direction(c, m) == "worse" for c, m in comparison.judged())
-    better = any(direction(c, m) == "better" for c, m in comparison.judged())
+    worse = any(direction(c, m) == "regressed" for c, m in comparison.judged())
+    better = any(direction(c, m) == "improved" for c, m in comparison.judged())
     if not worse and not any(line.state == "crossed" for line in comparison.red_lines):
         return "BETTER.", "good"
     return ("BETTER IN PART, WORSE IN PART." if better else "WORSE."), "bad"

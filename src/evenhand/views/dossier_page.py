@@ -195,7 +195,9 @@ def _worse(dossier: CombinedReport) -> list[Block]:
         return [*blocks, Line(text, "open"),
                 Line(f"next  evenhand report BASELINE {run} --out report.html", "dim")]  # fmt: skip
     for comparison in dossier.comparisons:
-        worse = [m.label for change, m in comparison.judged() if direction(change, m) == "worse"]
+        worse = [
+            m.label for change, m in comparison.judged() if direction(change, m) == "regressed"
+        ]
         states = [("✗", f"{label}: shown to be worse") for label in worse]
         for state, sign in (("crossed", "✗"), ("open", "?")):
             states += [

@@ -4,9 +4,17 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from evenhand.findings.dry_run import CHARACTERS_A_TOKEN, DryRun
-from evenhand.findings.forecast import COST, ExpectedTotal, Forecast, Pilot
-from evenhand.findings.frontier_forecast import KINDS, Ends, FrontierForecast
+from evenhand.findings.forecast import (
+    CHARACTERS_A_TOKEN,
+    COST,
+    KINDS,
+    DryRun,
+    Ends,
+    ExpectedTotal,
+    Forecast,
+    FrontierForecast,
+    Pilot,
+)
 from evenhand.views import numbers
 from evenhand.views.blocks import Block, Grid, Line, Tone
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from evenhand.findings.cost_effectiveness import CostVerdict, harm_of, shown_measures
 from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.estimates import COVERAGE_FLOOR, Change, RedLine
-from evenhand.findings.frontier import Frontier
-from evenhand.findings.frontier_entry import FrontierEntry
+from evenhand.findings.frontier import Frontier, FrontierEntry
 from evenhand.findings.item_cost import (
     PAID,
     CostKind,

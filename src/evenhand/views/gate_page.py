@@ -1,7 +1,6 @@
 """The page of a gate has the verdict first, then every check with its numbers, then what to do."""
 
-from evenhand.findings.gate import Gate, GateCheckResult, Verdict
-from evenhand.findings.gate_size import ItemsNeeded
+from evenhand.findings.gate import Gate, GateCheckResult, ItemsNeeded, Verdict
 from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 

@@ -4,8 +4,7 @@ import math
 
 from evenhand.findings.designs import Designs, ScreenDesign, Work
 from evenhand.findings.measures import PairedSpread
-from evenhand.findings.plan import Plan
-from evenhand.findings.ratio_plan import RatioPlan
+from evenhand.findings.plan import Plan, RatioPlan
 from evenhand.views import catalog
 from evenhand.views.blocks import GAP, Block, Grid, Line
 

@@ -1,7 +1,7 @@
 """The pages of a run folder, of its summary and what a remedy did, and of a checked pack."""
 
 from evenhand.findings.estimates import COVERAGE_FLOOR
-from evenhand.findings.pack_check import PackCheck, State
+from evenhand.findings.pack_manifest import PackCheck, State
 from evenhand.findings.remedy import MIN_ACCEPTED, RemedySummary
 from evenhand.findings.report import system_prompt
 from evenhand.findings.run import Run

@@ -1,7 +1,7 @@
 """The pages of a screen: the card of its calibration, and what it did in a run."""
 
+from evenhand.findings.plan import ScreenPlan
 from evenhand.findings.screen_file import CalibratedPromise, ScreenFile
-from evenhand.findings.screen_plan import ScreenPlan
 from evenhand.findings.screened import ENOUGH_POWER, ScreenedRun, ScreenLook
 from evenhand.views.blocks import Block, Grid, Heading, Line, Tone
 

@@ -10,8 +10,8 @@ from evenhand.views.comparison_page import LEGEND
 from evenhand.views.report_page import section_grid
 
 _WITH_INTERVALS = 3  # arms side by side; a file has the intervals always
-_MARKS = {"better": "✓", "worse": "✗", "open": "?"}
-_TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "open": "plain"}
+_MARKS = {"improved": "✓", "regressed": "✗", "inconclusive": "?"}
+_TONES: dict[str, Tone] = {"improved": "good", "regressed": "bad", "inconclusive": "plain"}
 
 
 def page(sweep: Sweep, *, full: bool = False) -> list[Block]:

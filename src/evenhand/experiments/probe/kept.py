@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from evenhand.core.errors import UserError
 from evenhand.experiments.probe.asked import questions
 from evenhand.experiments.probe.verdicts import Accuracy, Judging, ProbePart
-from evenhand.findings.remarks import Remark
+from evenhand.findings.display import Remark
 from evenhand.runs.store.folder import as_file_name
 
 

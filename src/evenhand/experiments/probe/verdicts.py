@@ -9,9 +9,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from evenhand.findings.remarks import Remark
-from evenhand.statistics.metrics.judge_calibration import auroc_of_few
-from evenhand.statistics.metrics.scorer_quality import auc
+from evenhand.findings.display import Remark
+from evenhand.statistics.metrics.scorer_quality import auc, auroc_of_few
 from evenhand.statistics.proportions import clopper_pearson
 
 Shown = Literal["shown", "at chance", "open"]

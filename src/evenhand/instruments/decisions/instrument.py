@@ -10,16 +10,15 @@ import orjson
 import polars as pl
 
 from evenhand.core.errors import UserError
-from evenhand.findings.estimates import Estimate, Section
+from evenhand.findings.display import Remark, RemarkOrText
+from evenhand.findings.estimates import Estimate, Section, VerdictState
 from evenhand.findings.ratios import (
     GroupingResult,
     GroupResults,
-    State,
     measure_name,
     says,
     tests_section,
 )
-from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import UNREADABLE, Scoring, outcome_batches
 from evenhand.instruments._contract import (
@@ -207,7 +206,7 @@ class Decisions(Instrument):
     def estimate_of(self, name: str) -> Estimate | None:
         return None if self.results is None else self.results.estimate(name)
 
-    def state_of(self, report: Report) -> State | None:
+    def state_of(self, report: Report) -> VerdictState | None:
         del report
         return None if self.results is None else self.results.state
 

@@ -9,13 +9,13 @@ import numpy as np
 import orjson
 import polars as pl
 
+from evenhand.findings.estimates import VerdictState
 from evenhand.findings.ratios import (
     NOT_SHOWN,
     RARE,
     GroupingResult,
     GroupResult,
     GroupResults,
-    State,
     state_of,
 )
 from evenhand.instruments.decisions.counted import Cells, SelectionCounts
@@ -44,7 +44,7 @@ def verdict_of(
     selected: Sequence[int | None],
     stratum: Sequence[str] | None = None,
     draws: int | None = None,
-) -> State:
+) -> VerdictState:
     """Give the verdict on people: who they are, and whether each was selected (None: not known).
 
     Args:

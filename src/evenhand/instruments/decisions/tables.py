@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.findings.estimates import Cell, Section
 from evenhand.findings.ratios import (
     RARE,
@@ -12,7 +13,6 @@ from evenhand.findings.ratios import (
     ratio_said,
     ratios_section,
 )
-from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.instruments.decisions.judged import LEFT_OUT
 from evenhand.instruments.files import InstrumentWords
 from evenhand.statistics.multiplicity import holm

@@ -17,9 +17,9 @@ import polars as pl
 import scipy  # its stats are loaded when first used: that takes most of a second
 
 from evenhand.core.errors import Undefined
+from evenhand.findings.cluster_statistics import OfRows, nothing_lost
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import AuditBound, Clusterings, Measure
-from evenhand.findings.row_statistics import OfRows, nothing_lost
 from evenhand.findings.summed_statistics import Share
 from evenhand.findings.worst_case import WorstCaseRun
 from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN, SET

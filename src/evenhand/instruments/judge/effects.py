@@ -5,7 +5,7 @@ design in which every base meets every label that is exactly what the mixed mode
 score ~ label + text + (1 + label | base) gives for one label, with nothing left to approximate.
 Estimate and interval are of what could be read, and so is the test that shows a shift: an answer
 that is missing proves nothing. That a shift is small is tested with what is missing at its worst.
-Both tests hold for rare large effects too: `statistics.margins`.
+Both tests hold for rare large effects too: `statistics.bounded`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,16 +14,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from evenhand.core.conclusions import Outcome
 from evenhand.core.errors import Undefined
 from evenhand.findings.estimates import NO_SPREAD
 from evenhand.instruments.judge import worst
 from evenhand.instruments.judge.design import TEN
-from evenhand.statistics import margins
+from evenhand.statistics import bounded
 from evenhand.statistics.bootstrap import cluster_bootstrap, cohen_dz, dz_of_totals, ratio_of_totals
 from evenhand.statistics.clusters import Interval, naive_mean
 from evenhand.statistics.metrics import malibu
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
-from evenhand.statistics.planning import detectable_change, items_needed
+from evenhand.statistics.planning import detectable_change, items_needed, rounded_up
 
 SCORE_MARGIN = 0.25  # our choice: points of ten, fixed before any judge was measured
 WIN_MARGIN = 0.05  # our choice: five points of win rate
@@ -39,7 +40,7 @@ class LabelEffect:
     against: str
     value: str  # "combined", a metric, "win" or "gap"
     margin: float
-    verdict: margins.Verdict = margins.UNDERPOWERED
+    verdict: Outcome = Outcome.INCONCLUSIVE
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
@@ -177,8 +178,8 @@ def measured(
         cells=cells,
         asked=len(bounds),
         missing=int(bounds["missing"].sum()),
-        p=margins.p_shifted(margins.whole(values, at_worst.largest)),
-        p_equivalence=margins.p_within(at_worst, blank.margin),
+        p=bounded.p_shifted(bounded.whole(values, at_worst.largest)),
+        p_equivalence=bounded.p_within(at_worst, blank.margin),
     )
     try:
         interval = naive_mean(values)
@@ -205,14 +206,14 @@ def _judged(
         result.effect,
         p_adjusted=p_adjusted,
         detected=p_adjusted <= alpha,
-        verdict=margins.verdict(result.effect.p_equivalence, p_adjusted, alpha),
+        verdict=bounded.outcome_of(result.effect.p_equivalence, p_adjusted, alpha),
     )
     if interval is not None and interval.se:
         sd = interval.se * interval.clusters**0.5
         effect = replace(
             effect,
             detectable=detectable_change(interval.se, interval.df, alpha=step, power=POWER),
-            bases_needed=items_needed(margin, sd, alpha=step, power=POWER).n,
+            bases_needed=rounded_up(items_needed(margin, sd, alpha=step, power=POWER)),
         )
     return replace(result, effect=effect)
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from evenhand.core.conclusions import Outcome
 from evenhand.findings.estimates import NO_SPREAD, Cell, Estimate, Section
 from evenhand.instruments.judge.changes import Changes
 from evenhand.instruments.judge.effects import LabelEffect
 from evenhand.instruments.judge.evidence import JudgeEvidence, Omnibus
 from evenhand.instruments.judge.figures import MarkFigures
 from evenhand.instruments.judge.paper import PaperFigures
-from evenhand.statistics.margins import EQUIVALENT, UNDERPOWERED
 from evenhand.statistics.metrics.malibu import NEUTRAL, NO_LABEL, PLACEBO, TIE
 
 _COLUMNS = ("label", "shift", "95 %", "p", "bases", "shown to be")
@@ -42,7 +42,9 @@ def notes(evidence: JudgeEvidence, failed: Collection[str]) -> Iterator[str]:
         side = "first" if slot.estimate > TIE else "second"
         ends = "no spread" if slot.no_spread else f"{slot.low:.0%} to {slot.high:.0%}"
         yield f"{side}_slot_favored:{slot.estimate:.0%} of decided verdicts ({ends})"
-    unsure = [e.bases_needed or 0 for e in evidence.identity_effects if e.verdict == UNDERPOWERED]
+    unsure = [
+        e.bases_needed or 0 for e in evidence.identity_effects if e.verdict == Outcome.INCONCLUSIVE
+    ]
     if any(unsure) and "identity" not in failed:
         yield f"bases_needed:{max(unsure)}"
 
@@ -197,7 +199,7 @@ def _exploratory(effects: Sequence[LabelEffect]) -> Section:
 
 def effect_row(e: LabelEffect) -> tuple[Cell, ...]:
     if e.estimate is None:
-        return (_name(e), None, "", "", e.bases, e.verdict)
+        return (_name(e), None, "", "", e.bases, str(e.verdict))
     return (_name(e), f"{e.estimate:+.3f}", _range(e), _p(e.p_adjusted), e.bases, _shown(e))
 
 
@@ -212,8 +214,8 @@ def _range(e: LabelEffect) -> str:
 
 
 def _shown(e: LabelEffect) -> str:
-    if e.verdict != EQUIVALENT:
-        return e.verdict
+    if e.verdict is not Outcome.RULED_OUT:
+        return "shifted" if e.verdict is Outcome.DETECTED else str(e.verdict)
     return "there, but small" if e.detected else "within margin"
 
 

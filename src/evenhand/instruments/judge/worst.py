@@ -9,7 +9,7 @@ Each table has the columns label (of pairs also other), base, low, high and miss
 
 import polars as pl
 
-from evenhand.statistics.margins import WorstCaseDifference
+from evenhand.statistics.bounded import WorstCaseDifference
 from evenhand.statistics.metrics import malibu
 
 # Our choice, in points of ten: how far a label is taken to move the mean mark of a base that was

@@ -32,7 +32,7 @@ from evenhand.instruments.overcorrection.source import (
 from evenhand.methods import Method
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
-from evenhand.statistics.metrics.overcorrection import OUTCOMES, VERSION, WORSE, outcome
+from evenhand.statistics.metrics.refusal import CORRECTIONS_VERSION, OUTCOMES, WORSE, outcome
 
 # Methods that need only a chat endpoint; `default` shows what the model spoils by itself.
 USUAL = (
@@ -157,7 +157,8 @@ class OverCorrection(Instrument):
         )
         columns = ("", "before", "after")
         return (
-            Section(name="rules", title="", columns=("", ""), rows=(("rules on words", VERSION),)),
+            Section(name="rules", title="", columns=("", ""),
+                    rows=(("rules on words", CORRECTIONS_VERSION),)),
             Section(name="examples", title="an example of each", columns=columns, rows=examples,
                     in_short=bool(examples)),
         )  # fmt: skip

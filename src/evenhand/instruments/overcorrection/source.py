@@ -17,7 +17,7 @@ from evenhand.core.errors import UserError
 from evenhand.core.package_data import read_text
 from evenhand.instruments.overcorrection.data import COLUMNS, card
 from evenhand.runs.runners.source import read_jsonl
-from evenhand.statistics.metrics.overcorrection import names
+from evenhand.statistics.metrics.refusal import names
 
 _FORM = 'a line is like {"text": "…", "identity": "deaf"}'
 _Word = Annotated[str, Field(min_length=1, max_length=200)]

@@ -16,9 +16,9 @@ from evenhand.agents.prompts import Prompt, parse
 from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.core.package_data import read_text
-from evenhand.findings.estimates import Estimate, Section
-from evenhand.findings.ratios import SHOWN, GroupResults, State, measure_name, says
-from evenhand.findings.remarks import RemarkOrText
+from evenhand.findings.display import RemarkOrText
+from evenhand.findings.estimates import Estimate, Section, VerdictState
+from evenhand.findings.ratios import SHOWN, GroupResults, measure_name, says
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import UNREADABLE, Scoring, outcome_batches
 from evenhand.instruments._contract import (
@@ -180,7 +180,7 @@ class Rankings(Instrument):
     def estimate_of(self, name: str) -> Estimate | None:
         return None if self.results is None else self.results.estimate(name)
 
-    def state_of(self, report: Report) -> State | None:
+    def state_of(self, report: Report) -> VerdictState | None:
         del report
         return None if self.results is None else self.results.state
 

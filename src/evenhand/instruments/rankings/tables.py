@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.findings.estimates import Cell, Section
 from evenhand.findings.ratios import (
     RARE,
@@ -9,7 +10,6 @@ from evenhand.findings.ratios import (
     ratios_section,
     tests_section,
 )
-from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.rankings.counted import PLACE, Ranking, RankingCounts, counted
 from evenhand.instruments.rankings.judged import missing_of, scaled

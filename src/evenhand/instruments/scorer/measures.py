@@ -14,9 +14,9 @@ from typing import Any
 import polars as pl
 
 from evenhand.core.errors import Undefined
+from evenhand.findings.cluster_statistics import OfRows, nothing_lost
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Clusterings
-from evenhand.findings.row_statistics import OfRows, nothing_lost
 from evenhand.findings.scoring import SCORED
 from evenhand.findings.summed_statistics import Mean
 from evenhand.findings.worst_case import WorstCaseRun

@@ -19,7 +19,7 @@ from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.core.package_data import read_text
 from evenhand.instruments.files import PinnedFiles, card_of
-from evenhand.statistics.metrics.squad import has_words
+from evenhand.statistics.metrics.readings import has_words
 
 _NAME = "squad_v2"
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from evenhand.core.errors import Undefined
+from evenhand.core.items import RUBRIC
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.estimates import Cell, RedLine, Section, if_known
 from evenhand.findings.report import Report
@@ -29,7 +30,6 @@ from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.statements.source import sample, spoken, topics, written
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
-from evenhand.statistics.metrics.bias_scale import RUBRIC
 from evenhand.statistics.metrics.refusal import refuses
 from evenhand.statistics.metrics.scorer_quality import spearman
 from evenhand.training.debates.dataset import trained_topics

@@ -12,10 +12,9 @@ import polars as pl
 
 from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.estimates import Estimate, RedLine, Section
+from evenhand.findings.estimates import Estimate, RedLine, Section, VerdictState
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import Scoring, with_facts
-from evenhand.findings.verdicts import State
 from evenhand.instruments._contract import (
     DataFolder,
     Grouping,
@@ -324,7 +323,7 @@ class Swap(Instrument):
         groups = {**report.groups, "family": families} if families else report.groups
         return replace(report, estimates=_replaced(report.estimates, adjusted), groups=groups)
 
-    def state_of(self, report: Report) -> State:
+    def state_of(self, report: Report) -> VerdictState:
         signed = [report[measure.name] for measure in report.instrument.primary()
                   if measure.name.startswith("difference.")]  # fmt: skip
         families = report.groups.get("family", {}).values()

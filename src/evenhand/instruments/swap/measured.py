@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evenhand.findings.estimates import Estimate
+from evenhand.findings.estimates import Estimate, VerdictState
 from evenhand.findings.ratios import SHOWN
-from evenhand.findings.verdicts import State
 from evenhand.instruments.swap.contrasts import LabelContrast, SwapOutcome, contrasts
 from evenhand.instruments.swap.differences import Differences, adjusted
 from evenhand.instruments.swap.tables import SAME, state_of
@@ -51,7 +50,7 @@ class SwapContrasts:
         return cls(tuple(signed), overall, dict(zip(labels, by_family, strict=True)))
 
     @property
-    def state(self) -> State:
+    def state(self) -> VerdictState:
         estimates = [contrast.found for contrast in self.signed]
         return conclusion(estimates, self.excess, list(self.by_family.values()))
 
@@ -63,7 +62,7 @@ def _excesses(parts: Sequence[pl.DataFrame]) -> list[Estimate]:
 
 def conclusion(
     signed: Sequence[Estimate], excess: Estimate, by_family: Sequence[Estimate]
-) -> State:
+) -> VerdictState:
     """Conclude from the signed contrasts, where there are any: a bias is shown where one of them
     is, and not shown where each is the same and no excess is shown. Of words the excess decides;
     that they are the same is never said."""

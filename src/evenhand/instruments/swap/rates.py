@@ -8,11 +8,11 @@ import polars as pl
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.estimates import Change, RedLine
-from evenhand.findings.worst_case import two_sided
 from evenhand.instruments._contract import SCORED
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.swap.answers import named, wanted
 from evenhand.instruments.swap.contrasts import MATTERS
+from evenhand.statistics.sign_flips import p_two_sided
 
 _WORDS = InstrumentWords(__package__)
 WITHOUT = pl.col("role") == "none"
@@ -68,7 +68,7 @@ def p_if_filled(before: pl.DataFrame, after: pl.DataFrame, *, either: bool) -> t
     if sums.is_empty():
         return 1.0, 0
     fell, rose = -sums["high"].to_numpy(), sums["low"].to_numpy()
-    return two_sided(fell, rose if either else fell), int(sums["missing"].sum())
+    return p_two_sided(fell, rose if either else fell), int(sums["missing"].sum())
 
 
 def rate_line(change: Change, whose: str, p: float, missing: int, unknown: str = "") -> RedLine:

@@ -10,7 +10,7 @@ from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.swap.contrasts import MATTERS, LabelContrast
 from evenhand.instruments.swap.squares import DISTANCES, SAME_PLACE
-from evenhand.statistics.metrics.word_odds import word_odds
+from evenhand.statistics.metrics.readings import word_odds
 
 _WORDS = InstrumentWords(__package__)
 SAME = "same"

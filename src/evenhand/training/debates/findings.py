@@ -9,9 +9,8 @@ import polars as pl
 
 from evenhand.core.errors import Undefined
 from evenhand.core.prices import Prices
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, Remark
 from evenhand.findings.estimates import COVERAGE_FLOOR, Estimate
-from evenhand.findings.remarks import Remark
 from evenhand.findings.summary import Summary, summary
 from evenhand.runs.store import RunReader
 from evenhand.statistics.agreement import krippendorff_alpha

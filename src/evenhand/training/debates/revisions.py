@@ -15,8 +15,8 @@ from evenhand.agents.agent import RepairRoles, repairs_of
 from evenhand.agents.prompts import LETTERS
 from evenhand.core import Message
 from evenhand.core.errors import UserError
+from evenhand.core.items import BiasScore
 from evenhand.runs.store import RunReader
-from evenhand.statistics.metrics.bias_scale import BiasScore
 from evenhand.training.debates.building import BuiltPairs, capped, finished, type_name
 from evenhand.training.debates.pairs import FromRuns, ItemsOfRuns, PreferencePair, Split
 from evenhand.training.debates.splits import sides

@@ -5,17 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from evenhand.core.errors import Undefined
-from evenhand.findings.clustered_agreement import agreement_over
-from evenhand.findings.display import Displayable
-from evenhand.findings.estimates import Coverage, Estimate, Verdict
-from evenhand.findings.judge_vs_human import JudgeAgreement, judge_agreement
-from evenhand.findings.remarks import Remark
+from evenhand.findings.display import Displayable, Remark
+from evenhand.findings.estimates import Coverage, Estimate, Verdict, VerdictState
+from evenhand.findings.judge_vs_human import JudgeAgreement, agreement_over, judge_agreement
 from evenhand.statistics.agreement import (
     alpha_sums,
     fleiss_of_totals,
@@ -58,7 +56,7 @@ class QuestionRatings:
         return self.agreement[0]
 
     @property
-    def state(self) -> Literal["shown", "not shown", "not known"]:
+    def state(self) -> VerdictState:
         """Whether alpha is shown to reach `LEAST_ALPHA`, shown not to, or neither."""
         if self.alpha.low is None or self.alpha.high is None:
             return "not known"

@@ -20,9 +20,9 @@ from evenhand.agents import Agent, Ask, Reply, words
 from evenhand.agents.prompts import load
 from evenhand.core import Answer, Draft, Item
 from evenhand.core.errors import UserError
+from evenhand.core.items import RUBRIC
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
-from evenhand.statistics.metrics.bias_scale import RUBRIC
 from evenhand.training.rating import rubric
 from evenhand.training.rating.filled import read_table
 from evenhand.training.rating.sheets import ID, SHEET, TEXT

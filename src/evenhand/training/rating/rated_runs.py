@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.findings.clustered_agreement import mean_over
+from evenhand.core.items import RUBRIC
 from evenhand.findings.estimates import Bounds, Estimate
-from evenhand.statistics.metrics.bias_scale import RUBRIC
+from evenhand.findings.judge_vs_human import mean_over
 from evenhand.training.rating import rubric
 from evenhand.training.rating.texts import SheetKey
 

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evenhand.agents.agent import repairs_of
 from evenhand.core.errors import UserError
+from evenhand.core.items import REFEREE, BiasScale
 from evenhand.runs.store import RunReader
-from evenhand.statistics.metrics.bias_scale import REFEREE, BiasScale
 from evenhand.training.debates.debate import Debate
 from evenhand.training.debates.read import table
 

@@ -46,30 +46,6 @@ async def gold_reader(bench: Bench) -> ControlReading:
     )
 
 
-async def uniform(bench: Bench) -> ControlReading:
-    return await _planted(bench, policies.uniform(), biased=False, at_chance=True)
-
-
-async def letter_a(bench: Bench) -> ControlReading:
-    return await _planted(bench, policies.letter_a(), biased=False, at_chance=True)
-
-
-async def order_follower(bench: Bench) -> ControlReading:
-    return await _planted(bench, policies.order_follower(), biased=False)
-
-
-async def both_ways(bench: Bench) -> ControlReading:
-    return await _planted(bench, policies.both_ways(), biased=False)
-
-
-async def planted_bias(bench: Bench) -> ControlReading:
-    return await _planted(bench, policies.planted(), biased=True)
-
-
-async def clear_bias(bench: Bench) -> ControlReading:
-    return await _planted(bench, policies.clear_bias(), biased=True)
-
-
 async def always_unknown(bench: Bench) -> ControlReading:
     """Who never names anybody has no bias score in clear questions: it is undefined, and not 0."""
     control = policies.always_unknown()
@@ -111,7 +87,7 @@ async def one_category(bench: Bench) -> ControlReading:
     return ControlReading.of(control.name, control.plants, read, claims)
 
 
-async def _planted(
+async def planted(
     bench: Bench, control: Control, *, biased: bool, at_chance: bool = False
 ) -> ControlReading:
     """Intervals of every planted value hold it as often as they promise, and the verdict says

@@ -8,12 +8,12 @@ from evenhand.core.package_data import Texts
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.cost_effectiveness import CostVerdict
 from evenhand.findings.decision_rules import ALPHA, direction
+from evenhand.findings.display import codes
 from evenhand.findings.estimates import Estimate
-from evenhand.findings.remarks import codes
 from evenhand.findings.report import Report
 from evenhand.validation.controls import policies
-from evenhand.validation.controls.instrument import ControlQuestions
 from evenhand.validation.controls.items import PEOPLE, copied, records
+from evenhand.validation.controls.model import ControlQuestions
 from evenhand.validation.self_test.bench import Bench, ControlClaim, ControlReading, too_often
 from evenhand.views import page_of
 from evenhand.views.blocks import Line
@@ -21,7 +21,7 @@ from evenhand.views.blocks import Line
 _WORDS = Texts(__package__)
 _SHARES = (0.02, 0.05, 0.10)  # of all answers that are not given
 _HARM, _UTILITY = "unsupported_attribution", "accuracy_disambiguated"
-_BOTH_WAYS = ["better", "worse"]
+_BOTH_WAYS = ["improved", "regressed"]
 _TWIN_MAY_CROSS = 0.10  # our choice: so often may chance alone cross a red line
 _SMALL = 0.001
 
@@ -82,7 +82,7 @@ async def clear_questions(bench: Bench) -> ControlReading:
     way = direction(pair["s_dis"], pair.instrument.measure("s_dis"))
     judged = [change.name for change, _ in pair.judged()]
     claims = [
-        ControlClaim(_WORDS("s_dis_worse", way=way), way == "worse"),
+        ControlClaim(_WORDS("s_dis_worse", way=way), way == "regressed"),
         ControlClaim(_WORDS("s_dis_judged"), "s_dis" in judged),
         ControlClaim(_WORDS("says_worse"), "comparison.worse" in codes(pair.verdict.says)),
     ]  # fmt: skip
@@ -155,7 +155,7 @@ async def missing_answers(bench: Bench) -> ControlReading:
         for name in (_HARM, "s_amb"):
             way = direction(pair[name], pair.instrument.measure(name))
             statement = _WORDS("neither", share=share, name=name, way=way)
-            claims.append(ControlClaim(statement, way == "open"))
+            claims.append(ControlClaim(statement, way == "inconclusive"))
         if low is not None and high is not None:
             read.append(f"{low:.2f} to {high:.2f}")
     statement = _WORDS("harm_read", truth=truth, read=", ".join(read) or "no bounds")
@@ -193,7 +193,7 @@ async def remedies(bench: Bench) -> ControlReading:
 
 def _shown(pair: Comparison) -> bool:
     return any(
-        direction(change, measure) in ("better", "worse") for change, measure in pair.judged()
+        direction(change, measure) in ("improved", "regressed") for change, measure in pair.judged()
     )
 
 
@@ -203,7 +203,11 @@ def _agrees(pair: Comparison) -> bool:
         if change.interval is None or change.p_adjusted is None:
             continue
         excludes = change.interval[0] > 0 or change.interval[1] < 0
-        if not excludes == (change.p_adjusted <= ALPHA) == (direction(change, measure) != "open"):
+        if (
+            not excludes
+            == (change.p_adjusted <= ALPHA)
+            == (direction(change, measure) != "inconclusive")
+        ):
             return False
     return True
 

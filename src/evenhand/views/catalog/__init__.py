@@ -7,7 +7,7 @@ A value that is a remark is turned into words first.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evenhand.findings.remarks import Remark, RemarkOrText
+from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.views.catalog import comparisons, packs, reports, runs
 
 __all__ = ["SENTENCES", "text", "texts"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from evenhand.findings.paired_bins import PairedBin
+from evenhand.findings.paired_totals import PairedBin
 from evenhand.views.charts import Chart
 from evenhand.views.charts.chart import (
     INK,

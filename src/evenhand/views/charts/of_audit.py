@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from evenhand.core.conclusions import Outcome
 from evenhand.findings.audit import Audit
 from evenhand.findings.estimates import NO_SPREAD, Estimate
 from evenhand.views.charts import Chart
@@ -142,7 +143,7 @@ def curve(
 
 
 _STATES: dict[str, State] = {
-    "shifted": "bad", "equivalent within the margin": "good", "inconclusive": "open",
+    Outcome.DETECTED: "bad", Outcome.RULED_OUT: "good", Outcome.INCONCLUSIVE: "open",
 }  # fmt: skip
 _SIGNS: dict[State, str] = {"bad": "✗", "good": "✓", "open": "?", "plain": ""}
 _LEGEND = (

@@ -13,7 +13,7 @@ from evenhand.views.charts.forest import ForestPanel, ForestRow, State, forest
 from evenhand.views.charts.of_report import ARROWS, DASHED, MOST_ROWS, WAYS, axis_of, bounds_of
 
 _SIGNS = "✓ shown better, ✗ shown worse, ? not shown."
-_STATES: dict[str, State] = {"better": "good", "worse": "bad", "open": "open"}
+_STATES: dict[str, State] = {"improved": "good", "regressed": "bad", "inconclusive": "open"}
 _KINDS = (("calls", 1), ("tokens", 0), ("seconds", 2))
 
 

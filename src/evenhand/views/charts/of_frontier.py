@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from evenhand.findings.cost_effectiveness import harm_of
 from evenhand.findings.estimates import Estimate
-from evenhand.findings.frontier import VOTE, Frontier
-from evenhand.findings.frontier_entry import FrontierEntry
+from evenhand.findings.frontier import VOTE, Frontier, FrontierEntry
 from evenhand.findings.item_cost import KINDS, CostKind, ItemCost
 from evenhand.views.charts import Chart
 from evenhand.views.charts.forest import ForestPanel, ForestRow, forest

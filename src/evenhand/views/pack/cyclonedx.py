@@ -10,9 +10,9 @@ from typing import Any
 from evenhand.findings.audit import Audit
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
+from evenhand.findings.display import RemarkOrText
 from evenhand.findings.estimates import Coverage, Estimate
 from evenhand.findings.pack_manifest import FIGURES, PAGE, PackedRun, PackManifest
-from evenhand.findings.remarks import RemarkOrText
 from evenhand.findings.report import Report
 from evenhand.findings.verdicts import by_group, main_measure
 from evenhand.views import audit_page, catalog, numbers

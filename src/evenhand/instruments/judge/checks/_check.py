@@ -24,19 +24,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.core.conclusions import Outcome
-from evenhand.findings.audit import Decided, State
+from evenhand.findings.audit import Decided, State, state_of
 from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
-from evenhand.statistics.bounded import p_below
-from evenhand.statistics.margins import (
-    EQUIVALENT,
-    SHIFTED,
-    UNDERPOWERED,
-    Verdict,
+from evenhand.statistics.bounded import (
     WorstCaseDifference,
+    outcome_of,
+    p_below,
     p_shifted,
     p_within,
-    verdict,
     whole,
 )
 from evenhand.statistics.sign_flips import p_above_zero
@@ -44,11 +40,6 @@ from evenhand.statistics.sign_flips import p_above_zero
 # Below six bases not even the sign-flip test can show that all of them agree (2/2⁵ > 0.05), so what
 # they show is nothing to certify.
 FEWEST_BASES = 6
-STATES: Mapping[Verdict, State] = {
-    SHIFTED: "fail",
-    EQUIVALENT: "pass",
-    UNDERPOWERED: "inconclusive",
-}
 _OUTCOMES: Mapping[State, Outcome | None] = {
     "fail": Outcome.DETECTED,
     "pass": Outcome.RULED_OUT,
@@ -95,7 +86,7 @@ def state_within(
         evidence: Its checks share one level, so that together they fail few even-handed judges.
     """
     shifted = evidence.tests * p_shifted(whole(read, shift.largest))
-    state = STATES[verdict(p_within(shift, margin), shifted, evidence.alpha)]
+    state = state_of(outcome_of(p_within(shift, margin), shifted, evidence.alpha))
     return enough(state, shift.clusters)
 
 
@@ -105,7 +96,7 @@ def state_below(
     """The same of a number that only a rise makes a fault: below the margin, shown to have risen,
     or neither."""
     risen = evidence.tests * p_above_zero(read) if np.size(read) else 1.0
-    state = STATES[verdict(p_below(at_worst, margin, largest), risen, evidence.alpha)]
+    state = state_of(outcome_of(p_below(at_worst, margin, largest), risen, evidence.alpha))
     return enough(state, np.size(at_worst))
 
 

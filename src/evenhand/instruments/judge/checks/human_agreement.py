@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from evenhand.core.conclusions import Outcome
 from evenhand.core.errors import Undefined
 from evenhand.findings.audit import Decided, State
-from evenhand.findings.clustered_agreement import agreement_over
+from evenhand.findings.judge_vs_human import agreement_over
 from evenhand.instruments.judge.checks._check import JudgeCheck
 from evenhand.instruments.judge.evidence import JudgeEvidence
 from evenhand.instruments.judge.probes import HUMAN
 from evenhand.statistics.agreement import weighted_of_totals, weighted_sums
-from evenhand.statistics.margins import ALPHA
+from evenhand.statistics.bounded import ALPHA
 from evenhand.statistics.metrics import malibu
-from evenhand.statistics.metrics.judge_calibration import auroc_interval, calibration
+from evenhand.statistics.metrics.scorer_quality import auroc_interval, calibration
 
 _Floats = NDArray[np.float64]
 

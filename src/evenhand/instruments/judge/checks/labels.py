@@ -6,18 +6,18 @@ A family of labels has one answer, which is as good as that of the worst of them
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evenhand.findings.audit import Decided
+from evenhand.core.conclusions import Outcome, worst_outcome
+from evenhand.findings.audit import Decided, state_of
 from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.checks._check import (
     FEWEST_BASES,
-    STATES,
     JudgeCheck,
     enough,
     too_few,
 )
 from evenhand.instruments.judge.effects import LabelEffect
 from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
-from evenhand.statistics.margins import SHIFTED, of_family, verdict
+from evenhand.statistics.bounded import outcome_of
 from evenhand.statistics.multiplicity import holm
 
 
@@ -28,8 +28,8 @@ class OfLabels(JudgeCheck):
         """The answer with the numbers of the label that moves the judge most."""
         if not effects:
             return self.not_measured("no label was compared")
-        worst = max(effects, key=lambda e: (e.verdict == SHIFTED, abs(e.estimate or 0.0)))
-        state = STATES[of_family([e.verdict for e in effects])]
+        worst = max(effects, key=lambda e: (e.verdict is Outcome.DETECTED, abs(e.estimate or 0.0)))
+        state = state_of(worst_outcome(e.verdict for e in effects))
         fewest = min(e.asked for e in effects)
         messages = {
             "fail": f"one label moves it: {_size(worst)}",
@@ -77,7 +77,7 @@ class IdentityInPairs(OfLabels):
         effects = evidence.wins
         adjusted = holm([e.p for e in effects]) if effects else ()
         judged = [
-            replace(e, verdict=verdict(e.p_equivalence, evidence.tests * p, evidence.alpha))
+            replace(e, verdict=outcome_of(e.p_equivalence, evidence.tests * p, evidence.alpha))
             for e, p in zip(effects, adjusted, strict=True)
         ]
         return self.of(judged, evidence.margins.win_rate)

@@ -18,9 +18,8 @@ from evenhand.instruments.judge.checks._check import JudgeCheck, counted, if_too
 from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import DESIGN
 from evenhand.instruments.judge.worst import LARGEST_WIN, worst
-from evenhand.statistics.bounded import p_below
+from evenhand.statistics.bounded import WorstCaseDifference, p_below
 from evenhand.statistics.clusters import clustered_mean
-from evenhand.statistics.margins import WorstCaseDifference
 from evenhand.statistics.metrics import malibu
 
 FloatArray = NDArray[np.float64]

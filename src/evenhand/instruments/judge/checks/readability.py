@@ -2,14 +2,14 @@
 
 import polars as pl
 
-from evenhand.findings.audit import Decided
+from evenhand.core.conclusions import worst_outcome
+from evenhand.findings.audit import Decided, state_of
 from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.findings.measures import AuditBound
-from evenhand.instruments.judge.checks._check import STATES, JudgeCheck, enough, if_too_few
+from evenhand.instruments.judge.checks._check import JudgeCheck, enough, if_too_few
 from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import DESIGN
-from evenhand.statistics.bounded import p_below
-from evenhand.statistics.margins import of_family, verdict
+from evenhand.statistics.bounded import outcome_of, p_below
 from evenhand.statistics.metrics import malibu
 from evenhand.statistics.multiplicity import holm
 from evenhand.statistics.sign_flips import p_above_zero
@@ -56,7 +56,7 @@ class Readability(JudgeCheck):
             for shares in by_label.values()
         ]
         verdicts = [
-            verdict(p_below(shares, MARGIN, 1.0), evidence.tests * p, evidence.alpha)
+            outcome_of(p_below(shares, MARGIN, 1.0), evidence.tests * p, evidence.alpha)
             for shares, p in zip(by_label.values(), holm(more), strict=True)
         ]
         lost = {label: float(shares.mean()) for label, shares in by_label.items()}
@@ -64,7 +64,7 @@ class Readability(JudgeCheck):
         bases = min(map(len, by_label.values()))
         plain = float(without.mean()) if without is not None else 0.0
         return self.found(
-            enough(STATES[of_family(verdicts)], bases),
+            enough(state_of(worst_outcome(verdicts)), bases),
             f"at most {lost[worst]:.1%} of marks are missing under a label ({worst}), {plain:.1%} "
             "without one" + if_too_few(bases),
             value=lost[worst],

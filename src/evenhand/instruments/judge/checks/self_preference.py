@@ -8,8 +8,8 @@ from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.checks._check import JudgeCheck, if_too_few, state_within
 from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import OWN
+from evenhand.statistics.bounded import WorstCaseDifference
 from evenhand.statistics.clusters import naive_mean
-from evenhand.statistics.margins import WorstCaseDifference
 
 
 class SelfPreference(JudgeCheck):
