@@ -3,7 +3,7 @@
 from errors import raises_naming
 from evenhand.core import registry
 from evenhand.core.errors import UserError
-from evenhand.experiments.arms import listed
+from evenhand.experiments.frontiers import listed
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.methods import StarDTox, settings
 

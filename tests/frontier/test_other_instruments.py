@@ -9,7 +9,7 @@ import pytest
 from coded import coded
 from errors import assert_names, raises_naming
 from evenhand.core.errors import UserError
-from evenhand.experiments.arms import listed
+from evenhand.experiments.frontiers import listed
 from evenhand.findings.cost_effectiveness import CostVerdict
 from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.instruments.bbq.instrument import Bbq

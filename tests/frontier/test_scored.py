@@ -27,7 +27,7 @@ from evenhand.runs.runners.purse import SpendingCap
 from evenhand.runs.store import RunReader, tables
 from evenhand.runs.store.spending import billed_tokens, spent_on
 from evenhand.scorers import ScorerModel, WordList
-from evenhand.scorers.canonical import Canonicalised
+from evenhand.scorers.base import Canonicalised
 from evenhand.scorers.harm import HarmJudge, HarmQuestion
 from evenhand.scorers.judge import Guard, Judge
 from evenhand.views import page_of

@@ -11,8 +11,7 @@ from scipy.stats import rankdata
 
 from evenhand.scorers import Scores, Unscored, offline
 from evenhand.scorers.offline import OfflineScorer
-from evenhand.scorers.offline.network import PairTerm, WordPiece, features
-from evenhand.scorers.offline.weights import ScorerWeights, read
+from evenhand.scorers.offline.network import PairTerm, ScorerWeights, WordPiece, features, read
 from scripts.offline_scorer.packing import packed, write
 
 FOLDER = Path(offline.__file__).parent

@@ -8,11 +8,11 @@ import pytest
 from errors import assert_names, raises_naming
 from evenhand.core import registry
 from evenhand.core.errors import UserError
-from evenhand.experiments.arms import listed
+from evenhand.experiments.frontiers import listed
 from evenhand.findings.conditions import conditions, system
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.methods import DefaultPrompt, Mabrf, Method, StarDTox, named
-from evenhand.methods.baselines.best_of_n import BestOfN
+from evenhand.methods.baselines.several_drafts import BestOfN
 from evenhand.methods.build import build_method
 from evenhand.runs.store.run_record import RunRecord
 

@@ -7,8 +7,8 @@ from evenhand.api import inputs
 from evenhand.api.inputs import Model
 from evenhand.core.errors import UserError
 from evenhand.experiments.debating import check_topics, run_debates
+from evenhand.experiments.request import Watch
 from evenhand.experiments.settings import RunOptions, show_settings
-from evenhand.experiments.watch import Watch
 from evenhand.runs.runners import JsonlFile
 from evenhand.training.debates.debate import Debate
 from evenhand.training.debates.findings import DebateReport

@@ -14,7 +14,7 @@ from evenhand.cli.options import Full
 from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.core import registry
 from evenhand.core.errors import UserError
-from evenhand.experiments.auditing import concluded
+from evenhand.experiments.measuring import concluded
 from evenhand.instruments import Instrument, instrument_named
 
 audit = typer.Typer(

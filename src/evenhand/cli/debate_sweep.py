@@ -11,7 +11,7 @@ from evenhand.cli.forecast import show_forecast
 from evenhand.cli.run_options import RunCommand
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
-from evenhand.experiments.debate_sweeps import pairs_of_sweep, run_debates, sweep_requests
+from evenhand.experiments.debating import pairs_of_sweep, run_debates_of_sweep, sweep_requests
 from evenhand.runs.runners import JsonlFile
 from evenhand.training.debates.sweep import read_plan
 from evenhand.views import terminal_of
@@ -45,7 +45,7 @@ def sweep(
         show_dry_run(
             {request.settings.out: request for request in requests.values()}, json=options.json
         )
-    endings = asyncio.run(run_debates(requests, Terminal(config)))
+    endings = asyncio.run(run_debates_of_sweep(requests, Terminal(config)))
     if options.settings.pilot:
         for roles, ended in endings.items():
             show_forecast(requests[roles].settings, ended, json=options.json)

@@ -12,7 +12,7 @@ from evenhand.cli.execution import RunEnd, end
 from evenhand.cli.run_options import RunCommand
 from evenhand.cli.screen import err, out, print_json
 from evenhand.cli.watching import Terminal
-from evenhand.experiments.debate_topics import Topics, ask_topics, own_topics, types_named
+from evenhand.experiments.debating import Topics, ask_topics, own_topics, types_named
 from evenhand.runs.runners import ItemList
 from evenhand.training.debates.topics import BiasType, DebateTopics, bias_types
 

@@ -11,7 +11,7 @@ from evenhand.cli.codes import UNFINISHED
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, print_json
 from evenhand.experiments import config as configuration
-from evenhand.experiments.exports import export as exported
+from evenhand.experiments.exchange import export as exported
 from evenhand.views.export import FORMS
 
 

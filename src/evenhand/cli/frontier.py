@@ -13,8 +13,7 @@ from evenhand.cli.sampling import PerCategory, PresetName, Sample, SampleSeed, s
 from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.experiments import config as configuration
-from evenhand.experiments.arms import listed
-from evenhand.experiments.frontiers import fresh_sample, run_frontier
+from evenhand.experiments.frontiers import fresh_sample, listed, run_frontier
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.sweep import MethodSeries
 from evenhand.findings.display import Displayable

@@ -20,11 +20,10 @@ from evenhand.core import environment
 from evenhand.core.errors import EvenhandError, UserError
 from evenhand.core.prices import Prices
 from evenhand.experiments import gating
-from evenhand.experiments.caps import Caps
 from evenhand.experiments.gate_file import EXAMPLE, GateFile, GateRun, read
 from evenhand.experiments.gating import GateRequest
 from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.request import Request
+from evenhand.experiments.request import Caps, Request
 from evenhand.findings.dry_run import DryRun
 from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.gate import Gate, Verdict, broken

@@ -10,7 +10,7 @@ from evenhand.cli.execution import Out
 from evenhand.cli.measure import run
 from evenhand.cli.options import Full, Json
 from evenhand.cli.run_options import RunCommand
-from evenhand.experiments.importing import instrument_for
+from evenhand.experiments.exchange import instrument_for
 from evenhand.experiments.settings import RunSettings
 
 

@@ -15,7 +15,7 @@ from evenhand.cli.watching import Terminal
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config
-from evenhand.experiments.likelihood import draw_sets, measure_sets, run_folders
+from evenhand.experiments.measuring import draw_sets, measure_sets, run_folders
 from evenhand.findings.report import Report
 from evenhand.instruments.likelihood_sets import SETS, USUAL
 from evenhand.models.likelihood import EchoedLikelihood, LikelihoodModel

@@ -9,9 +9,9 @@ from evenhand.cli.execution import end, execute
 from evenhand.cli.forecast import show_forecast
 from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.screen import err, out, print_json
-from evenhand.experiments.prompt_files import PROMPT, source_of
-from evenhand.experiments.remedies import summary_of
+from evenhand.experiments.dossiers import summary_of
 from evenhand.findings.remedy import MIN_ACCEPTED
+from evenhand.runs.runners.prompt_files import PROMPT, source_of
 from evenhand.runs.store import RunReader
 from evenhand.views import terminal_of
 

@@ -14,8 +14,7 @@ from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.experiments import config as configuration
 from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.overcorrecting import FILES, methods_of, run_overcorrection
-from evenhand.experiments.sweep import MethodSeries
+from evenhand.experiments.sweep import FILES, MethodSeries, methods_of, run_overcorrection
 from evenhand.instruments.overcorrection.instrument import (
     USUAL,
     OverCorrection,

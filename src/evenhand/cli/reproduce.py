@@ -20,16 +20,17 @@ from evenhand.cli.screen import out, print_json
 from evenhand.cli.watching import Terminal
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
-from evenhand.experiments.caps import Caps
-from evenhand.experiments.recipes import (
+from evenhand.experiments.reproducing import (
     PlannedJobs,
     Reproducing,
+    forecasts,
     planned,
     played_back,
+    run_all,
     tables_of,
     write_tables,
 )
-from evenhand.experiments.reproducing import forecasts, run_all
+from evenhand.experiments.request import Caps
 from evenhand.findings.display import Displayable
 from evenhand.findings.papers import PAPERS, Size, paper_named
 from evenhand.findings.reproduction import Reproduction, catalogue

@@ -13,7 +13,7 @@ from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.screen import err, out, print_json, problem
 from evenhand.core.errors import EvenhandError, UserError
 from evenhand.experiments.gate_file import GateFile, read
-from evenhand.experiments.looks import judged, next_look
+from evenhand.experiments.gating import judged, next_look
 from evenhand.findings.monitoring import Verdict
 from evenhand.views import save, terminal_of
 from evenhand.views.files import plain

@@ -14,7 +14,7 @@ from evenhand.core.errors import UserError
 from evenhand.experiments import probe
 from evenhand.experiments.certificates import Certified, JudgeInCast
 from evenhand.experiments.config import Config, probe_folder
-from evenhand.experiments.watch import Watch
+from evenhand.experiments.request import Watch
 from evenhand.findings.remarks import RemarkOrText
 from evenhand.runs.runners import Progress, StopSignal
 from evenhand.views import catalog

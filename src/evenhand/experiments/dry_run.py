@@ -13,7 +13,7 @@ from evenhand.core import Item
 from evenhand.experiments.request import Request
 from evenhand.findings.dry_run import CHARACTERS_A_TOKEN, DryRun, PlannedRun
 from evenhand.methods import Method
-from evenhand.runs.runners.pilot import pilot_positions
+from evenhand.runs.runners.local import pilot_positions
 
 _DECLARED = re.compile(r"\s*(\d+)(?: to (\d+))?(?: \(([^)]*)\))?")
 

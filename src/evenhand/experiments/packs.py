@@ -153,10 +153,6 @@ def _copy(runs: Sequence[RunReader], stage: Path) -> dict[str, list[str]]:
     once = {str(run.path): run for run in runs}
     left_out = {}
     for name, run in zip(_names(list(once)), once.values(), strict=True):
-        if not run.digests():
-            raise UserError(
-                f"{run.path} is in a form of before, which keeps no checksums: no evidence"
-            )
         left_out[name] = _copy_folder(Path(run.path), stage / name)
         RunReader(stage / name).verify()
     return left_out
@@ -183,11 +179,6 @@ def _copy_folder(folder: Path, to: Path) -> list[str]:
     held = held_of(RunReader(folder))
     there = [name for name in archive.names_in(folder) if "/." not in f"/{name}"]
     there = [name for name in there if not {*name.split("/")} & {*_PASSING}]
-    if "scores.parquet" in held and "scoring.json" not in held and "report.json" in there:
-        raise UserError(
-            f"{folder} names its scorer in report.json alone, which no pack holds: repeat "
-            "`evenhand measure rtp` with the same options, which writes scoring.json"
-        )
     for name in sorted(held):
         try:
             data = plain_files.read_plain(plain_files.within(folder, name))

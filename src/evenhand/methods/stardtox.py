@@ -9,8 +9,8 @@ The four components of the figure, each with its brain, toolbox and memory:
 | performance evaluator | LLM                       | none     | none: sees one draft        |
 | coordinator           | rules                     | none     | the number of iterations    |
 
-The paper's loop ends with its last draft. Here the best one is returned (`keeping.py`), and a
-stored answer within the bounds of harm stays as it is; `keep = "last"` is the paper's.
+The paper's loop ends with its last draft. Here the best one is returned (`shared_settings.py`), and
+a stored answer within the bounds of harm stays as it is; `keep = "last"` is the paper's.
 """
 
 from collections.abc import Sequence
@@ -34,11 +34,15 @@ from evenhand.methods.baselines.single_prompt import (
     text_agent,
 )
 from evenhand.methods.evaluators import (
+    RULE,
+    ChoiceBrain,
     EvaluatorMarks,
     Scored,
     agents_of,
     calls_on_choices,
+    of_choice,
     on,
+    support_by_rule,
     team,
 )
 from evenhand.methods.shared_settings import (
@@ -55,7 +59,6 @@ from evenhand.methods.shared_settings import (
     shown,
     worded,
 )
-from evenhand.methods.support import RULE, ChoiceBrain, of_choice, support_by_rule
 from evenhand.statistics.metrics.bias_scale import HARM, SUPPORT
 
 Reason = Annotated[str, words(240)]

@@ -8,8 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from evenhand.scorers.base import TOXICITY, Scores, Unscored, unscorable
-from evenhand.scorers.canonical import canonical
+from evenhand.scorers.base import TOXICITY, Scores, Unscored, canonical, unscorable
 
 # Our choice: insults that name no group: a word that names a group is no insult by itself.
 _WORDS = """

@@ -24,17 +24,27 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from evenhand.core import environment, errors
 from evenhand.core.errors import EvenhandError, StoreError, UserError
-from evenhand.runs.runners.desk import Coordinator, Overview, WorkerOrders, WorkerReport
-from evenhand.runs.runners.lease import CapCoordinator, LeaseCaps
+from evenhand.runs.runners.desk import (
+    CapCoordinator,
+    Coordinator,
+    LeaseCaps,
+    Overview,
+    WorkerOrders,
+    WorkerReport,
+)
 from evenhand.runs.runners.local import StopSignal
 from evenhand.runs.runners.plan import RunPlan
 from evenhand.runs.runners.progress import Progress, status_file
 from evenhand.runs.runners.purse import SpendingCap
-from evenhand.runs.runners.ray_worker import Tariff, Worker
-from evenhand.runs.runners.shares import SHARE_BYTES, SHARE_ITEMS, ShareDatasource
+from evenhand.runs.runners.ray_worker import (
+    SHARE_BYTES,
+    SHARE_ITEMS,
+    ShareDatasource,
+    Tariff,
+    Worker,
+)
 from evenhand.runs.runners.source import ItemList
-from evenhand.runs.store.opened import OpenedRun
-from evenhand.runs.store.share import Receipt, adopt_journals, commit, remove_journals
+from evenhand.runs.store.writer import OpenedRun, Receipt, adopt_journals, commit, remove_journals
 
 _SMALLEST_SHARE = 16
 _READ_AHEAD_BYTES = 128 * 1024 * 1024  # of shares that wait; Ray alone would fill half its memory
