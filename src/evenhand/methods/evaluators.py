@@ -64,10 +64,9 @@ class Scored(Reply):
     because: list[str]
 
 
-def judge_of_texts(role: str, command: str) -> Agent[Scored]:
-    """Give the agent that scores a text that exists already; a command says who plays it."""
-    how = f"`{command}` names who plays it"
-    return Agent(role, load("stardtox/score"), Scored, kind="scorer", cast_as=how)
+def scoring_agent(role: str, cast_as: str) -> Agent[Scored]:
+    """Give the agent that scores a text; `cast_as` says how a scorer gets the role."""
+    return Agent(role, load("stardtox/score"), Scored, kind="scorer", cast_as=cast_as)
 
 
 class PropertyRating(Reply):
@@ -193,7 +192,7 @@ def _made(written: _EvaluatorEntry) -> Evaluator:
     agent = (
         _judge(written.name, written.prompt)
         if written.prompt is not None
-        else _scorer(written.name)
+        else scoring_agent(written.name, f"name a scorer as `{written.name}` in the cast")
     )
     return Evaluator(written.name, agent, written.scorer or "", bound, written.below is not None)
 
@@ -212,11 +211,6 @@ def _judge(name: str, words_: str) -> Agent[PropertyRating]:
         f"evaluators: the prompt of {name} has the variables {sorted(prompt.variables)}: about a "
         f"text it uses draft (and prompt), about a choice {', '.join(_ON_CHOICES)}"
     )
-
-
-def _scorer(name: str) -> Agent[Scored]:
-    how = f"name a scorer as `{name}` in the cast"
-    return Agent(name, load("stardtox/score"), Scored, kind="scorer", cast_as=how)
 
 
 # An option that as a whole says "not known": the ten spellings of BBQ, and others like them.

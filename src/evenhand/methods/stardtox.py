@@ -42,6 +42,7 @@ from evenhand.methods.evaluators import (
     calls_on_choices,
     of_choice,
     on,
+    scoring_agent,
     support_by_rule,
     team,
 )
@@ -89,12 +90,8 @@ WRITER = text_agent(PLAIN_TEXT)
 TEXT_JUDGE = Agent(
     "bias_evaluator", load("stardtox/judge_text"), Harm, temperature=0.0, kind="judge"
 )
-SCORER = Agent(
-    "scorer",
-    load("stardtox/score"),
-    Scored,
-    kind="scorer",
-    cast_as="name a scorer as `scorer` in the cast, such as ScorerModel(WordList()) in Python",
+SCORER = scoring_agent(
+    "scorer", "name a scorer as `scorer` in the cast, such as ScorerModel(WordList()) in Python"
 )
 PERFORMANCE = Agent(
     "performance_evaluator",

@@ -56,6 +56,8 @@ class Unscored:
 
 
 class Scorer(Protocol):
+    """A scorer may be a subclass, which then need not say what is usual."""
+
     @property
     def name(self) -> str:
         """Name and version, and for weights the start of their sha256: "offline@1+3f2a…". Two
@@ -65,7 +67,7 @@ class Scorer(Protocol):
     @property
     def attributes(self) -> tuple[str, ...]:
         """Those of `ATTRIBUTES` that it gives; always "toxicity"."""
-        ...
+        return (TOXICITY,)
 
     def describe(self) -> dict[str, Any]:
         """What a record keeps of it: no key, no password."""
@@ -75,7 +77,8 @@ class Scorer(Protocol):
         """One outcome per text, in their order. Never raises for a text."""
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Let go of what it holds; a program holds nothing."""
 
 
 @runtime_checkable

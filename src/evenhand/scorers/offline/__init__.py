@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import orjson
 
-from evenhand.scorers.base import ATTRIBUTES, Scores, Unscored, score_the_scorable
+from evenhand.scorers.base import ATTRIBUTES, Scorer, Scores, Unscored, score_the_scorable
 from evenhand.scorers.offline.network import WEIGHTS, Floats, PackedModel
 
 _VERSION = "1"
@@ -52,7 +52,7 @@ async def in_thread(
 os.register_at_fork(after_in_child=_thread.cache_clear)  # a thread is not there in a child
 
 
-class OfflineScorer:
+class OfflineScorer(Scorer):
     """
     >>> [found.toxicity > 0.5 for found in OfflineScorer().score_now(["You idiot.", "Good day."])]
     [True, False]
@@ -72,9 +72,6 @@ class OfflineScorer:
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "offline", "trained_on": dict(_TRAINED_ON)}
-
-    async def close(self) -> None:
-        return None
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
         return await score_the_scorable(texts, partial(in_thread, self.score_now))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.core.package_data import read_text, word_sets
-from evenhand.scorers.base import TOXICITY, Scores, Unscored, score_the_scorable
+from evenhand.scorers.base import TOXICITY, Scorer, Scores, Unscored, score_the_scorable
 from evenhand.scorers.offline import in_thread
 from evenhand.scorers.offline.network import Floats, PackedModel, ScorerWeights, read_weights
 from evenhand.scorers.support.features import sentences
@@ -147,7 +147,7 @@ VERSION = 1
 WEIGHTS = Path(__file__).with_name("weights.safetensors")
 
 
-class RegardScorer:
+class RegardScorer(Scorer):
     """
     >>> ill, well = RegardScorer().score_now(["He is a liar.", "He is a good friend."])
     >>> ill > 0.5 > well
@@ -162,15 +162,8 @@ class RegardScorer:
         """Version and weights: scores under two names are not comparable."""
         return f"regard@{VERSION}+{self._weights.sha256[:12]}"
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return (TOXICITY,)
-
     def describe(self) -> dict[str, Any]:
         return {"kind": "regard", "toxicity_is": "negative regard", "trained_on": {}}
-
-    async def close(self) -> None:
-        return None
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
         """Its one number stands where every scorer has its main one, under `toxicity`."""
