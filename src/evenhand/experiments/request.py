@@ -4,7 +4,7 @@ be for several runs together, and a watch is told what happens."""
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from evenhand.agents import Agent, Cast
 from evenhand.core.errors import UserError
@@ -69,17 +69,6 @@ def with_player(request: Request, role: str, player: Callable[[], ChatModel]) ->
     return replace(request, open_cast=opened)
 
 
-class Capped(Protocol):
-    """What the settings of a run and caps by themselves have in common."""
-
-    @property
-    def max_calls(self) -> int | None: ...
-    @property
-    def max_cost(self) -> float | None: ...
-    @property
-    def prices(self) -> Prices | None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
     """Caps are for all runs together."""
@@ -89,14 +78,14 @@ class Caps:
     prices: Prices | None = None
 
 
-def spent_within(caps: Capped, folders: Iterable[str]) -> Spent:
+def spent_within(caps: Caps | RunSettings, folders: Iterable[str]) -> Spent:
     """Count what these runs have spent so far; nothing is counted where there is no cap."""
     if (caps.max_calls, caps.max_cost) == (None, None):
         return Spent()
     return sum((spent_on(folder, caps.prices) for folder in folders), Spent())
 
 
-def left_for(request: Request, caps: Capped, spent: Spent) -> Request:
+def left_for(request: Request, caps: Caps | RunSettings, spent: Spent) -> Request:
     """Give the request what is left of the caps; no cap stays none.
 
     Args:

@@ -6,10 +6,10 @@ import asyncio
 import contextlib
 import threading
 import uuid
-from collections.abc import Awaitable, Coroutine, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Coroutine, Iterator
+from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import orjson
 import pyarrow as pa
@@ -107,29 +107,24 @@ _COUNTED = ("answered", "failed", "changed", "calls", "tokens", "in_flight")
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Tariff:
-    """A tariff tells a worker that the run has a cap; with prices, one on money too."""
-
-    prices: Prices | None
-
-
-class AskDesk(Protocol):
-    def __call__(self, report: WorkerReport) -> Awaitable[WorkerOrders]: ...
-
-
 class Worker:
     """A worker is a callable for `map_batches`. Ray's threads bring shares; one event loop does
     them all, so that the items in flight are counted over all of them."""
 
     def __init__(
-        self, plan: RunPlan, folder: Folder, token: int, ask_desk: AskDesk, tariff: Tariff | None
+        self,
+        plan: RunPlan,
+        folder: Folder,
+        token: int,
+        desk: Any,
+        is_capped: bool,
+        prices: Prices | None,
     ) -> None:
         self._plan = plan
-        self._tariff = tariff
+        self._is_capped, self._prices = is_capped, prices
         self._folder = folder
         self._token = token
-        self._ask_desk = ask_desk
+        self._desk = desk  # the actor of the coordinator
         self._report = WorkerReport(worker=uuid.uuid4().hex)
         self._open: dict[int, Progress] = {}  # the shares at work, by their first position
         self._loop = asyncio.new_event_loop()
@@ -155,8 +150,8 @@ class Worker:
             if isinstance(model, Endpoint):
                 model.limit = self._limits[model.place] = ClusterLimit(self._hurry.set)
         self._purse = None
-        if self._tariff is not None:
-            self._purse = LeasedCap(self._tariff.prices, self._hurry.set)
+        if self._is_capped:
+            self._purse = LeasedCap(self._prices, self._hurry.set)
             self._plan = replace(self._plan, cast=self._plan.cast.through(self._purse.guard))
         self._syncing = asyncio.create_task(self._sync_for_ever())
 
@@ -201,7 +196,7 @@ class Worker:
     async def _sync_for_ever(self) -> None:
         while True:
             with contextlib.suppress(Exception):  # no coordinator to be reached: go on as told last
-                self._obey(await self._ask_desk(self._reported()))
+                self._obey(await self._desk.sync.remote(self._reported()))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SYNC_SECONDS):
                     await self._hurry.wait()

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import orjson
@@ -20,10 +20,6 @@ FLUSH_BYTES = 1024 * 1024
 _MOST_BYTES = 64 * FLUSH_BYTES  # that may wait for a slow store before `write` does
 
 
-class _Creates(Protocol):
-    def create(self, name: str, data: bytes) -> None: ...
-
-
 class ObjectAppender:
     """An appender that collects lines and, in a thread, puts them as `<name>.<n>`: each second,
     each megabyte.
@@ -31,7 +27,7 @@ class ObjectAppender:
     An object holds whole writes, so that no line straddles two.
     """
 
-    def __init__(self, folder: _Creates, name: str) -> None:
+    def __init__(self, folder: "ObjectFolder", name: str) -> None:
         self._folder = folder
         self._name = name
         self._waiting: list[bytes] = []

@@ -14,7 +14,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -160,6 +160,24 @@ class RunWriter:
         except BaseException:
             run.release()
             raise
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def holding(
+        cls, location: str | Path, record: RunRecord, *, steal_lock: bool = False
+    ) -> AsyncIterator["RunWriter"]:
+        """Open a run for as long as it is written. At the end, also after an error, what is
+        finished is committed; where it could not write, the journal has what there is."""
+        writer = cls.open(location, record, steal_lock=steal_lock)
+        try:
+            yield writer
+        except StoreError:
+            await writer.abandon()
+            raise
+        except BaseException:
+            await writer.close()
+            raise
+        await writer.close()
 
     @property
     def folder(self) -> Folder:
