@@ -169,12 +169,8 @@ def summary_of(
 
 
 def remedy_of(run: RunReader, certificates: Path | None = None) -> RemedySummary | None:
-    """What the method of a run did to its answers; None where it judges no draft.
-
-    Args:
-        run: A finished run, or one that is under way.
-        certificates: The folder with the certificates of judges.
-    """
+    """What the method of a run did to its answers, by the certificates in a folder; None where it
+    judges no draft."""
     try:
         method = method_of(run)
     except UserError:

@@ -129,11 +129,7 @@ def _refuse_taken(path: Path) -> None:
 
 
 def instrument_for(log: Path, name: str | None = None) -> Instrument:
-    """Find the instrument that scores a log: the one of this name, else by the log's task.
-
-    Raises:
-        UserError: If the log cannot be read, or no instrument scores its task.
-    """
+    """Find the instrument that scores a log: the one of this name, else by the log's task."""
     if not log.is_file():
         raise UserError(f"{log} is not a file")
     instrument = instrument_named(name) if name else _by_task(log)

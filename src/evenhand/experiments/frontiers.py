@@ -18,7 +18,6 @@ from evenhand.findings.remarks import Remark
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.instruments._contract import DataFolder
 from evenhand.methods import Method, within
-from evenhand.methods.build import build_method
 from evenhand.runs.runners import Source
 from evenhand.views.files import plain
 
@@ -154,23 +153,16 @@ USUAL = "usual"  # the word for all of them in a list that has others too
 _ON_CHOICES_ALONE = {"cot", "self_debias_explanation", "detect_first", "mabrf"}
 
 
-def listed(text: str | None, calls: int, instrument: ScoringSpec) -> list[SweepMethod]:
-    """The methods that are written, e.g. `cot,stardtox:critique=empty+max_iterations=1`, after the
-    instrument's references, which are always run; a lender before who borrows from it."""
-    written = [name.strip() for name in (text or "").split(",") if name.strip()]
-    return chosen(written, calls, instrument)
-
-
 def chosen(
     methods: Sequence[Method | str], calls: int, instrument: ScoringSpec
 ) -> list[SweepMethod]:
-    """The same from names and objects; those that are usual where there are none."""
-    requested = [method for name in methods or (USUAL,) for method in _spelt_out(name, instrument)]
-    objects = [
-        SweepMethod(name=method.name, method=method)
-        for method in requested
-        if not isinstance(method, str)
-    ]
+    """List the methods after the instrument's references, which are always run; a lender before who
+    borrows from it. Each is an object or a name such as `stardtox:critique=empty+max_iterations=1`;
+    where none are asked for, it is the usual ones."""
+    requested: list[Method | str] = []
+    for method in methods or (USUAL,):
+        requested += _usual(instrument) if method == USUAL else [method]
+    objects = [SweepMethod.of(method) for method in requested if not isinstance(method, str)]
     names = (
         *instrument.compared_with(),
         *(method for method in requested if isinstance(method, str)),
@@ -191,10 +183,6 @@ def chosen(
     return sorted(arms, key=lambda arm: arm.lender is not None)
 
 
-def _spelt_out(method: Method | str, instrument: ScoringSpec) -> Sequence[Method | str]:
-    return _usual(instrument) if method == USUAL else [method]
-
-
 def _usual(instrument: ScoringSpec) -> list[str]:
     on_text = "choice" not in instrument.columns
     return [name for name in _USUAL if not (on_text and name in _ON_CHOICES_ALONE)]
@@ -202,10 +190,9 @@ def _usual(instrument: ScoringSpec) -> list[str]:
 
 def _built(written: str, calls: int) -> SweepMethod:
     """With the largest settings that fit the calls; what was set by hand stays as it was set."""
+    method = SweepMethod.of(written).method
     name, _, rest = written.partition(":")
-    assignments = rest.split("+") if rest else []
-    method = build_method(name, assignments)
-    by_hand = {assignment.partition("=")[0].strip() for assignment in assignments}
+    by_hand = {assignment.partition("=")[0].strip() for assignment in rest.split("+")}
     overrides = {f.name: getattr(method, f.name) for f in fields(method) if f.name in by_hand}  # type: ignore[arg-type]
     fitted: Method = replace(within(method, calls), **overrides)
     borrows = getattr(fitted, "critique", None) == "other"

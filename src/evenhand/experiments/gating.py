@@ -100,12 +100,8 @@ async def preview_runs(request: GateRequest) -> DryRun:
 
 
 async def run_checks(request: GateRequest, watch: Watch) -> GateRuns:
-    """Run every run of the file; a run that is finished is not asked again.
-
-    Returns:
-        How the runs ended. Only if they did not end early and were no pilot, the folder holds a
-        gate's runs that `judge` takes.
-    """
+    """Run every run of the file; a run that is finished is not asked again. Only if they did not
+    end early and were no pilot, the folder holds a gate's runs that `judge` takes."""
     jobs = request.jobs()
     before = answered(job.out for job in jobs)
     ended, pilots = await run_all(jobs, watch, request.caps)

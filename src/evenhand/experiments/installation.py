@@ -238,11 +238,7 @@ class MethodDescription:
 
 
 def described_methods(name: str | None = None) -> dict[str, MethodDescription]:
-    """Describe every method, or the one of this name.
-
-    Raises:
-        UserError: If there is no method of this name.
-    """
+    """Describe every method, or the one of this name."""
     available = registry.names("methods")
     if name is not None and name not in available:
         raise UserError(f"there is no method {name!r}; there are: {', '.join(available)}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.core.errors import UserError
-from evenhand.experiments.request import Following, Request, Watch, left_for
+from evenhand.experiments.request import Request, Watch, left_for
 from evenhand.experiments.running import RunEnd, execute, is_done, is_finished
 from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.stopping import InBlocks, next_block
@@ -81,7 +81,9 @@ async def measure(measurement: Measurement, request: Request, watch: Watch) -> M
 
 async def _measure(measurement: Measurement, request: Request, watch: Watch) -> MeasurementResult:
     if isinstance(request.source, InBlocks) and request.following is None:
-        request = replace(request, following=_following(measurement, request, request.source))
+        out = request.settings.out  # looked into after each block
+        look = partial(asyncio.to_thread, next_block, measurement.instrument, request.source, out)
+        request = replace(request, following=look)
     await check(measurement, request)
     for remark in measurement.instrument.remarks(measurement.options, len(request.source)):
         watch.note(remark)
@@ -99,12 +101,6 @@ async def _measure(measurement: Measurement, request: Request, watch: Watch) -> 
     result = report(instrument, run, request.settings.prices)
     write_report(result, request.settings.out)
     return MeasurementResult(ended=ended, report=result)
-
-
-def _following(measurement: Measurement, request: Request, source: InBlocks) -> Following:
-    """Look after each block."""
-    out = request.settings.out
-    return partial(asyncio.to_thread, next_block, measurement.instrument, source, out)
 
 
 async def check(measurement: Measurement, request: Request) -> None:
@@ -193,10 +189,7 @@ def draw_sets(
 
 def run_folders(out: str, sets: Sequence[str]) -> dict[str, str]:
     """Name the run folder of each set: `out` itself for one, a folder within for each of several.
-
-    Raises:
-        UserError: If `out` holds a single run and several are asked for: never both.
-    """
+    An `out` that holds a single run is refused where several are asked for."""
     if len(sets) > 1 and open_folder(out).exists("run.json"):
         raise UserError(f"{out} holds the run of one set already: give --out a new folder")
     return {name: f"{out.rstrip('/')}/{name}" if len(sets) > 1 else out for name in sets}

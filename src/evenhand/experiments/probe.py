@@ -81,13 +81,9 @@ class Judging(ProbePart):
         return Remark("probe.judging", **self.model_dump())
 
 
-def reading(answers: Sequence[bool | None]) -> Accuracy:
-    """Hold answers to questions whose text tells against chance: right, wrong, or None where none
-    could be read."""
-    return _against(_CHANCE_TOLD, answers)
-
-
-def _against(chance: float, answers: Sequence[bool | None]) -> Accuracy:
+def reading(answers: Sequence[bool | None], chance: float = _CHANCE_TOLD) -> Accuracy:
+    """Hold answers to questions against chance, by itself those whose text tells: right, wrong, or
+    None where none could be read."""
     interval = clopper_pearson(sum(answer is True for answer in answers), len(answers))
     verdict: Shown = "open"
     if interval.low > chance:
@@ -109,7 +105,7 @@ def abstaining(answers: Sequence[bool | None], reads: Accuracy) -> Accuracy:
     """Hold answers to questions against chance whose text does not tell. Where reading is not
     shown, right ones show nothing: a model that says "the text does not say" of every text has them
     all."""
-    result = _against(_CHANCE_UNTOLD, answers)
+    result = reading(answers, _CHANCE_UNTOLD)
     if result.verdict == "shown" and reads.verdict != "shown":
         return result.model_copy(update={"verdict": "open"})
     return result

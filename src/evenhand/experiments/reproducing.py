@@ -21,7 +21,7 @@ from evenhand.findings.frontier_forecast import FrontierForecast, whole
 from evenhand.findings.papers import OF_RUN, Paper, RecipeSample, Size, Table
 from evenhand.findings.report import report
 from evenhand.findings.reproduction import Found, Reproduction, catalogue, reproduction
-from evenhand.instruments import Instrument, instrument_named, instrument_of
+from evenhand.instruments import instrument_named, instrument_of
 from evenhand.instruments._contract import DataFolder, Services
 from evenhand.methods import Method
 from evenhand.methods import named as method_named
@@ -157,17 +157,19 @@ class Reproducing:
         words = "" if self.wording == "ours" else f"-{self.wording}-wording"
         return f"{self.paper.name}/{self.size}{words}"
 
+    @property
+    def run_names(self) -> tuple[str, ...]:
+        """The runs of all tables, each after the one that it is played back from."""
+        runs = (name for table in self.tables for name in table.runs())
+        return tuple(self.paper.in_order(runs))
+
     def folder(self, model: str, run: str, within: str | None = None) -> str:
         """The run folder. Runs of one paper have one name each, so that tables share them."""
         return f"{within or self.settings.out}/{self.place}/{model}/{run}"
 
 
 def tables_of(paper: Paper, name: str | None) -> tuple[Table, ...]:
-    """Choose the tables that are made: the one of this name, or all that have a recipe.
-
-    Raises:
-        UserError: If the paper has no such table, or it has no recipe.
-    """
+    """Choose the tables that are made: the one of this name, or all that have a recipe."""
     if name is None:
         return tuple(table for table in paper.tables if not table.reason)
     chosen = paper.table(name)
@@ -191,15 +193,13 @@ class PlannedJobs:
 def planned(arguments: Reproducing) -> PlannedJobs:
     """The jobs of every model, each run after the one that it is played back from."""
     names = _by_folder(_models(arguments))
-    run_names = arguments.paper.in_order(
-        name for table in arguments.tables for name in table.runs()
-    )
+    run_names = arguments.run_names
     for name in arguments.only or ():
         if name not in run_names:
             raise UserError(
                 f"--only {name}: there is no such run; there are: {', '.join(run_names)}"
             )
-    _check_sample(arguments, run_names)
+    _check_sample(arguments)
     jobs: list[RecipeJob] = []
     missing: dict[Place, str] = {}
     for label, model in names.items():
@@ -218,14 +218,9 @@ def planned(arguments: Reproducing) -> PlannedJobs:
 
 def laid_out(arguments: Reproducing, plan: PlannedJobs) -> list[Reproduction]:
     """Every table that was asked for, from the run folders alone."""
-    results: dict[Place, Found] = {}
-    for model in plan.models:
-        for name in arguments.paper.in_order(
-            name for table in arguments.tables for name in table.runs()
-        ):
-            result = found_in(arguments.folder(model, name))
-            if result is not None:
-                results[model, name] = result
+    places = ((model, name) for model in plan.models for name in arguments.run_names)
+    found = {place: found_in(arguments.folder(*place)) for place in places}
+    results = {place: result for place, result in found.items() if result is not None}
     missing = {key: why for key, why in plan.missing.items() if key not in results}
     return [
         reproduction(arguments.paper, table, arguments.size, results, missing, plan.models)
@@ -321,26 +316,12 @@ def _prepared(
 ) -> tuple[Request, Measurement]:
     """The request of a run with one model, and what it measures."""
     sample = arguments.paper.samples[arguments.paper.runs[name].sample]
-    instrument = _instrument(sample)
+    instrument = instrument_named(sample.instrument)
     measurement = Measurement(
         instrument=instrument,
         options=instrument.options_from(_options(arguments, label, sample)),
         services=arguments.models.services(model),
     )
-    request = _request(arguments, label, model, name, measurement.items(arguments.data),
-                       is_audit=is_audit(instrument))  # fmt: skip
-    return replace(request, settings=measurement.limited(request.settings)), measurement
-
-
-def _request(
-    arguments: Reproducing,
-    label: str,
-    model: str,
-    name: str,
-    source: Source,
-    *,
-    is_audit: bool = False,
-) -> Request:
     spec, whole = arguments.paper.runs[name], arguments.settings
     words = arguments.wording if has_wordings(method_named(spec.method)) else None
     replay = None if whole.replay is None else arguments.folder(label, name, within=whole.replay)
@@ -351,8 +332,14 @@ def _request(
         max_calls=None,
         replay=arguments.folder(label, spec.replays) if spec.replays else replay,
     )
-    method = build_method(spec.method, spec.assignments, words)
-    return arguments.models.request(model, source, method, settings, is_audit=is_audit)
+    request = arguments.models.request(
+        model,
+        measurement.items(arguments.data),
+        build_method(spec.method, spec.assignments, words),
+        settings,
+        is_audit=is_audit(instrument),
+    )
+    return replace(request, settings=measurement.limited(request.settings)), measurement
 
 
 def _options(arguments: Reproducing, label: str, sample: RecipeSample) -> dict[str, Any]:
@@ -366,17 +353,13 @@ def _options(arguments: Reproducing, label: str, sample: RecipeSample) -> dict[s
 
 def _known(sample: RecipeSample) -> set[str]:
     """The options that a sample can be given."""
-    return {field.name for field in fields(_instrument(sample).options)}
+    return {field.name for field in fields(instrument_named(sample.instrument).options)}
 
 
-def _instrument(sample: RecipeSample) -> Instrument:
-    return instrument_named(sample.instrument)
-
-
-def _check_sample(arguments: Reproducing, runs: Sequence[str]) -> None:
+def _check_sample(arguments: Reproducing) -> None:
     available = {
         name
-        for run in runs
+        for run in arguments.run_names
         for name in _known(arguments.paper.samples[arguments.paper.runs[run].sample])
     }
     for name in arguments.sample:

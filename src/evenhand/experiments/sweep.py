@@ -33,6 +33,14 @@ class SweepMethod:
     method: Method
     lender: str | None = None
 
+    @classmethod
+    def of(cls, method: Method | str) -> "SweepMethod":
+        """A method as an object, or by its name with settings after a colon, joined by a plus."""
+        if not isinstance(method, str):
+            return cls(name=method.name, method=method)
+        name, _, rest = method.partition(":")
+        return cls(name=method, method=build_method(name, rest.split("+") if rest else []))
+
     @property
     def folder(self) -> str:
         """The name of its run folder."""
@@ -168,44 +176,21 @@ _REFERENCE = "default"  # the model as it is: what it spoils without any method
 
 
 def methods_of(methods: Sequence[Method | str]) -> list[SweepMethod]:
-    """List methods under the names by which they were asked for.
-
-    Args:
-        methods: Names, with settings after a colon, joined by a plus; or objects.
-
-    Returns:
-        The methods, each once.
-
-    Raises:
-        UserError: If there is none, or one does not repair texts.
-    """
+    """List methods under the names by which they were asked for, each once; one that does not
+    repair texts is refused."""
     if not methods:
         raise UserError("--method names no method")
-    listed = [_listed(method) for method in methods]
+    listed = [SweepMethod.of(method) for method in methods]
     for entry in listed:
         refuse_what_repairs_no_text(entry.method)
     return list({entry.name: entry for entry in listed}.values())
 
 
-def _listed(method: Method | str) -> SweepMethod:
-    if not isinstance(method, str):
-        return SweepMethod(name=method.name, method=method)
-    name, _, rest = method.partition(":")
-    return SweepMethod(name=method, method=build_method(name, rest.split("+") if rest else []))
-
-
 async def run_overcorrection(
     series: MethodSeries, chosen: Sequence[SweepMethod]
 ) -> tuple[RunEnd, Sweep | None]:
-    """Run the methods and count the texts that each made worse; write the files of it.
-
-    Args:
-        series: The request and the measurement, for all methods.
-        chosen: The methods.
-
-    Returns:
-        How the runs ended, and what was found: nothing where they ended early.
-    """
+    """Run the methods and count the texts that each made worse; write the files of it. Nothing is
+    found where the runs ended early."""
     try:
         ended = await series.run(chosen)
         if ended.early:

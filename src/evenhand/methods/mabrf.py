@@ -241,14 +241,10 @@ def evidence_of(summary: FactSummary, sources: Sequence[HitReply]) -> ReasoningE
     pairs = [(fact, sources[fact.source - 1]) for fact in supported]
     facts = [f"{fact.said(excerpt(source))} [{source.url}]" for fact, source in pairs]
     parts = {"Facts": facts, **summary.parts()}
-    lines = [
-        line for name, points in parts.items() if points for line in (f"{name}:", *_points(points))
-    ]
+    lines: list[str] = []
+    for name, points in parts.items():
+        lines += [f"{name}:", *(f"- {point}" for point in points)] if points else []
     return ReasoningEvidence(len(supported), of_strangers("\n".join(lines)))
-
-
-def _points(texts: Sequence[str]) -> list[str]:
-    return [f"- {text}" for text in texts]
 
 
 def of_strangers(text: str) -> str:

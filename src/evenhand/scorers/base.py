@@ -79,6 +79,7 @@ class Scorer(Protocol):
 
     async def close(self) -> None:
         """Let go of what it holds; a program holds nothing."""
+        return
 
 
 @runtime_checkable

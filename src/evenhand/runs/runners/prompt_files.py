@@ -453,18 +453,8 @@ def is_table(location: str) -> bool:
 
 
 def source_of(location: str, columns: Mapping[str, str | None] | None = None) -> Source:
-    """Make the source of the items in a file of prompts.
-
-    Args:
-        location: JSON lines, or Parquet: a file, a folder, a URL.
-        columns: Of Parquet: which column is the prompt, the answer, the id and the context.
-
-    Returns:
-        The source.
-
-    Raises:
-        UserError: If the file is of another kind, or columns are named of a file without any.
-    """
+    """Make the source of the items in a file of JSON lines, or in Parquet: a file, a folder, a URL.
+    Of Parquet `columns` says which are the prompt, the answer, the id and the context."""
     columns = dict(columns or {})
     if "://" in location and location.endswith((".jsonl", ".json")):
         raise UserError(f"{location}: JSON lines are read from this machine; copy the file here")

@@ -8,13 +8,13 @@ the entry that the ledger gets for them.
 
 import hashlib
 import io
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json
 import pyarrow.parquet as pq
 
@@ -126,6 +126,7 @@ def turn_of(row: dict[str, Any]) -> Turn:
     return Turn(**row)
 
 
+_SUMMED = ("changed", "calls", "prompt_tokens", "completion_tokens", "tags_taken_off")
 PART_ITEMS = 4096
 PART_BYTES = 16 * 1024 * 1024
 
@@ -177,24 +178,20 @@ def _part(
     positions = results.column("position").to_pylist()
     if len(set(positions)) != len(positions):
         raise CorruptRun(f"{results_file.name} would hold an item twice")
-    reasons = Counter(reason for reason in results.column("reason").to_pylist() if reason)
-    outcomes = Counter(outcome for outcome in results.column("outcome").to_pylist() if outcome)
-    prompt_tokens = results.column("prompt_tokens")
+    reasons, outcomes = (_counted(results.column(name)) for name in ("reason", "outcome"))
     return ledger.CommittedPart(
         results=results_file,
         turns=turns_file,
         positions=ledger.ranges(positions),
         answered=len(positions) - sum(reasons.values()),
-        failed=dict(sorted(reasons.items())),
-        changed=sum(1 for changed in results.column("changed").to_pylist() if changed),
-        calls=_total(results.column("calls")),
-        prompt_tokens=_total(prompt_tokens),
-        completion_tokens=_total(results.column("completion_tokens")),
-        tokens_unknown=prompt_tokens.null_count,
-        tags_taken_off=_total(results.column("tags_taken_off")),
-        outcomes=dict(sorted(outcomes.items())),
+        failed=reasons,
+        tokens_unknown=results.column("prompt_tokens").null_count,
+        outcomes=outcomes,
+        **{name: pc.sum(results.column(name)).as_py() or 0 for name in _SUMMED},
     )
 
 
-def _total(column: pa.ChunkedArray) -> int:
-    return sum(value for value in column.to_pylist() if value is not None)
+def _counted(column: pa.ChunkedArray) -> dict[str, int]:
+    """Count how often each value is there, in order; "" and null are none."""
+    counts = {entry["values"]: entry["counts"] for entry in column.value_counts().to_pylist()}
+    return {value: counts[value] for value in sorted(filter(None, counts))}
