@@ -125,13 +125,13 @@ def test_a_flush_waits_also_for_what_was_written_during_an_earlier_put(
 ) -> None:
     put: list[bytes] = []
 
-    class SlowStore:
+    class SlowStore(object_folder.ObjectFolder):
         def create(self, name: str, data: bytes) -> None:
             time.sleep(0.2)
             put.append(data)
 
     monkeypatch.setattr(object_folder, "FLUSH_BYTES", 1)
-    file = object_folder.ObjectAppender(SlowStore(), "journal/0-000000.log")
+    file = object_folder.ObjectAppender(SlowStore("memory://slow"), "journal/0-000000.log")
     file.write(b"first\n")
     time.sleep(0.1)
     file.write(b"second\n")

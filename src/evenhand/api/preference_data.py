@@ -6,9 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from evenhand.experiments import config as configuration
-from evenhand.experiments import human_ratings, labelling, preference_pairs
+from evenhand.experiments import human_ratings, labelling
 from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
 from evenhand.experiments.labelling import LabelSample
+from evenhand.experiments.preference_pairs import PairsFolder
 from evenhand.findings.labelled import LabelledRate
 from evenhand.scorers import TOXICITY, Scorer
 from evenhand.training.debates.dataset import UNKNOWN_LICENSE
@@ -66,16 +67,9 @@ async def pairs_from_debates(
         train_pairs=train_pairs,
         seed=seed,
     )
-    paired = partial(
-        preference_pairs.pairs_from_debates,
-        [*map(str, runs)],
-        Path(out),
-        pairing,
-        split,
-        rounds=rounds,
-        topics=topics,
-        license=license,
-    )
+    folder = PairsFolder(out=Path(out), split=split, license=license)
+    locations = [*map(str, runs)]
+    paired = partial(folder.from_debates, locations, pairing, rounds=rounds, topics=topics)
     return await asyncio.to_thread(paired)
 
 
@@ -109,10 +103,8 @@ async def pairs_from_run(
     split = Split(
         test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
     )
-    locations = [*map(str, runs)]
-    return await asyncio.to_thread(
-        lambda: preference_pairs.pairs_from_run(locations, Path(out), split, license=license)
-    )
+    folder = PairsFolder(out=Path(out), split=split, license=license)
+    return await asyncio.to_thread(folder.from_runs, [*map(str, runs)])
 
 
 async def pairs_from_items(
@@ -146,9 +138,8 @@ async def pairs_from_items(
     split = Split(
         test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
     )
-    return await asyncio.to_thread(
-        lambda: preference_pairs.pairs_from_items(Path(file), Path(out), split, license=license)
-    )
+    folder = PairsFolder(out=Path(out), split=split, license=license)
+    return await asyncio.to_thread(folder.from_items, Path(file))
 
 
 async def rate_export(

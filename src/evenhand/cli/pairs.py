@@ -8,11 +8,7 @@ import typer
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
-from evenhand.experiments.preference_pairs import (
-    pairs_from_debates,
-    pairs_from_items,
-    pairs_from_run,
-)
+from evenhand.experiments.preference_pairs import PairsFolder
 from evenhand.training.debates.dataset import UNKNOWN_LICENSE
 from evenhand.training.debates.pairs import Pairing, PairsReport, Split
 from evenhand.views import terminal_of
@@ -107,16 +103,8 @@ def from_debates(
         train_pairs=train_pairs,
         seed=seed,
     )
-    report = pairs_from_debates(
-        runs,
-        out_,
-        pairing,
-        split,
-        rounds=rounds,
-        topics=topics,
-        license=license,
-        note=_note,
-    )
+    folder = PairsFolder(out=out_, split=split, license=license, note=_note)
+    report = folder.from_debates(runs, pairing, rounds=rounds, topics=topics)
     _show(report, out_, json=json)
 
 
@@ -138,7 +126,8 @@ def from_run(
     split = Split(
         test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
     )
-    _show(pairs_from_run(runs, out_, split, license=license, note=_note), out_, json=json)
+    folder = PairsFolder(out=out_, split=split, license=license, note=_note)
+    _show(folder.from_runs(runs), out_, json=json)
 
 
 @pairs.command("from-items", no_args_is_help=True)
@@ -162,7 +151,8 @@ def from_items(
     split = Split(
         test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
     )
-    _show(pairs_from_items(file, out_, split, license=license, note=_note), out_, json=json)
+    folder = PairsFolder(out=out_, split=split, license=license, note=_note)
+    _show(folder.from_items(file), out_, json=json)
 
 
 def _note(text: str) -> None:

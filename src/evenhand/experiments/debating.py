@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 import orjson
+import polars as pl
 
 from evenhand.agents import Limits
 from evenhand.core import Item
@@ -160,11 +161,10 @@ def _attempt(request: Request, number: int, spent: Spent, source: ItemList) -> R
 
 
 def _collect(run: RunReader, by_type: Mapping[str, Distinct]) -> None:
-    rows = run.results().select("status", "drafts", "tags").collect()
-    for status, drafts, tags in rows.iter_rows():
-        if status == "answered":
-            name = next(tag["value"] for tag in tags if tag["name"] == "bias_type")
-            by_type[name].add(draft["text"] for draft in drafts)
+    answered = run.results().filter(pl.col("status") == "answered").select("drafts", "tags")
+    for drafts, tags in answered.collect().iter_rows():
+        name = next(tag["value"] for tag in tags if tag["name"] == "bias_type")
+        by_type[name].add(draft["text"] for draft in drafts)
 
 
 _PER_TOPIC = 10  # as `pairs from-debates` has it

@@ -1,6 +1,7 @@
 """Build folders of preference pairs from debates, repairs or written items."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from evenhand.runs.store import RunReader
@@ -10,113 +11,53 @@ from evenhand.training.debates.dataset import UNKNOWN_LICENSE
 from evenhand.training.debates.pairs import Pairing, PairsReport, Split
 from evenhand.training.debates.read import first_of, statements
 
-Note = Callable[[str], None]
-
 
 def _silent(_: str) -> None:
     return
 
 
-def pairs_from_debates(
-    runs: Sequence[str],
-    out: Path,
-    pairing: Pairing,
-    split: Split,
-    *,
-    rounds: int | None = None,
-    topics: int | None = None,
-    license: str = UNKNOWN_LICENSE,
-    note: Note = _silent,
-) -> PairsReport:
-    """Pair the statements of debates and write the data set.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairsFolder:
+    """A folder of pairs that is to be written; one that exists is refused."""
 
-    Args:
-        runs: Run folders of debates, as paths or URLs.
-        out: Folder of the data set; must not exist.
-        pairing: Which two statements form a pair.
-        split: How pairs are sampled, matched and held out.
-        rounds: Use only the first rounds of each debate.
-        topics: Use only the first topics of each bias type.
-        license: Terms for the data card.
-        note: Receives a sentence about each stage.
+    out: Path
+    split: Split  # how pairs are sampled, matched and held out
+    license: str = UNKNOWN_LICENSE  # terms for the data card
+    note: Callable[[str], None] = _silent  # receives a sentence about each stage
 
-    Returns:
-        The counts, shortcuts and settings of the data set.
+    def __post_init__(self) -> None:
+        dataset.require_new(self.out)
 
-    Raises:
-        UserError: If `out` exists or the statements form no pair.
-    """
-    dataset.require_new(out)
-    every = [statement for run in _opened(runs, note) for statement in statements(run)]
-    selected = first_of(every, rounds=rounds, topics=topics)
-    note(f"pairing {len(selected):,} statements")
-    return _write(from_statements(selected, pairing, split), out, license, note)
+    def from_debates(
+        self,
+        runs: Sequence[str],
+        pairing: Pairing,
+        *,
+        rounds: int | None = None,
+        topics: int | None = None,
+    ) -> PairsReport:
+        """Pair the statements of debates, which may be those of the first rounds or topics only."""
+        every = [statement for run in self._opened(runs) for statement in statements(run)]
+        selected = first_of(every, rounds=rounds, topics=topics)
+        self.note(f"pairing {len(selected):,} statements")
+        return self._write(from_statements(selected, pairing, self.split))
 
+    def from_runs(self, runs: Sequence[str]) -> PairsReport:
+        """Pair rejected drafts with the accepted drafts that replaced them."""
+        return self._write(revisions.from_runs(self._opened(runs), self.split))
 
-def pairs_from_run(
-    runs: Sequence[str],
-    out: Path,
-    split: Split,
-    *,
-    license: str = UNKNOWN_LICENSE,
-    note: Note = _silent,
-) -> PairsReport:
-    """Pair rejected drafts with the accepted drafts that replaced them, and write the data set.
+    def from_items(self, file: Path) -> PairsReport:
+        """Pair sentences completed with a stereotype with other completions, from a CSV file."""
+        return self._write(items.from_items(file, self.split))
 
-    Args:
-        runs: Run folders of a method that repairs, as paths or URLs.
-        out: Folder of the data set; must not exist.
-        split: How pairs are sampled, matched and held out.
-        license: Terms for the data card.
-        note: Receives a sentence about each stage.
+    def _opened(self, runs: Sequence[str]) -> list[RunReader]:
+        readers = []
+        for run in runs:
+            self.note(f"reading {run}")
+            readers.append(RunReader(run))
+        return readers
 
-    Returns:
-        The counts, shortcuts and settings of the data set.
-
-    Raises:
-        UserError: If `out` exists or the runs hold no pair.
-    """
-    dataset.require_new(out)
-    built = revisions.from_runs(_opened(runs, note), split)
-    return _write(built, out, license, note)
-
-
-def pairs_from_items(
-    file: Path,
-    out: Path,
-    split: Split,
-    *,
-    license: str = UNKNOWN_LICENSE,
-    note: Note = _silent,
-) -> PairsReport:
-    """Pair sentences completed with a stereotype with other completions, and write the data set.
-
-    Args:
-        file: A CSV file of items with a blank.
-        out: Folder of the data set; must not exist.
-        split: How pairs are sampled, matched and held out.
-        license: Terms for the data card.
-        note: Receives a sentence about each stage.
-
-    Returns:
-        The counts, shortcuts and settings of the data set.
-
-    Raises:
-        UserError: If `out` exists or the file cannot be read.
-    """
-    dataset.require_new(out)
-    return _write(items.from_items(file, split), out, license, note)
-
-
-def _opened(runs: Sequence[str], note: Note) -> list[RunReader]:
-    readers = []
-    for run in runs:
-        note(f"reading {run}")
-        readers.append(RunReader(run))
-    return readers
-
-
-def _write(built: BuiltPairs, out: Path, license: str, note: Note) -> PairsReport:
-    note(f"writing {sum(map(len, built.pairs.values())):,} pairs")
-    dataset.write(out, built.pairs, built.report, license, built.low)
-    return built.report
+    def _write(self, built: BuiltPairs) -> PairsReport:
+        self.note(f"writing {sum(map(len, built.pairs.values())):,} pairs")
+        dataset.write(self.out, built.pairs, built.report, self.license, built.low)
+        return built.report

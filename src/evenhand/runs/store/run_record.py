@@ -51,16 +51,13 @@ def told_apart(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Fie
 
 def refuse(existing: Mapping[str, Any], planned: Mapping[str, Any], where: str) -> None:
     """Refuse to resume a folder whose record differs from what a command planned."""
-    differences = _told(_between(existing, planned))
-    if not differences:
+    told = told_apart(existing, planned)
+    if not told:
         return
-    labelled = [
-        (_label(difference.path), *map(_shown, _values(difference))) for difference in differences
-    ]
-    there = ", ".join(f"{label} {existing}" for label, existing, _ in labelled)
-    here = ", ".join(f"{label} {planned}" for label, _, planned in labelled)
-    if len(labelled) == 1:
-        here = labelled[0][2]
+    there = ", ".join(f"{diff.setting} {diff.before}" for diff in told)
+    here = ", ".join(f"{diff.setting} {diff.after}" for diff in told)
+    if len(told) == 1:
+        here = told[0].after
     raise UserError(
         f"{where} was made with {there}; this command has {here}. "
         "Give --out a new folder, or repeat the command that made this one"
