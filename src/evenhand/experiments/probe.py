@@ -1,5 +1,5 @@
-"""A probe finds out by 48 short calls what a model is good for: does it read, does it follow a
-schema, does it judge?
+"""A probe finds out by 48 short calls what a model is good for: whether it reads, follows a schema
+and judges.
 
 A question without an answer counts as a wrong one, and a sentence without a mark as marked the
 wrong way round: a model that answers less never comes off better.
