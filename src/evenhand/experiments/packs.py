@@ -179,6 +179,11 @@ def _copy_folder(folder: Path, to: Path) -> list[str]:
     held = held_of(RunReader(folder))
     there = [name for name in archive.names_in(folder) if "/." not in f"/{name}"]
     there = [name for name in there if not {*name.split("/")} & {*_PASSING}]
+    if "scores.parquet" in held and "scoring.json" not in held and "report.json" in there:
+        raise UserError(
+            f"{folder} names its scorer in report.json alone, which no pack holds: repeat "
+            "`evenhand measure rtp` with the same options, which writes scoring.json"
+        )
     for name in sorted(held):
         try:
             data = plain_files.read_plain(plain_files.within(folder, name))
