@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         train_show,
         train_to_gguf,
     )
-    from evenhand.experiments.watch import Watch
+    from evenhand.experiments.request import Watch
     from evenhand.gateway.functions import (
         doctor_litellm,
         gateway_key,

@@ -12,7 +12,7 @@ from debates.speakers import Speakers
 from errors import assert_names, raises_naming
 from evenhand.core import Item
 from evenhand.core.errors import UserError
-from evenhand.experiments.debate_sweeps import write_once
+from evenhand.experiments.debating import write_once
 from evenhand.training.debates.building import from_statements
 from evenhand.training.debates.debate import roles_of
 from evenhand.training.debates.pairs import Pairing, Split

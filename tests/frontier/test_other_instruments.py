@@ -9,7 +9,7 @@ import pytest
 from coded import coded
 from errors import assert_names, raises_naming
 from evenhand.core.errors import UserError
-from evenhand.experiments.arms import listed
+from evenhand.experiments.frontiers import chosen
 from evenhand.findings.cost_effectiveness import CostVerdict
 from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.instruments.bbq.instrument import Bbq
@@ -78,7 +78,7 @@ async def test_texts_are_held_against_the_fairness_prompt_alone(tmp_path: Path) 
 def test_the_references_follow_from_what_is_asked() -> None:
     assert Bbq().compared_with() == ("default", "fairness", "self_consistency")
     assert Squad().compared_with() == ("default", "fairness")
-    usual = [one.name for one in listed(None, 8, Squad())]
+    usual = [one.name for one in chosen((), 8, Squad())]
     assert usual[:2] == ["default", "fairness"]
     assert "stardtox" in usual
     assert not {"cot", "self_consistency", "mabrf"} & set(usual)

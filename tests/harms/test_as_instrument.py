@@ -9,7 +9,7 @@ import pytest
 import evenhand as eh
 from evenhand.agents import Cast
 from evenhand.core.errors import UserError
-from evenhand.experiments.auditing import concluded
+from evenhand.experiments.measuring import concluded
 from evenhand.findings.comparison import compare
 from evenhand.findings.gate import GateCheck, gate
 from evenhand.findings.plan import plan

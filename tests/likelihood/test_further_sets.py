@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.experiments.likelihood import draw_sets
+from evenhand.experiments.measuring import draw_sets
 from evenhand.findings.comparison import compare
 from evenhand.findings.report import Report, report
 from evenhand.instruments._contract import DataFolder

@@ -13,7 +13,7 @@ from evenhand.core import Usage
 from evenhand.core.errors import UserError
 from evenhand.findings.forecast import Forecast, Total, extrapolated, forecast
 from evenhand.runs.runners import Progress, StopSignal, run
-from evenhand.runs.runners.pilot import pilot_positions, run_pilot
+from evenhand.runs.runners.local import pilot_positions, run_pilot
 from evenhand.runs.store import RunReader
 from evenhand.views import markdown, page_of
 from evenhand.views.numbers import duration, money

@@ -17,7 +17,6 @@ from evenhand.core.errors import CorruptArchive, CorruptRun, UserError
 from evenhand.core.prices import Prices
 from evenhand.experiments import pack_checks, signing
 from evenhand.experiments.config import prices_in
-from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.pack_checks import verify
 from evenhand.experiments.packs import PackOptions, make
 from evenhand.findings.pack_manifest import EVIDENCE, FIGURES, PackedPrices, PackManifest
@@ -164,14 +163,12 @@ def test_a_pack_cannot_name_a_run_outside_of_itself(packed: Packed, place: str) 
         PackManifest.from_bytes(orjson.dumps(said))
 
 
-def test_a_damaged_run_or_one_without_checksums_is_not_packed(tmp_path: Path) -> None:
+def test_a_damaged_run_is_not_packed(tmp_path: Path) -> None:
     shutil.copytree(KEPT / "bbq/default", tmp_path / "run")
     (part,) = (tmp_path / "run/results").iterdir()
     part.write_bytes(part.read_bytes()[:-1])
     with pytest.raises(CorruptRun):
         make([RunReader(tmp_path / "run")], tmp_path / "x.zip", PackOptions())
-    with raises_naming(UserError, "one_set", "checksums"):
-        make(runs_in(str(KEPT / "likelihood/one_set")), tmp_path / "x.zip", PackOptions())
     assert sorted(os.listdir(tmp_path)) == ["run"]
 
 

@@ -11,7 +11,7 @@ import evenhand as eh
 from coded import codes
 from evenhand.core.errors import UserError
 from evenhand.experiments import gate_file
-from evenhand.experiments.auditing import concluded
+from evenhand.experiments.measuring import concluded
 from evenhand.findings.audit import Audit, audit_of
 from evenhand.findings.comparison import compare
 from evenhand.findings.gate import GateCheck, gate

@@ -18,7 +18,7 @@ from evenhand.cli.app import app
 from evenhand.core.errors import UnreadableReply, UserError
 from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.findings.report import Report
-from evenhand.methods.baselines.averaged import one_for_all
+from evenhand.methods.baselines.several_drafts import one_for_all
 from evenhand.models import ModelRequest
 from evenhand.views import catalog
 from unit.stage import words_of

@@ -16,8 +16,15 @@ from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments import demo as demonstration
 from evenhand.experiments.demo import PlayedPart
-from evenhand.experiments.doctor import DoctorCheck, EndpointCheck, Prober, installed, silent
-from evenhand.experiments.method_list import MethodDescription, described_methods
+from evenhand.experiments.installation import (
+    DoctorCheck,
+    EndpointCheck,
+    MethodDescription,
+    Prober,
+    described_methods,
+    installed,
+    silent,
+)
 from evenhand.models import Endpoint
 from evenhand.models.local_server import ServerRequest, start
 

@@ -13,8 +13,8 @@ from evenhand.experiments import human_ratings, labelling
 from evenhand.experiments.debating import check_topics, run_debates
 from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
 from evenhand.experiments.labelling import LabelSample
+from evenhand.experiments.request import Watch
 from evenhand.experiments.settings import RunOptions, show_settings
-from evenhand.experiments.watch import Watch
 from evenhand.findings.labelled import LabelledRate
 from evenhand.runs.runners import JsonlFile
 from evenhand.runs.store import RunReader

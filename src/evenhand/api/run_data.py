@@ -8,10 +8,9 @@ from evenhand.api import inputs
 from evenhand.api.inputs import Given
 from evenhand.api.measuring import measure
 from evenhand.core.prices import Prices
-from evenhand.experiments import exports, pack_checks, packs, planning, run_folders
+from evenhand.experiments import exchange, pack_checks, packs, planning, run_folders
 from evenhand.experiments.dossiers import runs_in
-from evenhand.experiments.exports import ExportResult
-from evenhand.experiments.importing import instrument_for
+from evenhand.experiments.exchange import ExportResult, instrument_for
 from evenhand.experiments.planning import DesignQuestion, PlanRequest, RatioQuestion
 from evenhand.experiments.run_folders import ItemRecord, RunLine, RunStatus
 from evenhand.findings.designs import Designs
@@ -199,7 +198,7 @@ async def export(
         UserError: If the run lacks what the format needs, or a file exists.
     """
     folder = inputs.folder_of(data)
-    return await asyncio.to_thread(exports.export, str(run), to, Path(out), folder)
+    return await asyncio.to_thread(exchange.export, str(run), to, Path(out), folder)
 
 
 async def pack_make(

@@ -8,9 +8,9 @@ from evenhand.api import inputs
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments import screens
+from evenhand.experiments.request import Watch
 from evenhand.experiments.screens import CalibrationRequest, ScreenUse, apply_screen
 from evenhand.experiments.settings import RunOptions, show_settings
-from evenhand.experiments.watch import Watch
 from evenhand.findings.plan import ItemPrice, ScreenPlan
 from evenhand.findings.plan import screen_plan as plan_of
 from evenhand.findings.screen_file import ScreenFile, read_screen

@@ -18,8 +18,7 @@ from evenhand.core import Answer, Item, Turn
 from evenhand.core.errors import EvenhandError, UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config
-from evenhand.experiments.prompt_files import PROMPT, source_of
-from evenhand.experiments.remedies import summary_of
+from evenhand.experiments.dossiers import summary_of
 from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.findings.remedy import MIN_ACCEPTED
 from evenhand.instruments.judge import JudgeDesign, MalibuData
@@ -27,6 +26,7 @@ from evenhand.instruments.judge.written import FILE, tasks, written
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.methods.judging import TwoResponses
+from evenhand.runs.runners.prompt_files import PROMPT, source_of
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
 from evenhand.views import terminal

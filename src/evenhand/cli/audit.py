@@ -11,7 +11,7 @@ from evenhand.cli.harms import check as check_harm
 from evenhand.cli.measure import STOPPING, add, run, signature_of
 from evenhand.cli.options import RunCommand, with_run_options
 from evenhand.core import registry
-from evenhand.experiments.auditing import concluded
+from evenhand.experiments.measuring import concluded
 from evenhand.instruments import Instrument, instrument_named
 
 audit = typer.Typer(

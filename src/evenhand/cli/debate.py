@@ -11,10 +11,17 @@ from rich.table import Table
 from evenhand.cli.execution import Terminal, end, show_dry_run, show_forecast
 from evenhand.cli.options import RunCommand, with_run_options
 from evenhand.cli.screen import err, out, print_finding, print_json
-from evenhand.experiments.debate_sweeps import pairs_of_sweep, sweep_requests
-from evenhand.experiments.debate_sweeps import run_debates as run_sweep
-from evenhand.experiments.debate_topics import Topics, ask_topics, own_topics, types_named
-from evenhand.experiments.debating import check_topics, run_debates
+from evenhand.experiments.debating import (
+    Topics,
+    ask_topics,
+    check_topics,
+    own_topics,
+    pairs_of_sweep,
+    run_debates,
+    sweep_requests,
+    types_named,
+)
+from evenhand.experiments.debating import run_debates as run_sweep
 from evenhand.experiments.running import RunEnd
 from evenhand.runs.runners import ItemList, JsonlFile
 from evenhand.training.debates.debate import Debate, Style

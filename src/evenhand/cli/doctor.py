@@ -16,7 +16,7 @@ from evenhand.cli.screen import err, out, print_json, waiting
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config
-from evenhand.experiments.doctor import DoctorCheck, EndpointCheck, Prober, installed
+from evenhand.experiments.installation import DoctorCheck, EndpointCheck, Prober, installed
 from evenhand.gateway.litellm_check import Passage, passages_of, way_through
 from evenhand.views import catalog
 

@@ -21,10 +21,9 @@ from evenhand.experiments import probe, running
 from evenhand.experiments.certificates import Certified, JudgeInCast
 from evenhand.experiments.config import Config, probe_folder
 from evenhand.experiments.dry_run import dry_run
-from evenhand.experiments.request import Request
+from evenhand.experiments.request import Request, Watch
 from evenhand.experiments.running import RunEnd
 from evenhand.experiments.settings import RunSettings
-from evenhand.experiments.watch import Watch
 from evenhand.findings.display import RemarkOrText
 from evenhand.findings.forecast import COST, Forecast, forecast
 from evenhand.runs.runners import Progress, StopSignal

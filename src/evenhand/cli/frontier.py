@@ -23,11 +23,9 @@ from evenhand.cli.options import (
 )
 from evenhand.cli.screen import out, print_finding
 from evenhand.experiments import config as configuration
-from evenhand.experiments.arms import listed
-from evenhand.experiments.frontiers import fresh_sample, run_frontier
+from evenhand.experiments.frontiers import chosen, fresh_sample, run_frontier
 from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.overcorrecting import FILES, methods_of, run_overcorrection
-from evenhand.experiments.sweep import MethodSeries
+from evenhand.experiments.sweep import FILES, MethodSeries, methods_of, run_overcorrection
 from evenhand.findings.frontier import require_harm
 from evenhand.instruments import instrument_named
 from evenhand.instruments.overcorrection.instrument import (
@@ -80,30 +78,31 @@ def _frontier(
     """
     instrument = instrument_named(bench)
     require_harm(instrument)
-    chosen = listed(methods, calls, instrument)
-    values = {"preset": preset, "per_category": per_category}
+    names = [name.strip() for name in (methods or "").split(",") if name.strip()]
+    selected = chosen(names, calls, instrument)
+    values = {"preset": preset and preset.value, "per_category": per_category}
     source, chosen_options = sampled(
         instrument, sample or (), {**values, "sample_seed": sample_seed}
     )
-    borrowing = tuple(entry.name for entry in chosen if entry.lender is not None)
+    borrowing = tuple(entry.name for entry in selected if entry.lender is not None)
     if options.settings.dry_run or options.settings.pilot:
         # who borrows critiques needs the whole run of the lender
-        chosen = [entry for entry in chosen if entry.lender is None]
+        selected = [entry for entry in selected if entry.lender is None]
     config = options.load()
     measurement = Measurement(
         instrument=instrument, options=chosen_options, services=ConfigServices(config)
     )
-    request = options.into(options.out.rstrip("/")).request(source, chosen[0].method, config)
+    request = options.into(options.out.rstrip("/")).request(source, selected[0].method, config)
     request = replace(request, settings=measurement.limited(request.settings))
     if options.settings.dry_run:
-        requests = {entry.name: replace(request, method=entry.method) for entry in chosen}
+        requests = {entry.name: replace(request, method=entry.method) for entry in selected}
         show_dry_run(requests, json=options.json, waiting=borrowing)
     data = configuration.data_folder()
     fresh = fresh_sample(measurement, data) if confirm else None
     series = MethodSeries(
         request=request, measurement=measurement, watch=Terminal(config), calls=calls
     )
-    result = asyncio.run(run_frontier(series, chosen, fresh=fresh, data=data))
+    result = asyncio.run(run_frontier(series, selected, fresh=fresh, data=data))
     if result.forecast is not None:
         print_finding(result.forecast, json=options.json)
     if result.frontier is None:

@@ -22,12 +22,10 @@ from evenhand.core import environment
 from evenhand.core.errors import EvenhandError, UserError
 from evenhand.core.prices import Prices
 from evenhand.experiments import gating
-from evenhand.experiments.caps import Caps
 from evenhand.experiments.gate_file import EXAMPLE, GateFile, GateRun, read
-from evenhand.experiments.gating import GateRequest
-from evenhand.experiments.looks import judged, next_look
+from evenhand.experiments.gating import GateRequest, judged, next_look
 from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.request import Request
+from evenhand.experiments.request import Caps, Request
 from evenhand.findings.display import Remark
 from evenhand.findings.gate import Gate, Verdict, broken
 from evenhand.findings.monitoring import Verdict as WatchVerdict

@@ -15,9 +15,8 @@ from evenhand.cli.options import ConfigFile, Full, Json, RunCommand, names_in, w
 from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
-from evenhand.experiments.auditing import concluded
 from evenhand.experiments.config import Config, ModelConfig
-from evenhand.experiments.measuring import Measurement
+from evenhand.experiments.measuring import Measurement, concluded
 from evenhand.experiments.measuring import measure as measured
 from evenhand.experiments.request import with_player
 from evenhand.instruments.harm.certificate import FILE, holding, refuse_unreadable

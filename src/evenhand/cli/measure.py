@@ -33,8 +33,8 @@ from evenhand.core import registry
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config
-from evenhand.experiments.importing import instrument_for
-from evenhand.experiments.likelihood import draw_sets, measure_sets, run_folders
+from evenhand.experiments.exchange import instrument_for
+from evenhand.experiments.measuring import draw_sets, measure_sets, run_folders
 from evenhand.experiments.measuring import measure as measured
 from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.stopping import until_decided

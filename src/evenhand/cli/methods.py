@@ -11,7 +11,7 @@ from rich.text import Text
 from evenhand.api.installation import Kind, write
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json
-from evenhand.experiments.method_list import MethodDescription, described_methods
+from evenhand.experiments.installation import MethodDescription, described_methods
 from evenhand.views import catalog
 
 

@@ -14,7 +14,7 @@ from evenhand.cli.screen import err, print_finding, print_json
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.dossiers import runs_in
-from evenhand.experiments.exports import export as exported
+from evenhand.experiments.exchange import export as exported
 from evenhand.experiments.pack_checks import verify as verified
 from evenhand.experiments.packs import FRAMEWORKS, PackOptions
 from evenhand.experiments.packs import make as made

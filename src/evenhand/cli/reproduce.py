@@ -18,16 +18,17 @@ from evenhand.cli.execution import Terminal, end, show_dry_run
 from evenhand.cli.options import Json, RunCommand, assigned, with_run_options
 from evenhand.cli.screen import out, print_finding, print_json
 from evenhand.experiments import config as configuration
-from evenhand.experiments.caps import Caps
-from evenhand.experiments.recipes import (
+from evenhand.experiments.reproducing import (
     PlannedJobs,
     Reproducing,
+    forecasts,
     planned,
     played_back,
+    run_all,
     tables_of,
     write_tables,
 )
-from evenhand.experiments.reproducing import forecasts, run_all
+from evenhand.experiments.request import Caps
 from evenhand.findings.papers import PAPERS, Paper, Size, Table, paper_named
 from evenhand.findings.reproduction import Reproduction, catalogue, in_words, reproduction
 from evenhand.methods.shared_settings import Wording

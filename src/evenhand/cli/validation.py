@@ -13,7 +13,7 @@ from evenhand.cli.codes import BELOW_FLOOR
 from evenhand.cli.options import Json
 from evenhand.cli.screen import out, print_json, waiting
 from evenhand.validation.conformance import suite
-from evenhand.validation.conformance.run import OURS, Conformance, page, run_conformance
+from evenhand.validation.conformance.run import OURS, TOOLS, Conformance, page, run_conformance
 from evenhand.validation.self_test import CHECKS, ControlReading
 from evenhand.validation.self_test import self_test as tested
 from evenhand.views import markdown as as_markdown

@@ -62,7 +62,7 @@ from evenhand.instruments.harm import HarmConfig, HarmName, OwnHarm, certified_j
 from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel
 from evenhand.models.keys import SHORTEST, KeyPlace, check_places, key_place, origin
-from evenhand.runs.runners.borrowing import critiques_of
+from evenhand.runs.runners.replay import critiques_of
 from evenhand.scorers import Scorer, ScorerModel
 from evenhand.scorers.kinds import BUILT_IN, ScorerConfig, build, spoken
 from evenhand.scorers.support import ROLE as SUPPORT

@@ -68,11 +68,8 @@ class PlanRequest:
 
 
 def planned(instrument: ScoringSpec, request: PlanRequest) -> Plan | RatioPlan | Designs:
-    """Plan a paired comparison, an audit of ratios, or a table of cheaper designs.
-
-    Raises:
-        UserError: If a setting would change nothing, or one is missing.
-    """
+    """Plan a paired comparison, an audit of ratios, or a table of cheaper designs. A setting that
+    would change nothing is refused."""
     _refuse_idle(request)
     if not request.ratios.is_empty:
         return _of_ratios(instrument, request.ratios, request.power)

@@ -43,7 +43,7 @@ from evenhand.findings.scoring import (
 )
 from evenhand.findings.verdicts import of_comparison
 from evenhand.runs.store import RunReader
-from evenhand.runs.store.differences import FieldDiff
+from evenhand.runs.store.run_record import FieldDiff
 
 _COLUMNS = {name: pl.Float64 for name in ("before", "after", "difference", "low", "high", "p",
                                           "p_holm", "p_bh")}  # fmt: skip

@@ -26,7 +26,7 @@ from evenhand.findings.totals import RunTotals
 from evenhand.findings.verdicts import of_report, of_stopped
 from evenhand.interop import Origin
 from evenhand.runs.store import RunReader
-from evenhand.runs.store.differences import shown_prompt
+from evenhand.runs.store.run_record import shown_prompt
 
 ALL, WITH_MASKED = "all", "with masked records"
 Groups = Mapping[str, Mapping[str, tuple[Estimate, ...]]]  # column -> value -> estimates

@@ -70,7 +70,7 @@ async def gateway_serve(
     Raises:
         UserError: If the settings cannot be served, or a process ends by itself.
     """
-    from evenhand.experiments.watch import Watch  # noqa: PLC0415
+    from evenhand.experiments.request import Watch  # noqa: PLC0415
     from evenhand.gateway.opening import (  # noqa: PLC0415 - it needs the extra
         GatewayRequest,
         rehearse,

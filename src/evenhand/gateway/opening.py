@@ -17,9 +17,9 @@ from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.certificates import certificates_of, certificates_of_scorer
 from evenhand.experiments.config import Config, open_cast, scorer_by_name
+from evenhand.experiments.request import Watch
 from evenhand.experiments.running import look_at_judges
 from evenhand.experiments.screens import alarm_at
-from evenhand.experiments.watch import Watch
 from evenhand.findings.screen_file import read_screen
 from evenhand.gateway.admission import Admission
 from evenhand.gateway.app import Application, GatewayParts

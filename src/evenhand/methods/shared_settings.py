@@ -75,11 +75,8 @@ async def attempted(
 
 
 def best(judged: Sequence[JudgedDraft]) -> int:
-    """The index of the draft to return, by the rules above.
-
-    Args:
-        judged: Every draft in the order in which it was made.
-    """
+    """The index of the draft to return, by the rules above, among all in the order in which they
+    were made."""
     first = judged[0]
     allowed = [at for at, candidate in enumerate(judged) if at == 0 or not candidate.rises(first)]
     return min(allowed, key=lambda at: _rank(judged[at]))  # the earliest of equals

@@ -29,8 +29,7 @@ from evenhand.models import Endpoint
 from evenhand.models.keys import KeyPlace, key_place, origin
 from evenhand.models.next_token import Read
 from evenhand.scorers import services
-from evenhand.scorers.base import Scorer
-from evenhand.scorers.canonical import Canonicalised
+from evenhand.scorers.base import Canonicalised, Scorer
 from evenhand.scorers.classifier import LABELS, Classifier
 from evenhand.scorers.judge import Form, Guard, Judge
 from evenhand.scorers.offline import OfflineScorer

@@ -48,7 +48,7 @@ from evenhand.instruments.swap.measures import MEASURES, measures_of
 from evenhand.instruments.swap.rates import rate_lines
 from evenhand.instruments.swap.texts import designed_by
 from evenhand.methods import Method
-from evenhand.methods.baselines.averaged import Averaged, Blind
+from evenhand.methods.baselines.several_drafts import Averaged, Blind
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder

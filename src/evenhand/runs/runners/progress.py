@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -19,6 +19,7 @@ from evenhand.core import Answered, Event, Item
 from evenhand.core.errors import Fenced
 from evenhand.models import Endpoint
 from evenhand.runs.runners.purse import SpendingCap
+from evenhand.runs.store.folder import Folder
 
 STATUS_FILE = "status.json"
 _STATUS_SECONDS = 2.0
@@ -151,12 +152,8 @@ def local_gauges(cast: Cast, purse: SpendingCap | None) -> Callable[[Progress], 
     return look
 
 
-class Replaces(Protocol):
-    def replace(self, name: str, data: bytes) -> None: ...
-
-
 @contextlib.asynccontextmanager
-async def status_file(folder: Replaces, progress: Progress) -> AsyncIterator[None]:
+async def status_file(folder: Folder, progress: Progress) -> AsyncIterator[None]:
     """Keep `status.json` fresh for those who are not at the terminal."""
     over = asyncio.Event()
     writing = asyncio.create_task(_rewrite(folder, progress, over))
@@ -177,7 +174,7 @@ async def status_file(folder: Replaces, progress: Progress) -> AsyncIterator[Non
             await _write(folder, progress)
 
 
-async def _rewrite(folder: Replaces, progress: Progress, over: asyncio.Event) -> None:
+async def _rewrite(folder: Folder, progress: Progress, over: asyncio.Event) -> None:
     while not over.is_set():
         await _write(folder, progress)
         with contextlib.suppress(TimeoutError):
@@ -185,7 +182,7 @@ async def _rewrite(folder: Replaces, progress: Progress, over: asyncio.Event) ->
                 await over.wait()
 
 
-async def _write(folder: Replaces, progress: Progress) -> None:
+async def _write(folder: Folder, progress: Progress) -> None:
     data = orjson.dumps(progress.snapshot(), option=orjson.OPT_INDENT_2)
     with contextlib.suppress(Exception):  # a status that cannot be written must not stop a run
         await asyncio.to_thread(folder.replace, STATUS_FILE, data)
