@@ -134,7 +134,8 @@ def estimate(
 
 
 scorers = typer.Typer(
-    help="Toxicity scorers: list them, score texts. To audit one: evenhand audit scorer.",
+    help="Toxicity scorers: list them, score texts, audit them.\n\n"
+    "To audit one: evenhand audit scorer.",
     no_args_is_help=True,
 )
 scorers.command("audit-support")(audit_support)
