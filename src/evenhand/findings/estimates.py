@@ -112,6 +112,10 @@ class Estimate:
                    clusters=resampled.clusters,
                    undefined=NO_SPREAD if resampled.no_spread else None)  # fmt: skip
 
+    @property
+    def has_interval(self) -> bool:
+        return self.low is not None and self.high is not None
+
 
 def how_sure(estimate: Estimate, written: Callable[[float], str], *, if_missing: str = "") -> str:
     """Say in brackets within which values a number lies, and within which if its missing answers
