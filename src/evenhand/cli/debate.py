@@ -18,10 +18,10 @@ from evenhand.experiments.debating import (
     own_topics,
     pairs_of_sweep,
     run_debates,
+    run_debates_of_sweep,
     sweep_requests,
     types_named,
 )
-from evenhand.experiments.debating import run_debates as run_sweep
 from evenhand.experiments.running import RunEnd
 from evenhand.runs.runners import ItemList, JsonlFile
 from evenhand.training.debates.debate import Debate, Style
@@ -116,7 +116,7 @@ def sweep(
         show_dry_run(
             {request.settings.out: request for request in requests.values()}, json=options.json
         )
-    endings = asyncio.run(run_sweep(requests, Terminal(config)))
+    endings = asyncio.run(run_debates_of_sweep(requests, Terminal(config)))
     if options.settings.pilot:
         for roles, ended in endings.items():
             show_forecast(requests[roles].settings, ended, json=options.json)

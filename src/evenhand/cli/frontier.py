@@ -80,7 +80,7 @@ def _frontier(
     require_harm(instrument)
     names = [name.strip() for name in (methods or "").split(",") if name.strip()]
     selected = chosen(names, calls, instrument)
-    values = {"preset": preset and preset.value, "per_category": per_category}
+    values = {"preset": preset, "per_category": per_category}
     source, chosen_options = sampled(
         instrument, sample or (), {**values, "sample_seed": sample_seed}
     )

@@ -22,10 +22,10 @@ from evenhand.experiments.running import RunEnd
 from evenhand.experiments.stopping import InBlocks, in_blocks
 from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.findings.forecast import DryRun, FrontierForecast
-from evenhand.findings.gate import Gate, GateCheck, Pair, gate, is_decided
+from evenhand.findings.gate import Gate, GateCheck, gate, is_decided
 from evenhand.findings.monitoring import Monitoring, MonitoringLook, monitoring
 from evenhand.findings.report import report
-from evenhand.findings.sequential import clusters_asked
+from evenhand.findings.sequential import Pair, clusters_asked
 from evenhand.methods import settings
 from evenhand.methods.baselines.stored_answer import StoredAnswer
 from evenhand.methods.build import build_method
