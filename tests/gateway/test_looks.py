@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from errors import raises_naming
 from evenhand.core.errors import UserError
 from evenhand.core.prices import Price, Prices
-from evenhand.gateway.looks import (
+from evenhand.gateway.metrics import _BUCKETS, Metrics
+from evenhand.gateway.top import (
     GatewayFigures,
     ProcessSnapshot,
     Quantile,
@@ -19,7 +20,6 @@ from evenhand.gateway.looks import (
     quantile,
     read,
 )
-from evenhand.gateway.metrics import _BUCKETS, Metrics
 from evenhand.gateway.verdicts import Action
 
 from .exchanges import exchange, passed, refused, repaired, turn

@@ -14,9 +14,13 @@ from evenhand.cli.screen import out, print_json
 from evenhand.core.errors import UserError
 from evenhand.core.prices import Prices
 from evenhand.experiments import config as configuration
-from evenhand.gateway.looks import GatewayFigures, each_repair
-from evenhand.gateway.repairs import RepairFolders
-from evenhand.gateway.top import figures_of, gateway_address
+from evenhand.gateway.top import (
+    GatewayFigures,
+    RepairFolders,
+    each_repair,
+    figures_of,
+    gateway_address,
+)
 from evenhand.views import terminal
 
 

@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime
 
-from evenhand.gateway.looks import WRITERS, EachRepair, GatewayFigures, Quantile
-from evenhand.gateway.repairs import RecentRepairs
+from evenhand.gateway.top import WRITERS, EachRepair, GatewayFigures, Quantile, RecentRepairs
 from evenhand.gateway.verdicts import Action
 from evenhand.views.blocks import GAP, Block, Grid, Heading, Line, Page, Tone
 from evenhand.views.diffs import diff

@@ -23,10 +23,9 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from evenhand.gateway.admission import Admission, Permit
-from evenhand.gateway.alarms import Alarms
+from evenhand.gateway.books import Alarms
 from evenhand.gateway.breaker import Caller
 from evenhand.gateway.checking import Checker
-from evenhand.gateway.errors import Refused
 from evenhand.gateway.exchanges import (
     ExchangeAnswerer,
     ExchangeState,
@@ -34,6 +33,7 @@ from evenhand.gateway.exchanges import (
     answer_observed,
     head,
 )
+from evenhand.gateway.guardrail import PATH as LITELLM_PATH
 from evenhand.gateway.guardrail import Guardrail
 from evenhand.gateway.keys import Keyring
 from evenhand.gateway.policy import ANYBODY, CheckPolicy, Policy
@@ -41,10 +41,9 @@ from evenhand.gateway.sending import PLAIN, ClientGone, Sender, unless_gone
 from evenhand.gateway.upstream import Upstream
 from evenhand.gateway.verdicts import Exchange
 from evenhand.gateway.window import answer_in_windows
-from evenhand.gateway.wire import ClientRequest, Wire
+from evenhand.gateway.wire import ClientRequest, Refused, Wire
 from evenhand.gateway.wire.chat import Chat
 from evenhand.gateway.wire.completions import Completions
-from evenhand.gateway.wire.litellm import PATH as LITELLM_PATH
 from evenhand.gateway.wire.responses import Responses
 from evenhand.models.http_client import read_capped
 

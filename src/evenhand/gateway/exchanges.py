@@ -16,7 +16,6 @@ from starlette.types import Receive
 
 from evenhand.gateway.breaker import Caller
 from evenhand.gateway.checking import Checker
-from evenhand.gateway.errors import MalformedReply, Refused
 from evenhand.gateway.evidence import EvidenceLost
 from evenhand.gateway.sending import PLAIN, STREAM, Sender, unless_gone
 from evenhand.gateway.sse import EventReader, comment
@@ -28,7 +27,15 @@ from evenhand.gateway.upstream import (
     refuse_compressed,
 )
 from evenhand.gateway.verdicts import BROKEN_OFF, Action, Exchange, ExchangeVerdict, gravest
-from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, UpstreamReply, WholeAnswer, Wire
+from evenhand.gateway.wire import (
+    ClientRequest,
+    ExchangeOutcome,
+    MalformedReply,
+    Refused,
+    UpstreamReply,
+    WholeAnswer,
+    Wire,
+)
 
 _BLOCKED = "the answer was held back by the policy of this gateway"
 _NOT_CHECKED = "the answer could not be checked, so it is held back; try again later"

@@ -12,7 +12,7 @@ from evenhand.gateway.keys import new_key
 
 if TYPE_CHECKING:
     from evenhand.gateway.litellm_check import Passage
-    from evenhand.gateway.looks import GatewayFigures
+    from evenhand.gateway.top import GatewayFigures
 
 _TIME_TO_END = 60.0  # seconds for a gateway to finish what is under way
 

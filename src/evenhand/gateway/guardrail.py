@@ -14,22 +14,116 @@ same answer are judged once.
 """
 
 import asyncio
+import hashlib
+import re
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+import orjson
 from starlette.types import Receive
 
 from evenhand.gateway.admission import Admission, Permit
 from evenhand.gateway.checking import Checker
-from evenhand.gateway.errors import Refused
 from evenhand.gateway.exchanges import ExchangeAnswerer, ExchangeState
 from evenhand.gateway.policy import LITELLM, LITELLM_ALONE, CheckPolicy, Policy
 from evenhand.gateway.sending import PLAIN, Sender, unless_gone
 from evenhand.gateway.verdicts import Action
-from evenhand.gateway.wire import ClientRequest
-from evenhand.gateway.wire.litellm import UNCHANGED, ProxyCall, answer, blocked, canary, read
+from evenhand.gateway.wire import ClientRequest, Refused, ToolArguments, ToolName, strict
+from evenhand.gateway.wire.chat import conversation
+
+PATH = "/beta/litellm_basic_guardrail_api"
+UNCHANGED = orjson.dumps({"action": "NONE"})
+# What `evenhand doctor litellm` has a model repeat. It must be all that was said, so that nothing
+# can hide from the check beside it.
+_CANARY = re.compile(r"""[\s"'`*.]*evenhand-canary-([0-9a-f]{16})[\s"'`*.]*""")
+_OF_A_CALL = {"id", "type", "index", "function"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyCall:
+    """One question of the proxy."""
+
+    id: str  # the hash of the proxy's own, of which the length is not bounded
+    answered: bool  # a model has spoken; else it is about to be asked
+    model: str
+    texts: tuple[str, ...]
+    observed: tuple[str, ...]  # names and arguments of tool calls
+    prompt: str
+    context: str
+
+    @property
+    def said(self) -> bytes:
+        """What an answer says, as a key: equal for equal words and calls of tools."""
+        return hashlib.sha256(orjson.dumps([self.texts, self.observed])).digest()
+
+
+def read(body: bytes) -> ProxyCall:
+    """Read a question. Raises `Refused`."""
+    raw = strict.request(body)
+    kind = raw.get("input_type")
+    if kind not in ("request", "response"):
+        raise strict.refused("`input_type` is neither request nor response.", "bad_request")
+    texts = strict.field(raw, "texts", list, [])
+    if not all(isinstance(text, str) for text in texts):
+        raise strict.refused("`texts` holds something that is no text.", "bad_request")
+    answered = kind == "response"
+    calls = strict.field(raw, "tool_calls", list, []) if answered else []
+    if answered and max(len(texts), len(calls)) > strict.MOST_TEXTS:
+        raise strict.refused(
+            f"`texts` and `tool_calls` may hold {strict.MOST_TEXTS} each.", "bad_request"
+        )
+    if answered and raw.get("images"):
+        raise strict.refused("Only text can be checked, and the answer has images.")
+    prompt, context = conversation(strict.field(raw, "structured_messages", list, []))
+    name = strict.field(raw, "litellm_call_id", str, "")
+    return ProxyCall(
+        id=hashlib.sha256(name.encode()).hexdigest() if name else "",
+        answered=answered,
+        model=strict.field(raw, "model", str, ""),
+        texts=tuple(texts),
+        observed=tuple(_called(calls)),
+        prompt=prompt or ("\n\n".join(texts) if not answered else ""),
+        context=context,
+    )
+
+
+def _called(calls: Sequence[Any]) -> Iterator[str]:
+    """What tool calls say. One of a shape that we do not know is read whole."""
+    for call in calls:
+        function: Any = call.get("function") if isinstance(call, dict) else None
+        words = list(function.values()) if isinstance(function, dict) else [None]
+        plain = isinstance(function, dict) and function.keys() == {"name", "arguments"}
+        if plain and call.keys() <= _OF_A_CALL and all(isinstance(word, str) for word in words):
+            name, arguments = map(strict.readable, (function["name"], function["arguments"]))
+            yield from filter(None, (ToolName(name), ToolArguments(arguments)))
+        else:
+            yield strict.readable(orjson.dumps(call).decode())
+
+
+def answer(call: ProxyCall, texts: Sequence[str]) -> bytes:
+    """Give the texts back, all of them, if one has changed."""
+    if tuple(texts) == call.texts:
+        return UNCHANGED
+    return orjson.dumps({"action": "GUARDRAIL_INTERVENED", "texts": list(texts)})
+
+
+def canary(call: ProxyCall) -> bytes | None:
+    """The answer to the canary of `evenhand doctor litellm`, if an answer is nothing else."""
+    matches = [match for text in call.texts if (match := _CANARY.fullmatch(text))]
+    if not matches or len(matches) != len(call.texts) or call.observed:
+        return None
+    texts = [f"evenhand-repaired-{match[1]}" for match in matches]
+    return orjson.dumps({"action": "GUARDRAIL_INTERVENED", "texts": texts})
+
+
+def blocked(refused: Refused) -> bytes:
+    """The answer for what may not leave, whatever the reason."""
+    response: Mapping[str, str] = {"action": "BLOCKED", "blocked_reason": refused.message}
+    return orjson.dumps(response)
+
 
 # Our choices: an answer comes within minutes, and what is kept of all tenants fits into memory.
 _KEPT_SECONDS = 900.0

@@ -23,12 +23,11 @@ from evenhand.experiments.watch import Watch
 from evenhand.findings.screen_file import read_screen
 from evenhand.gateway.admission import Admission
 from evenhand.gateway.app import Application, GatewayParts
-from evenhand.gateway.audit import AuditStore, AuditWriter
+from evenhand.gateway.audit import AuditStore, AuditWriter, ParquetAudit, PostgresAudit
 from evenhand.gateway.books import ExchangeRecorder
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.evidence import SHORTEST_KEY, EvidenceWriter
 from evenhand.gateway.keys import Keyring
-from evenhand.gateway.parquet_audit import ParquetAudit
 from evenhand.gateway.policy import (
     ANYBODY,
     LITELLM,
@@ -38,10 +37,8 @@ from evenhand.gateway.policy import (
     Policy,
     read_policy,
 )
-from evenhand.gateway.postgres_audit import PostgresAudit
-from evenhand.gateway.quotas import LocalQuotas, Quotas
-from evenhand.gateway.shared_quotas import SharedQuotas
-from evenhand.gateway.shares import FairQueue
+from evenhand.gateway.quotas import LocalQuotas, Quotas, SharedQuotas
+from evenhand.gateway.screening import FairQueue
 from evenhand.gateway.traffic import TrafficRecording, check_folder
 from evenhand.gateway.upstream import Upstream
 from evenhand.methods import Method

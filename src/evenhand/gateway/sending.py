@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from starlette.types import Receive, Send
 
-from evenhand.gateway.errors import Refused
 from evenhand.gateway.sse import event
+from evenhand.gateway.wire import Refused
 
 _T = TypeVar("_T")
 PLAIN, STREAM = "application/json", "text/event-stream; charset=utf-8"

@@ -10,9 +10,8 @@ import aiohttp
 import orjson
 
 from evenhand.gateway.breaker import Breakers, Caller, RetryBudget
-from evenhand.gateway.errors import MalformedReply, Refused
 from evenhand.gateway.sse import EventReader
-from evenhand.gateway.wire import UpstreamReply
+from evenhand.gateway.wire import MalformedReply, Refused, UpstreamReply
 from evenhand.models.http_client import plain_url, read_capped
 from evenhand.models.keys import Redactor, sendable
 

@@ -14,7 +14,6 @@ from starlette.types import Receive
 
 from evenhand.core import Answer, Draft, Turn
 from evenhand.gateway.checking import Checker
-from evenhand.gateway.errors import Refused
 from evenhand.gateway.exchanges import (
     ExchangeAnswerer,
     ExchangeState,
@@ -28,7 +27,7 @@ from evenhand.gateway.screening import Known
 from evenhand.gateway.sending import STREAM, Sender, unless_gone
 from evenhand.gateway.sse import comment
 from evenhand.gateway.verdicts import Action, ExchangeVerdict, gravest
-from evenhand.gateway.wire import Wire
+from evenhand.gateway.wire import Refused, Wire
 from evenhand.gateway.wire.choices import ChoicesReply
 
 # Where a sentence has ended for certain: what comes behind it has begun. "3.5" does not end at 3.

@@ -14,8 +14,7 @@ from typing import Any
 import orjson
 
 from evenhand.gateway import sse
-from evenhand.gateway.errors import MalformedReply
-from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, strict
+from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, MalformedReply, strict
 
 # How a choice may end. Another word is no end that we know: some servers say "abort" or "error".
 _FINISHES = {
