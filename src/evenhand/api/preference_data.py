@@ -13,8 +13,8 @@ from evenhand.findings.labelled import LabelledRate
 from evenhand.scorers import TOXICITY, Scorer
 from evenhand.training.debates.dataset import UNKNOWN_LICENSE
 from evenhand.training.debates.pairs import Openers, Pairing, PairsReport, Split, Strategy
-from evenhand.training.rating.filled import ReturnedSheets
 from evenhand.training.rating.findings import RatingReport
+from evenhand.training.rating.sheets import ReturnedSheets
 
 
 async def pairs_from_debates(

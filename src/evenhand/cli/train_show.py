@@ -7,7 +7,7 @@ import typer
 
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
-from evenhand.training.findings import training_run
+from evenhand.training.record import training_run
 from evenhand.views import terminal_of
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evenhand.runs.store import RunReader
-from evenhand.training.debates import dataset, items, revisions
+from evenhand.training.debates import building, dataset
 from evenhand.training.debates.building import BuiltPairs, from_statements
 from evenhand.training.debates.dataset import UNKNOWN_LICENSE
+from evenhand.training.debates.debate import first_of, statements
 from evenhand.training.debates.pairs import Pairing, PairsReport, Split
-from evenhand.training.debates.read import first_of, statements
 
 Note = Callable[[str], None]
 
@@ -77,7 +77,7 @@ def pairs_from_run(
         UserError: If `out` exists or the runs hold no pair.
     """
     dataset.require_new(out)
-    built = revisions.from_runs(_opened(runs, note), split)
+    built = building.from_runs(_opened(runs, note), split)
     return _write(built, out, license, note)
 
 
@@ -105,7 +105,7 @@ def pairs_from_items(
         UserError: If `out` exists or the file cannot be read.
     """
     dataset.require_new(out)
-    return _write(items.from_items(file, split), out, license, note)
+    return _write(building.from_items(file, split), out, license, note)
 
 
 def _opened(runs: Sequence[str], note: Note) -> list[RunReader]:

@@ -1,4 +1,4 @@
-"""Look at a running gateway: its figures, read from every process that answers, and its last repairs.
+"""Look at a running gateway: its figures from every process that answers, and its last repairs.
 
 Counters are counted from the start of a process, so a rate is the difference of two looks. Each
 process of a gateway counts for itself: the differences are taken process by process, then summed.

@@ -15,11 +15,10 @@ import yaml
 from evenhand.core.errors import UserError
 from evenhand.core.package_data import Texts, render
 from evenhand.training.folders import write
-from evenhand.training.gate import FILE
+from evenhand.training.probes import CERTIFICATE_FILE
 from evenhand.training.record import NOTHING_TRAINED, statements
 
 CARD = "README.md"
-PROBES = FILE
 RESULTS = "results.json"
 _ABOUT = "card.json"  # what the card was written from, to write it again
 _UNKNOWN = "unknown"
@@ -73,7 +72,9 @@ def rewrite(out: Path) -> None:
     if not (out / _ABOUT).is_file():
         raise UserError(f"{out} is no model that `evenhand train` wrote: it has no {_ABOUT}")
     about = _json(out / _ABOUT)
-    probes = _json(out / PROBES) if (out / PROBES).is_file() else about["probes"]
+    probes = (
+        _json(out / CERTIFICATE_FILE) if (out / CERTIFICATE_FILE).is_file() else about["probes"]
+    )
     results = _json(out / RESULTS) if (out / RESULTS).is_file() else {}
     head_probes = probes if about["stage"] == "reward" else None
     record = about["record"]
@@ -116,7 +117,7 @@ def _public(value: Any) -> Any:
 
 def _probes_of(reward: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Of the reward model that drove this training, as they were then."""
-    file = Path(reward["folder"]) / PROBES if reward else None
+    file = Path(reward["folder"]) / CERTIFICATE_FILE if reward else None
     return _json(file) if file is not None and file.is_file() else None
 
 

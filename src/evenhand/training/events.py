@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.core.errors import UserError
-from evenhand.training.folders import STEPS
+
+STEPS = "steps.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

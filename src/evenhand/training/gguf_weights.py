@@ -18,7 +18,7 @@ from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from evenhand.core.errors import UserError
-from evenhand.training.checkpoints import to_disk
+from evenhand.training.folders import to_disk
 
 try:
     import gguf

@@ -16,16 +16,18 @@ from trl import RewardConfig, RewardTrainer
 from evenhand.training import data
 from evenhand.training.events import Note, Tell, silent
 from evenhand.training.recipes import RewardRecipe
-from evenhand.training.render import Messages, prompt_ids, render
 from evenhand.training.reward_model import RewardModel, RewardScale
 from evenhand.training.stage import Stage, open_stage, require_step
 from evenhand.training.weights import (
+    Messages,
     load_policy,
     load_scalar,
     load_tokenizer,
     longest,
     lora,
     on_gpu,
+    prompt_ids,
+    render,
     save,
 )
 

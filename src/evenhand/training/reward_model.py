@@ -12,7 +12,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from evenhand.core.errors import UserError
 from evenhand.training.folders import require_model
-from evenhand.training.render import Messages, render
+from evenhand.training.weights import Messages, render
 
 SCALE = "reward_scale.json"
 

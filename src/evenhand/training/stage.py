@@ -21,11 +21,10 @@ from transformers.utils import logging as transformers_logging
 from evenhand.core.errors import UserError
 from evenhand.training import data
 from evenhand.training import record as records
-from evenhand.training.checkpoints import drop_old, newest_whole, seal
 from evenhand.training.config import world_size
 from evenhand.training.debates.splits import in_turn
 from evenhand.training.events import Note, Tell, TrainingStep
-from evenhand.training.folders import claim, require_model
+from evenhand.training.folders import claim, drop_old, newest_whole, require_model, seal
 from evenhand.training.recipes import Recipe
 from evenhand.training.record import objective, outcome, weight_change
 from evenhand.training.weights import on_gpu, save

@@ -1,7 +1,7 @@
 """The page of a sweep of debates: an arm a row."""
 
 from evenhand.training.debates.findings import HIGH_ABOVE
-from evenhand.training.debates.sweep_findings import DebateArmResult, DebateSweep
+from evenhand.training.debates.sweep import DebateArmResult, DebateSweep
 from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line
 

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 import orjson
 
 from evenhand.core import Message
-from evenhand.training.debates.read import Statement
+from evenhand.training.debates.debate import Statement
 from evenhand.training.debates.splits import Side
 
 Openers = Literal["strip", "keep", "drop"]

@@ -14,20 +14,27 @@ import torch
 from torch.utils.tensorboard import SummaryWriter
 
 from evenhand.core.errors import UserError
-from evenhand.training import data, render
+from evenhand.training import data
 from evenhand.training import record as records
-from evenhand.training.checkpoints import to_disk
 from evenhand.training.events import Note, Tell, TrainingStep, silent
-from evenhand.training.gate import require_passed
+from evenhand.training.folders import to_disk
 from evenhand.training.ppo import networks as nets
-from evenhand.training.ppo import state
 from evenhand.training.ppo.networks import Processes, joined, noise
-from evenhand.training.ppo.step import Ppo, Score, TokenizedPrompt, step
+from evenhand.training.ppo.step import (
+    Metrics,
+    Ppo,
+    Score,
+    StepHistory,
+    TokenizedPrompt,
+    restore,
+    save_checkpoint,
+    step,
+)
+from evenhand.training.probes import require_passed
 from evenhand.training.recipes import PpoRecipe
-from evenhand.training.render import Messages
 from evenhand.training.reward_model import RewardModel
 from evenhand.training.stage import Stage, open_stage, rates
-from evenhand.training.weights import load_tokenizer
+from evenhand.training.weights import Messages, fitting_prompts, load_tokenizer
 
 
 def steps_of(recipe: PpoRecipe, prompts: int) -> int:
@@ -56,7 +63,7 @@ _CHECKPOINTS = "checkpoints"
 
 @dataclass(frozen=True, slots=True)
 class PpoOutcome:
-    history: list[state.Metrics]
+    history: list[Metrics]
     stopped_at_kl: int | None  # the step whose answers were too far from the model at the start
 
 
@@ -89,20 +96,20 @@ def fitting(ppo: Ppo, messages: Sequence[Messages]) -> list[TokenizedPrompt]:
     room = min(recipe.max_prompt, longest - recipe.max_new_tokens)
     return [
         TokenizedPrompt(prompt, ids)
-        for prompt, ids in render.fitting(ppo.tokenizer, messages, room)
+        for prompt, ids in fitting_prompts(ppo.tokenizer, messages, room)
     ]
 
 
-def resume(ppo: Ppo, out: Path, tell: Tell) -> state.StepHistory:
+def resume(ppo: Ppo, out: Path, tell: Tell) -> StepHistory:
     """The networks as the newest whole checkpoint in `out` has them, if there is one."""
-    progress = state.restore(out / _CHECKPOINTS, _weights(ppo), ppo.optimizer, tell)
+    progress = restore(out / _CHECKPOINTS, _weights(ppo), ppo.optimizer, tell)
     if progress.step:
         tell(Note(f"goes on from step {progress.step}"))
     return progress
 
 
 def learn(
-    ppo: Ppo, prompts: Sequence[TokenizedPrompt], out: Path, progress: state.StepHistory, tell: Tell
+    ppo: Ppo, prompts: Sequence[TokenizedPrompt], out: Path, progress: StepHistory, tell: Tell
 ) -> PpoOutcome:
     recipe, first = ppo.recipe, ppo.processes.first
     weights, folder = _weights(ppo), out / _CHECKPOINTS
@@ -121,12 +128,12 @@ def learn(
                 tell(Note(_too_far(recipe, metrics, stopped)))
             elif progress.step % recipe.save_every == 0:
                 if first:
-                    state.save(folder, progress, weights, ppo.optimizer, keep=recipe.keep)
+                    save_checkpoint(folder, progress, weights, ppo.optimizer, keep=recipe.keep)
                 ppo.processes.wait()
     return PpoOutcome(progress.history, stopped)
 
 
-def _next(ppo: Ppo, prompts: Sequence[TokenizedPrompt], number: int, steps: int) -> state.Metrics:
+def _next(ppo: Ppo, prompts: Sequence[TokenizedPrompt], number: int, steps: int) -> Metrics:
     recipe = ppo.recipe
     share_of_rate = rates(recipe, steps)(number)
     for group in ppo.optimizer.param_groups:
@@ -140,7 +147,7 @@ def _next(ppo: Ppo, prompts: Sequence[TokenizedPrompt], number: int, steps: int)
     return metrics | {"learning_rate": ppo.optimizer.param_groups[0]["lr"]}
 
 
-def _finite(metrics: state.Metrics, number: int) -> state.Metrics:
+def _finite(metrics: Metrics, number: int) -> Metrics:
     """Weights that are no numbers any more reach neither a checkpoint nor the model."""
     broken = [name for name, value in metrics.items() if not math.isfinite(value)]
     if broken:
@@ -151,7 +158,7 @@ def _finite(metrics: state.Metrics, number: int) -> state.Metrics:
     return metrics
 
 
-def _told(step: int, steps: int, metrics: state.Metrics, each: float) -> TrainingStep:
+def _told(step: int, steps: int, metrics: Metrics, each: float) -> TrainingStep:
     return TrainingStep(
         stage="ppo",
         step=step,
@@ -164,7 +171,7 @@ def _told(step: int, steps: int, metrics: state.Metrics, each: float) -> Trainin
     )
 
 
-def _too_far(recipe: PpoRecipe, metrics: state.Metrics, number: int) -> str:
+def _too_far(recipe: PpoRecipe, metrics: Metrics, number: int) -> str:
     return (
         f"stopped at step {number}, which was not learnt from: KL is {metrics['kl']:.3f} nats a "
         f"token, above the target of {recipe.target_kl:g}; raise target_kl (--set) to go further"
@@ -201,7 +208,7 @@ class _Scalars:
         if self._writer is not None:
             self._writer.close()
 
-    def add(self, step: int, metrics: state.Metrics) -> None:
+    def add(self, step: int, metrics: Metrics) -> None:
         if self._writer is not None:
             for name, value in metrics.items():
                 self._writer.add_scalar(f"train/{name}", value, step)

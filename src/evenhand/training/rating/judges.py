@@ -24,8 +24,7 @@ from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
 from evenhand.statistics.metrics.bias_scale import RUBRIC
 from evenhand.training.rating import rubric
-from evenhand.training.rating.filled import read_table
-from evenhand.training.rating.sheets import ID, SHEET, TEXT
+from evenhand.training.rating.sheets import ID, SHEET, TEXT, read_table
 from evenhand.training.rating.texts import SheetKey, said
 
 

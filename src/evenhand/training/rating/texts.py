@@ -16,8 +16,7 @@ from evenhand.agents.agent import repairs_of
 from evenhand.core.errors import UserError
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.bias_scale import REFEREE, BiasScale
-from evenhand.training.debates.debate import Debate
-from evenhand.training.debates.read import table
+from evenhand.training.debates.debate import Debate, table
 
 LONGEST = 20_000  # our choice, in signs: some ten pages, and what a cell of a spreadsheet holds
 ITEM = ("item", "task")  # what two runs were both asked

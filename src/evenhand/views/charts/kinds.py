@@ -12,7 +12,7 @@ from evenhand.findings.monitoring import Monitoring
 from evenhand.findings.reliability import Reliability
 from evenhand.findings.report import Report
 from evenhand.findings.sweep import Sweep
-from evenhand.training.findings import TrainingRun
+from evenhand.training.record import TrainingRun
 from evenhand.views.charts import (
     Chart,
     of_audit,

@@ -1,6 +1,6 @@
 """The chart of a training: every quantity that was measured, step by step."""
 
-from evenhand.training.findings import TrainingRun
+from evenhand.training.record import TrainingRun
 from evenhand.views.charts import Chart
 from evenhand.views.charts.lines import LineSeries, lines
 
