@@ -1,4 +1,4 @@
-"""What a reward model is asked before it may drive reinforcement learning, and the gate before that.
+"""What a reward model is asked before it may drive reinforcement learning, and the gate before.
 
 It sees held-out pairs as they are, and the same answers changed in ways that make them no better:
 behind another prompt, longer, with a role opener; and in their place answers that are worth

@@ -1,5 +1,5 @@
-"""Models from Hugging Face folders, adapters on them, the finished model as such a folder, and the one
-way from a prompt and a response to token ids.
+"""Models from Hugging Face folders, adapters on them, the finished model as such a folder, and the
+one way from a prompt and a response to token ids.
 
 Reward training, reward scoring and PPO all render by it, because a reward depends on the last
 tokens that it sees: the same answer without the template's last line break got 0.99, not 7.09.

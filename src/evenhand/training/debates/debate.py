@@ -1,5 +1,5 @@
-"""A debate in roles with a referee (RLDF paper, 3.1, Figure 4): speak → rank and score, K rounds; and
-its statements, read back from the run folder.
+"""A debate in roles with a referee (RLDF paper, 3.1, Figure 4): speak → rank and score, K rounds;
+and its statements, read back from the run folder.
 
 Who plays whom is the cast's business. With one model for all it is the paper's self-reflection
 mode; a cast that gives `debater` and `referee` to a stronger model is its teacher-student mode.

@@ -1,5 +1,5 @@
-"""A sweep varies roles, rounds, topics and pairs one at a time (RLDF paper, 4.3), and says what each
-setting brought.
+"""A sweep varies roles, rounds, topics and pairs one at a time (RLDF paper, 4.3), and says what
+each setting brought.
 
 Rounds hang on no later one and topics on no other, so debates of the most rounds about the most
 topics hold all shorter and smaller ones: each number of roles is debated once, and the rest is a
