@@ -12,11 +12,11 @@ import hashlib
 import hmac
 import io
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, get_args, get_type_hints
 
 import polars as pl
 from psycopg import AsyncConnection
@@ -214,27 +214,25 @@ class AuditWriter:
             await asyncio.wait_for(self._closing.wait(), seconds)
 
 
-SCHEMA = pl.Schema(
-    {
-        "id": pl.String(),
-        "at": pl.Datetime("us", "UTC"),
-        "tenant": pl.String(),
-        "route": pl.String(),
-        "model": pl.String(),
-        "action": pl.String(),
-        "reason": pl.String(),
-        "calls": pl.Int64(),
-        "prompt_tokens": pl.Int64(),
-        "completion_tokens": pl.Int64(),
-        "seconds_upstream": pl.Float64(),
-        "seconds_screen": pl.Float64(),
-        "seconds_agents": pl.Float64(),
-        "seconds_all": pl.Float64(),
-        "policy": pl.String(),
-        "evidence": pl.String(),
-        "content": pl.String(),
-    }
-)
+# Each type of a field as a type of polars and of PostgreSQL.
+_TYPES: dict[type, tuple[pl.DataType, str]] = {
+    str: (pl.String(), "text"),
+    int: (pl.Int64(), "bigint"),
+    float: (pl.Float64(), "double precision"),
+    datetime: (pl.Datetime("us", "UTC"), "timestamptz"),
+}
+
+
+def _columns() -> Iterator[tuple[str, pl.DataType, str]]:
+    """Name, type of polars and definition in SQL of each column."""
+    for name, hint in get_type_hints(AuditRow).items():
+        kinds = get_args(hint) or (hint,)  # the type, and that of None where it may be missing
+        plain, definition = _TYPES[kinds[0]]
+        key = " PRIMARY KEY" if name == "id" else "" if len(kinds) > 1 else " NOT NULL"
+        yield name, plain, f"{name} {definition}{key}"
+
+
+SCHEMA = pl.Schema({name: plain for name, plain, _ in _columns()})
 
 
 class ParquetAudit:
@@ -263,25 +261,6 @@ class ParquetAudit:
 
 
 TABLE = "evenhand_audit"
-_COLUMNS = """
-    id text PRIMARY KEY,
-    at timestamptz NOT NULL,
-    tenant text NOT NULL,
-    route text NOT NULL,
-    model text NOT NULL,
-    action text NOT NULL,
-    reason text NOT NULL,
-    calls bigint NOT NULL,
-    prompt_tokens bigint,
-    completion_tokens bigint,
-    seconds_upstream double precision,
-    seconds_screen double precision,
-    seconds_agents double precision,
-    seconds_all double precision,
-    policy text NOT NULL,
-    evidence text NOT NULL,
-    content text
-"""
 _LOCK = 0x65_76_65_6E  # our choice: "even"; of two that create the table at once one waits
 
 
@@ -293,9 +272,9 @@ class PostgresAudit:
         self._conninfo = conninfo
         self._connect_seconds = connect_seconds
         self._connection: AsyncConnection | None = None
-        names = [Identifier(field.name) for field in fields(AuditRow)]
+        names = [Identifier(name) for name in SCHEMA]
         self._create = SQL("CREATE TABLE IF NOT EXISTS {} ({})").format(
-            Identifier(table), SQL(_COLUMNS)
+            Identifier(table), SQL(", ".join(definition for _, _, definition in _columns()))
         )
         self._insert = SQL("INSERT INTO {} ({}) VALUES ({}) ON CONFLICT (id) DO NOTHING").format(
             Identifier(table), SQL(", ").join(names), SQL(", ").join([SQL("%s")] * len(names))
