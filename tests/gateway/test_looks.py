@@ -95,7 +95,7 @@ def test_a_window_is_a_minute_however_often_one_looks() -> None:
 
 def test_processes_are_told_apart_and_summed() -> None:
     one, other, memory = metrics(2), metrics(2), SnapshotHistory()
-    one.breaker("open")
+    one.breaker.state("open")
     one.in_flight.set(3)
     other.in_flight.set(4)
     other.count(exchange("x", passed()))

@@ -36,6 +36,7 @@ from evenhand.gateway.exchanges import (
 from evenhand.gateway.guardrail import PATH as LITELLM_PATH
 from evenhand.gateway.guardrail import Guardrail
 from evenhand.gateway.keys import Keyring
+from evenhand.gateway.metrics import CONTENT_TYPE
 from evenhand.gateway.policy import ANYBODY, CheckPolicy, Policy
 from evenhand.gateway.sending import PLAIN, ClientGone, Sender, unless_gone
 from evenhand.gateway.upstream import Upstream
@@ -112,7 +113,7 @@ class Gateway:
             _refuse_web_pages(headers)
         if (method, path) == ("GET", "/metrics"):
             self._refuse_strangers(headers)
-            await sender.start(200, "text/plain; version=0.0.4; charset=utf-8", {})
+            await sender.start(200, CONTENT_TYPE, {})
             await sender.end(self._parts.metrics())
         elif (method, path) == ("POST", LITELLM_PATH):
             tenant = self._tenant(f"Bearer {headers.get('x-api-key')}")

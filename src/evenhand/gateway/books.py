@@ -192,6 +192,6 @@ class ExchangeRecorder:
 
     def text(self, breakers: Breakers, admission: Admission) -> bytes:
         """The figures, as Prometheus reads them."""
-        self._metrics.breaker("closed" if breakers.closed else "open")
+        self._metrics.breaker.state("closed" if breakers.closed else "open")
         self._metrics.in_flight.set(admission.under_way)
         return self._metrics.text()
