@@ -160,7 +160,7 @@ def test_measurements_before_and_after_come_first_with_the_guardrails_on_top(
     }  # fmt: skip
     for name, found in (("bbq", bbq), ("likelihood", likelihood)):
         (tmp_path / f"{name}.json").write_text(json.dumps(found))
-        cards.renew(model, [tmp_path / f"{name}.json")
+        cards.renew(model, [tmp_path / f"{name}.json"])
     text = (model / "README.md").read_text()
     row = ("0.200", "0.125", "-0.075", "-0.100 to -0.050", "<0.001 (Holm)", "600")
     rows = _rows(text)
@@ -187,7 +187,7 @@ def test_what_is_no_comparison_and_what_is_no_model_are_refused(
     _write(model, "sft", base, toy_pairs)
     before = (model / "README.md").read_text()
     with raises_naming(UserError, "other.json", "evenhand compare"):
-        cards.renew(model, [tmp_path / "other.json")
+        cards.renew(model, [tmp_path / "other.json"])
     with raises_naming(UserError, "none.json", "Errno 2"):
-        cards.renew(model, [tmp_path / "none.json")
+        cards.renew(model, [tmp_path / "none.json"])
     assert (model / "README.md").read_text() == before

@@ -16,7 +16,7 @@ from evenhand.core.errors import UserError
 from evenhand.core.package_data import Texts, render
 from evenhand.training.folders import write
 from evenhand.training.probes import CERTIFICATE_FILE
-from evenhand.training.record import NOTHING_TRAINED, statements
+from evenhand.training.record import NOTHING_TRAINED, p_text, statements
 
 CARD = "README.md"
 RESULTS = "results.json"
@@ -44,25 +44,21 @@ def write_model_card(
     rewrite(out)
 
 
-def add_results(out: Path, before_after: Path) -> None:
-    """The JSON of `evenhand compare`, base model first, into the card. Several may be added."""
-    comparison = _json(before_after)
-    if not any(name in comparison for name in ("guardrails", "red_lines", "sets")):
-        raise UserError(
-            f"{before_after} holds no comparison; make one with "
-            "`evenhand compare RUN_BASE RUN_TRAINED --json`"
-        )
-    file = out / RESULTS
-    others = json.loads(file.read_text()) if file.is_file() else {}
-    others[before_after.stem] = comparison
-    write(file, json.dumps(others, indent=1) + "\n")
-    rewrite(out)
-
-
 def renew(out: Path, measured: Sequence[Path] = ()) -> Path:
-    """Write the card of a model again, with further measurements; give the file."""
-    for comparison in measured:
-        add_results(out, comparison)
+    """Write the card of a model again, with further measurements; give the file.
+
+    Each is the JSON of `evenhand compare`, base model first.
+    """
+    for before_after in measured:
+        comparison = _json(before_after)
+        if not any(name in comparison for name in ("guardrails", "red_lines", "sets")):
+            raise UserError(
+                f"{before_after} holds no comparison; make one with "
+                "`evenhand compare RUN_BASE RUN_TRAINED --json`"
+            )
+        file = out / RESULTS
+        others = json.loads(file.read_text()) if file.is_file() else {}
+        write(file, json.dumps({**others, before_after.stem: comparison}, indent=1) + "\n")
     rewrite(out)
     return out / CARD
 
@@ -244,11 +240,11 @@ def _change(where: str, change: Mapping[str, Any]) -> str:
     p = change.get("p") if holm is None else holm
     low, high = change.get("low"), change.get("high")
     interval = f"{low:+.3f} to {high:+.3f}" if low is not None and high is not None else ""
-    p_text = "" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
-    p_text += "" if holm is None else " (Holm)"
+    shown = "" if p is None else p_text(p)
+    shown += "" if holm is None else " (Holm)"
     return (
         f"| {where} | {change['before']:.3f} | {change['after']:.3f} | {change['difference']:+.3f} "
-        f"| {interval} | {p_text} | {change.get('n', '')} |"
+        f"| {interval} | {shown} | {change.get('n', '')} |"
     )
 
 

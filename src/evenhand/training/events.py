@@ -3,12 +3,12 @@
 `steps.jsonl`: how a training went, one line for each step, so that it can be looked at later.
 """
 
-import json
-import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from evenhand.core.errors import UserError
 
@@ -18,6 +18,9 @@ STEPS = "steps.jsonl"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStep:
     """One optimiser step. What a stage does not measure is None."""
+
+    # JSON has no word for what is no number; a loss that is none must not look unmeasured.
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(ser_json_inf_nan="strings")
 
     stage: str
     step: int
@@ -44,7 +47,7 @@ def silent(_: TrainingStep | Note) -> None:
     return None
 
 
-_NUMBERS = ("loss", "reward", "kl", "length", "accuracy")
+_STEP = TypeAdapter(TrainingStep)
 
 
 def kept(out: Path, tell: Tell) -> Tell:
@@ -55,7 +58,7 @@ def kept(out: Path, tell: Tell) -> Tell:
     def heard(event: TrainingStep | Note) -> None:
         if isinstance(event, TrainingStep):
             with (out / STEPS).open("a") as opened:
-                opened.write(_line(event))
+                opened.write(_STEP.dump_json(event, exclude={"eta_seconds"}).decode() + "\n")
         tell(event)
 
     return heard
@@ -87,28 +90,9 @@ def _whole_lines(file: Path) -> None:
             opened.truncate(opened.read().rfind(b"\n") + 1)
 
 
-def _line(step: TrainingStep) -> str:
-    record: dict[str, Any] = {
-        # JSON has no word for what is no number; a loss that is none must not look unmeasured.
-        name: str(value)
-        if name in _NUMBERS and value is not None and not math.isfinite(value)
-        else value
-        for name, value in asdict(step).items()
-        if name != "eta_seconds"
-    }
-    return json.dumps(record) + "\n"
-
-
 def _read(file: Path, lines: list[str]) -> Iterator[TrainingStep]:
     for number, line in enumerate(lines[:-1], 1):  # behind the last line end is nothing, or a part
         try:
-            record = json.loads(line)
-            numbers = {n: None if (v := record[n]) is None else float(v) for n in _NUMBERS}
-            yield TrainingStep(
-                stage=str(record["stage"]),
-                step=int(record["step"]),
-                steps=int(record["steps"]),
-                **numbers,
-            )
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+            yield _STEP.validate_json(line)
+        except ValidationError:
             raise UserError(f"{file}, line {number}: this is no step of a training") from None

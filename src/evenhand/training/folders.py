@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,19 @@ def write(file: Path, text: str) -> None:
     with part.open("x") as opened:
         opened.write(text)
     part.replace(file)
+
+
+def sha256_of_file(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def sha256_of_files(files: Iterable[Path]) -> str:
+    """One checksum of the bytes of several files, in their order."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(bytes.fromhex(sha256_of_file(file)))
+    return digest.hexdigest()
 
 
 def _is_strange(path: Path, expected: Any) -> bool:
@@ -158,9 +171,7 @@ def _checksums(checkpoint: Path) -> dict[str, str]:
     checksums = {}
     for path in sorted(checkpoint.rglob("*")):
         if path.is_file() and not path.is_symlink() and path.name not in _LISTS:
-            with path.open("rb") as opened:
-                name = path.relative_to(checkpoint).as_posix()
-                checksums[name] = hashlib.file_digest(opened, "sha256").hexdigest()
+            checksums[path.relative_to(checkpoint).as_posix()] = sha256_of_file(path)
     return checksums
 
 

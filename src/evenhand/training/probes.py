@@ -16,6 +16,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, Self
 
+from pydantic import TypeAdapter
+
 from evenhand.core.errors import UserError
 from evenhand.core.package_data import read_toml
 from evenhand.findings.certificate import Certificate, CertificateRequirements, why_not
@@ -23,6 +25,7 @@ from evenhand.statistics.metrics.reward_probes import FEWEST_TOPICS
 from evenhand.training import data
 from evenhand.training.debates.pairs import has_opener, without_opener
 from evenhand.training.debates.splits import in_turn
+from evenhand.training.folders import sha256_of_file
 
 BIASED_TAIL = "good_with_biased_tail"
 NEUTRAL_TAIL = "biased_with_neutral_tail"
@@ -49,12 +52,7 @@ class ProbeTexts:
 
     @classmethod
     def shipped(cls) -> Self:
-        raw = read_toml(__package__, "probes.toml")
-        lists = {name: tuple(raw[name]) for name in ("openers", "fillers", "neutral_tails")}
-        keys = tuple(
-            ProbeKind(**{**key, "wordings": tuple(key["wordings"])}) for key in raw["keys"]
-        )
-        return cls(version=raw["version"], keys=keys, **lists)
+        return TypeAdapter(cls).validate_python(read_toml(__package__, "probes.toml"))
 
     def said(self) -> dict[str, str]:
         """Each kind of answer that is tried in place of the good one, in words."""
@@ -341,16 +339,11 @@ def sha256_of(folder: Path) -> str:
     """Of all tables of a pairs folder, with their names."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*.parquet")):
-        digest.update(f"{file.relative_to(folder).as_posix()}\0{_sha256(file)}\n".encode())
+        digest.update(f"{file.relative_to(folder).as_posix()}\0{sha256_of_file(file)}\n".encode())
     return digest.hexdigest()
 
 
 def checksums_of(folder: Path) -> dict[str, str]:
     """Of every file that shapes a reward, by its name."""
     files = {file for pattern in _SHAPING for file in folder.glob(pattern)}
-    return {file.name: _sha256(file) for file in sorted(files)}
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return {file.name: sha256_of_file(file) for file in sorted(files)}

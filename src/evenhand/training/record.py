@@ -7,7 +7,6 @@ files that it wrote and the steps that it took, and stands in its record, its ca
 exit code.
 """
 
-import hashlib
 import json
 import math
 import platform
@@ -25,7 +24,7 @@ from evenhand.core.package_data import Texts
 from evenhand.findings.display import Displayable
 from evenhand.training.data import sha256_of_rows
 from evenhand.training.events import TrainingStep, read_steps
-from evenhand.training.folders import RECORD, write
+from evenhand.training.folders import RECORD, sha256_of_files, write
 from evenhand.training.recipes import Recipe
 
 _LIBRARIES = ("torch", "trl", "transformers", "accelerate", "peft", "datasets")
@@ -105,11 +104,7 @@ def sha256_of_weights(folder: Path) -> str:
             f"{folder} holds no .safetensors; .bin files are pickles, which can run code when they "
             "are opened, and are refused"
         )
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "sha256").digest())
-    return digest.hexdigest()
+    return sha256_of_files(files)
 
 
 Trend = Literal["improved", "worse", "no_change_shown", "too_few_steps", "not_finite"]
@@ -251,7 +246,6 @@ def outcome(
 
 
 _WORDS = Texts(__package__)
-_NOTHING = ("no_steps", "zero_rate", "weights_equal", "not_finite")
 _TRENDS = ("no_change_shown", "too_few_steps", "not_finite")
 
 
@@ -261,7 +255,7 @@ def statements(record: Mapping[str, Any]) -> list[str]:
         return []
     outcome = record["outcome"]
     return [
-        *([_WORDS(outcome)] if outcome in _NOTHING else []),
+        *([_WORDS(outcome)] if outcome in NOTHING_TRAINED else []),
         _weights(record["weights"]),
         _objective(record["objective"]),
     ]
@@ -290,7 +284,7 @@ def _objective(summary: Mapping[str, Any]) -> str:
         return f"{name.capitalize()}: {_trend(trend, str(trend))}."
     fell = (name == "loss") == (trend == "improved")
     wording = _trend(trend, "fell" if fell else "rose")
-    p = "" if summary["p"] is None else _WORDS("trend_test", p=_p(summary["p"]))
+    p = "" if summary["p"] is None else _WORDS("trend_test", p=p_text(summary["p"]))
     numbers = ("first", "last", "at_each_end", "steps")
     ends = _WORDS("ends", **{number: summary[number] for number in numbers})
     return f"{name.capitalize()}: {ends}; {wording}{p}."
@@ -300,7 +294,7 @@ def _trend(trend: str, otherwise: str) -> str:
     return _WORDS(f"trend_{trend}", fewest=FEWEST_STEPS) if trend in _TRENDS else otherwise
 
 
-def _p(p: float) -> str:
+def p_text(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
