@@ -19,12 +19,12 @@ from evenhand.training.recipes import RlooRecipe
 from evenhand.training.reward_model import RewardModel
 from evenhand.training.stage import Stage, StopAtKl, open_stage
 from evenhand.training.weights import (
+    device,
     fitting_prompts,
     load_policy,
     load_tokenizer,
     longest,
     lora,
-    on_gpu,
 )
 
 
@@ -52,7 +52,7 @@ def train(
     trainer = RLOOTrainer(
         model=load_policy(model, tokenizer, recipe),
         reward_funcs=rewarded(
-            RewardModel.load(reward, max_length=recipe.max_length, device=_device())
+            RewardModel.load(reward, max_length=recipe.max_length, device=device())
         ),
         args=RLOOConfig(
             **stage.arguments(),
@@ -105,7 +105,3 @@ def _prompts(stage: Stage, tokenizer: Any, recipe: RlooRecipe) -> list[Any]:
     stage.note_prompts(len(available), len(selected))
     _require_a_batch(recipe, len(selected))
     return selected
-
-
-def _device() -> str:
-    return "cuda" if on_gpu() else "cpu"

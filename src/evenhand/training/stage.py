@@ -134,11 +134,6 @@ def rates(recipe: Recipe, steps: int) -> Callable[[int], float]:
     return lambda step: float(share(step + 1))
 
 
-def scheduler(recipe: Recipe, optimizer: torch.optim.Optimizer, steps: int) -> LambdaLR:
-    """The same rates as a scheduler of torch."""
-    return LambdaLR(optimizer, rates(recipe, steps))
-
-
 @dataclass(slots=True)
 class Stage:
     """One training in its folder: out/model, out/train.json, out/logs, and while it runs
@@ -300,7 +295,9 @@ def open_stage(
     reward: Path | None = None,
 ) -> Stage:
     """Starts a training, or takes up the one that its folder holds."""
-    _quieten()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    datasets.disable_progress_bars()
     for folder in (model, reward):
         if folder is not None:
             require_model(folder)
@@ -342,12 +339,6 @@ def require_world_size(expected: int) -> None:
         )
 
 
-def _quieten() -> None:
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    datasets.disable_progress_bars()
-
-
 def _without_printing(trainer: Any) -> None:
     """The trainer's own reporters print; ours tells."""
     from transformers.trainer_callback import PrinterCallback, ProgressCallback  # noqa: PLC0415
@@ -364,7 +355,7 @@ def _scheduled(trainer: Any, recipe: Recipe) -> None:
     ) -> Any:
         if trainer.lr_scheduler is None:
             used = trainer.optimizer if optimizer is None else optimizer
-            trainer.lr_scheduler = scheduler(recipe, used, num_training_steps)
+            trainer.lr_scheduler = LambdaLR(used, rates(recipe, num_training_steps))
         return trainer.lr_scheduler
 
     trainer.create_scheduler = create_scheduler

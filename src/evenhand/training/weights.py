@@ -6,7 +6,8 @@ tokens that it sees: the same answer without the template's last line break got 
 """
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -153,8 +154,32 @@ def _load(kind: Any, folder: Path, tokenizer: Any, recipe: Recipe, **more: Any) 
     return model
 
 
+def padded(
+    rows: Sequence[Sequence[int]], pad: int, device: torch.device | str, *, left: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows of token ids filled up to one length, and the mask that is 1 where a row has a token.
+
+    Args:
+        rows: The ids of each row.
+        pad: The token to fill up with.
+        device: Where the tensors lie.
+        left: Whether the filling stands before the rows and not behind them.
+    """
+    width = max(map(len, rows))
+    ids = torch.full((len(rows), width), pad, device=device)
+    mask = torch.zeros_like(ids)
+    for at, row in enumerate(rows):
+        place = slice(width - len(row), width) if left else slice(len(row))
+        ids[at, place], mask[at, place] = torch.tensor(row, device=device), 1
+    return ids, mask
+
+
 def on_gpu() -> bool:
     return bool(torch.cuda.is_available())
+
+
+def device() -> str:
+    return "cuda" if on_gpu() else "cpu"
 
 
 def lora(recipe: Recipe, task: str = "CAUSAL_LM") -> LoraConfig | None:
@@ -177,23 +202,30 @@ def save(trainer: Any, fresh: Callable[[], Any], tokenizer: Any, out: Path) -> P
 
     Every process calls it, as a sharded model is gathered from all of them; one writes.
     """
-    raw, final = out / "trained", out / "model"
+    raw = out / "trained"
     trainer.save_model(str(raw))
     if trainer.is_world_process_zero():
         for name in _LEFT_OUT:
             (raw / name).unlink(missing_ok=True)
-        part = out / ".model.part"
-        shutil.rmtree(part, ignore_errors=True)
-        if (raw / "adapter_config.json").is_file():
-            PeftModel.from_pretrained(fresh(), raw).merge_and_unload().save_pretrained(part)
-            _replace(raw, out / "adapter")
-        else:
-            raw.rename(part)
-        tokenizer.save_pretrained(part)
-        to_disk(part)
-        _replace(part, final)
+        with finished_model(out, tokenizer) as part:
+            if (raw / "adapter_config.json").is_file():
+                PeftModel.from_pretrained(fresh(), raw).merge_and_unload().save_pretrained(part)
+                _replace(raw, out / "adapter")
+            else:
+                raw.rename(part)
     trainer.accelerator.wait_for_everyone()
-    return final
+    return out / "model"
+
+
+@contextmanager
+def finished_model(out: Path, tokenizer: Any) -> Iterator[Path]:
+    """A place to save the weights at; with the tokenizer beside them it becomes `out/model`."""
+    part = out / ".model.part"
+    shutil.rmtree(part, ignore_errors=True)
+    yield part
+    tokenizer.save_pretrained(part)
+    to_disk(part)
+    _replace(part, out / "model")
 
 
 def _replace(source: Path, target: Path) -> None:

@@ -321,9 +321,9 @@ def table(run: RunReader) -> pl.DataFrame:
         .select(
             "position",
             pl.col("prompt").alias("topic"),
-            _named(pl.col("tags"), "bias_type"),
-            _named(pl.col("tags"), "roles"),
-            _named(pl.col("tags"), "more_roles").fill_null(""),
+            named(pl.col("tags"), "bias_type"),
+            named(pl.col("tags"), "roles"),
+            named(pl.col("tags"), "more_roles").fill_null(""),
             "drafts",
         )
         .explode("drafts")
@@ -352,10 +352,10 @@ def model_of(run: RunReader, role: str) -> str:
 
 
 def _score(name: str) -> pl.Expr:
-    return _named(pl.col("drafts").struct.field("scores"), name)
+    return named(pl.col("drafts").struct.field("scores"), name)
 
 
-def _named(pairs: pl.Expr, name: str) -> pl.Expr:
+def named(pairs: pl.Expr, name: str) -> pl.Expr:
     """The value of the pair with this name; null where there is none."""
     value = pl.element().struct.field("value")
     matching = value.filter(pl.element().struct.field("name") == name)

@@ -2,9 +2,9 @@
 
 import math
 import random
-import shutil
 import time
 from collections.abc import Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,6 @@ from evenhand.core.errors import UserError
 from evenhand.training import data
 from evenhand.training import record as records
 from evenhand.training.events import Note, Tell, TrainingStep, silent
-from evenhand.training.folders import to_disk
 from evenhand.training.ppo import networks as nets
 from evenhand.training.ppo.networks import Processes, joined, noise
 from evenhand.training.ppo.step import (
@@ -33,8 +32,8 @@ from evenhand.training.ppo.step import (
 from evenhand.training.probes import require_passed
 from evenhand.training.recipes import PpoRecipe
 from evenhand.training.reward_model import RewardModel
-from evenhand.training.stage import Stage, open_stage, rates
-from evenhand.training.weights import Messages, fitting_prompts, load_tokenizer
+from evenhand.training.stage import open_stage, rates
+from evenhand.training.weights import Messages, finished_model, fitting_prompts, load_tokenizer
 
 
 def steps_of(recipe: PpoRecipe, prompts: int) -> int:
@@ -116,12 +115,15 @@ def learn(
     steps = steps_of(recipe, len(prompts))
     start, clock = progress.step, time.monotonic()
     stopped = None
-    with _Scalars(out / "logs", start, write=first) as scalars:
+    # A resumed run takes back what was logged after its checkpoint.
+    log = SummaryWriter(str(out / "logs"), purge_step=start + 1) if first else None
+    with nullcontext() if log is None else closing(log):
         while progress.step < steps and stopped is None:
             metrics = _finite(_next(ppo, prompts, progress.step, steps), progress.step + 1)
             progress.history.append(metrics)
             each = (time.monotonic() - clock) / (progress.step - start)
-            scalars.add(progress.step, metrics)
+            for name, value in metrics.items() if log is not None else ():
+                log.add_scalar(f"train/{name}", value, progress.step)
             tell(_told(progress.step, steps, metrics, each))
             if metrics["kl"] > recipe.target_kl:
                 stopped = progress.step
@@ -195,25 +197,6 @@ def _ends(model: Any, tokenizer: Any) -> torch.Tensor:
     return torch.tensor(sorted(ends))
 
 
-class _Scalars:
-    """TensorBoard's log. A resumed run takes back what was logged after its checkpoint."""
-
-    def __init__(self, folder: Path, step: int, *, write: bool) -> None:
-        self._writer = SummaryWriter(str(folder), purge_step=step + 1) if write else None
-
-    def __enter__(self) -> "_Scalars":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._writer is not None:
-            self._writer.close()
-
-    def add(self, step: int, metrics: Metrics) -> None:
-        if self._writer is not None:
-            for name, value in metrics.items():
-                self._writer.add_scalar(f"train/{name}", value, step)
-
-
 def train(
     recipe: PpoRecipe,
     model: Path,
@@ -245,25 +228,11 @@ def train(
     if processes.first:
         records.save(out, stage.record)
     outcome = learn(ppo, prompts, out, progress, tell)
-    _note(stage, outcome)
-    return _finish(stage, ppo)
-
-
-def _note(stage: Stage, outcome: PpoOutcome) -> None:
     stage.note_steps(len(outcome.history), outcome.history)
     stage.record["stopped_at_kl"] = outcome.stopped_at_kl
-
-
-def _finish(stage: Stage, ppo: Ppo) -> Path:
-    final = stage.out / "model"
-    if ppo.processes.first:
-        part = stage.out / ".model.part"
-        shutil.rmtree(part, ignore_errors=True)
-        ppo.networks.finished(stage.out / "adapter").save_pretrained(part)
-        ppo.tokenizer.save_pretrained(part)
-        to_disk(part)
-        shutil.rmtree(final, ignore_errors=True)
-        part.rename(final)
-    ppo.processes.wait()
-    stage.close(final)
-    return final
+    if processes.first:
+        with finished_model(out, ppo.tokenizer) as part:
+            ppo.networks.finished(out / "adapter").save_pretrained(part)
+    processes.wait()
+    stage.close(out / "model")
+    return out / "model"

@@ -23,6 +23,7 @@ from evenhand.core.errors import UserError
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
 from evenhand.statistics.metrics.bias_scale import RUBRIC
+from evenhand.training.debates.debate import named
 from evenhand.training.rating import rubric
 from evenhand.training.rating.sheets import ID, SHEET, TEXT, read_table
 from evenhand.training.rating.texts import SheetKey, said
@@ -56,13 +57,8 @@ class JudgeWithin:
         inner = self.run_of(run)
         if inner is None:
             return self.none()
-        columns = {
-            trait: pl.col("scores_after")
-            .list.eval(pl.element().filter(pl.element().struct.field("name") == trait).struct[1])
-            .list.first()
-            for trait in self.traits
-        }
-        return inner.results().select("item_id", **columns).collect()
+        columns = [named(pl.col("scores_after"), trait) for trait in self.traits]
+        return inner.results().select("item_id", *columns).collect()
 
     def none(self) -> pl.DataFrame:
         """The marks of nobody."""

@@ -27,7 +27,7 @@ import polars as pl
 from evenhand.core.errors import UserError
 from evenhand.core.package_data import read_text
 from evenhand.runs.store import RunReader
-from evenhand.training.debates.dataset import cleared, require_new
+from evenhand.training.debates.dataset import made, require_new
 from evenhand.training.rating import rubric
 from evenhand.training.rating.texts import DrawnTexts, KeyRun, RatingText, SheetKey, read_key
 
@@ -89,16 +89,13 @@ def export(
         texts=sample.texts,
         sheets=deal(sample.texts, raters, overlap, seed),
     )
-    part = cleared(folder)
-    for rater, files in rater_files(sheet_key).items():
-        (part / rater).mkdir(parents=True)
-        for name, data in files.items():
-            (part / rater / name).write_bytes(data)
-    key.parent.mkdir(parents=True, exist_ok=True)
-    key.write_bytes(sheet_key.to_bytes())
-    if folder.is_dir():
-        folder.rmdir()
-    os.replace(part, folder)
+    with made(folder) as part:
+        for rater, files in rater_files(sheet_key).items():
+            (part / rater).mkdir()
+            for name, data in files.items():
+                (part / rater / name).write_bytes(data)
+        key.parent.mkdir(parents=True, exist_ok=True)
+        key.write_bytes(sheet_key.to_bytes())
     return sheet_key
 
 
@@ -367,18 +364,13 @@ def _rows(file: str, rater: str, ids: Sequence[str], marks: Marks) -> Iterator[t
 
 def write(folder: Path, key: SheetKey, rows: pl.DataFrame, account: ReturnedSheets) -> None:
     """A folder of ratings: the marks, where they are from, and which text is which."""
-    require_new(folder)
-    part = cleared(folder)
-    part.mkdir(parents=True)
     table = io.BytesIO()
     rows.write_parquet(table)
-    (part / TABLE).write_bytes(table.getvalue())
     content = {**account.to_dict(), "sha256": hashlib.sha256(table.getvalue()).hexdigest()}
-    (part / ACCOUNT).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
-    (part / KEY).write_bytes(key.to_bytes())
-    if folder.is_dir():
-        folder.rmdir()
-    os.replace(part, folder)
+    with made(folder) as part:
+        (part / TABLE).write_bytes(table.getvalue())
+        (part / ACCOUNT).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        (part / KEY).write_bytes(key.to_bytes())
 
 
 def load(folder: Path) -> tuple[SheetKey, pl.DataFrame, tuple[str, ...]]:
