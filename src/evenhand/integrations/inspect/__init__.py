@@ -58,9 +58,9 @@ SOLVERS = {name: _solver(name) for name in registry.names("methods")}
 def bbq(**options: Any) -> Task:
     """BBQ as `evenhand measure bbq` asks it: the same sample, order of options and prompt, by the
     same options, such as `-T per_category=16` or `-T language=ko`."""
-    from evenhand.integrations.inspect import questions  # noqa: PLC0415
+    from evenhand.integrations.inspect import scoring  # noqa: PLC0415
 
-    benchmark = questions.bbq(options)
+    benchmark = scoring.bbq(options)
     worded = {} if benchmark.language == "en" else {"language": benchmark.language}
     return Task(
         dataset=benchmark.dataset,
@@ -113,9 +113,9 @@ class CertifiedGraders(Hooks):
 
     async def on_task_start(self, data: TaskStart) -> None:
         try:
-            from evenhand.integrations.inspect import graders  # noqa: PLC0415
+            from evenhand.integrations.inspect import scoring  # noqa: PLC0415
 
-            uncertified = graders.uncertified(data.spec)
+            uncertified = scoring.uncertified(data.spec)
         except Exception as error:  # what cannot be looked up is not certified
             uncertified = [f"it could not be looked up who grades: {error}"]
         if uncertified:
