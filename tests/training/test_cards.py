@@ -10,6 +10,7 @@ import yaml
 from errors import assert_names, raises_naming
 from evenhand.core.errors import UserError
 from evenhand.training import cards
+from evenhand.training.probes import CERTIFICATE_FILE
 from evenhand.training.recipes import RewardRecipe
 
 UNMEASURED = "Not measured yet"
@@ -97,7 +98,7 @@ def test_a_card_names_base_licence_data_referee_and_prompts(
 
 def test_hub_readers_accept_the_head(model: Path, base: Path, toy_pairs: Path) -> None:
     hub = pytest.importorskip("huggingface_hub")
-    (model / cards.CERTIFICATE_FILE).write_text(json.dumps(AUDIT))
+    (model / CERTIFICATE_FILE).write_text(json.dumps(AUDIT))
     _write(model, "reward", base, toy_pairs)
     read = hub.ModelCard.load(model / "README.md").data
     assert read.library_name == "transformers"
@@ -110,7 +111,7 @@ def test_probes_that_failed_are_said_in_the_card_of_the_reward_model_and_of_what
     tmp_path: Path, model: Path, base: Path, toy_pairs: Path
 ) -> None:
     assert_names(_write(model, "reward", base, toy_pairs), "not audited")
-    (model / cards.CERTIFICATE_FILE).write_text(json.dumps(AUDIT))
+    (model / CERTIFICATE_FILE).write_text(json.dumps(AUDIT))
     cards.rewrite(model)
     driven = tmp_path / "driven"
     driven.mkdir()

@@ -23,13 +23,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from starlette.types import Receive
 
 from evenhand.gateway.admission import Admission, Permit
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.exchanges import ExchangeAnswerer, ExchangeState
 from evenhand.gateway.policy import LITELLM, LITELLM_ALONE, CheckPolicy, Policy
-from evenhand.gateway.sending import PLAIN, Sender, unless_gone
+from evenhand.gateway.sending import PLAIN, Client
 from evenhand.gateway.verdicts import Action
 from evenhand.gateway.wire import ClientRequest, Refused, ToolArguments, ToolName, strict
 from evenhand.gateway.wire.chat import conversation
@@ -156,8 +155,7 @@ class Guardrail:
         tenant: str,
         headers: Mapping[str, str],
         body: Callable[[Permit], Awaitable[bytes]],
-        receive: Receive,
-        sender: Sender,
+        client: Client,
     ) -> None:
         """Answer one question. In `observe` the answer comes before the check."""
         check = self._policy.check_for(tenant, LITELLM)
@@ -170,9 +168,9 @@ class Guardrail:
                     response = self._known(tenant, call)
                     judging = response is None
                     if response is None:
-                        response = await self._judged(talk, call, check, receive, sender)
-                    if not sender.started:
-                        await _send(sender, response)
+                        response = await self._judged(talk, call, check, client)
+                    if not client.started:
+                        await _send(client, response)
                 finally:
                     if talk.tokens is not None:  # else all that was reserved
                         permit.spend(talk.tokens)
@@ -182,7 +180,7 @@ class Guardrail:
             if not judging:  # else it is on record
                 action = Action.NOT_RUN if observes else Action.BLOCKED
                 self._answering.record_anyway(talk, action, refusal.code)
-            await _send(sender, UNCHANGED if observes else blocked(refusal))
+            await _send(client, UNCHANGED if observes else blocked(refusal))
 
     def _known(self, tenant: str, call: ProxyCall) -> bytes | None:
         """What is said without a check: to a request, to a canary, to words that were judged."""
@@ -197,8 +195,7 @@ class Guardrail:
         talk: ExchangeState,
         call: ProxyCall,
         check: CheckPolicy,
-        receive: Receive,
-        sender: Sender,
+        client: Client,
     ) -> bytes:
         """Say what the proxy may do with an answer. Raises `Refused`, and then it is on record."""
         question = self._prompts.found(talk.tenant, call)
@@ -208,20 +205,20 @@ class Guardrail:
         checker = self._checkers[check]
         if check.mode == "observe":
             self._prompts.tell(talk.tenant, call, question, UNCHANGED)
-            await _send(sender, UNCHANGED)
+            await _send(client, UNCHANGED)
             await self._answering.judged_afterwards(talk, checker, call)
             return UNCHANGED
         judging = self._answering.judged(talk, checker, call)
-        _, texts = await unless_gone(judging, receive)
+        _, texts = await client.unless_gone(judging)
         response = answer(call, texts)
         if all(verdict.ran for verdict in talk.verdicts):
             self._prompts.tell(talk.tenant, call, question, response)
         return response
 
 
-async def _send(sender: Sender, response: bytes) -> None:
-    await sender.start(200, PLAIN, {})
-    await sender.end(response)
+async def _send(client: Client, response: bytes) -> None:
+    await client.start(200, PLAIN, {})
+    await client.end(response)
 
 
 @dataclass(slots=True)

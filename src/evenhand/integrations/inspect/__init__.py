@@ -60,12 +60,12 @@ def bbq(**options: Any) -> Task:
     same options, such as `-T per_category=16` or `-T language=ko`."""
     from evenhand.integrations.inspect import scoring  # noqa: PLC0415
 
-    benchmark = scoring.bbq(options)
-    worded = {} if benchmark.language == "en" else {"language": benchmark.language}
+    dataset, language = scoring.bbq(options)
+    worded = {} if language == "en" else {"language": language}
     return Task(
-        dataset=benchmark.dataset,
+        dataset=dataset,
         solver=SOLVERS["default"](**worded),
-        scorer=bias(language=benchmark.language),
+        scorer=bias(language=language),
         score_on_error=True,  # a sample that fails counts as missing, and is not left out
     )
 

@@ -3,7 +3,6 @@ which models grade the answers of a task without a certificate.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -27,21 +26,15 @@ from evenhand.interop.inspect_task import bbq_input, graders_of, served_name
 from evenhand.methods import Rate
 
 
-@dataclass(frozen=True, slots=True)
-class InspectQuestions:
-    dataset: MemoryDataset
-    language: str
-
-
-def bbq(options: Mapping[str, Any]) -> InspectQuestions:
-    """Draw the items by the options of `evenhand measure bbq`."""
+def bbq(options: Mapping[str, Any]) -> tuple[MemoryDataset, str]:
+    """Draw the items by the options of `evenhand measure bbq`; give their language too."""
     instrument = Bbq()
     chosen = instrument.options_from(options)
     if instrument.stores_answers(chosen):
         raise UserError("answers that exist are scored by: evenhand measure bbq --answers FILE")
     source = instrument.source(configuration.data_folder(), chosen)
     samples = [_sample(item) for item in source.read(0, len(source))]
-    return InspectQuestions(MemoryDataset(samples, name="bbq"), chosen.language)
+    return MemoryDataset(samples, name="bbq"), chosen.language
 
 
 def _sample(item: Item) -> Sample:

@@ -105,17 +105,17 @@ class PreferencePair:
     prompt: tuple[Message, ...]
     chosen: str
     rejected: str
-    score_chosen: float | None
-    score_rejected: float | None
+    score_chosen: float | None = None
+    score_rejected: float | None = None
     topic: str
     topic_rejected: str  # another one only with the strategy `any`
     bias_type: str
     role_chosen: str
     role_rejected: str
-    round_chosen: int | None
-    round_rejected: int | None
-    referee: str
-    strategy: str
+    round_chosen: int | None = None
+    round_rejected: int | None = None
+    referee: str = ""
+    strategy: str = "same_topic"
     source: str  # "debate", "stardtox", "mabrf" or "items"
     prompts: Mapping[str, str]
     run: str

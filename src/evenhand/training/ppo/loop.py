@@ -122,12 +122,19 @@ def learn(
             metrics = _finite(_next(ppo, prompts, progress.step, steps), progress.step + 1)
             progress.history.append(metrics)
             each = (time.monotonic() - clock) / (progress.step - start)
-            for name, value in metrics.items() if log is not None else ():
-                log.add_scalar(f"train/{name}", value, progress.step)
+            for name, value in metrics.items():
+                if log is not None:
+                    log.add_scalar(f"train/{name}", value, progress.step)
             tell(_told(progress.step, steps, metrics, each))
             if metrics["kl"] > recipe.target_kl:
                 stopped = progress.step
-                tell(Note(_too_far(recipe, metrics, stopped)))
+                tell(
+                    Note(
+                        f"stopped at step {stopped}, which was not learnt from: KL is "
+                        f"{metrics['kl']:.3f} nats a token, above the target of "
+                        f"{recipe.target_kl:g}; raise target_kl (--set) to go further"
+                    )
+                )
             elif progress.step % recipe.save_every == 0:
                 if first:
                     save_checkpoint(folder, progress, weights, ppo.optimizer, keep=recipe.keep)
@@ -170,13 +177,6 @@ def _told(step: int, steps: int, metrics: Metrics, each: float) -> TrainingStep:
         kl=metrics["kl"],
         length=metrics["length"],
         eta_seconds=each * (steps - step),
-    )
-
-
-def _too_far(recipe: PpoRecipe, metrics: Metrics, number: int) -> str:
-    return (
-        f"stopped at step {number}, which was not learnt from: KL is {metrics['kl']:.3f} nats a "
-        f"token, above the target of {recipe.target_kl:g}; raise target_kl (--set) to go further"
     )
 
 
