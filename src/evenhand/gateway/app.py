@@ -42,7 +42,7 @@ from evenhand.gateway.sending import PLAIN, Client, ClientGone
 from evenhand.gateway.upstream import Upstream
 from evenhand.gateway.verdicts import Exchange
 from evenhand.gateway.window import answer_in_windows
-from evenhand.gateway.wire import ClientRequest, Refused, Wire
+from evenhand.gateway.wire import Refused, Wire
 from evenhand.gateway.wire.chat import Chat
 from evenhand.gateway.wire.completions import Completions
 from evenhand.gateway.wire.responses import Responses
@@ -185,7 +185,9 @@ class Gateway:
         async with self._parts.admission.enter(tenant, tokens=check.tokens) as permit:
             spent: int | None = 0
             try:
-                request = await _asked(wire, await _in_time(client.receive, permit))
+                body = await _in_time(client.receive, permit)
+                short = len(body) < _IN_THIS_THREAD
+                request = wire.asked(body) if short else await asyncio.to_thread(wire.asked, body)
                 detailed = headers.get("evenhand-detail") == "1"
                 talk = ExchangeState(wire.path, request, tenant, self._forwarded(headers), detailed)
                 try:
@@ -247,12 +249,6 @@ def _refuse_web_pages(headers: Headers) -> None:
     origin_host = origin.rpartition(":")[0] or origin
     if host not in _HERE or (origin and origin_host not in _HERE):
         raise Refused(403, "not_from_here", "name tenants with keys to be asked from elsewhere")
-
-
-async def _asked(wire: Wire, body: bytes) -> ClientRequest:
-    if len(body) < _IN_THIS_THREAD:
-        return wire.asked(body)
-    return await asyncio.to_thread(wire.asked, body)
 
 
 def _no_key() -> Refused:

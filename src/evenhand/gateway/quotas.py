@@ -117,8 +117,11 @@ class LocalQuotas:
         counts, now = self._of(tenant), self._clock()
         most = allowance.requests_a_minute
         _check_minute(counts, most, now)
-        _check_at_once(counts, allowance.at_once)
-        _check_tokens(counts, allowance.tokens_a_day, lease.tokens, now)
+        at_once, a_day = allowance.at_once, allowance.tokens_a_day
+        if at_once is not None and len(counts.leases) >= at_once:
+            raise OverQuota("at_once", AT_ONCE_PAUSE if at_once else None)
+        if a_day is not None and counts.spent + counts.reserved + lease.tokens > a_day:
+            raise OverQuota("tokens_a_day", DAY - now % DAY if lease.tokens <= a_day else None)
         if most is not None:
             counts.times.appendleft(now)
             while len(counts.times) > most:
@@ -153,16 +156,6 @@ def _check_minute(counts: _TenantUsage, most: int | None, now: float) -> None:
     left = counts.times[most - 1] + MINUTE - now  # until the oldest that counts is a minute old
     if left > 0:
         raise OverQuota("requests_a_minute", left)
-
-
-def _check_at_once(counts: _TenantUsage, most: int | None) -> None:
-    if most is not None and len(counts.leases) >= most:
-        raise OverQuota("at_once", AT_ONCE_PAUSE if most else None)
-
-
-def _check_tokens(counts: _TenantUsage, most: int | None, tokens: int, now: float) -> None:
-    if most is not None and counts.spent + counts.reserved + tokens > most:
-        raise OverQuota("tokens_a_day", DAY - now % DAY if tokens <= most else None)
 
 
 _INSTALL = "shared quotas need the valkey package: pip install 'evenhand[gateway]'"

@@ -128,12 +128,9 @@ def _names(text: str) -> Iterator[tuple[int, int]]:
         behind = _SURNAMES.match(text, match.end())
         end = behind.end() if behind else match.end()
         if end > match.end() or first not in _ALSO_WORDS:
-            name_end = end if end > match.end() else match.start() + len(_bare(match[0]))
+            bare = match[0].removesuffix("'s").removesuffix("’s")
+            name_end = end if end > match.end() else match.start() + len(bare)
             yield match.start(), name_end
-
-
-def _bare(word: str) -> str:
-    return word.removesuffix("'s").removesuffix("’s")
 
 
 def _if(right: Callable[[str], bool], mark: str) -> Callable[[re.Match[str]], str]:
@@ -283,7 +280,7 @@ def keeper(content: Content, key: bytes, redact: Keep, texts: Sequence[str]) -> 
         texts: All texts of the item. A name in one of them is masked in all, however written.
     """
     if content == "off":
-        return _not_kept
+        return lambda text: NOT_KEPT if text else ""
     if content == "hashed":
         return lambda text: hashed(key, text)
     names = names_in(texts)
@@ -301,10 +298,6 @@ def hashed(key: bytes, text: str) -> str:
         return ""
     data = text.encode("utf-8", "surrogatepass")
     return f"hmac-sha256:{hmac.new(key, data, hashlib.sha256).hexdigest()}"
-
-
-def _not_kept(text: str) -> str:
-    return NOT_KEPT if text else ""
 
 
 def _writable(text: str) -> str:

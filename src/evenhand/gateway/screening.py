@@ -62,14 +62,11 @@ def argument_text(arguments: str) -> str:
     'See you at noon?'
     """
     try:
-        read = json.loads(arguments, object_pairs_hook=_values)  # of two equal keys both count
+        # Of two equal keys both count.
+        read = json.loads(arguments, object_pairs_hook=lambda pairs: [value for _, value in pairs])
     except (ValueError, RecursionError):
         return arguments
     return "\n".join(string for string in _strings(read) if len(string.split()) >= SHORTEST)
-
-
-def _values(pairs: list[tuple[str, Any]]) -> list[Any]:
-    return [value for _, value in pairs]
 
 
 def _strings(value: Any) -> Iterator[str]:

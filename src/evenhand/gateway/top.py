@@ -458,7 +458,8 @@ def _repairs(run: RunReader) -> list[Repair]:
     positions = [at for first, stop in run.positions() for at in range(first, stop)][-_BACK:]
     changed = run.results_at(positions).filter(pl.col("changed")).select(_COLUMNS).collect()
     rows = [row for row in changed.to_dicts() if _tag(row, "action") == Action.REPAIRED][-MOST:]
-    began = _began(run, [row["position"] for row in rows])
+    turns = run.turns_at([row["position"] for row in rows]).group_by("position")
+    began = dict(turns.agg(pl.col("started_us").min() / 1e6).collect().iter_rows())
     return [
         Repair(
             at=began.get(row["position"], 0.0),
@@ -469,11 +470,6 @@ def _repairs(run: RunReader) -> list[Repair]:
         )
         for row in rows
     ]
-
-
-def _began(run: RunReader, positions: list[int]) -> dict[int, float]:
-    turns = run.turns_at(positions).group_by("position").agg(pl.col("started_us").min()).collect()
-    return {position: started / 1e6 for position, started in turns.iter_rows()}
 
 
 def _tag(row: dict[str, Any], name: str) -> str:

@@ -85,7 +85,9 @@ def rewrite(out: Path) -> None:
         statements=statements(record),
         results=results,
         crossed=lambda comparison: list(_crossed(comparison)),
-        rows=_rows,
+        rows=lambda comparison: [
+            _change(where, change) for where, change in _changes(comparison) if change.get("n") != 0
+        ],
         probes=probes,
         recipe=record.get("recipe", {}),
         training=_training(record),
@@ -192,11 +194,6 @@ def _check(probes: Mapping[str, Any] | None, name: str) -> float | None:
         if check["name"] == name and check["estimate"] is not None:
             return float(check["estimate"])
     return None
-
-
-def _rows(comparison: Mapping[str, Any]) -> list[str]:
-    changes = [(where, change) for where, change in _changes(comparison) if change.get("n") != 0]
-    return [_change(where, change) for where, change in changes]
 
 
 def _crossed(comparison: Mapping[str, Any]) -> Iterator[str]:

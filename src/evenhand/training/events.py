@@ -3,7 +3,7 @@
 `steps.jsonl`: how a training went, one line for each step, so that it can be looked at later.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -53,11 +53,14 @@ _STEP = TypeAdapter(TrainingStep)
 def kept(out: Path, tell: Tell) -> Tell:
     """Give a listener that writes each step down before it hands it on. Half a line that a kill
     left is taken away first, so that the next one stands by itself."""
-    _whole_lines(out / STEPS)
+    file = out / STEPS
+    if file.is_file():
+        with file.open("r+b") as opened:
+            opened.truncate(opened.read().rfind(b"\n") + 1)
 
     def heard(event: TrainingStep | Note) -> None:
         if isinstance(event, TrainingStep):
-            with (out / STEPS).open("a") as opened:
+            with file.open("a") as opened:
                 opened.write(_STEP.dump_json(event, exclude={"eta_seconds"}).decode() + "\n")
         tell(event)
 
@@ -77,22 +80,14 @@ def read_steps(out: Path) -> tuple[TrainingStep, ...]:
     except UnicodeDecodeError:
         raise UserError(f"{out / STEPS} is no text: it was not written by a training") from None
     steps: list[TrainingStep] = []
-    for step in _read(out / STEPS, lines):
+    for number, line in enumerate(lines[:-1], 1):  # behind the last line end is nothing, or a part
+        try:
+            step = _STEP.validate_json(line)
+        except ValidationError:
+            raise UserError(
+                f"{out / STEPS}, line {number}: this is no step of a training"
+            ) from None
         while steps and steps[-1].step >= step.step:
             steps.pop()
         steps.append(step)
     return tuple(steps)
-
-
-def _whole_lines(file: Path) -> None:
-    if file.is_file():
-        with file.open("r+b") as opened:
-            opened.truncate(opened.read().rfind(b"\n") + 1)
-
-
-def _read(file: Path, lines: list[str]) -> Iterator[TrainingStep]:
-    for number, line in enumerate(lines[:-1], 1):  # behind the last line end is nothing, or a part
-        try:
-            yield _STEP.validate_json(line)
-        except ValidationError:
-            raise UserError(f"{file}, line {number}: this is no step of a training") from None

@@ -36,7 +36,11 @@ def require_model(folder: Path) -> None:
         if not path.is_file() and not path.is_dir():
             raise UserError(f"{path} is neither a file nor a folder; it is not opened")
     for file in sorted(folder.glob("*config.json")):
-        if _has_key("auto_map", _json(file)):
+        try:
+            content = json.loads(file.read_bytes())
+        except ValueError:
+            raise UserError(f"{file} cannot be read: it is no JSON") from None
+        if _has_key("auto_map", content):
             raise UserError(
                 f"{file} names code that comes with the model (auto_map), which evenhand never "
                 "runs and never hands on. Take a model whose kind transformers knows by itself; "
@@ -106,13 +110,6 @@ def _strange_below(folder: Path) -> Iterator[Path]:
     for directory, folders, files in os.walk(folder):  # which follows no link
         yield from (p for n in folders if (p := Path(directory, n)).is_symlink())
         yield from (p for n in files if _is_strange(p := Path(directory, n), stat.S_ISREG))
-
-
-def _json(file: Path) -> Any:
-    try:
-        return json.loads(file.read_bytes())
-    except ValueError:
-        raise UserError(f"{file} cannot be read: it is no JSON") from None
 
 
 def _has_key(key: str, value: Any) -> bool:

@@ -16,6 +16,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.tensorboard import SummaryWriter
 from transformers import TrainerCallback, get_scheduler
 from transformers.integrations import TensorBoardCallback
+from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from transformers.utils import logging as transformers_logging
 
 from evenhand.core.errors import UserError
@@ -195,7 +196,8 @@ class Stage:
 
     def run(self, trainer: Any) -> None:
         """Train to the end, from the newest whole checkpoint if there is one."""
-        _without_printing(trainer)
+        for kind in (PrinterCallback, ProgressCallback):  # they print; ours tells
+            trainer.remove_callback(kind)
         _scheduled(trainer, self.recipe)
         checkpoint = newest_whole(self.checkpoints, self.say)
         if checkpoint is not None:
@@ -337,14 +339,6 @@ def require_world_size(expected: int) -> None:
             f"{expected} processes were asked for and {actual} came up; "
             f"start them with `evenhand train … --processes {expected}` or with torchrun"
         )
-
-
-def _without_printing(trainer: Any) -> None:
-    """The trainer's own reporters print; ours tells."""
-    from transformers.trainer_callback import PrinterCallback, ProgressCallback  # noqa: PLC0415
-
-    for kind in (PrinterCallback, ProgressCallback):
-        trainer.remove_callback(kind)
 
 
 def _scheduled(trainer: Any, recipe: Recipe) -> None:

@@ -33,10 +33,6 @@ class ContentPart:
     pieces: int = 1  # in how many the upstream sent it
 
     @property
-    def repairable(self) -> bool:
-        return self.kind == "output_text" and bool(self.text)
-
-    @property
     def key(self) -> str:
         return "text" if self.kind == "output_text" else "refusal"
 
@@ -186,16 +182,13 @@ def _part_of(raw: Any, left_out: set[str]) -> ContentPart:
 def _citations(raw: Any, text: str, left_out: set[str]) -> list[dict[str, Any]]:
     citations = []
     for annotation in strict.a(list, raw, "`annotations`") if raw else ():
-        cited = strict.citation(annotation)
-        if cited is not None and annotation.get("type") == "url_citation" and _inside(cited, text):
+        known = isinstance(annotation, dict) and annotation.get("type") == "url_citation"
+        cited = strict.citation(annotation) if known else None
+        if cited is not None and cited["start_index"] <= cited["end_index"] <= len(text):
             citations.append(cited)
         else:
             strict.leave(left_out, "output.content.annotations")
     return citations
-
-
-def _inside(cited: Mapping[str, Any], text: str) -> bool:
-    return bool(cited["start_index"] <= cited["end_index"] <= len(text))
 
 
 def _name(item: Mapping[str, Any], name: str, default: str | None) -> str:
@@ -264,7 +257,8 @@ class Responses:
         for tool in strict.field(raw, "tools", list, []):
             if not isinstance(tool, dict) or not isinstance(tool.get("type"), str):
                 raise strict.refused("A tool has no `type`.", "bad_request")
-        prompt, context = conversation([*_instructions(raw), *_messages(raw.get("input"))])
+        system = {"role": "system", "content": strict.field(raw, "instructions", str, "")}
+        prompt, context = conversation([system, *_messages(raw.get("input"))])
         text = strict.field(raw, "text", dict, {})
         return ClientRequest(
             model=strict.field(raw, "model", str, ""),
@@ -277,11 +271,6 @@ class Responses:
 
     def reply(self, request: ClientRequest) -> "ResponsesReply":
         return ResponsesReply(request)
-
-
-def _instructions(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
-    instructions = strict.field(raw, "instructions", str, "")
-    return [{"role": "system", "content": instructions}]
 
 
 def _messages(raw: Any) -> list[dict[str, Any]]:
@@ -362,7 +351,10 @@ class ResponsesReply:
 
     def events(self, texts: Sequence[str], outcome: ExchangeOutcome) -> Iterator[bytes]:
         final = self._final(texts)
-        return _numbered(self._events(final, outcome))
+        return (
+            sse.event(orjson.dumps({**event, "sequence_number": number}), event["type"])
+            for number, event in enumerate(self._events(final, outcome))
+        )
 
     def _events(
         self, final: Mapping[int, str], outcome: ExchangeOutcome
@@ -396,7 +388,8 @@ class ResponsesReply:
     def _parts(self) -> list[ContentPart]:
         """The parts that can be repaired."""
         messages = [item for item in self._items if isinstance(item, OutputMessage)]
-        return [part for message in messages for part in message.parts if part.repairable]
+        parts = [part for message in messages for part in message.parts]
+        return [part for part in parts if part.kind == "output_text" and part.text]
 
     def _final(self, texts: Sequence[str]) -> dict[int, str]:
         if not self.whole:
@@ -520,8 +513,3 @@ def _part_events(
         yield {"type": f"response.{part.kind}.delta", **spot, "delta": piece, **more}
     yield {"type": f"response.{part.kind}.done", **spot, part.key: text, **more}
     yield {"type": "response.content_part.done", **spot, "part": written}
-
-
-def _numbered(events: Iterator[dict[str, Any]]) -> Iterator[bytes]:
-    for number, event in enumerate(events):
-        yield sse.event(orjson.dumps({**event, "sequence_number": number}), event["type"])

@@ -35,19 +35,17 @@ def _solver(name: str) -> Callable[..., Solver]:
         seconds."""
         from evenhand.integrations.inspect import answering  # noqa: PLC0415 - see above
 
-        return _solving(answering.MethodSolver.of(name, limits, settings))
+        chosen = answering.MethodSolver.of(name, limits, settings)
+
+        async def solve(state: TaskState, generate: Generate) -> TaskState:
+            del generate  # Inspect's own way to ask; a method asks the same model in its own order
+            await chosen.answer(state)
+            return state
+
+        return solve
 
     factory: Callable[..., Solver] = method
     return factory
-
-
-def _solving(answering: Any) -> Solver:
-    async def solve(state: TaskState, generate: Generate) -> TaskState:
-        del generate  # Inspect's own way to ask; a method asks the same model in its own order
-        await answering.answer(state)
-        return state
-
-    return solve
 
 
 # Every method, also one of another package: evenhand/default, evenhand/stardtox, …

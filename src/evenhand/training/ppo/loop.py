@@ -125,7 +125,13 @@ def learn(
             for name, value in metrics.items():
                 if log is not None:
                     log.add_scalar(f"train/{name}", value, progress.step)
-            tell(_told(progress.step, steps, metrics, each))
+            shown = {name: metrics.get(name) for name in ("loss", "reward", "kl", "length")}
+            left = each * (steps - progress.step)
+            tell(
+                TrainingStep(
+                    stage="ppo", step=progress.step, steps=steps, eta_seconds=left, **shown
+                )
+            )
             if metrics["kl"] > recipe.target_kl:
                 stopped = progress.step
                 tell(
@@ -165,19 +171,6 @@ def _finite(metrics: Metrics, number: int) -> Metrics:
             "whether the reward model gives every answer a number"
         )
     return metrics
-
-
-def _told(step: int, steps: int, metrics: Metrics, each: float) -> TrainingStep:
-    return TrainingStep(
-        stage="ppo",
-        step=step,
-        steps=steps,
-        loss=metrics.get("loss"),
-        reward=metrics["reward"],
-        kl=metrics["kl"],
-        length=metrics["length"],
-        eta_seconds=each * (steps - step),
-    )
 
 
 def _weights(ppo: Ppo) -> nets.Named:

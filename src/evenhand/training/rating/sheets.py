@@ -143,7 +143,7 @@ def readable(text: str) -> str:
 
 
 def _page(rater: str, texts: Sequence[RatingText]) -> bytes:
-    script, style = _file("sheet.js"), _file("sheet.css")
+    script, style = (read_text(__package__, f"sheet.{kind}") for kind in ("js", "css"))
     # Only these very words may run or style; nothing may be loaded, sent or framed.
     allowed = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
@@ -168,11 +168,7 @@ def _page(rater: str, texts: Sequence[RatingText]) -> bytes:
 @cache
 def _template() -> jinja2.Template:
     strict = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    return strict.from_string(_file("sheet.html"))
-
-
-def _file(name: str) -> str:
-    return read_text(__package__, name)
+    return strict.from_string(read_text(__package__, "sheet.html"))
 
 
 def _digest(words: str) -> str:
