@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from errors import assert_names
-from evenhand.training.rating import filled, rubric
+from evenhand.training.rating import rubric, sheets
 from evenhand.training.rating.findings import RatingReport, ratings
 from evenhand.training.rating.judges import JudgeMarks
 from evenhand.training.rating.texts import KeyRun, RatingText, SheetKey
@@ -37,12 +37,12 @@ def _key(items: int, runs: int = 1, raters: int = 3) -> SheetKey:
 def _rows(key: SheetKey, marks: list[Given]) -> pl.DataFrame:
     """One list per rater, one mark per text, the same for every question."""
     rows = [
-        (rater, text.id, one.name, mark, None if mark is not None else filled.EMPTY, "f", 2)
+        (rater, text.id, one.name, mark, None if mark is not None else sheets.EMPTY, "f", 2)
         for rater, given in zip(key.sheets, marks, strict=False)
         for text, mark in zip(key.texts, given, strict=True)
         for one in rubric.questions()
     ]
-    return pl.DataFrame(rows, schema=filled.SCHEMA, orient="row")
+    return pl.DataFrame(rows, schema=sheets.SCHEMA, orient="row")
 
 
 def _near(truth: np.ndarray, noise: float, seed: int, raters: int = 3) -> list[Given]:

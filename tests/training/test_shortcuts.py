@@ -12,7 +12,7 @@ from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit
 from evenhand.instruments.reward import Reward
 from evenhand.instruments.reward.instrument import RewardOptions
-from evenhand.training.gate import require_passed
+from evenhand.training.probes import require_passed
 from evenhand.training.reward_model import RewardModel
 from training.planted import Plant, planted, train
 

@@ -19,15 +19,14 @@ from evenhand.findings.labelled import LabelledRate
 from evenhand.runs.runners import JsonlFile
 from evenhand.runs.store import RunReader
 from evenhand.scorers import TOXICITY, Scorer
-from evenhand.training.debates import dataset, items, revisions
+from evenhand.training.debates import building, dataset
 from evenhand.training.debates.building import BuiltPairs, from_statements
 from evenhand.training.debates.dataset import UNKNOWN_LICENSE
-from evenhand.training.debates.debate import Debate
+from evenhand.training.debates.debate import Debate, first_of, statements
 from evenhand.training.debates.findings import DebateReport
 from evenhand.training.debates.pairs import Openers, Pairing, PairsReport, Split, Strategy
-from evenhand.training.debates.read import first_of, statements
-from evenhand.training.rating.filled import ReturnedSheets
 from evenhand.training.rating.findings import RatingReport
+from evenhand.training.rating.sheets import ReturnedSheets
 
 Note = Callable[[str], None]
 _USUAL = Debate()
@@ -185,7 +184,7 @@ async def pairs_from_run(
 
     def paired() -> PairsReport:
         dataset.require_new(Path(out))
-        return _written(revisions.from_runs(_opened(runs, note), split), out, license, note)
+        return _written(building.from_runs(_opened(runs, note), split), out, license, note)
 
     return await asyncio.to_thread(paired)
 
@@ -226,7 +225,7 @@ async def pairs_from_items(
 
     def paired() -> PairsReport:
         dataset.require_new(Path(out))
-        return _written(items.from_items(Path(file), split), out, license, note)
+        return _written(building.from_items(Path(file), split), out, license, note)
 
     return await asyncio.to_thread(paired)
 

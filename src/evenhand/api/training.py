@@ -14,8 +14,8 @@ from evenhand.training import cards, launch
 from evenhand.training.config import prepare
 from evenhand.training.events import Note, Tell, TrainingStep, silent
 from evenhand.training.export import ExportJob, export
-from evenhand.training.findings import TrainingRun, training_run
 from evenhand.training.launch import TrainingJob
+from evenhand.training.record import TrainingRun, training_run
 
 Value = str | int | float | bool
 

@@ -156,7 +156,7 @@ def top(
     part = _part("cli.gateway_top")
     settings = configuration.load(config, None, None, prices=prices)
     part.watch(
-        part.Wish(
+        part.TopOptions(
             url=url,
             key_env=key_env,
             evidence=evidence,

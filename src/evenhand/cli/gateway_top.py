@@ -13,9 +13,17 @@ from rich.live import Live
 from evenhand.cli.options import key_in
 from evenhand.cli.screen import out, print_json
 from evenhand.core.prices import Prices
-from evenhand.gateway.looks import WRITERS, EachRepair, GatewayFigures, Quantile, each_repair
-from evenhand.gateway.repairs import RecentRepairs, RepairFolders
-from evenhand.gateway.top import figures_of, gateway_address
+from evenhand.gateway.top import (
+    WRITERS,
+    EachRepair,
+    GatewayFigures,
+    Quantile,
+    RecentRepairs,
+    RepairFolders,
+    each_repair,
+    figures_of,
+    gateway_address,
+)
 from evenhand.gateway.verdicts import Action
 from evenhand.views import terminal
 from evenhand.views.blocks import GAP, Block, Grid, Heading, Line, Page, Tone, diff

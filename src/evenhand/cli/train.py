@@ -16,7 +16,7 @@ from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.models.local_models import gguf_file
 from evenhand.training.config import prepare
-from evenhand.training.findings import training_run
+from evenhand.training.record import training_run
 from evenhand.views.numbers import duration
 
 if TYPE_CHECKING:

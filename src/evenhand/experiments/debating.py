@@ -23,12 +23,17 @@ from evenhand.runs.store.spending import Spent, spent_on
 from evenhand.training.debates import dataset
 from evenhand.training.debates.building import BuiltPairs, from_statements
 from evenhand.training.debates.dataset import UNKNOWN_LICENSE
-from evenhand.training.debates.debate import Debate, roles_of
+from evenhand.training.debates.debate import Debate, Statement, first_of, roles_of, statements
 from evenhand.training.debates.findings import DebateReport, debates
 from evenhand.training.debates.pairs import Pairing, Split
-from evenhand.training.debates.read import Statement, first_of, statements
-from evenhand.training.debates.sweep import DebateArm, SweepPlan, first_topics
-from evenhand.training.debates.sweep_findings import DebateArmResult, DebateSweep, share_high
+from evenhand.training.debates.sweep import (
+    DebateArm,
+    DebateArmResult,
+    DebateSweep,
+    SweepPlan,
+    first_topics,
+    share_high,
+)
 from evenhand.training.debates.topics import (
     PER_BATCH,
     BiasType,

@@ -34,9 +34,9 @@ from evenhand.findings.sweep import Sweep
 from evenhand.runs.store.plain_files import hidden_beside
 from evenhand.training.debates.findings import DebateReport
 from evenhand.training.debates.pairs import PairsReport
-from evenhand.training.debates.sweep_findings import DebateSweep
-from evenhand.training.findings import TrainingRun
+from evenhand.training.debates.sweep import DebateSweep
 from evenhand.training.rating.findings import RatingReport
+from evenhand.training.record import TrainingRun
 from evenhand.views import (
     audit_page,
     comparison_page,

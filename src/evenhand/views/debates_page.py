@@ -13,7 +13,7 @@ from evenhand.training.debates.pairs import (
     Shortcuts,
 )
 from evenhand.training.debates.splits import SIDES
-from evenhand.training.debates.sweep_findings import DebateArmResult, DebateSweep
+from evenhand.training.debates.sweep import DebateArmResult, DebateSweep
 from evenhand.views import catalog, numbers, run_page
 from evenhand.views.blocks import GAP, Block, Grid, Line
 

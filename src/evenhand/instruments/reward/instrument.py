@@ -39,8 +39,21 @@ from evenhand.methods import Method
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.reward_probes import FEWEST_TOPICS
 from evenhand.training.folders import write
-from evenhand.training.gate import FILE, KIND, checksums_of, identity_of, method, sha256_of
-from evenhand.training.probes import KEY, ProbePair, Probes, ProbeTexts, Score, drawn, held_out
+from evenhand.training.probes import (
+    CERTIFICATE_FILE,
+    KEY,
+    KIND,
+    ProbePair,
+    Probes,
+    ProbeTexts,
+    Score,
+    checksums_of,
+    drawn,
+    held_out,
+    identity_of,
+    method,
+    sha256_of,
+)
 
 if TYPE_CHECKING:
     from evenhand.findings.report import Report
@@ -185,7 +198,7 @@ class Reward(Instrument):
             return
         run = RunReader(audit.more["run"])
         certificate = certificate_of(run, audit, options.weights)
-        write(options.weights / FILE, certificate.to_bytes().decode())
+        write(options.weights / CERTIFICATE_FILE, certificate.to_bytes().decode())
 
     def sections(self, report: "Report", run: RunReader) -> tuple[Section, ...]:
         outcomes = outcomes_of(self, run)

@@ -15,8 +15,7 @@ from evenhand.core.package_data import read_text, read_toml
 from evenhand.runs.runners import ItemList, JsonlFile
 from evenhand.runs.store import RunReader
 from evenhand.training.debates.debate import roles_of
-from evenhand.training.debates.near_duplicates import spelling
-from evenhand.training.debates.splits import draw
+from evenhand.training.debates.splits import draw, spelling
 from evenhand.training.debates.topics import bias_types, debate_items
 from evenhand.training.rating import rubric
 

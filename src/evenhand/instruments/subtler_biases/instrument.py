@@ -17,8 +17,8 @@ from evenhand.instruments._options import (
     preference,
 )
 from evenhand.statistics.metrics import likelihood as metrics
+from evenhand.training.debates.building import TYPES, templates
 from evenhand.training.debates.dataset import trained_topics
-from evenhand.training.debates.items import TYPES, templates
 
 _BLANK = "BLANK"
 _NAMES = (STEREOTYPE, ANTI, UNRELATED)

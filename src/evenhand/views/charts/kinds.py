@@ -16,8 +16,15 @@ from evenhand.findings.reliability import Reliability
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.sweep import Sweep
-from evenhand.training.findings import TrainingRun
-from evenhand.views.charts import Chart, of_audit, of_comparison, of_frontier, of_report, over_time
+from evenhand.training.record import TrainingRun
+from evenhand.views.charts import (
+    Chart,
+    of_audit,
+    of_comparison,
+    of_frontier,
+    of_report,
+    over_time,
+)
 from evenhand.views.charts.chart import name_of
 from evenhand.views.charts.forest import forest
 from evenhand.views.charts.of_report import ARROWS, MOST_ROWS, legend_of, panel_of

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from evenhand.findings.monitoring import MonitoredNumber, MonitoredPoint, Monitoring
-from evenhand.training.findings import TrainingRun
+from evenhand.training.record import TrainingRun
 from evenhand.views.charts import Chart
 from evenhand.views.charts.chart import (
     BAD,
