@@ -35,7 +35,7 @@ from evenhand.instruments.judge.effects import (
     of_pairs,
     primary,
 )
-from evenhand.instruments.judge.paper import paper_tests
+from evenhand.instruments.judge.figures import paper_tests
 from evenhand.statistics.metrics import malibu
 from evenhand.statistics.proportions import Proportion, wilson
 

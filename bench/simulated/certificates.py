@@ -14,8 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.instruments.judge.effects import SCORE_MARGIN
-from evenhand.instruments.judge.worst import LARGEST_SHIFT
+from evenhand.instruments.judge.effects import LARGEST_SHIFT, SCORE_MARGIN
 from evenhand.statistics.margins import EQUIVALENT, p_within, verdict, whole
 
 Floats = NDArray[np.float64]

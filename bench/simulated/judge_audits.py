@@ -24,10 +24,10 @@ from evenhand.instruments.harm.instrument import HarmAudit, paired
 from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN
 from evenhand.instruments.judge import JudgeDesign, MalibuData, MalibuSource
 from evenhand.instruments.judge.checks import checks
+from evenhand.instruments.judge.design import scores_of
 from evenhand.instruments.judge.evidence import JudgeEvidence
 from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.judge.probes import AuditSource, injected
-from evenhand.instruments.judge.source import scores_of
 from evenhand.statistics.metrics.malibu import METRICS, TIE, TOP
 
 TWO = ("female", "male")

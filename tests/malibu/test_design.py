@@ -20,8 +20,8 @@ from evenhand.instruments.judge import (
     MalibuSource,
     Scenario,
 )
+from evenhand.instruments.judge.design import judgements_of
 from evenhand.instruments.judge.instrument import JudgeAudit
-from evenhand.instruments.judge.source import judgements_of
 from evenhand.statistics.metrics.malibu import METRICS
 
 DATA = MalibuData()

@@ -31,7 +31,7 @@ from evenhand.instruments._contract import (
 )
 from evenhand.instruments.judge.certificate import FILE, INJECTED, certificate_of, judge_of, keep
 from evenhand.instruments.judge.data import MalibuData
-from evenhand.instruments.judge.design import TEN, JudgeDesign
+from evenhand.instruments.judge.design import TAGS, TEN, JudgeDesign, MalibuSource, judgements_of
 from evenhand.instruments.judge.effects import SCORE_MARGIN, WIN_MARGIN
 from evenhand.instruments.judge.evidence import USUAL, JudgeEvidence, Margins
 from evenhand.instruments.judge.measures import judged, measures
@@ -43,7 +43,6 @@ from evenhand.instruments.judge.probes import (
     labelled,
     to_write,
 )
-from evenhand.instruments.judge.source import TAGS, MalibuSource, judgements_of
 from evenhand.instruments.judge.tables import notes, sections
 from evenhand.methods import Method
 from evenhand.methods.judging import OTHER, ROLE, Panel, Rate, roles_of

@@ -14,9 +14,9 @@ from evenhand.findings.measures import AFTER, Clusterings, Measure, Statistic
 from evenhand.findings.summed_statistics import Mean
 from evenhand.findings.worst_case import WorstCaseRun
 from evenhand.instruments.judge.checks import JudgeCheck, checks
+from evenhand.instruments.judge.design import TAGS, scores_of
 from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import DESIGN
-from evenhand.instruments.judge.source import TAGS, scores_of
 from evenhand.statistics.metrics import malibu
 
 _APART = (-float(malibu.TOP), float(malibu.TOP))

@@ -3,11 +3,9 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from evenhand.findings.estimates import NO_SPREAD, Cell, Estimate, Section
-from evenhand.instruments.judge.changes import Changes
 from evenhand.instruments.judge.effects import LabelEffect
 from evenhand.instruments.judge.evidence import JudgeEvidence, Omnibus
-from evenhand.instruments.judge.figures import MarkFigures
-from evenhand.instruments.judge.paper import PaperFigures
+from evenhand.instruments.judge.figures import Changes, MarkFigures, PaperFigures
 from evenhand.statistics.margins import EQUIVALENT, UNDERPOWERED
 from evenhand.statistics.metrics.malibu import NEUTRAL, NO_LABEL, PLACEBO, TIE
 
