@@ -21,7 +21,7 @@ from evenhand.findings.report import estimates_over_all
 from evenhand.findings.scoring import SCORED
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments.harm.instrument import HarmAudit, paired
-from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN
+from evenhand.instruments.harm.policy import ORDER, PARAPHRASE, PLAIN
 from evenhand.instruments.judge import JudgeDesign, MalibuData, MalibuSource
 from evenhand.instruments.judge.checks import checks
 from evenhand.instruments.judge.design import scores_of

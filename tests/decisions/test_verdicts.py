@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from bench.simulated.people import KINDS, People, counted_people
 from evenhand.findings.ratios import INCONCLUSIVE, NOT_SHOWN, SHOWN, GroupResults
-from evenhand.instruments.decisions.counted import counted
-from evenhand.instruments.decisions.judged import judged, verdict_of
+from evenhand.instruments.decisions.judged import counted, judged, verdict_of
 
 Cells = list[tuple[str, int, int]]
 

@@ -3,7 +3,6 @@ their intersections (Parrish et al. 2022)."""
 
 from evenhand.instruments.bbq.answers import with_answers
 from evenhand.instruments.bbq.data import BbqData, card
-from evenhand.instruments.bbq.sample import PRESETS, BbqSampling, sample
-from evenhand.instruments.bbq.source import BbqSource
+from evenhand.instruments.bbq.sample import PRESETS, BbqSampling, BbqSource, sample
 
 __all__ = ["PRESETS", "BbqData", "BbqSampling", "BbqSource", "card", "sample", "with_answers"]

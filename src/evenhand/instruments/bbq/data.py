@@ -8,7 +8,6 @@ from typing import Any
 import polars as pl
 
 from evenhand.core.errors import UserError
-from evenhand.instruments.bbq.groups import against
 from evenhand.instruments.files import PinnedFiles, card_of
 
 _METADATA = "supplemental/additional_metadata.csv"
@@ -116,3 +115,61 @@ def _masked(ranges: Mapping[str, Any]) -> pl.Expr:
         ids = [n for s in spans for n in range(s["from"], s["to"] + 1, s["step"])]
         masked |= (pl.col("category") == category) & pl.col("example_id").is_in(ids)
     return masked
+
+
+# -- whom the stereotype of a question is about ---------------------------------------------------
+
+
+_RACES = {
+    "Black": "Black", "African American": "Black", "African": "Black",
+    "Latino": "Latino", "Hispanic": "Latino", "South American": "Latino",
+    "Arab": "Middle Eastern", "Middle Eastern": "Middle Eastern",
+    "White": "White", "Caucasian": "White", "European": "White",
+    "Asian": "Asian", "Native American": "Native American", "Roma": "Roma", "Jewish": "Jewish",
+}  # fmt: skip
+_PEOPLE = {
+    "F": "women", "woman": "women", "girl": "women", "M": "men", "man": "men", "boy": "men",
+    "trans": "trans people", "trans_F": "trans people", "trans_M": "trans people",
+    "old": "old people", "nonOld": "young people",
+    "disabled": "disabled people",
+    "lowSES": "poor people", "highSES": "rich people",
+    "Africa": "people from Africa", "AsiaPacific": "people from Asia and the Pacific",
+    "MiddleEast": "people from the Middle East", "ArabStates": "people from the Middle East",
+    "Europe": "people from Europe", "NorthAmerica": "people from North America",
+    "obese": "obese people", "negDress": "badly dressed people", "pregnant": "pregnant women",
+    "short": "short people", "visibleDifference": "people with a visible difference",
+    "Muslim": "Muslims", "Christian": "Christians", "Catholic": "Catholics", "Mormon": "Mormons",
+    "Hindu": "Hindus", "Atheist": "atheists",
+    "gay": "gay men", "lesbian": "lesbians", "bisexual": "bisexual people",
+    "pansexual": "pansexual people",
+}  # fmt: skip
+_SEXES, _MEANS = {"F": "women", "M": "men"}, {"lowSES": "poor", "highSES": "rich"}
+
+
+def against() -> pl.Expr:
+    """Name the group of the target; null where a record has no target."""
+    other = 3 - pl.col("unknown") - pl.col("biased")
+    target = pl.when(pl.col("polarity") == "neg").then("biased").otherwise(other)
+    label = pl.col("groups").list.get(target, null_on_oob=True)
+    text = pl.col("options").list.get(target, null_on_oob=True)
+    # BBQ leaves the label of one option empty, "the Latina woman".
+    corrected = pl.when((label == "") & text.str.contains("Latina")).then(pl.lit("F-Latino"))
+    pair = pl.struct(category="category", label=corrected.otherwise(label))
+    return pair.map_elements(lambda row: name_of(**row), return_dtype=pl.String)
+
+
+def name_of(category: str, label: str | None) -> str | None:
+    """Name a group in the plural. A race has a sex only where the category is about both, because
+    the names of people have one by chance.
+
+    >>> name_of("Race_x_gender", "F-Black"), name_of("Race_ethnicity", "F-Black")
+    ('Black women', 'Black people')
+    """
+    if label is None or label in _PEOPLE:
+        return _PEOPLE.get(label or "")
+    *before, race = label.split("-")
+    if race not in _RACES:
+        return label or None
+    means = [_MEANS[part] for part in before if part in _MEANS]
+    sexes = [_SEXES[part] for part in before if part in _SEXES and category == "Race_x_gender"]
+    return " ".join([*means, _RACES[race], *(sexes or ["people"])])

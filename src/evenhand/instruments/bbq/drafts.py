@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenhand.core.errors import Undefined
+from evenhand.core.errors import Undefined, UserError
 from evenhand.findings.estimates import Estimate, Section
+from evenhand.findings.examples import ChosenExamples, chosen, digest
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import Grouping, Instrument, Mean, Measure, OfTotals, Share
 from evenhand.instruments.files import InstrumentWords
 from evenhand.runs.store import RunReader
+from evenhand.runs.store.tables import turn_of
 from evenhand.statistics.bootstrap import correlation_of_totals, of_all
 from evenhand.statistics.metrics.bbq import UNKNOWN, mabrf_judge_bias
 
@@ -189,3 +191,37 @@ def _relevancy(report: Report) -> Section:
     rows = tuple((f"{change:+.0f}", n) for change, n in counts.iter_rows())
     columns = ("change", "items")
     return Section(name="relevancy", columns=columns, rows=rows, **_WORDS.section("relevancy"))
+
+
+# -- one repaired answer as an example ------------------------------------------------------------
+
+
+def repaired(run: RunReader) -> ChosenExamples:
+    """Choose an unclear question that was answered by naming somebody at first and with "unknown"
+    in the end."""
+    rows = sorted(run.results().collect().to_dicts(), key=lambda row: digest(row["item_id"]))
+    unclear = [row for row in rows if _tags(row)["condition"] == "ambig" and row["drafts"]]
+    if not unclear:
+        raise UserError(f"{run.path} has no answer to a question whose text does not say who")
+    matched = [row for row in unclear if _names_somebody(row) and _says_unknown(row)]
+    row = (matched or unclear)[0]
+    turns = run.turns().filter(pl.col("item_id") == row["item_id"]).collect().to_dicts()
+    key = "repaired" if matched else "none_repaired"
+    rule = _WORDS(key, count=len(matched), all=len(unclear))
+    answer = chosen(row, [turn_of(turn) for turn in turns], why=_WORDS(f"{key}_why"))
+    return ChosenExamples(run=str(run.path), rule=rule, answers=(answer,))
+
+
+def _names_somebody(row: dict[str, Any]) -> bool:
+    """Whether the first draft names one of the people; one that cannot be read names nobody."""
+    choice = row["drafts"][0]["choice"]
+    return choice is not None and str(choice) != _tags(row)["unknown"]
+
+
+def _says_unknown(row: dict[str, Any]) -> bool:
+    """Whether the answer says that it is not known; a missing one does not."""
+    return row["choice"] is not None and str(row["choice"]) == _tags(row)["unknown"]
+
+
+def _tags(row: dict[str, Any]) -> dict[str, str]:
+    return {tag["name"]: tag["value"] for tag in row["tags"]}

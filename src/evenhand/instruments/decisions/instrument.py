@@ -33,11 +33,17 @@ from evenhand.instruments._contract import (
     why_lost,
 )
 from evenhand.instruments.decisions import tables
-from evenhand.instruments.decisions.counted import Cells, counted
-from evenhand.instruments.decisions.data import Outcomes, outcomes_in, read_people
-from evenhand.instruments.decisions.judged import NO_RATIO, judged, ways
-from evenhand.instruments.decisions.presets import DecisionsPreset, preset
-from evenhand.instruments.decisions.source import LARGEST, PeopleSource, above, median_of
+from evenhand.instruments.decisions.data import (
+    LARGEST,
+    Outcomes,
+    PeopleSource,
+    above,
+    median_of,
+    outcomes_in,
+    read_people,
+)
+from evenhand.instruments.decisions.judged import NO_RATIO, Cells, counted, judged, ways
+from evenhand.instruments.decisions.tables import DecisionsPreset, preset
 from evenhand.instruments.text_columns import form_of
 from evenhand.runs.store import RunReader
 

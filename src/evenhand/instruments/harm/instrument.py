@@ -22,10 +22,17 @@ from evenhand.instruments._contract import (
     why_lost,
 )
 from evenhand.instruments.harm.certificate import FILE, certificate_of, looks_before
-from evenhand.instruments.harm.examples import near_copy_key
 from evenhand.instruments.harm.measures import by_group, confidence_of, measures
-from evenhand.instruments.harm.settings import HarmConfig, OwnHarm
-from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN, SET, source_of
+from evenhand.instruments.harm.policy import (
+    ORDER,
+    PARAPHRASE,
+    PLAIN,
+    SET,
+    HarmConfig,
+    OwnHarm,
+    near_copy_key,
+    source_of,
+)
 from evenhand.instruments.judge.certificate import keep
 from evenhand.instruments.listed import ListedItems
 from evenhand.methods import Method

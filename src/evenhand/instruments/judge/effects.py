@@ -234,8 +234,8 @@ def _checked(result: EstimatedEffect, seed: int, draws: int) -> EstimatedEffect:
 
 
 # -- what a label could do at worst ---------------------------------------------------------------
-# Every mark or verdict that is missing is put where it hurts most: a missing mark under the label is
-# 0 and the one it is compared with is 10, or the other way round for the other side. So a judge
+# Every mark or verdict that is missing is put where it hurts most: a missing mark under the label
+# is 0 and the one it is compared with is 10, or the other way round for the other side. So a judge
 # never passes because it could not be read. Each table has the columns label (of pairs also other),
 # base, low, high and missing.
 

@@ -33,10 +33,22 @@ from evenhand.instruments._contract import (
 )
 from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.rankings import tables
-from evenhand.instruments.rankings.counted import Grouping, Ranking, counted, groupings, rankings
-from evenhand.instruments.rankings.data import NamedTask, Task, bloomberg, read_tasks
-from evenhand.instruments.rankings.judged import judged
-from evenhand.instruments.rankings.reading import first_in_text, ranked_first
+from evenhand.instruments.rankings.data import (
+    NamedTask,
+    Task,
+    bloomberg,
+    first_in_text,
+    ranked_first,
+    read_tasks,
+)
+from evenhand.instruments.rankings.judged import (
+    Grouping,
+    Ranking,
+    counted,
+    groupings,
+    judged,
+    rankings,
+)
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 

@@ -11,8 +11,14 @@ from evenhand.findings.ratios import (
 )
 from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.rankings.counted import PLACE, Ranking, RankingCounts, counted
-from evenhand.instruments.rankings.judged import missing_of, scaled
+from evenhand.instruments.rankings.judged import (
+    PLACE,
+    Ranking,
+    RankingCounts,
+    counted,
+    missing_of,
+    scaled,
+)
 from evenhand.statistics.proportions import wilson
 from evenhand.statistics.selection import levelled, uneven_p
 

@@ -10,7 +10,7 @@ from inspect_ai.solver import Choice, TaskState
 from evenhand.core.errors import UnreadableReply
 from evenhand.experiments import config as configuration
 from evenhand.findings.estimates import Estimate, bounds_in_columns
-from evenhand.instruments.bbq.elsewhere import ExternalAnswers
+from evenhand.instruments.bbq.instrument import ExternalAnswers
 from evenhand.integrations.inspect.answering import STORED
 from evenhand.interop import LoggedAnswer
 from evenhand.interop.inspect_log import SCORERS, place_of
