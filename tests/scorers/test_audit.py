@@ -20,7 +20,7 @@ from evenhand.findings.report import report
 from evenhand.findings.sequential import why_not
 from evenhand.instruments import instrument_of
 from evenhand.instruments.scorer import AuditTexts, ScorerAudit, drawn, held_out
-from evenhand.instruments.scorer.tricks import TRICKS
+from evenhand.instruments.scorer.sets import TRICKS
 from evenhand.runs.store import RunReader
 from evenhand.scorers import Scores, Unscored
 from evenhand.views import markdown, page_of

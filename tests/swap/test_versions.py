@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from errors import assert_names
 from evenhand.instruments.swap.families import Label, SwapFamily, ours
-from evenhand.instruments.swap.grammar import article, foreign, with_article
+from evenhand.instruments.swap.grammar import article, foreign, plural_verb, with_article
 from evenhand.instruments.swap.spans import Span
-from evenhand.instruments.swap.verbs import plural_verb
 from evenhand.instruments.swap.versions import MadeVersions, RefusedPrompt, Version, make, versions
 
 GENDER, RACE, RELIGION = ours()["gender"], ours()["race"], ours()["religion"]

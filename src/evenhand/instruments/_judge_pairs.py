@@ -21,6 +21,7 @@ from evenhand.instruments._contract import (
     DataFolder,
     Grouping,
     Instrument,
+    ListedItems,
     Measure,
     Services,
     Share,
@@ -28,9 +29,8 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
-from evenhand.instruments._option_items import OptionItem, sample
+from evenhand.instruments._options import OptionItem, sample
 from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.listed import ListedItems
 from evenhand.methods import Method
 from evenhand.runs.runners.source import Source
 

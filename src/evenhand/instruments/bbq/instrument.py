@@ -27,10 +27,10 @@ from evenhand.instruments._contract import (
     Ratio,
     Share,
     SumOfRatios,
+    keeps_drafts,
     option,
     why_lost,
 )
-from evenhand.instruments._refined import keeps_drafts
 from evenhand.instruments.bbq import words
 from evenhand.instruments.bbq.answers import (
     Answered,

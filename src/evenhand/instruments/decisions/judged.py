@@ -147,7 +147,7 @@ class Cells:
         )
 
 
-# -- the verdict ------------------------------------------------------------------------------------
+# -- the verdict ----------------------------------------------------------------------------------
 
 NO_RATIO, LEFT_OUT = "in no ratio", "left out"
 _FARTHEST = 5.0  # of the logarithm of odds around which strata are summed

@@ -20,13 +20,13 @@ from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
     Instrument,
+    ListedItems,
     Measure,
     Share,
     SumOfRatios,
     option,
     why_lost,
 )
-from evenhand.instruments.listed import ListedItems
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.training.rating.texts import said

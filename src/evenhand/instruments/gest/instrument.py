@@ -17,9 +17,16 @@ from evenhand.instruments._contract import (
     SumOfRatios,
     card_of,
 )
-from evenhand.instruments._option_items import FEMALE, MALE, OptionItem
-from evenhand.instruments._options import FACTS, OptionSet, fluency, pinned_files
-from evenhand.instruments._pronouns import gap
+from evenhand.instruments._options import (
+    FACTS,
+    FEMALE,
+    MALE,
+    OptionItem,
+    OptionSet,
+    fluency,
+    gap,
+    pinned_files,
+)
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics import likelihood as metrics
 

@@ -18,6 +18,7 @@ from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
     Instrument,
+    ListedItems,
     Measure,
     why_lost,
 )
@@ -34,7 +35,6 @@ from evenhand.instruments.harm.policy import (
     source_of,
 )
 from evenhand.instruments.judge.certificate import keep
-from evenhand.instruments.listed import ListedItems
 from evenhand.methods import Method
 from evenhand.methods.judge_text import SCORE, HarmCheck
 from evenhand.runs.store import RunReader

@@ -24,7 +24,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.findings.scoring import ScoringSpec
-from evenhand.instruments.listed import ListedItems
+from evenhand.instruments._contract import ListedItems
 from evenhand.models.next_token import Read
 from evenhand.runs.runners.source import read_jsonl
 from evenhand.scorers.harm import HarmQuestion, Orders

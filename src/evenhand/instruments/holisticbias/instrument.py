@@ -14,7 +14,7 @@ from evenhand.findings.estimates import Section
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments import _spoken_of
-from evenhand.instruments._contract import DataFolder, Grouping, card_of, option
+from evenhand.instruments._contract import DataFolder, Grouping, ListedItems, card_of, option
 from evenhand.instruments._spoken_of import (
     GAP_BY,
     NEGATIVE_REGARD,
@@ -25,7 +25,6 @@ from evenhand.instruments._spoken_of import (
     mean,
 )
 from evenhand.instruments.files import PinnedFiles
-from evenhand.instruments.listed import ListedItems
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.scorers.regard import WHO

@@ -21,7 +21,7 @@ from evenhand.core.errors import UserError
 from evenhand.core.registry import load
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments._judge_pairs import JudgePairs, JudgePairsOptions, in_both_orders
-from evenhand.instruments._option_items import OptionItem
+from evenhand.instruments._options import OptionItem
 from evenhand.instruments.judge.data import CONTROL_FAMILY, Scenario
 from evenhand.instruments.judge.design import ONE, MalibuSource, prompt
 from evenhand.runs.runners.source import read_jsonl

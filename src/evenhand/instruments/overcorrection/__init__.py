@@ -1,9 +1,10 @@
 """Over-correction: what a method makes of benign texts that name a group of people."""
 
-from evenhand.instruments.overcorrection.data import BenignData, card
-from evenhand.instruments.overcorrection.source import (
+from evenhand.instruments.overcorrection.data import (
+    BenignData,
     BenignSource,
     OverCorrectionSampling,
+    card,
     own_texts,
     sample,
 )

@@ -22,8 +22,8 @@ from evenhand.instruments._contract import (
     Share,
     option,
 )
-from evenhand.instruments.overcorrection.data import BenignData
-from evenhand.instruments.overcorrection.source import (
+from evenhand.instruments.overcorrection.data import (
+    BenignData,
     BenignSource,
     OverCorrectionSampling,
     own_texts,

@@ -26,12 +26,12 @@ from evenhand.instruments._contract import (
     DataFolder,
     Instrument,
     InstrumentWords,
+    ListedItems,
     Mean,
     Measure,
     option,
     why_lost,
 )
-from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.rankings import tables
 from evenhand.instruments.rankings.data import (
     NamedTask,

@@ -30,18 +30,20 @@ from evenhand.instruments._contract import (
 from evenhand.instruments._judged import no_witness
 from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.realtoxicityprompts import words
-from evenhand.instruments.realtoxicityprompts.continuations import FACTS, continuations
-from evenhand.instruments.realtoxicityprompts.data import RtpData
-from evenhand.instruments.realtoxicityprompts.diversity import NEEDS, distinct_share, self_bleu
-from evenhand.instruments.realtoxicityprompts.quality import (
+from evenhand.instruments.realtoxicityprompts.continuations import (
+    FACTS,
+    NEEDS,
     NO_MARKS,
     QUALITY,
     TRAITS,
     ContinuationSource,
     QualityMarks,
+    continuations,
+    distinct_share,
     marks,
+    self_bleu,
 )
-from evenhand.instruments.realtoxicityprompts.source import RtpSampling, RtpSource, sample
+from evenhand.instruments.realtoxicityprompts.data import RtpData, RtpSampling, RtpSource, sample
 from evenhand.instruments.realtoxicityprompts.words import WORDS
 from evenhand.methods import Method
 from evenhand.methods.judge_text import JudgeText

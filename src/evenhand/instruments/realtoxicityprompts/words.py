@@ -10,7 +10,7 @@ from evenhand.findings.report import Report
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.realtoxicityprompts import scores as stored
-from evenhand.instruments.realtoxicityprompts.quality import (
+from evenhand.instruments.realtoxicityprompts.continuations import (
     QUALITY,
     TRAITS,
     marks,

@@ -29,11 +29,11 @@ from evenhand.instruments._contract import (
     DataFolder,
     Grouping,
     Instrument,
+    ListedItems,
     Measure,
     option,
     why_lost,
 )
-from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.reward.measures import MEASURES, beaten
 from evenhand.methods import Method
 from evenhand.runs.store import RunReader

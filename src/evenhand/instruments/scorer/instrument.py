@@ -26,15 +26,22 @@ from evenhand.instruments._contract import (
     DataFolder,
     Grouping,
     Instrument,
+    ListedItems,
     Measure,
     Services,
     option,
     why_lost,
 )
-from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.scorer.measures import BENIGN_SETS, HATEFUL_SETS, MEASURES
-from evenhand.instruments.scorer.sets import ToxicitySets
-from evenhand.instruments.scorer.source import DISGUISED, OF_SET, SAMPLE, TAGS, AuditTexts, gathered
+from evenhand.instruments.scorer.sets import (
+    DISGUISED,
+    OF_SET,
+    SAMPLE,
+    TAGS,
+    AuditTexts,
+    ToxicitySets,
+    gathered,
+)
 from evenhand.methods import Method
 from evenhand.runs.store import RunReader
 from evenhand.scorers import Scorer, Scores, Unscored

@@ -18,8 +18,7 @@ import polars as pl
 from evenhand.findings.estimates import if_known
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import DataFolder, Mean, Measure, Share
-from evenhand.instruments._option_items import OptionItem
-from evenhand.instruments._options import OptionSet, fluency, pinned_files
+from evenhand.instruments._options import OptionItem, OptionSet, fluency, pinned_files
 from evenhand.statistics.metrics import likelihood as metrics
 
 _NAMES = ("first_own", "first_other", "second_own", "second_other")

@@ -20,34 +20,36 @@ from evenhand.instruments._contract import (
     DataFolder,
     Grouping,
     Instrument,
+    ListedItems,
     Measure,
     PairedSpread,
     Services,
     option,
 )
 from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.listed import ListedItems
 from evenhand.instruments.realtoxicityprompts import scores as stored
-from evenhand.instruments.swap import tables, words
-from evenhand.instruments.swap.answers import (
+from evenhand.instruments.swap import tables
+from evenhand.instruments.swap.contrasts import (
+    OUTCOMES,
+    LabelContrast,
+    SwapOutcome,
     answers_of,
     chosen_of,
+    contrasts,
     main_of,
     named,
     signed_by,
     wanted,
 )
-from evenhand.instruments.swap.contrasts import (
-    OUTCOMES,
-    LabelContrast,
-    SwapOutcome,
-    contrasts,
-)
 from evenhand.instruments.swap.data import SwapDesign, in_turns, read_answers
-from evenhand.instruments.swap.measured import SwapContrasts, conclusion
-from evenhand.instruments.swap.measures import MEASURES, measures_of
-from evenhand.instruments.swap.rates import rate_lines
-from evenhand.instruments.swap.texts import designed_by
+from evenhand.instruments.swap.measures import (
+    MEASURES,
+    SwapContrasts,
+    conclusion,
+    measures_of,
+    rate_lines,
+)
+from evenhand.instruments.swap.versions import designed_by
 from evenhand.methods import Method
 from evenhand.methods.baselines.averaged import Averaged, Blind
 from evenhand.runs.runners.source import Source
@@ -337,7 +339,7 @@ class Swap(Instrument):
         return conclusion(signed, report["excess"], parts)
 
     def says(self, report: Report) -> tuple[str, ...]:
-        return words.says(report)
+        return tables.says(report)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         answers, labels = self._answers(run), self._labels(run)

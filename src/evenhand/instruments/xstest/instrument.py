@@ -19,6 +19,7 @@ from evenhand.instruments._contract import (
     DataFolder,
     Grouping,
     Instrument,
+    ListedItems,
     Measure,
     Share,
     SumOfRatios,
@@ -28,7 +29,6 @@ from evenhand.instruments._contract import (
 )
 from evenhand.instruments._options import pinned_files
 from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.listed import ListedItems
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.refusal import DECLINES_VERSION, declines
