@@ -32,8 +32,7 @@ def small_set(monkeypatch: pytest.MonkeyPatch) -> None:
         }
         for number in range(6)
     ]
-    for module in (instrument, choices):
-        monkeypatch.setattr(module, "rows", lambda data: rows)
+    monkeypatch.setattr(instrument, "rows", lambda data: rows)
 
 
 def _model(request: ModelRequest) -> str:

@@ -248,7 +248,6 @@ class Instrument(ScoringSpec):
 
     def with_services(self, options: Any, services: Services) -> "Instrument":
         """Return the instrument with what it takes of the services before its items are drawn."""
-        del options, services
         return self
 
     def source(self, data: DataFolder, options: Any) -> Source:
@@ -262,24 +261,20 @@ class Instrument(ScoringSpec):
     def asked(self, run: RunReader, data: DataFolder) -> Mapping[str, ExternalItem] | None:
         """Give each item of a run as the data have it, by its name: what `export` needs for logs
         of other tools. None where the run folder holds all there is."""
-        del run, data
         return None
 
     def worded(self, method: Method, options: Any) -> Method:
         """Give the method as these items want it asked, such as in their own language."""
-        del options
         return method
 
     def players(self, options: Any, method: Method) -> Mapping[str, str | None]:
         """Name the models of the config that play the roles of an audit, and no others; None: who
         plays the role in the cast. Empty where the config alone says who plays what."""
-        del options, method
         return {}
 
     def remarks(self, options: Any, items: int) -> tuple[str, ...]:
         """Tell what a person should know of the items before they are asked, such as their number
         where it is not the one that was named."""
-        del options, items
         return ()
 
     def check(
@@ -287,21 +282,17 @@ class Instrument(ScoringSpec):
     ) -> None:
         """Refuse what must not be run, before anything is asked. `players` names the model or
         scorer of every role that the method asks."""
-        del options, method, players, services
 
     async def complete(self, run: RunReader, options: Any, services: Services) -> None:
         """Add to a finished run what scoring needs beside its answers; it may be called again."""
-        del run, options, services
 
     def further(self, run: RunReader, options: Any) -> FurtherRun | None:
         """Give the second run that these options ask for, once the first has ended."""
-        del run, options
         return None
 
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
         """Keep what an audit showed where it is looked for: beside what it is of, or in the folder
         of certificates."""
-        del audit, options, certificates
 
     def sections_of_method(self, run: RunReader) -> tuple[Section, ...]:
         """Say how many items were sent back in each iteration, where the method does so."""

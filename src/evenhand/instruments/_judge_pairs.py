@@ -123,7 +123,6 @@ class JudgePairs(Instrument):
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
         """Refuse a method that answers and judges nothing."""
-        del options, players, services
         if method.name not in _JUDGES:
             raise UserError(
                 f"{self.title} asks a judge, and {method.name} is none; run "

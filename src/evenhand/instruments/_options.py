@@ -144,7 +144,6 @@ class OptionSet(Instrument):
 
     def trained_on(self, data: DataFolder, options: Any) -> frozenset[str]:
         """The topics that are left out, because the weights were trained on them."""
-        del data, options
         return frozenset()
 
     def source(self, data: DataFolder, options: Any) -> "OptionSource":
@@ -197,7 +196,6 @@ class OptionSet(Instrument):
         self, comparison: Comparison, before: RunReader, after: RunReader
     ) -> tuple[RedLine, ...]:
         """A preference must not be turned round: further from 50 is worse on either side."""
-        del before, after
         return tuple(_away_from_50(comparison[measure.name], measure) for measure in self.primary())
 
 
@@ -375,7 +373,6 @@ class PronounSet(OptionSet):
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """log p(female) − log p(male) of each occupation, the most female first."""
-        del report
         scored = pl.concat(outcome_batches(self, run)).filter(pl.col(FEMALE).is_not_null())
         selected = scored if self.own is None else scored.filter(self.own)
         women = "women_percent" if "women_percent" in selected.columns else None

@@ -76,7 +76,6 @@ class SpokenOf(Instrument):
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
         """Refuse a method that one of the two scorers steers."""
-        del options, method, services
         refuse_own_scorers(players)
 
 

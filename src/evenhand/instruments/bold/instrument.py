@@ -168,7 +168,6 @@ class Bold(SpokenOf):
         return _spoken_of.said(report, "A continuation")
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        del report, run
         return (
             *_spoken_of.DOUBTS,
             "Groups have other prompts: a gap that Wikipedia's own sentences have too is not the "
@@ -177,7 +176,6 @@ class Bold(SpokenOf):
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The largest gap in each domain, as the model writes and as Wikipedia does."""
-        del report
         labels = {**GAP_BY, "wikipedia": "negative regard of Wikipedia's own sentences",
                   "beyond_wikipedia": "negative regard beyond Wikipedia's"}  # fmt: skip
         rows = outcomes_of(self, run)

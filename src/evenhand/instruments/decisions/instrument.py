@@ -102,7 +102,6 @@ class Decisions(Instrument):
     of_people = True
 
     def source(self, data: DataFolder, options: DecisionsOptions) -> PeopleSource:
-        del data
         groups = _columns(options)
         rule = preset(options.preset) if options.preset else None
         if options.leave_out_small and (rule is None or rule.small is None):
@@ -137,7 +136,6 @@ class Decisions(Instrument):
         )
 
     def stores_answers(self, options: DecisionsOptions) -> bool:
-        del options
         return True
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -165,7 +163,6 @@ class Decisions(Instrument):
 
     def for_pair(self, before: RunReader, after: RunReader) -> "Decisions":
         """Measure each group of the people, who are the same in both runs, against all others."""
-        del after
         instrument = copy.copy(self)
         cells, names = Cells.of(self._counted(before)), _attributes(before)
         measures = []
@@ -214,7 +211,6 @@ class Decisions(Instrument):
         return None if self.results is None else self.results.estimate(name)
 
     def state_of(self, report: Report) -> State | None:
-        del report
         return None if self.results is None else self.results.state
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
@@ -242,7 +238,6 @@ class Decisions(Instrument):
         return tuple(says(self.results, selected=words.selected, missing=lost))
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
-        del report
         source, results = run.record.source, self.results
         if results is None or not any(grouping.tested for grouping in results.groupings):
             return ()

@@ -237,4 +237,3 @@ class DiscrimEval(Swap):
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
         """Refuse nothing: every question has a version without a label."""
-        del options, method, players, services

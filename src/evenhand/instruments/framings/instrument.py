@@ -89,7 +89,6 @@ class Framings(Instrument):
     covered_by = "framing"
 
     def source(self, data: DataFolder, options: FramingsOptions) -> Source:
-        del data
         if options.texts is None:
             raise UserError(
                 "name the run whose texts are judged: evenhand measure framings --texts RUN; "
@@ -121,7 +120,6 @@ class Framings(Instrument):
         )
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        del run
         writer = report.source["writer"]
         if writer == report.side.model:
             return ()

@@ -82,7 +82,6 @@ class Gest(OptionSet):
         self, comparison: Comparison, before: RunReader, after: RunReader
     ) -> tuple[RedLine, ...]:
         """No line beyond the measures' own: the primary one has its "no bias" at 0, not at 50."""
-        del comparison, before, after
         return ()
 
 

@@ -83,14 +83,12 @@ class HarmAudit(Instrument):
         self._certificates = certificates
 
     def source(self, data: DataFolder, options: Any) -> ListedItems:
-        del data, options
         if self._own is None:
             raise UserError("which harm? `evenhand audit harm NAME` takes one of the config")
         return source_of(self, self._own, self._sets)
 
     def worded(self, method: Method, options: Any) -> Method:
         """Ask the judge of the policy, whatever method was named."""
-        del method, options
         return HarmCheck()
 
     def for_run(self, run: RunReader) -> Self:
@@ -112,7 +110,6 @@ class HarmAudit(Instrument):
 
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
         """Write the certificate into the run folder, and into the folder of certificates."""
-        del options, certificates
         if audit.more["not_run"]:
             return
         run = RunReader(audit.more["run"])
@@ -155,7 +152,6 @@ class HarmAudit(Instrument):
 
     def sections(self, report: "Report", run: RunReader) -> tuple[Section, ...]:
         """The groups, what turns verdicts, and the errors one by one."""
-        del report
         outcomes, confidence = outcomes_of(self, run), confidence_of(self.look(run))
         benign = outcomes.filter((pl.col("part") == PLAIN) & ~pl.col("harm"))
         sets = outcomes.filter(part=SET).partition_by("example", as_dict=True, maintain_order=True)

@@ -181,7 +181,6 @@ class HolisticBias(SpokenOf):
         return _spoken_of.said(report, "A reply")
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        del report, run
         return (
             *_spoken_of.DOUBTS,
             "The axis “nonce” has words without a meaning: what replies to them score is the level "
@@ -190,7 +189,6 @@ class HolisticBias(SpokenOf):
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The largest gap between two axes."""
-        del report
         floors = dict.fromkeys(GAP_BY, 0.0)
         gaps = _spoken_of.gaps(outcomes_of(self, run), "of_all", "axis", floors)
         return (_spoken_of.section(gaps, GAP_BY), _spoken_of.scored_by())

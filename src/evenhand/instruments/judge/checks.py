@@ -90,7 +90,6 @@ class JudgeCheck:
 
     def allowed(self, margins: Margins) -> AuditBound:
         """Return what its number may be, and whether a certificate passes only if that is shown."""
-        del margins
         return AuditBound(required=False)
 
     def check(self, evidence: JudgeEvidence) -> Decided:
@@ -171,7 +170,6 @@ class CoverageCheck(JudgeCheck):
     name, label, unit = "coverage", "readable replies", "share"
 
     def allowed(self, margins: Margins) -> AuditBound:
-        del margins
         return AuditBound(at_least=COVERAGE_FLOOR)
 
     def check(self, evidence: JudgeEvidence) -> Decided:
@@ -218,7 +216,6 @@ class Readability(JudgeCheck):
     name, label, unit = "readability", "readable under every label", "share missing"
 
     def allowed(self, margins: Margins) -> AuditBound:
-        del margins
         return AuditBound(at_most=MISSING_MARGIN)
 
     def check(self, evidence: JudgeEvidence) -> Decided:
@@ -282,7 +279,6 @@ class ScaleCheck(JudgeCheck):
     unit = "points that two texts differ by, beyond one text under two labels"
 
     def allowed(self, margins: Margins) -> AuditBound:
-        del margins
         return AuditBound(above=LEAST)
 
     def check(self, evidence: JudgeEvidence) -> Decided:
@@ -818,7 +814,6 @@ class KnownPairs(JudgeCheck):
     unit = "share of pairs right in both orders"
 
     def allowed(self, margins: Margins) -> AuditBound:
-        del margins
         return AuditBound(above=CHANCE + ABOVE_CHANCE, required=False)
 
     def check(self, evidence: JudgeEvidence) -> Decided:

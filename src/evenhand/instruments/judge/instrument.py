@@ -249,12 +249,10 @@ class JudgeAudit(Instrument):
         return f"{judge_of(self._run).model} · {report.side.method['name']}"
 
     def concluded(self, report: "Report", run: RunReader) -> "Report":
-        del run
         return replace(report, more=self._evidence.to_dict())
 
     def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
         """Codes of what a reader must know beside the checks."""
-        del run
         failed = {
             estimate.name
             for estimate in report.estimates
@@ -263,12 +261,10 @@ class JudgeAudit(Instrument):
         return tuple(notes(self._evidence, failed))
 
     def sections(self, report: "Report", run: RunReader) -> tuple[Section, ...]:
-        del report, run
         return sections(self._evidence)
 
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
         """Write the certificate into the run folder, and into the folder of certificates."""
-        del options
         run = RunReader(audit.more["run"])
         if audit.more["not_run"] or SequentialPlan.of(run) is not None:
             return

@@ -46,17 +46,14 @@ class OfEvidence(Statistic):
         return self.check.check(evidence)
 
     def estimate(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Decided:
-        del by
         return self._decided(measure, table)
 
     def fillings(
         self, measure: Measure, table: pl.DataFrame, by: Clusterings
     ) -> Sequence[WorstCaseRun]:
-        del measure, table, by
         return [WorstCaseRun(0)]  # what is missing is in its outcome already
 
     def change(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Change:
-        del by
         before, after = (self._decided(measure, table, side) for side in ("", AFTER))
         if before.value is None or after.value is None:
             raise Undefined(before.says if before.value is None else after.says)

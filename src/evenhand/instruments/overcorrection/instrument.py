@@ -121,7 +121,6 @@ class OverCorrection(Instrument):
         services: Services,
     ) -> None:
         """Refuse a method that answers questions and repairs no text."""
-        del options, players, services
         refuse_what_repairs_no_text(method)
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -143,7 +142,6 @@ class OverCorrection(Instrument):
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The first text of each way to make one worse, and the version of the rules on words."""
-        del report
         worse = [
             rows.filter(_OUTCOME.is_in(WORSE)).sort("position").unique("outcome", keep="first")
             for rows in outcome_batches(self, run)

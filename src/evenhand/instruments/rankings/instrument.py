@@ -156,7 +156,6 @@ class Rankings(Instrument):
     def for_pair(self, before: RunReader, after: RunReader) -> "Rankings":
         """Measure each group of the candidates, who are the same in both runs, against its share
         of them."""
-        del after
         instrument, ranked = copy.copy(self), self._rankings(before)
         names = [
             measure_name(grouping, " ".join(group))
@@ -193,7 +192,6 @@ class Rankings(Instrument):
         return None if self.results is None else self.results.estimate(name)
 
     def state_of(self, report: Report) -> State | None:
-        del report
         return None if self.results is None else self.results.state
 
     def _rankings(self, run: RunReader) -> list[Ranking]:
@@ -225,7 +223,6 @@ class Rankings(Instrument):
         return tuple(lines)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
-        del report
         published = bool(run.record.source.get("bloomberg"))
         return (
             ()

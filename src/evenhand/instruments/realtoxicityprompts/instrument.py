@@ -175,7 +175,6 @@ class RealToxicityPrompts(Instrument):
         self, options: RtpOptions, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
         """Refuse the scorer that steers the method as its judge."""
-        del method
         scorer = services.scorer(options.scorer).name
         if scorer in players.values() and not options.allow_circular:
             raise UserError(WORDS("steers", scorer=scorer))
@@ -232,7 +231,6 @@ class RealToxicityPrompts(Instrument):
         return words.says(report)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
-        del report
         return words.sections(self, run)
 
     def sections_of_pair(self, before: RunReader, after: RunReader) -> tuple[Section, ...]:

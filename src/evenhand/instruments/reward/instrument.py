@@ -81,7 +81,6 @@ class RewardTexts:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         """Score without a pause: a pair that waited for others would run out of its time."""
-        del ask
         own = vars(self)
         scores = own["_probes"].scores(int(item.id), own["_score"])
         return Answer(drafts=(Draft(text=item.answer, scores=scores),), stopped="single_pass")
@@ -118,7 +117,6 @@ class Reward(Instrument):
         self._texts = ProbeTexts.shipped()
 
     def source(self, data: DataFolder, options: RewardOptions) -> ListedItems:
-        del data
         pairs = self._drawn(options)
         return ListedItems(
             self,
@@ -138,7 +136,6 @@ class Reward(Instrument):
 
     def worded(self, method: Method, options: RewardOptions) -> Method:
         """Ask the reward model, whatever method was named."""
-        del method
         probes, score, model = Probes(self._drawn(options), self._texts), self._score, {}
         if score is None:
             if options.weights is None:
@@ -165,7 +162,6 @@ class Reward(Instrument):
 
     def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
         """Codes of what stops no model but should be known."""
-        del run
         accuracy, low = report["accuracy"], report["accuracy"].low
         apart = report["accuracy_behind_other_prompts"].value
         by_length = report["longer_wins_accuracy"].value
@@ -180,7 +176,6 @@ class Reward(Instrument):
 
     def keep(self, audit: Audit, options: RewardOptions, certificates: Path | None) -> None:
         """Write the certificate into the folder of the model: RL reads it there."""
-        del certificates
         if options.weights is None or audit.more["not_run"]:
             return
         run = RunReader(audit.more["run"])

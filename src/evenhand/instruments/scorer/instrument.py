@@ -98,7 +98,6 @@ class ScoreTexts:
         return ()
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        del ask
         outcome: Scores | Unscored = await vars(self)["_batches"].score(item.prompt)
         if not isinstance(outcome, Unscored) and self.attribute not in outcome.values:
             outcome = Unscored("no_such_score", f"the answer has no {self.attribute}")
@@ -232,7 +231,6 @@ class ScorerAudit(Instrument):
 
     def worded(self, method: Method, options: ScorerOptions) -> Method:
         """Ask the scorer, whatever method was named."""
-        del method
         assert self._scorer is not None
         return ScoreTexts.of(self._scorer, options.attribute)
 
@@ -256,7 +254,6 @@ class ScorerAudit(Instrument):
 
     def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
         """Codes of the sets that could not be had."""
-        del run
         return tuple(f"left_out:{name}" for name in report.source["left_out"])
 
     def sections(self, report: "Report", run: RunReader) -> tuple[Section, ...]:

@@ -146,7 +146,6 @@ class Squad(Instrument):
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The keys and the percent of evaluate-v2.0.py; and, stricter, missing answers as wrong."""
-        del run
         parts = {"": ("exact", "f1"), "HasAns_": ("exact_has_answer", "f1_has_answer"),
                  "NoAns_": ("no_answer", "no_answer")}  # fmt: skip
         rows: list[tuple[str, float | int | None]] = []

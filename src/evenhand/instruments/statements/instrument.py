@@ -188,7 +188,6 @@ class Statements(Instrument):
     )
 
     def source(self, data: DataFolder, options: StatementsOptions) -> Source:
-        del data
         excluded = trained_topics(options.unseen) if options.unseen else frozenset[str]()
         selected = sample(
             topics(options.topics), options.types, options.per_type, options.sample_seed, excluded
@@ -225,7 +224,6 @@ class Statements(Instrument):
         return self.scoring(before), self.scoring(after)
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        del report
         return (*RATINGS.doubts(run), *_flat(run), *_halo(run))
 
     def notes_of_pair(self, before: RunReader, after: RunReader) -> tuple[str, ...]:
@@ -244,7 +242,6 @@ class Statements(Instrument):
                        communication=clear.value, logic=sound.value),)  # fmt: skip
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
-        del report
         judge = RATINGS.judge_of(run)
         if judge is None:
             return ()
@@ -266,7 +263,6 @@ class Statements(Instrument):
         self, comparison: Comparison, before: RunReader, after: RunReader
     ) -> tuple[RedLine, ...]:
         """Why the rater is no witness, where it is none."""
-        del comparison
         return tuple(no_witness(RATINGS, before, after))
 
 

@@ -132,7 +132,6 @@ class Swap(Instrument):
                           samples={"60 prompts": (60, 1.0)})  # fmt: skip
 
     def source(self, data: DataFolder, options: Any) -> Source:
-        del data
         return self.listed(_design(options), options)
 
     def listed(self, design: SwapDesign, options: Any) -> Source:
@@ -175,7 +174,6 @@ class Swap(Instrument):
     ) -> None:
         """Refuse `blind` where it could not answer: it needs the version without a label. So too
         `averaged`, which needs a decision or a number."""
-        del players, services
         if method.name == Averaged.name and options.decision is None and not options.number:
             raise UserError(
                 "averaged takes the decision of most answers or the median of their numbers, and "
@@ -209,7 +207,6 @@ class Swap(Instrument):
         return instrument
 
     def for_pair(self, before: RunReader, after: RunReader) -> "Swap":
-        del after
         return self.for_run(before)
 
     def judged_by_default(self, group: tuple[str, str] | None) -> tuple[Measure, ...]:
@@ -284,7 +281,6 @@ class Swap(Instrument):
     # -- what is said ------------------------------------------------------------------------------
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        del report
         lines = [_WORDS("these_prompts")]
         lines += self._unknown_choice(run)
         skipped = run.record.source.get("skipped") or []

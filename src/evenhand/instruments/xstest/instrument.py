@@ -201,11 +201,9 @@ class XsTest(Instrument):
         )
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        del report, run
         return (_WORDS("rules"),)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The version of the rules on words: rates of two versions are not to be compared."""
-        del report, run
         rows = (("rules on refusals", DECLINES_VERSION),)
         return (Section(name="rules", title="", columns=("", ""), rows=rows),)
