@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.instruments.judge import TEN
+from evenhand.instruments.judge.design import TEN
 from evenhand.instruments.judge.effects import (
     WIN_MARGIN,
     LabelEffect,

@@ -30,7 +30,7 @@ from evenhand.experiments.running import execute
 from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.watch import Watch
 from evenhand.findings.screened import ScreenCounts, counted
-from evenhand.instruments.scorer import ToxicitySets
+from evenhand.instruments.scorer.sets import ToxicitySets
 from evenhand.methods import Method
 from evenhand.methods.judge_text import JUDGE, SCREEN, ScreenedJudge
 from evenhand.runs.runners.parquet_table import ParquetTable

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.instruments.judge import JudgeDesign
+from evenhand.instruments.judge.design import JudgeDesign
 from evenhand.instruments.judge.evidence import JudgeEvidence
 from evenhand.instruments.judge.figures import Changes, changes, figures
 from evenhand.instruments.judge.tables import sections

@@ -10,8 +10,8 @@ from evenhand.cli.run_options import RunCommand, with_run_options
 from evenhand.cli.sampling import DrawSeed
 from evenhand.cli.screen import out, print_json
 from evenhand.findings.estimates import COVERAGE_FLOOR
-from evenhand.instruments.judge import JudgeDesign, MalibuData
-from evenhand.instruments.judge.design import FILE, tasks, written
+from evenhand.instruments.judge.data import MalibuData
+from evenhand.instruments.judge.design import FILE, JudgeDesign, tasks, written
 from evenhand.methods.judging import TwoResponses
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder

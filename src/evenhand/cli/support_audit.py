@@ -8,7 +8,7 @@ from rich.progress import track
 from evenhand.cli.options import Json
 from evenhand.cli.screen import err, out, print_json
 from evenhand.experiments import config as configuration
-from evenhand.instruments.bbq import BbqData
+from evenhand.instruments.bbq.data import BbqData
 from evenhand.instruments.scorer.support import audit, claims_of, drawn
 from evenhand.scorers.support import SupportJudge
 from evenhand.views import terminal_of

@@ -6,7 +6,7 @@ import os
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,8 @@ import yaml
 
 from evenhand.core.errors import UserError
 from evenhand.core.package_data import Texts, read_text, read_toml
+from evenhand.findings.estimates import Cell, Section
+from evenhand.findings.remarks import RemarkOrText
 
 _LARGEST = 512 * 1024 * 1024
 
@@ -96,8 +98,8 @@ class InstrumentWords(Texts):
     """What the report of an instrument says: the texts of `words.toml` beside its code.
 
     `[measures.NAME]` has the label of a measure, and its `source` and `absent` where it has them;
-    `[sections.NAME]` the title and the note of a table; every other key is a sentence. Values are
-    put in place of `{…}`.
+    `[sections.NAME]` the title, the columns and the note of a table; every other key is a sentence.
+    Values are put in place of `{…}`.
 
     >>> words = InstrumentWords("evenhand.instruments.squad")
     >>> words.measure("exact")
@@ -112,9 +114,40 @@ class InstrumentWords(Texts):
         """Return what is said of a table, as arguments of `Section`."""
         return self._of("sections", name, values)
 
+    def table(
+        self,
+        name: str,
+        rows: Iterable[tuple[Cell, ...]],
+        /,
+        *,
+        in_short: bool = False,
+        like: str = "",
+        note: RemarkOrText | None = None,
+        **values: Any,
+    ) -> Section:
+        """Return a table with the title, the columns and the note of `[sections.NAME]`.
+
+        Args:
+            name: The name of the table.
+            rows: Its rows.
+            in_short: Whether it is shown without `--full` too.
+            like: The name of the texts, where it is not that of the table.
+            note: What stands below it in place of the note of the texts.
+            values: What is put in place of `{…}`.
+        """
+        texts = {"columns": ("", ""), **self.section(like or name, **values)}
+        if note is not None:
+            texts["note"] = note
+        return Section(name=name, rows=tuple(rows), in_short=in_short, **texts)
+
     def _of(self, kind: str, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
         texts = read_toml(self.package, "words.toml")[kind][name]
-        return {field: text.format(**values) for field, text in texts.items()}
+        return {
+            field: tuple(part.format(**values) for part in text)
+            if isinstance(text, list)
+            else text.format(**values)
+            for field, text in texts.items()
+        }
 
 
 @cache

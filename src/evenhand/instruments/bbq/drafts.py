@@ -146,8 +146,7 @@ def _as_mabrf(report: Report) -> Section:
     rows = [(name, *_values(estimates)) for name, estimates in _categories(report).items()]
     rows += [(name, *_values(estimates)) for name, estimates in report.groups["condition"].items()]
     rows.append(("all", *_values(report.estimates)))
-    columns, name = ("", "ACC0", "ACC1", "BIAS0", "BIAS1"), "as_mabrf_prints_it"
-    return Section(name=name, columns=columns, rows=tuple(rows), **_WORDS.section(name))
+    return _WORDS.table("as_mabrf_prints_it", rows)
 
 
 def _categories(report: Report) -> dict[str, Sequence[Estimate]]:
@@ -172,8 +171,7 @@ def _across(report: Report) -> Section:
     available = [[value for value in row if value is not None] for row in values]
     changes = [(row[3] - row[2], row[1] - row[0]) for row in available if len(row) == len(_TABLE_5)]
     rows = ((_WORDS("change_of_categories"), _correlation(changes), len(changes)),)
-    columns, name = ("", "r", "categories"), "across_categories"
-    return Section(name=name, columns=columns, rows=rows, **_WORDS.section(name))
+    return _WORDS.table("across_categories", rows)
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
@@ -188,9 +186,7 @@ def _relevancy(report: Report) -> Section:
     """How many items gained and lost how much relevancy, as in Figure 4."""
     counted = report.tally.drop_nulls("relevancy_change").group_by("relevancy_change")
     counts = counted.agg(pl.col("len").sum()).sort("relevancy_change")
-    rows = tuple((f"{change:+.0f}", n) for change, n in counts.iter_rows())
-    columns = ("change", "items")
-    return Section(name="relevancy", columns=columns, rows=rows, **_WORDS.section("relevancy"))
+    return _WORDS.table("relevancy", ((f"{change:+.0f}", n) for change, n in counts.iter_rows()))
 
 
 # -- one repaired answer as an example ------------------------------------------------------------

@@ -67,11 +67,8 @@ def _if_known(index: int, grouping: GroupingResult) -> list[Section]:
         least, most = if_known(group)
         ends = f"{ratio_said(least)} to {ratio_said(most)}"
         rows.append((group.name, group.people, group.missing, ends))
-    return [Section(
-        name=f"if_known_{index}", rows=tuple(rows),
-        **_WORDS.section("if_known", grouping=grouping.title),
-        columns=("category", "people", "no outcome", "vs others"),
-    )]  # fmt: skip
+    name = f"if_known_{index}"
+    return [_WORDS.table(name, rows, like="if_known", grouping=grouping.title)]
 
 
 def if_known(group: GroupResult) -> Ends:
@@ -97,11 +94,8 @@ def by_threshold(
          *(("open", "open") if clustered else (p_said(p), p_said(adjusted))))
         for group, p, adjusted in zip(others, tested, holm(tested), strict=True)
     )  # fmt: skip
-    return Section(
-        name=name, rows=rows, in_short=True,
-        columns=("category", "impact ratio", f"below {threshold:g}", "p", "after Holm"),
-        **_WORDS.section("threshold", grouping=grouping.title, best=best.name),
-    )  # fmt: skip
+    return _WORDS.table(name, rows, in_short=True, like="threshold", threshold=threshold,
+                        grouping=grouping.title, best=best.name)  # fmt: skip
 
 
 def _fisher(group: GroupResult, best: GroupResult) -> float:

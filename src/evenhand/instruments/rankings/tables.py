@@ -64,11 +64,8 @@ def _places(counts: RankingCounts) -> Section:
         ends = f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %"
         chance = _percent(counts.expected[group], n)
         rows.append((group[0], times, _percent(times, n), ends, chance))
-    return Section(
-        name="places", rows=tuple(rows), **_WORDS.section("places"),
-        columns=("place", "ranked first", "share", "95 %", "by chance"), in_short=True,
-        note="" if counts.alike <= 1 else _WORDS("independent"),
-    )  # fmt: skip
+    note = "" if counts.alike <= 1 else _WORDS("independent")
+    return _WORDS.table("places", rows, in_short=True, note=note)
 
 
 def place_p(counts: RankingCounts) -> float | None:
@@ -108,7 +105,4 @@ def _published(counts: RankingCounts) -> Section:
         (" ".join(group), n, n / counts.in_text.total())
         for group, n in sorted(counts.in_text.items(), key=lambda pair: (-pair[1], pair[0]))
     )
-    return Section(
-        name="as_published", columns=("group", "top", "selection rate"), rows=rows,
-        **_WORDS.section("as_published"),
-    )  # fmt: skip
+    return _WORDS.table("as_published", rows)

@@ -22,7 +22,7 @@ from evenhand.core import Answer, Draft, Item
 from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit
 from evenhand.findings.certificate import Certificate, CertifiedJudge
-from evenhand.findings.estimates import Section
+from evenhand.findings.estimates import Cell, Estimate, Section
 from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments._contract import (
     SCORED,
@@ -34,6 +34,7 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.reward.measures import MEASURES, beaten
 from evenhand.methods import Method
 from evenhand.runs.store import RunReader
@@ -41,6 +42,8 @@ from evenhand.statistics.metrics.reward_probes import FEWEST_TOPICS
 from evenhand.training.folders import write
 from evenhand.training.gate import FILE, KIND, checksums_of, identity_of, method, sha256_of
 from evenhand.training.probes import KEY, ProbePair, Probes, ProbeTexts, Score, drawn, held_out
+
+_WORDS = InstrumentWords(__package__)
 
 if TYPE_CHECKING:
     from evenhand.findings.report import Report
@@ -188,24 +191,16 @@ class Reward(Instrument):
         return (
             _means(outcomes, self._texts.said()),
             _best_wordings(outcomes, self._texts.said()),
-            *(
-                Section(
-                    name=f"by_{column}",
-                    title=title,
-                    columns=("", "accuracy", "low", "high", "pairs", "topics"),
-                    rows=tuple(sorted(
-                        ((value, e.value, e.low, e.high, e.n, e.clusters)
-                         for value, (e,) in groups.get(column, {}).items()),
-                        key=lambda row: (row[1] is None, row[1], row[0]),
-                    ))[:most],
-                    in_short=True,
-                )
-                for column, title, most in (
-                    ("bias_type", "accuracy by bias type", None),
-                    ("topic", "accuracy by topic, the worst first", _MOST_TOPICS),
-                )
-            ),
+            _WORDS.table("by_bias_type", _accuracies(groups.get("bias_type", {})), in_short=True),
+            _WORDS.table("by_topic", _accuracies(groups.get("topic", {}))[:_MOST_TOPICS],
+                         in_short=True),
         )  # fmt: skip
+
+
+def _accuracies(groups: Mapping[str, Sequence[Estimate]]) -> list[tuple[Cell, ...]]:
+    """Give a row for each group, the worst first."""
+    rows = [(value, e.value, e.low, e.high, e.n, e.clusters) for value, (e,) in groups.items()]
+    return [*sorted(rows, key=lambda row: (row[1] is None, row[1], row[0]))]
 
 
 def certificate_of(run: RunReader, audit: Audit, weights: Path) -> Certificate:
@@ -288,12 +283,8 @@ def _means(outcomes: pl.DataFrame, kinds: Mapping[str, str]) -> Section:
         for label, names in answers.items()
         if names
     ]
-    return Section(
-        name="means",
-        title="what each kind of answer gets on average",
-        columns=("answer", "mean reward"),
-        rows=tuple(sorted(means, key=lambda row: row[1] or 0.0, reverse=True)),
-        in_short=True,
+    return _WORDS.table(
+        "means", sorted(means, key=lambda row: row[1] or 0.0, reverse=True), in_short=True
     )
 
 
@@ -307,12 +298,7 @@ def _best_wordings(outcomes: pl.DataFrame, kinds: Mapping[str, str]) -> Section:
         if wins:
             best = max(wins, key=wins.__getitem__)
             rows.append((label, best.removeprefix(f"{KEY}{kind}:"), wins[best]))
-    return Section(
-        name="best_wordings",
-        title="the wording of each kind that wins most often",
-        columns=("answer", "wording", "share of pairs"),
-        rows=tuple(rows),
-    )
+    return _WORDS.table("best_wordings", rows)
 
 
 def _wordings(outcomes: pl.DataFrame, kind: str) -> list[str]:

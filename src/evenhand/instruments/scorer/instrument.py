@@ -32,6 +32,7 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.scorer.measures import BENIGN_SETS, HATEFUL_SETS, MEASURES
 from evenhand.instruments.scorer.sets import (
     DISGUISED,
@@ -48,6 +49,8 @@ from evenhand.scorers import Scorer, Scores, Unscored
 from evenhand.scorers.base import TOXICITY, score_all
 from evenhand.statistics.metrics import scorer_intervals as intervals
 from evenhand.statistics.metrics import scorer_quality as quality
+
+_WORDS = InstrumentWords(__package__)
 
 if TYPE_CHECKING:
     from evenhand.findings.report import Report
@@ -261,8 +264,8 @@ class ScorerAudit(Instrument):
         outcomes, groups = outcomes_of(self, run), report.groups
         tables = (
             _labels(outcomes, groups),
-            _shares("false_positives", "harmless texts called toxic", "harmless", groups),
-            _shares("misses", "hateful texts missed", "hateful", groups),
+            _shares("false_positives", "harmless", groups),
+            _shares("misses", "hateful", groups),
             _tricks(outcomes, groups),
             *curves(outcomes),
         )
@@ -271,15 +274,7 @@ class ScorerAudit(Instrument):
     def sections_of_pair(self, before: RunReader, after: RunReader) -> tuple[Section, ...]:
         """How far two scorers agree on the texts of a set that both scored."""
         sides = [outcomes_of(self, run) for run in (before, after)]
-        return (
-            Section(
-                name="agreement",
-                title="agreement of the two scorers",
-                columns=("set", "texts", "Spearman", "low", "high", "kappa", "low", "high"),
-                rows=agreement(sides[0], sides[1]),
-                in_short=True,
-            ),
-        )
+        return (_WORDS.table("agreement", agreement(sides[0], sides[1]), in_short=True),)
 
 
 def _named(names: str | None) -> list[str]:
@@ -368,13 +363,7 @@ def _labels(outcomes: pl.DataFrame, groups: _Groups) -> Section:
             *(values[figure] for figure in ("auc", "kappa", "calibration_error",
                                             "rank_correlation")),
         ))  # fmt: skip
-    return Section(
-        name="labels",
-        title="with labels and recorded scores",
-        columns=("set", "texts", "toxic", "AUC", "kappa", "ECE", "ρ"),
-        rows=tuple(rows),
-        in_short=True,
-    )
+    return _WORDS.table("labels", rows, in_short=True)
 
 
 def _ranged(estimate: Estimate) -> Cell:
@@ -382,7 +371,7 @@ def _ranged(estimate: Estimate) -> Cell:
     return value if value is None or low is None else f"{value:.2f} ({low:.2f} to {high:.2f})"
 
 
-def _shares(name: str, title: str, which: str, groups: _Groups) -> Section:
+def _shares(name: str, which: str, groups: _Groups) -> Section:
     """The sets, and the worst kinds and groups."""
 
     def of(column: str) -> Iterator[tuple[str, Estimate]]:
@@ -393,16 +382,11 @@ def _shares(name: str, title: str, which: str, groups: _Groups) -> Section:
         return -(pair[1].value or 0.0)
 
     parts = sorted([*of(f"{which}_kind"), *of(f"{which}_group")], key=worst)
-    return Section(
-        name=name,
-        title=title,
-        columns=("set, kind or group", "share", "low", "high", "texts", "templates"),
-        rows=tuple(
-            (value, each.value, each.low, each.high, each.n, each.clusters)
-            for value, each in [*sorted(of("set"), key=worst), *parts[:_MOST_ROWS]]
-        ),
-        in_short=True,
+    rows = (
+        (value, each.value, each.low, each.high, each.n, each.clusters)
+        for value, each in [*sorted(of("set"), key=worst), *parts[:_MOST_ROWS]]
     )
+    return _WORDS.table(name, rows, in_short=True)
 
 
 def _tricks(outcomes: pl.DataFrame, groups: _Groups) -> Section:
@@ -417,13 +401,7 @@ def _tricks(outcomes: pl.DataFrame, groups: _Groups) -> Section:
     if len(emoji):
         scored = emoji["flagged"].drop_nulls()
         rows.append(("harmless, with emoji", "", f"{scored.sum()} of {len(scored)}", None))
-    return Section(
-        name="tricks",
-        title="the same texts in disguise",
-        columns=("trick", "caught plain", "caught", "kept"),
-        rows=tuple(rows),
-        in_short=True,
-    )
+    return _WORDS.table("tricks", rows, in_short=True)
 
 
 def curves(outcomes: pl.DataFrame) -> Iterator[Section]:
@@ -431,12 +409,8 @@ def curves(outcomes: pl.DataFrame) -> Iterator[Section]:
     recorded = outcomes.filter(pl.col("recorded").is_not_null() & pl.col("score").is_not_null())
     for (name,), rows in recorded.group_by("set", maintain_order=True):
         steps = quality.reliability(rows["score"].to_numpy(), rows["recorded"].to_numpy())
-        yield Section(
-            name=f"reliability_{name}",
-            title=f"scores and recorded ones: {name}",
-            columns=("from", "to", "texts", "mean score", "mean recorded"),
-            rows=tuple((s.low, s.high, s.n, s.score, s.target) for s in steps),
-        )
+        curve = ((s.low, s.high, s.n, s.score, s.target) for s in steps)
+        yield _WORDS.table(f"reliability_{name}", curve, like="reliability", name=name)
 
 
 def agreement(first: pl.DataFrame, second: pl.DataFrame) -> tuple[tuple[Cell, ...], ...]:

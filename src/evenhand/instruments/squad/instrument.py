@@ -157,8 +157,7 @@ class Squad(Instrument):
         for name in ("exact", "f1"):
             total = report.sums[name][1]
             rows.append((f"{name}_missing_wrong", _percent(total, report.coverage.n)))
-        name = "as_others_print_it"
-        return (Section(name=name, columns=("", ""), rows=(*rows,), **_WORDS.section(name)),)
+        return (_WORDS.table("as_others_print_it", rows),)
 
 
 def _percent(part: float, total: int) -> float | None:

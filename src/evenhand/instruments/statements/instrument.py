@@ -253,11 +253,7 @@ class Statements(Instrument):
         ]
         rows += [(_WORDS("correlation", name=name), f"{both:.2f}")
                  for name, both in _alike(run).items()]  # fmt: skip
-        return (
-            Section(
-                name="ratings", title="ratings", columns=("", ""), rows=tuple(rows), in_short=True
-            ),
-        )
+        return (_WORDS.table("ratings", rows, in_short=True),)
 
     def red_lines(
         self, comparison: Comparison, before: RunReader, after: RunReader

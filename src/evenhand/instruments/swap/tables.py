@@ -23,7 +23,6 @@ from evenhand.statistics.metrics.word_odds import word_odds
 _WORDS = InstrumentWords(__package__)
 SAME = "same"
 EFFECTS = "effects"
-_COLUMNS = ("family", "contrast", "difference", "95% CI", "placebo", "prompts", "state")
 _EXCESS = "any two labels (excess)"
 _EXAMPLES = 3  # our choice: of each family, as many as can be read on a screen
 _LEAST = 10  # our choice: a word that occurs fewer times says nothing about anybody
@@ -89,16 +88,11 @@ def effects(
             *last,
         ]
     of = f"decision: {chosen}" if main == "decision" and chosen is not None else main
+    others.sort(key=lambda row: str(row[0]))
     return (
-        Section(name=EFFECTS, columns=_COLUMNS, rows=tuple(first), in_short=True,
-                **_WORDS.section("effects", outcome=of, matters=100 * MATTERS)),
-        Section(name="other_effects", columns=("outcome", *_COLUMNS),
-                rows=tuple(sorted(others, key=_outcome)), **_WORDS.section("other_effects")),
-    )  # fmt: skip
-
-
-def _outcome(row: tuple[Cell, ...]) -> str:
-    return str(row[0])
+        _WORDS.table("effects", first, in_short=True, outcome=of, matters=100 * MATTERS),
+        _WORDS.table("other_effects", others),
+    )
 
 
 def _numbers(estimate: Estimate, placebo: float | None) -> tuple[Cell, ...]:
@@ -147,9 +141,8 @@ def examples(answers: pl.DataFrame, main: str) -> Section:
     ).filter(pl.col("apart") > 0, pl.col("excess") > 0)
     widest = two.sort("apart", "excess", descending=True, maintain_order=True)
     first = widest.group_by("family", maintain_order=True).head(_EXAMPLES)
-    columns = ("family", "prompt", "label", "answer", "other label", "other answer")
     rows = first.select("family", "cluster", "label", "text", "other", "text:b").rows()
-    return Section(name="pairs", columns=columns, rows=tuple(rows), **_WORDS.section("pairs"))
+    return _WORDS.table("pairs", rows)
 
 
 def words(answers: pl.DataFrame, labels: Mapping[str, Sequence[str]]) -> Section:
@@ -176,9 +169,7 @@ def words(answers: pl.DataFrame, labels: Mapping[str, Sequence[str]]) -> Section
                 )
                 for entry in (*over, *under)
             ]
-    columns = ("family", "contrast", "word", "in the first", "in the second", "z")
-    texts = _WORDS.section("words", least=_LEAST, least_z=_LEAST_Z)
-    return Section(name="words", columns=columns, rows=tuple(rows), **texts)
+    return _WORDS.table("words", rows, least=_LEAST, least_z=_LEAST_Z)
 
 
 def _counted(answers: pl.DataFrame, family: str, label: str) -> Counter[str]:
