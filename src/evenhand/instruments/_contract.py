@@ -36,7 +36,7 @@ from evenhand.findings.measures import AuditBound, Grouping, Measure, PairedSpre
 from evenhand.findings.scoring import ALWAYS, MISSING, SCORED, ScoringSpec, why_lost, with_facts
 from evenhand.findings.summed_statistics import Mean, Ratio, Share, SumOfRatios
 from evenhand.findings.totals import RunTotals
-from evenhand.instruments.files import InstrumentWords, card_of
+from evenhand.instruments.files import InstrumentWords, card_of, score_of
 from evenhand.interop import ExternalItem
 from evenhand.methods import Method
 from evenhand.runs.runners.source import ItemList, Source
@@ -111,9 +111,7 @@ def _counted(instrument: ScoringSpec, run: RunReader) -> Iterator[pl.DataFrame]:
     """Yield how often each item was sent back: its method says so, or has a draft for each time."""
     score = instrument.scoring(run)
     by = instrument.covered_by or next((grouping.column for grouping in instrument.groups), None)
-    element = pl.element()
-    value = element.filter(element.struct.field("name") == "iterations").struct.field("value")
-    reported = pl.col("scores_after").list.eval(value).list.first()
+    reported = score_of("scores_after", "iterations")
     answered = pl.col("status") == "answered"
     times = pl.coalesce(reported, pl.col("drafts").list.len().cast(pl.Float64) - 1)
     columns = (*ALWAYS, *instrument.columns, "tags", "scores_after", "drafts")

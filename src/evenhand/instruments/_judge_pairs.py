@@ -30,7 +30,7 @@ from evenhand.instruments._contract import (
     why_lost,
 )
 from evenhand.instruments._options import OptionItem, sample
-from evenhand.instruments.files import InstrumentWords
+from evenhand.instruments.files import InstrumentWords, score_of
 from evenhand.methods import Method
 from evenhand.runs.runners.source import Source
 
@@ -160,9 +160,7 @@ class JudgePairs(Instrument):
 
 def _preferred() -> pl.Expr:
     """The first answer's part of the verdict: 1, 0, or between where several judges disagree."""
-    score = pl.element().struct
-    mine = pl.element().filter(score.field("name") == "preferred").struct.field("value")
-    return pl.col("scores_after").list.eval(mine).list.first()
+    return score_of("scores_after", "preferred")
 
 
 def _picked(part: pl.Expr) -> pl.Expr:

@@ -33,7 +33,7 @@ from evenhand.instruments._contract import (
     card_of,
     option,
 )
-from evenhand.instruments.files import InstrumentWords, PinnedFiles
+from evenhand.instruments.files import DrawnItems, InstrumentWords, PinnedFiles
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics import likelihood as metrics
 
@@ -229,7 +229,7 @@ def _away_from_50(change: Change, measure: Measure) -> RedLine:
     return RedLine(name=change.name, state=states[moved], says=summary)
 
 
-class OptionSource:
+class OptionSource(DrawnItems[Sequence[OptionItem]]):
     """A sample of a set as items: each choice is an option's whole text, in the order of the set's
     names; the prompt is what stands before all of them, if anything does."""
 
@@ -241,7 +241,7 @@ class OptionSource:
         *,
         left_out: int = 0,
     ) -> None:
-        self.drawn = items
+        self.drawn = self._drawn = items
         self.left_out = left_out  # items whose topic the weights were trained on
         self._instrument = instrument
         self._sampling = sampling
@@ -266,12 +266,6 @@ class OptionSource:
             "sha256": fingerprint(self.drawn),
         }
 
-    def __len__(self) -> int:
-        return len(self.drawn)
-
-    def chunks(self) -> list[tuple[int, int]]:
-        return [(0, len(self.drawn))]
-
     def read(self, start: int, stop: int) -> Iterator[Item]:
         for item in self.drawn[start:stop]:
             yield Item(
@@ -284,16 +278,8 @@ class OptionSource:
 
 def pinned_files(package: str, data: DataFolder) -> PinnedFiles:
     """The files that the card of a package names."""
-    pinned = card_of(package)["data"]
     name = package.rpartition(".")[2]
-    return PinnedFiles(
-        name,
-        pinned["url"],
-        pinned["revision"],
-        pinned["sha256"],
-        local=data.local,
-        cache=data.cache,
-    )
+    return PinnedFiles.of(name, card_of(package)["data"], data.local, data.cache)
 
 
 # -- measures that several sets have -------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,7 @@ _KEY = ("category", "question_index", "example_id")
 STRATUM = ("category", "question_index", "aligned", "condition")
 
 
-def card() -> dict[str, Any]:
-    """The card of the data."""
-    return card_of(__package__)
+card = partial(card_of, __package__)
 
 
 class BbqData:
@@ -31,10 +30,7 @@ class BbqData:
     """
 
     def __init__(self, *, local: Path | None, cache: Path) -> None:
-        data = card()["data"]
-        self._files = PinnedFiles(
-            "bbq", data["url"], data["revision"], data["sha256"], local=local, cache=cache
-        )
+        self._files = PinnedFiles.of("bbq", card()["data"], local, cache)
 
     def records(self) -> pl.DataFrame:
         files = [name for name in sorted(self._files.sha256) if name.startswith("data/")]

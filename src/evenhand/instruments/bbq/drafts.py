@@ -17,7 +17,7 @@ from evenhand.findings.estimates import Estimate, Section
 from evenhand.findings.examples import ChosenExamples, chosen, digest
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import Grouping, Instrument, Mean, Measure, OfTotals, Share
-from evenhand.instruments.files import InstrumentWords
+from evenhand.instruments.files import InstrumentWords, score_of
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.tables import turn_of
 from evenhand.statistics.bootstrap import correlation_of_totals, of_all
@@ -118,18 +118,12 @@ def _with_parts(grouping: Grouping) -> Grouping:
 
 
 def _grades() -> dict[str, pl.Expr]:
-    before, after = (_score(column, "relevancy") for column in ("scores_before", "scores_after"))
+    before, after = (score_of(column, "relevancy") for column in ("scores_before", "scores_after"))
     return {
-        "bias_first": _score("scores_before", "bias"),
-        "bias": _score("scores_after", "bias"),
+        "bias_first": score_of("scores_before", "bias"),
+        "bias": score_of("scores_after", "bias"),
         "relevancy_change": after - before,
     }
-
-
-def _score(column: str, name: str) -> pl.Expr:
-    element = pl.element()
-    value = element.filter(element.struct.field("name") == name).struct.field("value")
-    return pl.col(column).list.eval(value).list.first()
 
 
 def _sections(report: Report) -> tuple[Section, ...]:

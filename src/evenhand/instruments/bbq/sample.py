@@ -3,7 +3,6 @@
 "The first N" would measure one category, and a half block would compare a stereotype with nothing.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.instruments.bbq.data import STRATUM, card
 from evenhand.instruments.bbq.editions import ENGLISH, Edition
+from evenhand.instruments.files import DrawnItems, names_in, number_of, sha256_of
 from evenhand.interop import Origin
 
 PRESETS = {
@@ -67,7 +67,7 @@ def named(names: str | None, records: pl.DataFrame) -> tuple[str, ...]:
         category.casefold(): category
         for category in records["category"].unique(maintain_order=True)
     }
-    chosen = [name.strip() for name in (names or "").split(",") if name.strip()]
+    chosen = names_in(names)
     unknown = [name for name in chosen if name.casefold() not in categories]
     if unknown or (names is not None and not chosen):
         raise UserError(
@@ -225,7 +225,7 @@ _ENGLISH = Edition(ENGLISH)
 _ORDERS = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
 
 
-class BbqSource:
+class BbqSource(DrawnItems[pl.DataFrame]):
     """A sample of BBQ as a source of items.
 
     The tags of an item hold all that scoring needs, in the order shown: which option is the gold
@@ -244,8 +244,8 @@ class BbqSource:
     ) -> None:
         # Of the sample, not of its order; and the items without their answers, so that two files
         # of answers to the same items can be compared.
-        self._sha256 = _sha256(records.select("category", "example_id"))
-        self._answers = _sha256(records.select("answer")) if "answer" in records.columns else None
+        self._sha256 = sha256_of(records.select("category", "example_id"))
+        self._answers = sha256_of(records.select("answer")) if "answer" in records.columns else None
         self._drawn = spread(_with_weights(records), sampling.seed)
         self._sampling = sampling
         self._edition = edition
@@ -281,12 +281,6 @@ class BbqSource:
         untargeted = self._drawn["biased"].null_count()
         return {"language": self._edition.language, "untargeted": untargeted}
 
-    def __len__(self) -> int:
-        return len(self._drawn)
-
-    def chunks(self) -> list[tuple[int, int]]:
-        return [(0, len(self._drawn))]
-
     def read(self, start: int, stop: int) -> Iterator[Item]:
         for row in self._drawn.slice(start, stop - start).iter_rows(named=True):
             yield _item(row, self._order_seed)
@@ -294,7 +288,7 @@ class BbqSource:
 
 def _item(row: dict[str, Any], seed: int) -> Item:
     name = f"{row['category']}/{row['example_id']}"
-    order = _ORDERS[_draw(f"{seed}:{name}") % len(_ORDERS)]
+    order = _ORDERS[number_of(f"{seed}:{name}") % len(_ORDERS)]
     tags = {
         "category": row["category"],
         "template": f"{row['category']}/{row['question_index']}",
@@ -325,11 +319,3 @@ def _with_weights(records: pl.DataFrame) -> pl.DataFrame:
     if "alike" not in records.columns:
         return records
     return records.with_columns(stands_for=pl.col("alike") / pl.len().over(STRATUM))
-
-
-def _sha256(keys: pl.DataFrame) -> str:
-    return hashlib.sha256(keys.write_csv(include_header=False).encode()).hexdigest()
-
-
-def _draw(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

@@ -26,7 +26,7 @@ from evenhand.instruments._spoken_of import (
     SpokenOf,
     mean,
 )
-from evenhand.instruments.files import PinnedFiles
+from evenhand.instruments.files import PinnedFiles, names_in
 from evenhand.instruments.realtoxicityprompts.continuations import continuation
 from evenhand.instruments.realtoxicityprompts.data import prompt
 from evenhand.runs.runners.source import Source
@@ -49,15 +49,13 @@ class BoldPrompt:
 def prompts(data: DataFolder, domains: str = "") -> list[BoldPrompt]:
     """Read the prompts of some domains, said with commas, or all 23,679, in the data's order."""
     card = card_of(__package__)["data"]
-    names = [name.strip() for name in domains.split(",")]
-    selected = names if domains else list(card["domains"])
+    selected = names_in(domains) or list(card["domains"])
     if unknown := [name for name in selected if name not in card["domains"]]:
         raise UserError(
             f"bold has the domains {', '.join(card['domains'])}, and not {', '.join(unknown)!r}; "
             "give such as --domains gender,race"
         )
-    files = PinnedFiles("bold/data", card["url"], card["revision"], card["sha256"],
-                        local=data.local, cache=data.cache)  # fmt: skip
+    files = PinnedFiles.of("bold/data", card, data.local, data.cache)
     loaded = []
     for domain in dict.fromkeys(selected):
         begun = orjson.loads(files.read(f"prompts/{domain}_prompt.json"))

@@ -44,6 +44,7 @@ from evenhand.instruments.decisions.data import (
 )
 from evenhand.instruments.decisions.judged import NO_RATIO, Cells, counted, judged, ways
 from evenhand.instruments.decisions.tables import DecisionsPreset, preset
+from evenhand.instruments.files import names_in
 from evenhand.instruments.text_columns import form_of
 from evenhand.runs.store import RunReader
 
@@ -322,7 +323,7 @@ def _columns(options: DecisionsOptions) -> list[str]:
     """The columns of groups, after a check that all is named that is needed."""
     if options.table is None:
         raise UserError("name the table of people: --table people.csv")
-    groups = [name.strip() for name in (options.groups or "").split(",") if name.strip()]
+    groups = names_in(options.groups)
     if not groups or len(set(groups)) < len(groups):
         raise UserError("name the columns that say who somebody is, each once: --groups sex,race")
     if bool(options.outcome) == bool(options.score):

@@ -4,16 +4,14 @@ itself?"""
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 import polars as pl
 
-from evenhand.agents.prompts import Prompt, parse
 from evenhand.core import Item
 from evenhand.core.errors import UserError
-from evenhand.core.package_data import read_text
 from evenhand.findings.estimates import if_known
 from evenhand.findings.report import Report, models_of
 from evenhand.instruments._contract import (
@@ -27,6 +25,7 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
+from evenhand.instruments.files import prompt_of
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.training.rating.texts import said
@@ -145,9 +144,7 @@ class Framings(Instrument):
         )
 
 
-@cache
-def _prompt() -> Prompt:
-    return parse(read_text(__package__, "prompt.md"))
+_prompt = partial(prompt_of, __package__)
 
 
 def _asked(written: pl.DataFrame) -> Iterator[Item]:

@@ -22,7 +22,7 @@ from evenhand.instruments._contract import (
     Measure,
     why_lost,
 )
-from evenhand.instruments.files import InstrumentWords
+from evenhand.instruments.files import InstrumentWords, score_of
 from evenhand.instruments.harm.certificate import FILE, certificate_of, looks_before
 from evenhand.instruments.harm.measures import by_group, confidence_of, measures
 from evenhand.instruments.harm.policy import (
@@ -174,9 +174,7 @@ class HarmAudit(Instrument):
 
 def _verdicts(rows: pl.DataFrame) -> pl.DataFrame:
     """Return one row per text that was asked about, with the verdict on it."""
-    scores, element = pl.col("scores_after"), pl.element()
-    is_verdict = element.struct.field("name") == SCORE
-    score = scores.list.eval(element.filter(is_verdict).struct.field("value")).list.first()
+    score = score_of("scores_after", SCORE)
     flagged = score >= 0.5  # a verdict is 0 or 1
     missing = pl.concat_str(pl.lit("missing: "), pl.col("reason"), ignore_nulls=True)
     return rows.select(

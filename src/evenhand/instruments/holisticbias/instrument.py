@@ -41,7 +41,6 @@ class Descriptor:
     words: str
     article: str
     gender: str  # of the noun that it goes with; mostly empty
-    disliked: bool  # the set says that the people meant do not want it
 
     @property
     def one(self) -> str:
@@ -61,8 +60,7 @@ class Descriptor:
 def read(data: DataFolder) -> tuple[list[str], list[Descriptor]]:
     """Read all templates and all descriptors, in the order of the data."""
     card = card_of(__package__)["data"]
-    files = PinnedFiles("holisticbias/data/v1.1", card["url"], card["revision"], card["sha256"],
-                        local=data.local, cache=data.cache)  # fmt: skip
+    files = PinnedFiles.of("holisticbias/data/v1.1", card, data.local, data.cache)
     templates = list(orjson.loads(files.read("sentence_templates.json")))
     axes = orjson.loads(files.read("descriptors.json"))
     descriptors = [
@@ -111,7 +109,6 @@ def _descriptor(axis: str, entry: Any) -> Descriptor:
         words=words,
         article=spec.get("article") or ("an" if words[0].lower() in "aeiou" else "a"),
         gender=spec.get("gender", ""),
-        disliked=spec.get("preference") == "dispreferred",
     )
 
 

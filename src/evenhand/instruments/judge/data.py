@@ -5,9 +5,10 @@ import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -171,9 +172,7 @@ def _refuse_twice(words: list[str], message: str) -> None:
 # -- scenarios ------------------------------------------------------------------------------------
 
 
-def card() -> dict[str, Any]:
-    """The card of the data."""
-    return card_of(__package__)
+card = partial(card_of, __package__)
 
 
 @dataclass(frozen=True, slots=True)

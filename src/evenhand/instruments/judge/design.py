@@ -22,6 +22,7 @@ import polars as pl
 from evenhand.agents.prompts import Prompt, load
 from evenhand.core import Item
 from evenhand.core.errors import UserError
+from evenhand.instruments.files import DrawnItems, score_of
 from evenhand.instruments.judge.data import CONTROL_FAMILY, JudgeLabels, MalibuData, Scenario, card
 from evenhand.runs.runners.source import ItemList
 from evenhand.statistics.metrics.malibu import CONTROLS, METRICS
@@ -44,15 +45,7 @@ class JudgeDesign:
     seed: int = 0
 
     def describe(self) -> dict[str, object]:
-        return {
-            "bases": self.bases,
-            "derived": self.derived,
-            "texts": self.texts,
-            "identities": list(self.identities),
-            "pairs": self.pairs,
-            "repeats": self.repeats,
-            "seed": self.seed,
-        }
+        return {**asdict(self), "identities": list(self.identities)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +174,7 @@ def prompt(name: str) -> Prompt:
     return load(f"malibu/{name}")
 
 
-class MalibuSource:
+class MalibuSource(DrawnItems[list[Judgement]]):
     """A design over scenarios as a source of items, one for each judgement.
 
     Every item has the same tags, empty where they do not apply. They hold all that the statistics
@@ -193,7 +186,7 @@ class MalibuSource:
     ) -> None:
         self._labels = labels
         self._design = design
-        self._asked = judgements(scenarios, labels, design)
+        self._drawn = judgements(scenarios, labels, design)
 
     def fingerprint(self) -> dict[str, Any]:
         keys = "".join(f"{item.id}\n{item.prompt}\n" for item in self.read(0, len(self)))
@@ -214,9 +207,9 @@ class MalibuSource:
         the one that evenhand ships, and of each label that is said in other words."""
         data = MalibuData()
         ours = {scenario.id: scenario for scenario in data.scenarios()}
-        scenarios = {judgement.scenario.id: judgement.scenario for judgement in self._asked}
+        scenarios = {judgement.scenario.id: judgement.scenario for judgement in self._drawn}
         label_words = {
-            name: self._labels.said(name) for judgement in self._asked for name in judgement.labels
+            name: self._labels.said(name) for judgement in self._drawn for name in judgement.labels
         }
         usual = data.labels().all_said()
         return {
@@ -232,16 +225,10 @@ class MalibuSource:
 
     def scenarios(self) -> list[str]:
         """The ids of the scenarios that are asked about, each once, in the order of the design."""
-        return list(dict.fromkeys(judgement.scenario.id for judgement in self._asked))
-
-    def __len__(self) -> int:
-        return len(self._asked)
-
-    def chunks(self) -> list[tuple[int, int]]:
-        return [(0, len(self))]
+        return list(dict.fromkeys(judgement.scenario.id for judgement in self._drawn))
 
     def read(self, start: int, stop: int) -> Iterator[Item]:
-        for judgement in self._asked[start:stop]:
+        for judgement in self._drawn[start:stop]:
             yield self._pair(judgement) if judgement.order else self._single(judgement)
 
     def _single(self, judgement: Judgement) -> Item:
@@ -333,13 +320,8 @@ def judgements_of(rows: pl.DataFrame, metrics: Sequence[str] = METRICS) -> pl.Da
         metrics: What the judge was asked to mark.
     """
     tags = [pl.col(name).replace("", None) for name in TAGS]
-    scores = {name: _score(name) for name in scores_of(metrics)}
+    scores = {name: score_of("scores_after", name) for name in scores_of(metrics)}
     return rows.select("item_id", "position", "reason", *tags, **scores)
-
-
-def _score(name: str) -> pl.Expr:
-    mine = pl.element().filter(pl.element().struct.field("name") == name).struct[1]
-    return pl.col("scores_after").list.eval(mine).list.first()
 
 
 # -- scenarios whose two responses a model writes -------------------------------------------------

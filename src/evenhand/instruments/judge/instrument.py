@@ -29,6 +29,7 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
+from evenhand.instruments.files import names_in
 from evenhand.instruments.judge.certificate import FILE, INJECTED, certificate_of, judge_of, keep
 from evenhand.instruments.judge.data import MalibuData
 from evenhand.instruments.judge.design import TAGS, TEN, JudgeDesign, MalibuSource, judgements_of
@@ -112,7 +113,7 @@ class JudgeOptions:
             texts=self.texts,
             pairs=min(_USUAL.pairs, self.bases) if self.pairs is None else self.pairs,
             repeats=self.repeats,
-            identities=_names(self.identities) if self.identities else TEN,
+            identities=tuple(names_in(self.identities)) or TEN,
             seed=self.sample_seed,
         )
 
@@ -160,7 +161,7 @@ class JudgeAudit(Instrument):
 
     def worded(self, method: Method, options: JudgeOptions) -> Method:
         """Ask one judge, where no panel was named."""
-        judges = _names(options.judge or "")
+        judges = names_in(options.judge)
         if isinstance(method, Panel):
             if options.other is not None:
                 raise UserError("--other asks one judge about its own texts: no panel has any")
@@ -174,7 +175,7 @@ class JudgeAudit(Instrument):
     def players(self, options: JudgeOptions, method: Method) -> Mapping[str, str | None]:
         """Name the judges, and who else writes."""
         roles = roles_of(method.models) if isinstance(method, Panel) else (ROLE,)
-        names = _names(options.judge or "") or (None,) * len(roles)
+        names = names_in(options.judge) or (None,) * len(roles)
         other = {} if options.other is None else {OTHER: options.other}
         return {**dict(zip(roles, names, strict=True)), **other}
 
@@ -277,7 +278,3 @@ class JudgeAudit(Instrument):
 def _joined(rows: pl.DataFrame, *, audit: JudgeAudit, shifts: pl.DataFrame) -> pl.DataFrame:
     outcomes = audit.outcomes(rows).drop("shift")
     return outcomes.join(shifts, on="item_id", how="left", maintain_order="left")
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -1,11 +1,10 @@
 """Benign texts that name a group: HateCheck, the Jigsaw templates, and paragraphs of our own."""
 
-import hashlib
 import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,11 +13,17 @@ import orjson
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenhand.agents.prompts import Prompt, parse
 from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.core.package_data import read_text
-from evenhand.instruments.files import PinnedFiles, card_of
+from evenhand.instruments.files import (
+    DrawnItems,
+    PinnedFiles,
+    card_of,
+    number_of,
+    prompt_of,
+    sha256_of,
+)
 from evenhand.runs.runners.source import read_jsonl
 from evenhand.statistics.metrics.overcorrection import names
 
@@ -26,9 +31,7 @@ COLUMNS = ("id", "set", "kind", "template", "identity", "family", "text")
 _NOUNS = {"female": "woman", "male": "man"}
 
 
-def card() -> dict[str, Any]:
-    """The card of the data."""
-    return card_of(__package__)
+card = partial(card_of, __package__)
 
 
 def _shipped(name: str) -> str:
@@ -41,10 +44,7 @@ class BenignData:
 
     def __init__(self, *, local: Path | None, cache: Path) -> None:
         self._files = {
-            name: PinnedFiles(
-                name, pin["url"], pin["revision"], pin["sha256"], local=local, cache=cache
-            )
-            for name, pin in card()["data"].items()
+            name: PinnedFiles.of(name, pin, local, cache) for name, pin in card()["data"].items()
         }
 
     def texts(self) -> pl.DataFrame:
@@ -91,7 +91,7 @@ class BenignData:
             for number, paragraph in enumerate(paragraphs):
                 name = f"paragraph/{number}/{family}/{word}"
                 nouns = ("person",) if family == "gender_and_sex" else ("woman", "man", "person")
-                noun = _NOUNS.get(gender) or nouns[_draw(name) % len(nouns)]
+                noun = _NOUNS.get(gender) or nouns[number_of(name) % len(nouns)]
                 person = f"{_article(word)} {word} {noun}"
                 text = paragraph.replace("{person}", person)
                 text = text[0].upper() + text[1:]
@@ -125,10 +125,6 @@ def _article(word: str) -> str:
     if word.isupper() or word.startswith("LGBT"):
         return "an" if word[0] in "AEFHILMNORSX" else "a"
     return "an" if word[0].lower() in "aeio" and not word.startswith("Eu") else "a"
-
-
-def _draw(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
 # -- benign texts as items ------------------------------------------------------------------------
@@ -209,12 +205,10 @@ def _spread(shuffled: pl.DataFrame, count: int) -> pl.DataFrame:
     return ordered.head(count).drop("turn")
 
 
-@cache
-def prompt() -> Prompt:
-    return parse(read_text(__package__, "prompt.md"))
+prompt = partial(prompt_of, __package__)
 
 
-class BenignSource:
+class BenignSource(DrawnItems[pl.DataFrame]):
     """A sample of benign texts as a source of items.
 
     A method that repairs begins with `answer`, the text; one that writes does the task, whose
@@ -226,7 +220,6 @@ class BenignSource:
         self._sampling = sampling
 
     def fingerprint(self) -> dict[str, Any]:
-        keys = self._drawn.select("id", "identity", "text").write_csv(include_header=False)
         return {
             "kind": "benchmark",
             "benchmark": "overcorrection",
@@ -234,14 +227,8 @@ class BenignSource:
             "prompt": {prompt().label: prompt().sha256},
             "sampling": self._sampling,
             "items": len(self._drawn),
-            "sha256": hashlib.sha256(keys.encode()).hexdigest(),
+            "sha256": sha256_of(self._drawn.select("id", "identity", "text")),
         }
-
-    def __len__(self) -> int:
-        return len(self._drawn)
-
-    def chunks(self) -> list[tuple[int, int]]:
-        return [(0, len(self._drawn))]
 
     def read(self, start: int, stop: int) -> Iterator[Item]:
         for row in self._drawn.slice(start, stop - start).iter_rows(named=True):

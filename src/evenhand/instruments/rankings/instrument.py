@@ -1,10 +1,9 @@
 """Rankings as an instrument: who is ranked first for a job, and is it more than chance?"""
 
 import copy
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,10 +11,8 @@ import numpy as np
 import orjson
 import polars as pl
 
-from evenhand.agents.prompts import Prompt, parse
 from evenhand.core import Item
 from evenhand.core.errors import UserError
-from evenhand.core.package_data import read_text
 from evenhand.findings.estimates import Estimate, Section
 from evenhand.findings.ratios import SHOWN, GroupResults, State, measure_name, says
 from evenhand.findings.remarks import RemarkOrText
@@ -32,6 +29,7 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
+from evenhand.instruments.files import prompt_of, sha256_of
 from evenhand.instruments.rankings import tables
 from evenhand.instruments.rankings.data import (
     NamedTask,
@@ -119,12 +117,12 @@ class Rankings(Instrument):
             "prompt": {_prompt().label: _prompt().sha256},
             "bloomberg": options.bloomberg or "",
             # Of what is ranked, so that the answers of two models to it can be compared.
-            "sha256": _sha256(
+            "sha256": sha256_of(
                 [(entry.id, entry.task.model_dump(exclude=_NOT_TASK)) for entry in entries]
             ),
         }
         if stored:
-            also["answers"] = _sha256([entry.task.answer for entry in entries])
+            also["answers"] = sha256_of([entry.task.answer for entry in entries])
         return ListedItems(
             self,
             [_item(entry, stored) for entry in entries],
@@ -252,9 +250,7 @@ def _places_matter(report: Report) -> bool:
     )
 
 
-@cache
-def _prompt() -> Prompt:
-    return parse(read_text(__package__, "prompt.md"))
+_prompt = partial(prompt_of, __package__)
 
 
 @lru_cache(maxsize=4096)  # a report reads the same answers several times over
@@ -281,10 +277,6 @@ def _item(entry: NamedTask, stored: bool) -> Item:
 
 def _groups(task: Task) -> list[dict[str, str]]:
     return [dict(sorted(candidate.group.items())) for candidate in task.candidates]
-
-
-def _sha256(content: list[Any]) -> str:
-    return hashlib.sha256(orjson.dumps(content)).hexdigest()
 
 
 def _asked(task: Task) -> str:

@@ -1,6 +1,5 @@
 """What a run wrote: one row per continuation, without what was only repeated from the prompt."""
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from evenhand.core import Item
+from evenhand.instruments.files import DrawnItems, sha256_of
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.refusal import moralises, refuses
 from evenhand.statistics.metrics.toxicity import distinct
@@ -129,34 +129,27 @@ TRAITS = ("fluency", "coherence", "relevance")
 QUALITY = JudgeWithin(folder="quality", role="performance_evaluator", traits=TRAITS)
 
 
-class ContinuationSource:
+class ContinuationSource(DrawnItems[pl.DataFrame]):
     """The first so many continuations of each prompt, with the task that they were written for."""
 
     def __init__(self, rows: pl.DataFrame, per_prompt: int) -> None:
         self._per_prompt = per_prompt
-        self._rows = (
+        self._drawn = (
             continuations(rows)
             .join(rows.select("item_id", "asked"), on="item_id", maintain_order="left")
             .filter(pl.col("text").is_not_null() & (pl.col("k") < per_prompt))
         )
 
     def fingerprint(self) -> dict[str, Any]:
-        keys = self._rows.select("item_id", "text").write_csv(include_header=False)
         return {
             "kind": "continuations",
             "per_prompt": self._per_prompt,
             "items": len(self),
-            "sha256": hashlib.sha256(keys.encode()).hexdigest(),
+            "sha256": sha256_of(self._drawn.select("item_id", "text")),
         }
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def chunks(self) -> list[tuple[int, int]]:
-        return [(0, len(self))]
-
     def read(self, start: int, stop: int) -> Iterator[Item]:
-        for row in self._rows.slice(start, stop - start).iter_rows(named=True):
+        for row in self._drawn.slice(start, stop - start).iter_rows(named=True):
             tags = {"prompt": row["prompt"], "bucket": row["bucket"], "k": str(row["k"])}
             yield Item(id=row["item_id"], prompt=row["asked"], answer=row["text"], tags=tags)
 

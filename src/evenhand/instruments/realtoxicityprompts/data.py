@@ -5,24 +5,19 @@ import hashlib
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from evenhand.agents.prompts import Prompt, parse
 from evenhand.core import Item
 from evenhand.core.errors import UserError
-from evenhand.core.package_data import read_text
-from evenhand.instruments.files import PinnedFiles, card_of
+from evenhand.instruments.files import DrawnItems, PinnedFiles, card_of, prompt_of, sha256_of
 from evenhand.statistics.metrics.toxicity import BUCKETS, bucket
 
-
-def card() -> dict[str, Any]:
-    """The card of the data."""
-    return card_of(__package__)
+card = partial(card_of, __package__)
 
 
 class RtpData:
@@ -30,16 +25,8 @@ class RtpData:
     DecodingTrust carries."""
 
     def __init__(self, *, local: Path | None, cache: Path, own: Path | None = None) -> None:
-        data = card()["data"]
         self._local, self._own = local, own
-        self._files = PinnedFiles(
-            "rtp-decodingtrust",
-            data["url"],
-            data["revision"],
-            data["sha256"],
-            local=local,
-            cache=cache,
-        )
+        self._files = PinnedFiles.of("rtp-decodingtrust", card()["data"], local, cache)
 
     def prompts(self) -> pl.DataFrame:
         """Columns: id, text, toxicity, bucket (null outside the two), challenging (null: not said),
@@ -155,12 +142,10 @@ def sample(prompts: pl.DataFrame, sampling: RtpSampling) -> pl.DataFrame:
     return prompts.filter(pl.col("id").is_in(sampled))
 
 
-@cache
-def prompt() -> Prompt:
-    return parse(read_text(__package__, "prompt.md"))
+prompt = partial(prompt_of, __package__)
 
 
-class RtpSource:
+class RtpSource(DrawnItems[pl.DataFrame]):
     """Each drawn prompt k times. The id of an item, `prompt:k`, is part of what a run's seed makes
     of it, so the same words are asked k times and answered k times."""
 
@@ -169,7 +154,6 @@ class RtpSource:
         self._sampling = sampling
 
     def fingerprint(self) -> dict[str, Any]:
-        keys = self._drawn.select("id", "text").write_csv(include_header=False)
         counts = dict(sorted(self._drawn["bucket"].value_counts().iter_rows()))
         return {
             "kind": "benchmark",
@@ -181,14 +165,11 @@ class RtpSource:
             "sampling": self._sampling.describe(),
             "buckets": counts,
             "items": len(self),
-            "sha256": hashlib.sha256(keys.encode()).hexdigest(),
+            "sha256": sha256_of(self._drawn.select("id", "text")),
         }
 
     def __len__(self) -> int:
         return len(self._drawn) * self._sampling.continuations
-
-    def chunks(self) -> list[tuple[int, int]]:
-        return [(0, len(self))]
 
     def read(self, start: int, stop: int) -> Iterator[Item]:
         times = self._sampling.continuations

@@ -32,7 +32,7 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
-from evenhand.instruments.files import InstrumentWords
+from evenhand.instruments.files import InstrumentWords, names_in, score_of
 from evenhand.instruments.scorer.measures import BENIGN_SETS, HATEFUL_SETS, MEASURES
 from evenhand.instruments.scorer.sets import (
     DISGUISED,
@@ -200,7 +200,7 @@ class ScorerAudit(Instrument):
             raise UserError(
                 f"{scorer.name} has no score for {options.attribute!r}, only for: {has}"
             )
-        others = [services.scorer(name) for name in _named(options.unseen_by)]
+        others = [services.scorer(name) for name in names_in(options.unseen_by)]
         bound._unseen = frozenset(
             name
             for each in (scorer, *others)
@@ -215,7 +215,7 @@ class ScorerAudit(Instrument):
         texts, left_out = self._texts, dict[str, str]()
         if texts is None:
             sets = ToxicitySets(local=data.local, cache=data.cache)
-            tables, left_out = gathered(sets, _named(options.sets))
+            tables, left_out = gathered(sets, names_in(options.sets))
             texts = AuditTexts.sampled(tables, options.sample, self._unseen)
         return ListedItems(
             self,
@@ -277,10 +277,6 @@ class ScorerAudit(Instrument):
         return (_WORDS.table("agreement", agreement(sides[0], sides[1]), in_short=True),)
 
 
-def _named(names: str | None) -> list[str]:
-    return [name.strip() for name in (names or "").split(",") if name.strip()]
-
-
 def _trained_on(scorer: Scorer) -> dict[str, str]:
     trained: Mapping[str, str] = scorer.describe().get("trained_on", {})
     return dict(trained)
@@ -302,11 +298,7 @@ def outcomes_at(rows: pl.DataFrame, threshold: float, trained: Mapping[str, str]
 
 
 def _flagged(rows: pl.DataFrame, threshold: float) -> pl.DataFrame:
-    element = pl.element()
-    mine = pl.col("scores_after").list.eval(
-        element.filter(element.struct.field("name") == _SCORE).struct.field("value")
-    )
-    scored = rows.with_columns(score=mine.list.first().cast(pl.Float64))
+    scored = rows.with_columns(score=score_of("scores_after", _SCORE).cast(pl.Float64))
     return scored.with_columns(flagged=pl.col("score") >= threshold)
 
 

@@ -15,6 +15,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,7 @@ _IDENTITIES = re.compile(
 )
 
 
-def card() -> dict[str, Any]:
-    """The card of the data."""
-    return card_of(__package__)
+card = partial(card_of, __package__)
 
 
 class ToxicitySets:
@@ -75,14 +74,7 @@ class ToxicitySets:
     def table(self, name: str) -> pl.DataFrame:
         """Raises `UserError` where the set's files are not at hand and cannot be fetched."""
         about = card()["sets"][name]
-        files = PinnedFiles(
-            about["folder"],
-            about["url"],
-            about["revision"],
-            about["sha256"],
-            local=self._local,
-            cache=self._cache,
-        )
+        files = PinnedFiles.of(about["folder"], about, self._local, self._cache)
         rows = [{**_EMPTY, **row} for row in _READERS[name](files.read) if row["text"].strip()]
         table = pl.DataFrame(rows, schema=_SCHEMA)
         _refuse_other_counts(name, table, about)

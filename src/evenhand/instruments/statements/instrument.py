@@ -4,16 +4,15 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
 
-from evenhand.agents.prompts import Prompt, parse
 from evenhand.core import Item
 from evenhand.core.errors import Undefined, UserError
-from evenhand.core.package_data import read_text, read_toml
+from evenhand.core.package_data import read_toml
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.estimates import Cell, RedLine, Section, if_known
 from evenhand.findings.report import Report
@@ -32,6 +31,7 @@ from evenhand.instruments._contract import (
     option,
 )
 from evenhand.instruments._judged import no_witness
+from evenhand.instruments.files import prompt_of
 from evenhand.runs.runners import ItemList, JsonlFile
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
@@ -49,9 +49,7 @@ from evenhand.training.rating.judges import RATINGS, RateText
 # -- topics as items ------------------------------------------------------------------------------
 
 
-@cache
-def prompt() -> Prompt:
-    return parse(read_text(__package__, "prompt.md"))
+prompt = partial(prompt_of, __package__)
 
 
 def topics(file: Path | None) -> list[Item]:

@@ -1,6 +1,5 @@
 """subtler_biases as an instrument: which word a model finds likeliest in a blank."""
 
-import hashlib
 import io
 from dataclasses import dataclass
 from itertools import permutations
@@ -36,6 +35,7 @@ from evenhand.instruments._options import (
     pinned_files,
     preference,
 )
+from evenhand.instruments.files import number_of
 from evenhand.runs.runners.source import Source
 from evenhand.statistics.metrics import likelihood as metrics
 from evenhand.training.debates.dataset import trained_topics
@@ -217,8 +217,7 @@ def _number(item: OptionItem) -> int:
 
 
 def _question(item: OptionItem, row: dict[str, str], seed: int) -> Item:
-    digest = hashlib.sha256(f"{seed}:{item.id}".encode()).digest()
-    order = _ORDERS[int.from_bytes(digest[:8], "big") % len(_ORDERS)]
+    order = _ORDERS[number_of(f"{seed}:{item.id}") % len(_ORDERS)]
     return Item(
         id=item.id,
         prompt=_QUESTION,

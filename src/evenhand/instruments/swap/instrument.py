@@ -1,13 +1,11 @@
 """Swap as an instrument: would the answer be the same for somebody else?"""
 
 import copy
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import orjson
 import polars as pl
 
 from evenhand.core.errors import UserError
@@ -26,7 +24,7 @@ from evenhand.instruments._contract import (
     Services,
     option,
 )
-from evenhand.instruments.files import InstrumentWords
+from evenhand.instruments.files import InstrumentWords, sha256_of
 from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.swap import tables
 from evenhand.instruments.swap.contrasts import (
@@ -149,13 +147,15 @@ class Swap(Instrument):
             "chosen": options.chosen,
             "refused": [list(entry) for entry in design.refused],
             # Of what was asked, so that the answers of two models to it can be compared.
-            "sha256": _sha256([request.model_dump(exclude={"answer"}) for request in design.asked]),
+            "sha256": sha256_of(
+                [request.model_dump(exclude={"answer"}) for request in design.asked]
+            ),
         }
         if design.skipped:
             also["skipped"] = [list(entry) for entry in design.skipped]
         items = design.items(stored=stored, decision=options.decision, number=options.number)
         if stored:
-            also["answers"] = _sha256([request.answer for request in design.asked])
+            also["answers"] = sha256_of([request.answer for request in design.asked])
         else:
             items, also["order"] = in_turns(items), "in turns"
         version = self.card()["version"]
@@ -404,7 +404,3 @@ def _design(options: SwapOptions) -> SwapDesign:
     if options.answers is not None:
         return read_answers(options.answers)
     return designed_by(options)
-
-
-def _sha256(content: list[Any]) -> str:
-    return hashlib.sha256(orjson.dumps(content)).hexdigest()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from evenhand.instruments.files import InstrumentWords
+from evenhand.instruments.files import InstrumentWords, names_in
 from evenhand.instruments.swap.data import Role, SwapDesign, SwapPrompt, designed, read_prompts
 from evenhand.instruments.swap.families import NAME, NAMES, WHOLE_TEXT, Forms, SwapFamily, families
 from evenhand.instruments.swap.grammar import (
@@ -615,7 +615,7 @@ def _kind_of(
 
 def families_named(names: str, file: Path | None) -> tuple[SwapFamily, ...]:
     """Give the families that are named with commas, and those of the user's own file."""
-    return families(tuple(name.strip() for name in names.split(",") if name.strip()), file)
+    return families(tuple(names_in(names)), file)
 
 
 def designed_by(options: Any) -> SwapDesign:

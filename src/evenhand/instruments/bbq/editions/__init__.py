@@ -57,10 +57,7 @@ class Edition:
         if self.language == ENGLISH:
             return BbqData(local=data.local, cache=data.cache).records()
         pinned = self.card["data"]
-        files = PinnedFiles(
-            pinned["folder"], pinned["url"], pinned["revision"], pinned["sha256"],
-            local=data.local, cache=data.cache,
-        )  # fmt: skip
+        files = PinnedFiles.of(pinned["folder"], pinned, data.local, data.cache)
         table = _numbered(_READERS[self.language](files, self.card))
         _refuse_other_counts(table, self.name, pinned)
         return _set_apart(completed(table, self.card["masked"]), self.card)
