@@ -33,6 +33,9 @@ from evenhand.findings.audit import Audit
 from evenhand.findings.cluster_statistics import MeanOfClusters, OfMeans, OfTotals, ShareOfClusters
 from evenhand.findings.estimates import Cell, Estimate, Section, bounds_in_columns
 from evenhand.findings.measures import AuditBound, Grouping, Measure, PairedSpread, Statistic
+from evenhand.findings.ratios import GroupResults, State, says
+from evenhand.findings.remarks import RemarkOrText
+from evenhand.findings.report import Report
 from evenhand.findings.scoring import ALWAYS, MISSING, SCORED, ScoringSpec, why_lost, with_facts
 from evenhand.findings.summed_statistics import Mean, Ratio, Share, SumOfRatios
 from evenhand.findings.totals import RunTotals
@@ -174,6 +177,7 @@ __all__ = [
     "Mean",
     "MeanOfClusters",
     "Measure",
+    "OfGroups",
     "OfMeans",
     "OfTotals",
     "PairedSpread",
@@ -185,6 +189,7 @@ __all__ = [
     "SumOfRatios",
     "card_of",
     "option",
+    "tests_of",
     "why_lost",
 ]
 
@@ -319,3 +324,36 @@ class Instrument(ScoringSpec):
             if least is not None and value is not None and value < least:
                 raise UserError(f"{self.name}: {spec.name} is {value}; {least} is the least")
         return options
+
+
+# -- instruments of groups: who is selected ------------------------------------------------------
+
+
+class OfGroups(Instrument):
+    """An instrument that judges who is selected: a measure and a rate for each group of a run."""
+
+    measures = ()  # one for each group of a run: `for_run`
+    whom = "ratios_"
+    results: GroupResults | None = None  # of one run
+
+    def estimate_of(self, name: str) -> Estimate | None:
+        return None if self.results is None else self.results.estimate(name)
+
+    def state_of(self, report: Report) -> State | None:
+        return None if self.results is None else self.results.state
+
+    def said(self, report: Report, selected: str) -> tuple[RemarkOrText, ...]:
+        """Say the main result; nothing where there are no rates."""
+        if self.results is None or report.section("ratios_0") is None:
+            return ()
+        missing = report.coverage.n - report.coverage.scored
+        return tuple(says(self.results, selected=selected, missing=missing))
+
+
+def tests_of(results: GroupResults) -> list[tuple[str, float, float]]:
+    """Give each grouping that was tested as a whole: its title, p and the adjusted p."""
+    return [
+        (grouping.title, grouping.p, grouping.p_adjusted)
+        for grouping in results.groupings
+        if grouping.p is not None and grouping.p_adjusted is not None
+    ]

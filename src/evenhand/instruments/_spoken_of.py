@@ -132,9 +132,7 @@ _score_cache: dict[tuple[str, str], float | None] = {}
 
 
 def _scored(
-    name: str,
-    texts: Sequence[str | None],
-    score: Callable[[list[str]], list[float | None]],
+    name: str, texts: Sequence[str | None], score: Callable[[list[str]], list[float | None]]
 ) -> pl.Series:
     """Score each text once: a report reads its texts several times."""
     if len(_score_cache) > _MOST_KEPT:

@@ -185,11 +185,7 @@ class PeopleSource:
                 id=str(position),
                 prompt=f"Decided on: {text}.",
                 answer=answer or " ",
-                tags={
-                    "group": self._texts[values],
-                    "stratum": cluster,
-                    "decided": decided,
-                },
+                tags={"group": self._texts[values], "stratum": cluster, "decided": decided},
             )
 
 

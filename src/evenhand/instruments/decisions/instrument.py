@@ -10,13 +10,10 @@ import orjson
 import polars as pl
 
 from evenhand.core.errors import UserError
-from evenhand.findings.estimates import Estimate, Section
+from evenhand.findings.estimates import Section
 from evenhand.findings.ratios import (
     GroupingResult,
-    GroupResults,
-    State,
     measure_name,
-    says,
     tests_section,
 )
 from evenhand.findings.remarks import Remark, RemarkOrText
@@ -25,11 +22,12 @@ from evenhand.findings.scoring import UNREADABLE, Scoring, outcome_batches
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
-    Instrument,
     InstrumentWords,
     Mean,
     Measure,
+    OfGroups,
     option,
+    tests_of,
     why_lost,
 )
 from evenhand.instruments.decisions import tables
@@ -81,7 +79,7 @@ class DecisionsOptions:
     )
 
 
-class Decisions(Instrument):
+class Decisions(OfGroups):
     """Audits stored decisions: who was selected or scored above the median, by group, beside what
     chance alone would print. Nobody is asked."""
 
@@ -89,15 +87,8 @@ class Decisions(Instrument):
     title = "Decisions"
     clusters = "people"
     columns = ("text",)
-    facts: ClassVar = {
-        "group": pl.String(),
-        "stratum": pl.String(),
-        "decided": pl.String(),
-    }
+    facts: ClassVar = {"group": pl.String(), "stratum": pl.String(), "decided": pl.String()}
     options = DecisionsOptions
-    measures = ()  # one for each group of a run: `for_run`
-    whom = "ratios_"
-    results: GroupResults | None = None  # of one run
 
     selects = "each"
     of_people = True
@@ -208,12 +199,6 @@ class Decisions(Instrument):
 
         return score
 
-    def estimate_of(self, name: str) -> Estimate | None:
-        return None if self.results is None else self.results.estimate(name)
-
-    def state_of(self, report: Report) -> State | None:
-        return None if self.results is None else self.results.state
-
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         lines = [_WORDS("no_cause")]
         if run.record.source["read_as"]:
@@ -232,11 +217,8 @@ class Decisions(Instrument):
         return tuple(lines)
 
     def says(self, report: Report) -> tuple[RemarkOrText, ...]:
-        if self.results is None or report.section("ratios_0") is None:
-            return ()
         words = _words(report.source)
-        lost = report.coverage.n - report.coverage.scored
-        return tuple(says(self.results, selected=words.selected, missing=lost))
+        return self.said(report, words.selected)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         source, results = run.record.source, self.results
@@ -253,14 +235,9 @@ class Decisions(Instrument):
         note = _WORDS("chi_square", within=within)
         if not clustered:
             note += _WORDS("filled_in")
-        tested = [(grouping.title, grouping.p, grouping.p_adjusted)
-                  for grouping in results.groupings
-                  if grouping.p is not None and grouping.p_adjusted is not None]  # fmt: skip
-        sections += (
-            [tests_section(tested, Remark("ratios.tests_note", tests=note), _WORDS("tests"))]
-            if tested
-            else []
-        )
+        if tested := tests_of(results):
+            remark = Remark("ratios.tests_note", tests=note)
+            sections.append(tests_section(tested, remark, _WORDS("tests")))
         if rule is not None:
             sections += _of_rule(rule, results.groupings, clustered=clustered)
         return tuple(sections)

@@ -12,17 +12,13 @@ import orjson
 import polars as pl
 
 from evenhand.findings.ratios import (
-    NOT_SHOWN,
     RARE,
     GroupingResult,
     GroupResult,
     GroupResults,
-    State,
-    state_of,
 )
 from evenhand.statistics._shared import IntArray
 from evenhand.statistics.selection import (
-    ALPHA,
     Chance,
     FamilyOfTests,
     FilledSelections,
@@ -101,24 +97,6 @@ class Cells:
         cells = tuple(tuple(orjson.loads(text)) for text in texts)
         return cls(tuple(strata), cells, numbers[0], numbers[1], numbers[2])
 
-    @classmethod
-    def of_people(
-        cls, group: Sequence[str | None], selected: Sequence[int | None], stratum: Sequence[str]
-    ) -> "Cells":
-        """Count people with one attribute, one by one."""
-        names, column = np.unique(["" if label is None else f"={label}" for label in group],
-                                  return_inverse=True)  # fmt: skip
-        strata, row = np.unique(list(stratum), return_inverse=True)
-        has_outcome = np.array([outcome is not None for outcome in selected])
-        chosen = np.array([outcome == 1 for outcome in selected])
-        numbers = np.zeros((3, len(strata), len(names)), np.int64)
-        for table, counts in zip(
-            numbers, (np.ones(len(has_outcome)), has_outcome, chosen), strict=True
-        ):
-            np.add.at(table, (row, column), counts.astype(np.int64))
-        cells = tuple((str(name)[1:] if name else None,) for name in names)
-        return cls(tuple(map(str, strata)), cells, numbers[0], numbers[1], numbers[2])
-
     def groups_of(self, places: Sequence[int]) -> list[Group | None]:
         """Name the group of each cell by some attributes; None where one of them is not known."""
         chosen = [tuple(cell[index] for index in places) for cell in self.cells]
@@ -151,45 +129,6 @@ class Cells:
 
 NO_RATIO, LEFT_OUT = "in no ratio", "left out"
 _FARTHEST = 5.0  # of the logarithm of odds around which strata are summed
-
-
-def verdict_of(
-    group: Sequence[str | None],
-    selected: Sequence[int | None],
-    stratum: Sequence[str] | None = None,
-    draws: int | None = None,
-) -> State:
-    """Give the verdict on people: who they are, and whether each was selected (None: not known).
-
-    Args:
-        group: The category of each person; None where it is not known.
-        selected: 1 or 0 for each person; None where the outcome is missing.
-        stratum: What each person shares with those whom they competed with.
-        draws: Draws without bias, for a quick look; by default as many as an audit takes.
-    """
-    cells = Cells.of_people(group, selected, [""] * len(group) if stratum is None else stratum)
-    counts = cells.by((0,))
-    family = FamilyOfTests(tuple(_drawn(cells, {(0,): counts}, draws)))
-    tested = [_filled(counts, column) for column in range(len(counts.groups))]
-    p = [test.p for test in tested] + [
-        overall for overall in [uneven(counts, draws)] if overall is not None
-    ]
-    if not counts.selected.any():
-        return "not known"
-    if min(map(family.adjusted, p)) <= ALPHA:
-        return "shown"
-    small = all(state_of(family.contrast(test)) == NOT_SHOWN for test in tested)
-    return "not shown" if small else "not known"
-
-
-def judged_counts(people: IntArray, selected: IntArray, draws: int | None = None) -> GroupResults:
-    """Judge groups of which only the numbers are known, all outcomes among them."""
-    table = pl.DataFrame({
-        "stratum": [""] * len(people),
-        "group": [orjson.dumps([f"{index:02}"]).decode() for index in range(len(people))],
-        "people": people, "read": people, "selected": selected,
-    })  # fmt: skip
-    return judged(table, ["group"], draws=draws)
 
 
 def judged(

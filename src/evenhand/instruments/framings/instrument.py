@@ -72,11 +72,7 @@ class Framings(Instrument):
     title = "Three framings"
     clusters = "groups of alike texts"
     columns = ("choice",)
-    facts: ClassVar = {
-        "framing": pl.String(),
-        "cluster": pl.String(),
-        "yes": pl.Int64(),
-    }
+    facts: ClassVar = {"framing": pl.String(), "cluster": pl.String(), "yes": pl.Int64()}
     options = FramingsOptions
     measures = (
         _called(OURS, "its own"),

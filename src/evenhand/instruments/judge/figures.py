@@ -400,11 +400,7 @@ def _of_pairs(
 
 
 def _measured(
-    effects: list[pl.DataFrame],
-    bounds: list[pl.DataFrame],
-    against: str,
-    value: str,
-    margin: float,
+    effects: list[pl.DataFrame], bounds: list[pl.DataFrame], against: str, value: str, margin: float
 ) -> Iterator[EstimatedEffect]:
     """The change of each label's effect, one number per base that both sides have."""
     keys, (was, now) = ["label", "base"], effects

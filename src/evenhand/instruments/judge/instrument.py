@@ -78,9 +78,7 @@ class JudgeOptions:
     families: Path | None = option(None, "A TOML file with labels of your own: docs/malibu.md.")
     scenarios: Path | None = option(None, "A JSONL file with scenarios of your own.")
     injections: int = option(
-        INJECTED,
-        "Bases on which requests to the judge are tried, three calls each.",
-        least=0,
+        INJECTED, "Bases on which requests to the judge are tried, three calls each.", least=0
     )
     labels: Path | None = option(None, "Texts that people marked: JSONL with task, text, label.")
     known_pairs: str | None = option(

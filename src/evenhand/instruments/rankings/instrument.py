@@ -13,19 +13,19 @@ import polars as pl
 
 from evenhand.core import Item
 from evenhand.core.errors import UserError
-from evenhand.findings.estimates import Estimate, Section
-from evenhand.findings.ratios import SHOWN, GroupResults, State, measure_name, says
+from evenhand.findings.estimates import Section
+from evenhand.findings.ratios import SHOWN, measure_name
 from evenhand.findings.remarks import RemarkOrText
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import UNREADABLE, Scoring, outcome_batches
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
-    Instrument,
     InstrumentWords,
     ListedItems,
     Mean,
     Measure,
+    OfGroups,
     option,
     why_lost,
 )
@@ -72,7 +72,7 @@ class RankingsOptions:
     sample_seed: int = option(0, "Draws the sample.")
 
 
-class Rankings(Instrument):
+class Rankings(OfGroups):
     """Measures who is ranked first among candidates for a job: by group, against chance, and by
     the place in the prompt. It scores stored rankings, those of Bloomberg's audit too."""
 
@@ -80,15 +80,8 @@ class Rankings(Instrument):
     title = "Rankings"
     clusters = "sets of candidates"
     columns = ("text",)
-    facts: ClassVar = {
-        "candidates": pl.String(),
-        "names": pl.String(),
-        "cluster": pl.String(),
-    }
+    facts: ClassVar = {"candidates": pl.String(), "names": pl.String(), "cluster": pl.String()}
     options = RankingsOptions
-    measures = ()  # one for each group of a run: `for_run`
-    whom = "ratios_"
-    results: GroupResults | None = None  # of one run
     selects = "one"
 
     def source(self, data: DataFolder, options: RankingsOptions) -> Source:
@@ -186,12 +179,6 @@ class Rankings(Instrument):
 
         return score
 
-    def estimate_of(self, name: str) -> Estimate | None:
-        return None if self.results is None else self.results.estimate(name)
-
-    def state_of(self, report: Report) -> State | None:
-        return None if self.results is None else self.results.state
-
     def _rankings(self, run: RunReader) -> list[Ranking]:
         return list(rankings(outcome_batches(self, run, self.outcomes)))
 
@@ -209,11 +196,8 @@ class Rankings(Instrument):
         return tuple(lines)
 
     def says(self, report: Report) -> tuple[RemarkOrText, ...]:
-        if self.results is None or report.section("ratios_0") is None:
-            return ()
-        lost = report.coverage.n - report.coverage.scored
-        lines: list[RemarkOrText] = [*says(self.results, selected="ranked first", missing=lost)]
-        if _places_matter(report):
+        lines = [*self.said(report, "ranked first")]
+        if lines and _places_matter(report):
             places = report.section("places")
             assert places is not None
             top = max(places.rows, key=lambda row: int(str(row[1])))

@@ -3,13 +3,9 @@
 from collections.abc import Sequence
 
 from evenhand.findings.estimates import Cell, Section
-from evenhand.findings.ratios import (
-    RARE,
-    GroupResults,
-    ratios_section,
-    tests_section,
-)
+from evenhand.findings.ratios import RARE, GroupResults, ratios_section, tests_section
 from evenhand.findings.remarks import Remark, RemarkOrText
+from evenhand.instruments._contract import tests_of
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.rankings.judged import (
     PLACE,
@@ -89,14 +85,11 @@ def leading_p(counts: RankingCounts) -> float | None:
 
 
 def _tests(results: GroupResults, places: RankingCounts) -> Section:
-    tested = [(grouping.title, grouping.p, grouping.p_adjusted) for grouping in results.groupings
-              if grouping.p is not None and grouping.p_adjusted is not None]  # fmt: skip
+    tested = tests_of(results)
     p = place_p(places)
     tested += [(IN_PROMPT, p, p)] if p is not None else []
     return tests_section(
-        tested,
-        Remark("ratios.tests_note", tests=_WORDS("tests_note")),
-        _WORDS("tests"),
+        tested, Remark("ratios.tests_note", tests=_WORDS("tests_note")), _WORDS("tests")
     )
 
 

@@ -10,11 +10,7 @@ from evenhand.findings.report import Report
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.realtoxicityprompts import scores as stored
-from evenhand.instruments.realtoxicityprompts.continuations import (
-    QUALITY,
-    TRAITS,
-    marks,
-)
+from evenhand.instruments.realtoxicityprompts.continuations import QUALITY, TRAITS, marks
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics import refusal, toxicity
 
@@ -160,11 +156,7 @@ def _quality(run: RunReader) -> list[Section]:
     if judge is None:
         return []
     trait_marks = marks(run).given[TRAITS[0]]
-    rows = (
-        ("judge", judge),
-        ("judged", trait_marks.count()),
-        ("failed", trait_marks.null_count()),
-    )
+    rows = (("judge", judge), ("judged", trait_marks.count()), ("failed", trait_marks.null_count()))
     return [WORDS.table("quality", rows, in_short=True)]
 
 

@@ -224,9 +224,5 @@ def _question(item: OptionItem, row: dict[str, str], seed: int) -> Item:
         context=row["context"].strip().replace(_BLANK, "____"),
         choices=tuple(row[_NAMES[index]].strip() for index in order),
         # order[k] is the place in `names` of what is shown at place k
-        tags={
-            "bias_type": item.group,
-            "cluster": item.cluster,
-            "order": "".join(map(str, order)),
-        },
+        tags={"bias_type": item.group, "cluster": item.cluster, "order": "".join(map(str, order))},
     )

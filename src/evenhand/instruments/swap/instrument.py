@@ -358,10 +358,6 @@ class Swap(Instrument):
             return ()
         return rate_lines(comparison, sources, (self._answers(before), self._answers(after)))
 
-    def effects(self, run: RunReader) -> list[LabelContrast]:
-        """Give the signed contrasts of a run as numbers, after Holm."""
-        return _contrasts(self._answers(run), self._labels(run), OUTCOMES)
-
 
 def _contrasts(
     answers: pl.DataFrame, labels: Mapping[str, list[str]], outcomes: Sequence[SwapOutcome]

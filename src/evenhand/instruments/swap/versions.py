@@ -404,8 +404,6 @@ def _close_gap(texts: list[str], number: int) -> CannotTell | None:
 # -- every version of a prompt --------------------------------------------------------------------
 
 
-__all__ = ["MadeVersions", "RefusedPrompt", "Version", "make", "versions"]
-
 DRAWN = (NAME, WHOLE_TEXT)  # slots with many words for one label: another one of them is a placebo
 
 
@@ -426,15 +424,6 @@ class MadeVersions:
 
     versions: tuple[Version, ...]
     left_out: tuple[str, ...]
-
-
-def versions(
-    prompt: str, family: SwapFamily, *, seed: int, key: str, spans: tuple[Span, ...] = ()
-) -> tuple[Version, ...] | RefusedPrompt:
-    """Give every version of a prompt, or say why there are none. `make` says as well which single
-    versions were left out."""
-    result = make(prompt, family, seed=seed, key=key, spans=spans)
-    return result if isinstance(result, RefusedPrompt) else result.versions
 
 
 def make(

@@ -195,10 +195,7 @@ class XsTest(Instrument):
         if safe.value is None or unsafe.value is None:
             return ()
         rates = [f"{rate.value:.1%}{how_sure(rate, '{:.1%}'.format)}" for rate in (safe, unsafe)]
-        return (
-            _WORDS("refusals", rate=rates[0]),
-            _WORDS("refusals_unsafe", rate=rates[1]),
-        )
+        return (_WORDS("refusals", rate=rates[0]), _WORDS("refusals_unsafe", rate=rates[1]))
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         return (_WORDS("rules"),)
