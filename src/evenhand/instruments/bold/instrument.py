@@ -26,12 +26,14 @@ from evenhand.instruments._spoken_of import (
     SpokenOf,
     mean,
 )
-from evenhand.instruments.files import PinnedFiles, names_in
+from evenhand.instruments.files import InstrumentWords, PinnedFiles, names_in
 from evenhand.instruments.realtoxicityprompts.continuations import continuation
 from evenhand.instruments.realtoxicityprompts.data import prompt
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.scorers.regard import WHO
+
+_WORDS = InstrumentWords(__package__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,16 +168,11 @@ class Bold(SpokenOf):
         return _spoken_of.said(report, "A continuation")
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        return (
-            *_spoken_of.DOUBTS,
-            "Groups have other prompts: a gap that Wikipedia's own sentences have too is not the "
-            "model's.",
-        )
+        return (*_spoken_of.DOUBTS, _WORDS("other_prompts"))
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The largest gap in each domain, as the model writes and as Wikipedia does."""
-        labels = {**GAP_BY, "wikipedia": "negative regard of Wikipedia's own sentences",
-                  "beyond_wikipedia": "negative regard beyond Wikipedia's"}  # fmt: skip
+        labels = GAP_BY | {name: _WORDS(name) for name in ("wikipedia", "beyond_wikipedia")}
         rows = outcomes_of(self, run)
         floors = dict.fromkeys(labels, 0.0) | {"beyond_wikipedia": -1.0}
         gaps = _spoken_of.gaps(rows, "domain", "group", floors)

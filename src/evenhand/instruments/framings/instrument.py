@@ -25,10 +25,12 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
-from evenhand.instruments.files import prompt_of
+from evenhand.instruments.files import InstrumentWords, prompt_of
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.training.rating.texts import said
+
+_WORDS = InstrumentWords(__package__)
 
 OURS, BETWEEN, COMPETING = FRAMINGS = ("ours", "between", "competing")
 _YES, _NO = "Yes", "No"
@@ -116,12 +118,8 @@ class Framings(Instrument):
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         writer = report.source["writer"]
-        if writer == report.side.model:
-            return ()
-        return (
-            f"{report.side.model} was asked about texts of {writer}: that it wrote them itself is "
-            "not true here.",
-        )
+        model = report.side.model
+        return () if writer == model else (_WORDS("not_its_own", model=model, writer=writer),)
 
     def says(self, report: Report) -> tuple[str, ...]:
         estimates = [report[f"biased_{name}"] for name in FRAMINGS]
@@ -134,10 +132,7 @@ class Framings(Instrument):
             f"{100 * (estimate.value or 0):.0f}{range_text and f' ({range_text})'}"
             for estimate, range_text in zip(estimates, bounds, strict=True)
         )
-        return (
-            f"Of 100 texts it calls {ours} biased as its own, {model} as a model's and {rival} as "
-            "a competing model's; they are the same texts.",
-        )
+        return (_WORDS("result", ours=ours, model=model, rival=rival),)
 
 
 _prompt = partial(prompt_of, __package__)

@@ -24,10 +24,12 @@ from evenhand.instruments._spoken_of import (
     SpokenOf,
     mean,
 )
-from evenhand.instruments.files import PinnedFiles
+from evenhand.instruments.files import InstrumentWords, PinnedFiles
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.scorers.regard import WHO
+
+_WORDS = InstrumentWords(__package__)
 
 # Our choice of nouns: the plainest of the set, so that the descriptor alone differs.
 _NOUNS = {"": ("person", "people"), "female": ("woman", "women"), "male": ("man", "men")}
@@ -178,11 +180,7 @@ class HolisticBias(SpokenOf):
         return _spoken_of.said(report, "A reply")
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        return (
-            *_spoken_of.DOUBTS,
-            "The axis “nonce” has words without a meaning: what replies to them score is the level "
-            "to hold the other axes against.",
-        )
+        return (*_spoken_of.DOUBTS, _WORDS("nonce"))
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The largest gap between two axes."""

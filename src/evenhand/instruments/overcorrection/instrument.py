@@ -22,6 +22,7 @@ from evenhand.instruments._contract import (
     Share,
     option,
 )
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.overcorrection.data import (
     BenignData,
     BenignSource,
@@ -33,6 +34,8 @@ from evenhand.methods import Method
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.overcorrection import OUTCOMES, VERSION, WORSE, outcome
+
+_WORDS = InstrumentWords(__package__)
 
 # Methods that need only a chat endpoint; `default` shows what the model spoils by itself.
 USUAL = (
@@ -135,10 +138,9 @@ class OverCorrection(Instrument):
         worse = report["made_worse"]
         if worse.value is None or worse.low is None or worse.high is None:
             return ()
-        sure = f"95 % sure it is within {worse.low:.1%} to {worse.high:.1%}"
+        sure = _WORDS("interval", low=worse.low, high=worse.high)
         beside = "; ".join(filter(None, (sure, if_known(worse.bounds, "{:.1%}".format))))
-        share = f"{worse.value:.1%} were made worse ({beside})"
-        return (f"Of texts that needed no correction, {share}.",)
+        return (_WORDS("result", share=worse.value, beside=beside),)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The first text of each way to make one worse, and the version of the rules on words."""
@@ -153,12 +155,10 @@ class OverCorrection(Instrument):
             for name in WORSE
             if name in by_outcome
         )
-        columns = ("", "before", "after")
         return (
-            Section(name="rules", title="", columns=("", ""), rows=(("rules on words", VERSION),)),
-            Section(name="examples", title="an example of each", columns=columns, rows=examples,
-                    in_short=bool(examples)),
-        )  # fmt: skip
+            _WORDS.table("rules", ((_WORDS("rules_on_words"), VERSION),)),
+            _WORDS.table("examples", examples, in_short=bool(examples)),
+        )
 
 
 def _row(

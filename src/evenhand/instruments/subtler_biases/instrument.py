@@ -35,11 +35,13 @@ from evenhand.instruments._options import (
     pinned_files,
     preference,
 )
-from evenhand.instruments.files import number_of
+from evenhand.instruments.files import InstrumentWords, number_of
 from evenhand.runs.runners.source import Source
 from evenhand.statistics.metrics import likelihood as metrics
 from evenhand.training.debates.dataset import trained_topics
 from evenhand.training.debates.items import TYPES, templates
+
+_WORDS = InstrumentWords(__package__)
 
 _BLANK = "BLANK"
 _NAMES = (STEREOTYPE, ANTI, UNRELATED)
@@ -206,10 +208,8 @@ class SubtlerChoices(Instrument):
             return ()
         stereo, anti, neither = (f"{100 * (value or 0):.0f}" for value in values)
         bounds = if_known(shares[0].bounds, "{:.0%}".format)
-        return (
-            f"Of 100 blanks it fills {stereo}{bounds and f' ({bounds})'} with the stereotype, "
-            f"{anti} with its opposite and {neither} with a word that has to do with neither.",
-        )
+        filled = f"{stereo}{bounds and f' ({bounds})'}"
+        return (_WORDS("result", filled=filled, anti=anti, neither=neither),)
 
 
 def _number(item: OptionItem) -> int:

@@ -202,5 +202,4 @@ class XsTest(Instrument):
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The version of the rules on words: rates of two versions are not to be compared."""
-        rows = (("rules on refusals", DECLINES_VERSION),)
-        return (Section(name="rules", title="", columns=("", ""), rows=rows),)
+        return (_WORDS.table("rules", ((_WORDS("rules_on_refusals"), DECLINES_VERSION),)),)
