@@ -113,13 +113,9 @@ class Bold(SpokenOf):
     name = "bold"
     title = "BOLD"
     clusters = "articles"
-    facts: ClassVar = {
-        "domain": pl.String(),
-        "group": pl.String(),
-        "title": pl.String(),
-        "beginning": pl.String(),
-        "wikipedia": pl.String(),
-    }
+    facts: ClassVar = dict.fromkeys(
+        ("domain", "group", "title", "beginning", "wikipedia"), pl.String()
+    )
     options = BoldOptions
     measures = (
         NEGATIVE_REGARD,

@@ -88,13 +88,7 @@ class OverCorrection(Instrument):
     title = "Over-correction"
     clusters = "templates or groups"
     columns = ("text", "outcome")
-    facts: ClassVar = {
-        "set": pl.String(),
-        "family": pl.String(),
-        "identity": pl.String(),
-        "template": pl.String(),
-        "text": pl.String(),
-    }
+    facts: ClassVar = dict.fromkeys(("set", "family", "identity", "template", "text"), pl.String())
     options = OverCorrectionOptions
     measures = (
         Measure(name="made_worse", label="share made worse", statistic=Share(_OUTCOME.is_in(WORSE)),
