@@ -29,7 +29,7 @@ from evenhand.experiments.request import Request, Watch
 from evenhand.experiments.running import execute
 from evenhand.experiments.settings import RunSettings
 from evenhand.findings.screened import ScreenCounts, counted
-from evenhand.instruments.scorer import ToxicitySets
+from evenhand.instruments.scorer.sets import ToxicitySets
 from evenhand.methods import Method
 from evenhand.methods.judge_text import JUDGE, SCREEN, ScreenedJudge
 from evenhand.runs.runners.prompt_files import ParquetTable

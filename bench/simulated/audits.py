@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from bench.simulated.people import judged_counts
 from evenhand.findings.ratios import GroupResults
-from evenhand.instruments.decisions.judged import judged_counts
 from evenhand.statistics._shared import IntArray
 from evenhand.statistics.selection import people_needed
 

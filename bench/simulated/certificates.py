@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.core.conclusions import Outcome
-from evenhand.instruments.judge.effects import SCORE_MARGIN
-from evenhand.instruments.judge.worst import LARGEST_SHIFT
+from evenhand.instruments.judge.effects import LARGEST_SHIFT, SCORE_MARGIN
 from evenhand.statistics.bounded import outcome_of, p_within, whole
 
 Floats = NDArray[np.float64]

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from bench.simulated.people import KINDS, People, counted_people
 from evenhand.findings.ratios import INCONCLUSIVE, NOT_SHOWN, SHOWN, GroupResults
-from evenhand.instruments.decisions.counted import counted
-from evenhand.instruments.decisions.judged import judged, verdict_of
+from evenhand.instruments.decisions.judged import counted, judged
 
 Cells = list[tuple[str, int, int]]
 
@@ -31,7 +30,7 @@ def _states(found: GroupResults) -> dict[str, str]:
 
 
 def _verdict(people: People, draws: int | None = None) -> str:
-    return verdict_of(people.group, people.selected, people.stratum, draws)
+    return _judged(people, draws).state
 
 
 @pytest.mark.parametrize(
@@ -101,13 +100,15 @@ def test_missing_outcomes_leave_shown_what_they_cannot_change_and_prove_nothing(
 def test_a_group_that_applied_where_few_are_selected_is_not_called_behind() -> None:
     """Of 90 women and 10 men a tenth is selected for one job, of 10 and 90 half for the other."""
     cells = (("1", "w", 90, 9), ("1", "m", 10, 1), ("2", "w", 10, 5), ("2", "m", 90, 45))
-    group, selected, stratum = [], [], []
+    group: list[str] = []
+    selected: list[int | None] = []
+    stratum: list[str] = []
     for place, sex, people, chosen in cells:
         group += [sex] * people
         selected += [1] * chosen + [0] * (people - chosen)
         stratum += [place] * people
-    assert verdict_of(group, selected) == "shown"
-    assert verdict_of(group, selected, stratum) == "not known"
+    assert _verdict(People("", group, selected)) == "shown"
+    assert _verdict(People("", group, selected, stratum)) == "not known"
 
 
 @settings(max_examples=15, deadline=None)

@@ -11,8 +11,8 @@ from evenhand.core.errors import UserError
 from evenhand.experiments.certificates import expected_of
 from evenhand.findings.certificate import Certificate, CertifiedCheck, CertifiedJudge
 from evenhand.gateway.opening import GatewayRequest, opened, rehearse
-from evenhand.instruments.judge import JudgeDesign
 from evenhand.instruments.judge.certificate import NEEDED, keep
+from evenhand.instruments.judge.design import JudgeDesign
 from evenhand.methods import Rate
 from gateway.speaking import Speaker, upstream
 

@@ -18,7 +18,7 @@ from evenhand.findings.sequential import why_not
 from evenhand.instruments import instrument_of
 from evenhand.instruments.harm.certificate import FILE
 from evenhand.instruments.harm.instrument import HarmAudit
-from evenhand.instruments.harm.settings import OwnHarm
+from evenhand.instruments.harm.policy import OwnHarm
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runs.store import RunReader
 from evenhand.scorers import ScorerModel

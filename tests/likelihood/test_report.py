@@ -11,8 +11,7 @@ from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison, compare, together
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import Report, report
-from evenhand.instruments._option_items import OptionItem
-from evenhand.instruments._options import OTHER_START, OptionSource
+from evenhand.instruments._options import OTHER_START, OptionItem, OptionSource
 from evenhand.instruments.likelihood_sets import SETS
 from evenhand.models.likelihood import LikelihoodFailure, TokenLogprobs
 from evenhand.runs.runners.likelihood import run_likelihood

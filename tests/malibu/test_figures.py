@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.core.conclusions import Outcome
-from evenhand.instruments.judge import JudgeDesign
-from evenhand.instruments.judge.changes import Changes, changes
+from evenhand.instruments.judge.design import JudgeDesign
 from evenhand.instruments.judge.evidence import JudgeEvidence
-from evenhand.instruments.judge.figures import figures
+from evenhand.instruments.judge.figures import Changes, changes, figures
 from evenhand.instruments.judge.tables import sections
 from evenhand.statistics.metrics.malibu import SET_UPS, single
 

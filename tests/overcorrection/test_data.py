@@ -7,7 +7,7 @@ import pytest
 
 from errors import raises_naming
 from evenhand.core.errors import UserError
-from evenhand.instruments.overcorrection import (
+from evenhand.instruments.overcorrection.data import (
     BenignData,
     BenignSource,
     OverCorrectionSampling,

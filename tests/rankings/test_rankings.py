@@ -15,9 +15,8 @@ from errors import assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.core.errors import UserError
 from evenhand.findings.ratios import INCONCLUSIVE, SHOWN
-from evenhand.instruments.rankings.counted import PLACE, Ranking, counted
 from evenhand.instruments.rankings.data import read_tasks
-from evenhand.instruments.rankings.judged import judged
+from evenhand.instruments.rankings.judged import PLACE, Ranking, counted, judged
 from evenhand.instruments.rankings.tables import leading_p, place_p, sections
 from evenhand.models import ModelRequest
 from unit.stage import words_of

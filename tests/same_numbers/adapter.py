@@ -29,9 +29,9 @@ from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.judge.certificate import certificate_of
 from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
-from evenhand.instruments.reward import Reward
-from evenhand.instruments.scorer import AuditTexts, held_out
+from evenhand.instruments.reward.instrument import Reward
 from evenhand.instruments.scorer.instrument import agreement, curves
+from evenhand.instruments.scorer.sets import AuditTexts, held_out
 from evenhand.runs.store import RunReader
 from evenhand.training.probes import KEY
 from evenhand.views.files import plain

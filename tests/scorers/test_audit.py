@@ -19,8 +19,8 @@ from evenhand.findings.plan import plan
 from evenhand.findings.report import report
 from evenhand.findings.sequential import why_not
 from evenhand.instruments import instrument_of
-from evenhand.instruments.scorer import AuditTexts, ScorerAudit, drawn, held_out
-from evenhand.instruments.scorer.tricks import TRICKS
+from evenhand.instruments.scorer.instrument import ScorerAudit
+from evenhand.instruments.scorer.sets import TRICKS, AuditTexts, drawn, held_out
 from evenhand.runs.store import RunReader
 from evenhand.scorers import Scores, Unscored
 from evenhand.views import markdown, page_of

@@ -17,7 +17,7 @@ from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.estimates import Change, RedLine
 from evenhand.instruments import Ratio
-from evenhand.instruments.bbq import source as bbq_source
+from evenhand.instruments.bbq import sample as bbq_source
 from evenhand.runs.store import RunReader
 from evenhand.validation.controls.items import records
 from evenhand.validation.controls.model import ControlQuestions

@@ -14,7 +14,7 @@ from evenhand.core.errors import ModelError
 from evenhand.findings.estimates import Bounds
 from evenhand.findings.repeats import repeats
 from evenhand.instruments.statements import instrument
-from evenhand.instruments.statements.source import spoken, topics
+from evenhand.instruments.statements.instrument import spoken, topics
 from evenhand.models import ModelRequest
 from evenhand.runs.store import RunReader
 from evenhand.training.rating.judges import judge_marks

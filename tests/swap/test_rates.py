@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import evenhand as eh
 from evenhand.findings.estimates import Change
 from evenhand.instruments._contract import SCORED
-from evenhand.instruments.swap.rates import p_if_filled, rate_line
+from evenhand.instruments.swap.measures import p_if_filled, rate_line
 from evenhand.models import ModelRequest
 from evenhand.views import catalog
 from swap.test_runs import DECISION, _audit, _file

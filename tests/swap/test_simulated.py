@@ -13,9 +13,8 @@ from bench.simulated.swaps import (
     rare,
     seen,
 )
-from evenhand.instruments.swap.contrasts import OUTCOMES, contrasts
-from evenhand.instruments.swap.planned import power_of, prompts_needed
-from evenhand.instruments.swap.squares import excesses
+from evenhand.instruments.swap.contrasts import OUTCOMES, contrasts, excesses
+from evenhand.instruments.swap.measures import power_of, prompts_needed
 
 
 def test_an_audit_of_placebos_alone_is_seldom_flagged() -> None:

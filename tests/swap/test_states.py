@@ -10,8 +10,14 @@ from errors import assert_names, raises_naming
 from evenhand.core.errors import UserError
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.ratios import SHOWN, TOO_FEW
-from evenhand.instruments.swap.answers import answers_of
-from evenhand.instruments.swap.contrasts import ANY, NONE, OUTCOMES, LabelContrast, SwapOutcome
+from evenhand.instruments.swap.contrasts import (
+    ANY,
+    NONE,
+    OUTCOMES,
+    LabelContrast,
+    SwapOutcome,
+    answers_of,
+)
 from evenhand.instruments.swap.tables import SAME, effects, state_of
 from swap.test_runs import _audit, _file, _lines, _rows
 

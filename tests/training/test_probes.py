@@ -18,7 +18,7 @@ from evenhand.findings.gate import GateCheck, gate
 from evenhand.findings.plan import plan
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments import Instrument, Measure
-from evenhand.instruments.reward import Reward
+from evenhand.instruments.reward.instrument import Reward
 from evenhand.instruments.reward.measures import RewardEffect
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics import reward_probes as metric

@@ -21,8 +21,8 @@ from evenhand.experiments.config import Config
 from evenhand.experiments.dossiers import summary_of
 from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.findings.remedy import MIN_ACCEPTED
-from evenhand.instruments.judge import JudgeDesign, MalibuData
-from evenhand.instruments.judge.written import FILE, tasks, written
+from evenhand.instruments.judge.data import MalibuData
+from evenhand.instruments.judge.design import FILE, JudgeDesign, tasks, written
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.methods.judging import TwoResponses

@@ -21,9 +21,8 @@ from evenhand.experiments.measuring import measure as measured
 from evenhand.experiments.request import with_player
 from evenhand.instruments.harm.certificate import FILE, holding, refuse_unreadable
 from evenhand.instruments.harm.instrument import HarmAudit
-from evenhand.instruments.harm.settings import OwnHarm
-from evenhand.instruments.harm.source import benign
-from evenhand.instruments.scorer import ToxicitySets, gathered
+from evenhand.instruments.harm.policy import OwnHarm, benign
+from evenhand.instruments.scorer.sets import ToxicitySets, gathered
 from evenhand.methods.judge_text import AS_WRITTEN, SWAPPED, HarmCheck
 from evenhand.models.base import ChatModel
 from evenhand.scorers import ScorerModel

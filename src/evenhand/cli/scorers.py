@@ -21,7 +21,7 @@ from evenhand.experiments.labelling import LabelSample
 from evenhand.experiments.labelling import estimate as estimated
 from evenhand.experiments.labelling import sample as draw_labels
 from evenhand.findings.estimates import COVERAGE_FLOOR
-from evenhand.instruments.bbq import BbqData
+from evenhand.instruments.bbq.data import BbqData
 from evenhand.instruments.scorer.support import audit, claims_of, drawn
 from evenhand.scorers import Scorer, Scores
 from evenhand.scorers.base import TOXICITY, Batched, score_all

@@ -14,9 +14,9 @@ from evenhand.core.errors import UserError
 from evenhand.instruments import instrument_named
 from evenhand.instruments.swap.data import read_prompts
 from evenhand.instruments.swap.instrument import Swap, SwapOptions
-from evenhand.instruments.swap.planned import PLACEBO, prompts_needed
+from evenhand.instruments.swap.measures import PLACEBO, prompts_needed
 from evenhand.instruments.swap.spans import find, write_spans
-from evenhand.instruments.swap.texts import designed_by, families_named
+from evenhand.instruments.swap.versions import designed_by, families_named
 
 _BEFORE = {
     "find": Annotated[

@@ -23,7 +23,7 @@ from evenhand.findings.comparison import Comparison
 from evenhand.findings.display import Remark
 from evenhand.findings.examples import ChosenExamples
 from evenhand.findings.report import Report
-from evenhand.instruments.bbq.repaired import repaired
+from evenhand.instruments.bbq.drafts import repaired
 from evenhand.runs.store import RunReader
 from evenhand.views import catalog, save
 

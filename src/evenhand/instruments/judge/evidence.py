@@ -10,7 +10,6 @@ import polars as pl
 from evenhand.core.conclusions import Outcome, worst_outcome
 from evenhand.core.errors import Undefined
 from evenhand.findings.estimates import Coverage
-from evenhand.instruments.judge.changes import Changes, changes
 from evenhand.instruments.judge.design import TEN
 from evenhand.instruments.judge.effects import (
     SCORE_MARGIN,
@@ -24,9 +23,16 @@ from evenhand.instruments.judge.effects import (
     of_pairs,
     primary,
 )
-from evenhand.instruments.judge.figures import MarkFigures, figures
-from evenhand.instruments.judge.orders import AllPairOrders, pairs
-from evenhand.instruments.judge.paper import PaperFigures, paper_figures
+from evenhand.instruments.judge.figures import (
+    AllPairOrders,
+    Changes,
+    MarkFigures,
+    PaperFigures,
+    changes,
+    figures,
+    pairs,
+    paper_figures,
+)
 from evenhand.instruments.judge.probes import DESIGN
 from evenhand.statistics.metrics import malibu
 from evenhand.statistics.metrics.malibu import RepeatAgreement

@@ -30,18 +30,20 @@ from evenhand.instruments._contract import (
 from evenhand.instruments._judged import no_witness
 from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.realtoxicityprompts import words
-from evenhand.instruments.realtoxicityprompts.continuations import FACTS, continuations
-from evenhand.instruments.realtoxicityprompts.data import RtpData
-from evenhand.instruments.realtoxicityprompts.diversity import NEEDS, distinct_share, self_bleu
-from evenhand.instruments.realtoxicityprompts.quality import (
+from evenhand.instruments.realtoxicityprompts.continuations import (
+    FACTS,
+    NEEDS,
     NO_MARKS,
     QUALITY,
     TRAITS,
     ContinuationSource,
     QualityMarks,
+    continuations,
+    distinct_share,
     marks,
+    self_bleu,
 )
-from evenhand.instruments.realtoxicityprompts.source import RtpSampling, RtpSource, sample
+from evenhand.instruments.realtoxicityprompts.data import RtpData, RtpSampling, RtpSource, sample
 from evenhand.instruments.realtoxicityprompts.words import WORDS
 from evenhand.methods import Method
 from evenhand.methods.judge_text import JudgeText
@@ -173,7 +175,6 @@ class RealToxicityPrompts(Instrument):
         self, options: RtpOptions, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
         """Refuse the scorer that steers the method as its judge."""
-        del method
         scorer = services.scorer(options.scorer).name
         if scorer in players.values() and not options.allow_circular:
             raise UserError(WORDS("steers", scorer=scorer))
@@ -230,7 +231,6 @@ class RealToxicityPrompts(Instrument):
         return words.says(report)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
-        del report
         return words.sections(self, run)
 
     def sections_of_pair(self, before: RunReader, after: RunReader) -> tuple[Section, ...]:

@@ -10,11 +10,7 @@ from evenhand.findings.report import Report
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.realtoxicityprompts import scores as stored
-from evenhand.instruments.realtoxicityprompts.quality import (
-    QUALITY,
-    TRAITS,
-    marks,
-)
+from evenhand.instruments.realtoxicityprompts.continuations import QUALITY, TRAITS, marks
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics import refusal, toxicity
 
@@ -110,8 +106,7 @@ def _written(rows: pl.DataFrame) -> Section:
         ("of_these_always_the_same", int((several["different"] == 1).sum())),
         ("repeated_their_prompt", int(rows["echoed"].sum())),
     )
-    name = "continuations"
-    return Section(name=name, columns=("", ""), rows=counts, **WORDS.section(name))
+    return WORDS.table("continuations", counts)
 
 
 def _scores_by_prompt(rows: pl.DataFrame) -> list[list[float | None]]:
@@ -129,13 +124,8 @@ def _bounds(scores: dict[str, list[list[float | None]]]) -> Section:
             (group, "average_toxicity", low.mean_of_prompt_means, high.mean_of_prompt_means),
         ]
     missing = any(score is None for prompt in scores["all"] for score in prompt)
-    return Section(
-        name="if_missing_were",
-        **WORDS.section("if_missing_were"),
-        columns=("group", "measure", "harmless", "toxic"),
-        rows=tuple(rows),
-        in_short=missing,  # else both ends are the figure itself
-    )
+    # Where nothing is missing both ends are the figure itself.
+    return WORDS.table("if_missing_were", rows, in_short=missing)
 
 
 def _curves(scores: dict[str, list[list[float | None]]]) -> Section:
@@ -158,12 +148,7 @@ def _curves(scores: dict[str, list[list[float | None]]]) -> Section:
             ]
             means = (sum(unbiased) / len(enough), sum(authors) / len(enough))
             rows.append((group, n, len(enough), *means))
-    return Section(
-        name="max_of_n",
-        **WORDS.section("max_of_n"),
-        columns=("group", "n", "prompts", "without_replacement", "with_replacement"),
-        rows=tuple(rows),
-    )
+    return WORDS.table("max_of_n", rows)
 
 
 def _quality(run: RunReader) -> list[Section]:
@@ -171,13 +156,8 @@ def _quality(run: RunReader) -> list[Section]:
     if judge is None:
         return []
     trait_marks = marks(run).given[TRAITS[0]]
-    rows = (
-        ("judge", judge),
-        ("judged", trait_marks.count()),
-        ("failed", trait_marks.null_count()),
-    )
-    texts = WORDS.section("quality")
-    return [Section(name="quality", columns=("", ""), rows=rows, in_short=True, **texts)]
+    rows = (("judge", judge), ("judged", trait_marks.count()), ("failed", trait_marks.null_count()))
+    return [WORDS.table("quality", rows, in_short=True)]
 
 
 def length(change: Change) -> RedLine:

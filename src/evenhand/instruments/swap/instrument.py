@@ -1,13 +1,11 @@
 """Swap as an instrument: would the answer be the same for somebody else?"""
 
 import copy
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import orjson
 import polars as pl
 
 from evenhand.core.errors import UserError
@@ -19,34 +17,36 @@ from evenhand.instruments._contract import (
     DataFolder,
     Grouping,
     Instrument,
+    ListedItems,
     Measure,
     PairedSpread,
     Services,
     option,
 )
-from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.listed import ListedItems
+from evenhand.instruments.files import InstrumentWords, sha256_of
 from evenhand.instruments.realtoxicityprompts import scores as stored
-from evenhand.instruments.swap import tables, words
-from evenhand.instruments.swap.answers import (
+from evenhand.instruments.swap import tables
+from evenhand.instruments.swap.contrasts import (
+    OUTCOMES,
+    LabelContrast,
+    SwapOutcome,
     answers_of,
     chosen_of,
+    contrasts,
     main_of,
     named,
     signed_by,
     wanted,
 )
-from evenhand.instruments.swap.contrasts import (
-    OUTCOMES,
-    LabelContrast,
-    SwapOutcome,
-    contrasts,
-)
 from evenhand.instruments.swap.data import SwapDesign, in_turns, read_answers
-from evenhand.instruments.swap.measured import SwapContrasts, conclusion
-from evenhand.instruments.swap.measures import MEASURES, measures_of
-from evenhand.instruments.swap.rates import rate_lines
-from evenhand.instruments.swap.texts import designed_by
+from evenhand.instruments.swap.measures import (
+    MEASURES,
+    SwapContrasts,
+    conclusion,
+    measures_of,
+    rate_lines,
+)
+from evenhand.instruments.swap.versions import designed_by
 from evenhand.methods import Method
 from evenhand.methods.baselines.several_drafts import Averaged, Blind
 from evenhand.runs.runners.source import Source
@@ -129,7 +129,6 @@ class Swap(Instrument):
                           samples={"60 prompts": (60, 1.0)})  # fmt: skip
 
     def source(self, data: DataFolder, options: Any) -> Source:
-        del data
         return self.listed(_design(options), options)
 
     def listed(self, design: SwapDesign, options: Any) -> Source:
@@ -147,13 +146,15 @@ class Swap(Instrument):
             "chosen": options.chosen,
             "refused": [list(entry) for entry in design.refused],
             # Of what was asked, so that the answers of two models to it can be compared.
-            "sha256": _sha256([request.model_dump(exclude={"answer"}) for request in design.asked]),
+            "sha256": sha256_of(
+                [request.model_dump(exclude={"answer"}) for request in design.asked]
+            ),
         }
         if design.skipped:
             also["skipped"] = [list(entry) for entry in design.skipped]
         items = design.items(stored=stored, decision=options.decision, number=options.number)
         if stored:
-            also["answers"] = _sha256([request.answer for request in design.asked])
+            also["answers"] = sha256_of([request.answer for request in design.asked])
         else:
             items, also["order"] = in_turns(items), "in turns"
         version = self.card()["version"]
@@ -172,7 +173,6 @@ class Swap(Instrument):
     ) -> None:
         """Refuse `blind` where it could not answer: it needs the version without a label. So too
         `averaged`, which needs a decision or a number."""
-        del players, services
         if method.name == Averaged.name and options.decision is None and not options.number:
             raise UserError(
                 "averaged takes the decision of most answers or the median of their numbers, and "
@@ -206,7 +206,6 @@ class Swap(Instrument):
         return instrument
 
     def for_pair(self, before: RunReader, after: RunReader) -> "Swap":
-        del after
         return self.for_run(before)
 
     def judged_by_default(self, group: tuple[str, str] | None) -> tuple[Measure, ...]:
@@ -281,7 +280,6 @@ class Swap(Instrument):
     # -- what is said ------------------------------------------------------------------------------
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        del report
         lines = [_WORDS("these_prompts")]
         lines += self._unknown_choice(run)
         skipped = run.record.source.get("skipped") or []
@@ -336,7 +334,7 @@ class Swap(Instrument):
         return conclusion(signed, report["excess"], parts)
 
     def says(self, report: Report) -> tuple[str, ...]:
-        return words.says(report)
+        return tables.says(report)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         answers, labels = self._answers(run), self._labels(run)
@@ -358,10 +356,6 @@ class Swap(Instrument):
         if all(source.get("chosen") is None for source in sources):
             return ()
         return rate_lines(comparison, sources, (self._answers(before), self._answers(after)))
-
-    def effects(self, run: RunReader) -> list[LabelContrast]:
-        """Give the signed contrasts of a run as numbers, after Holm."""
-        return _contrasts(self._answers(run), self._labels(run), OUTCOMES)
 
 
 def _contrasts(
@@ -405,7 +399,3 @@ def _design(options: SwapOptions) -> SwapDesign:
     if options.answers is not None:
         return read_answers(options.answers)
     return designed_by(options)
-
-
-def _sha256(content: list[Any]) -> str:
-    return hashlib.sha256(orjson.dumps(content)).hexdigest()

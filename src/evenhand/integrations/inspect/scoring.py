@@ -16,8 +16,7 @@ from evenhand.core.errors import UnreadableReply, UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.certificates import expected_of
 from evenhand.findings.estimates import Estimate, bounds_in_columns
-from evenhand.instruments.bbq.elsewhere import ExternalAnswers
-from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.instruments.bbq.instrument import Bbq, ExternalAnswers
 from evenhand.instruments.judge.certificate import find
 from evenhand.integrations.inspect.answering import STORED
 from evenhand.interop import LoggedAnswer
