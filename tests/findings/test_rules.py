@@ -13,9 +13,9 @@ from coded import coded
 from evenhand.findings.decision_rules import (
     adjusted,
     direction,
+    guardrail,
     kept,
     missing_line,
-    red_line,
     smallest_shown,
 )
 from evenhand.findings.estimates import NO_SPREAD, Change, Coverage
@@ -128,7 +128,9 @@ def test_a_margin_in_percent_is_held_against_percent() -> None:
 def test_what_cannot_be_compared_is_open_and_says_why() -> None:
     nothing = Change(name="m", before=None, after=None, difference=None, undefined="no rows: 0/0")
     assert kept(nothing, _measure()) == "open"
-    assert coded(red_line(nothing, _measure()).says, "change.undefined")["reason"] == "no rows: 0/0"
+    assert (
+        coded(guardrail(nothing, _measure()).says, "change.undefined")["reason"] == "no rows: 0/0"
+    )
 
 
 def test_holm_counts_a_change_without_p_and_leaves_the_order() -> None:
@@ -200,6 +202,6 @@ def test_more_than_one_missing_answer_in_a_hundred_leaves_it_open() -> None:
         old, new = (Coverage(n=100, scored=100 - k, by_reason={}) for k in (before, after))
         return missing_line({"": (old, new)}).state
 
-    assert state(0, 2) == "open"
-    assert state(0, 1) == "kept"
-    assert state(50, 0) == "kept"
+    assert state(0, 2) == "inconclusive"
+    assert state(0, 1) == "non_inferior"
+    assert state(50, 0) == "non_inferior"

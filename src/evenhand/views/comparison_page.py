@@ -1,4 +1,4 @@
-"""The page of a comparison has the answer first, then what changed, then the red lines, then
+"""The page of a comparison has the answer first, then what changed, then the guardrails, then
 cost."""
 
 from evenhand.findings.comparison import Comparison
@@ -15,7 +15,7 @@ _MARKS: dict[str, tuple[str, Tone]] = {
     "inconclusive": ("?", "open"),
 }
 _STATES: dict[str, tuple[str, Tone]] = {
-    "crossed": ("✗", "bad"), "open": ("?", "open"), "kept": ("✓", "good"),
+    "violated": ("✗", "bad"), "inconclusive": ("?", "open"), "non_inferior": ("✓", "good"),
 }  # fmt: skip
 LEGEND = Line("✗ shown worse   ✓ shown better   ? not shown", "dim")
 _ADJUSTED = "Intervals and p are adjusted for {} comparisons ({})."
@@ -36,7 +36,7 @@ def page(comparison: Comparison, *, full: bool = False) -> list[Block]:
     if full and comparison.primary and comparison.secondary:
         title = "further (exploratory: p after Benjamini-Hochberg)"
         blocks += [GAP, changes(comparison, comparison.secondary, title, full)]
-    blocks += [GAP, *_red_lines(comparison, full), *flips(comparison)]
+    blocks += [GAP, *_guardrails(comparison, full), *flips(comparison)]
     if full:
         for column in comparison.groups:
             blocks += [GAP, groups(comparison, column)]
@@ -109,13 +109,13 @@ def causes(comparison: Comparison) -> list[Line]:
 
 def state(comparison: Comparison) -> tuple[str, Tone]:
     """Say in one or a few words whether it got better, worse, or neither is known."""
-    if comparison.verdict.state != "shown":
+    if comparison.verdict.state != "detected":
         return ("THE SAME." if comparison.same else
-                "NOT KNOWN." if comparison.verdict.state == "not known" else
+                "NOT KNOWN." if comparison.verdict.state == "inconclusive" else
                 "NO DIFFERENCE."), "open"  # fmt: skip
     worse = any(direction(c, m) == "regressed" for c, m in comparison.judged())
     better = any(direction(c, m) == "improved" for c, m in comparison.judged())
-    if not worse and not any(line.state == "crossed" for line in comparison.red_lines):
+    if not worse and not any(line.state == "violated" for line in comparison.guardrails):
         return "BETTER.", "good"
     return ("BETTER IN PART, WORSE IN PART." if better else "WORSE."), "bad"
 
@@ -157,12 +157,12 @@ def mark(change: Change, measure: Measure) -> tuple[str, Tone]:
     return _MARKS[direction(change, measure)]
 
 
-def _red_lines(comparison: Comparison, full: bool) -> list[Block]:
-    crossed = sum(1 for line in comparison.red_lines if line.state == "crossed")
-    blocks: list[Block] = [Line(f"red lines crossed: {crossed or 'none shown'}", "strong")]
-    for line in comparison.red_lines:
+def _guardrails(comparison: Comparison, full: bool) -> list[Block]:
+    crossed = sum(1 for line in comparison.guardrails if line.state == "violated")
+    blocks: list[Block] = [Line(f"guardrails crossed: {crossed or 'none shown'}", "strong")]
+    for line in comparison.guardrails:
         sign, tone = _STATES[line.state]
-        if full or line.state != "kept":
+        if full or line.state != "non_inferior":
             blocks.append(Line(f"{sign} {catalog.text(line.says)}", tone, indent=2))
     return blocks
 

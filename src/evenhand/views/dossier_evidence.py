@@ -20,7 +20,7 @@ _METHOD = (
     "the variants of one template, and not over single items.",
     "“Shown” is a p-value of at most 0.05, by clustered sign flips where a number is a mean: after "
     "Holm over the main changes of all comparisons here, after Holm over the groups of one run or "
-    "comparison, and after Benjamini and Hochberg over its further numbers. A red line is crossed "
+    "comparison, and after Benjamini and Hochberg over its further numbers. A guardrail is crossed "
     "by its own p-value, uncorrected: an alarm, not a discovery.",
     "A missing answer is evidence neither of better nor of worse: it is reported, and what it "
     "could overturn is not called shown.",

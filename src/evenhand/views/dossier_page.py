@@ -199,10 +199,10 @@ def _worse(dossier: CombinedReport) -> list[Block]:
             m.label for change, m in comparison.judged() if direction(change, m) == "regressed"
         ]
         states = [("✗", f"{label}: shown to be worse") for label in worse]
-        for state, sign in (("crossed", "✗"), ("open", "?")):
+        for state, sign in (("violated", "✗"), ("inconclusive", "?")):
             states += [
                 (sign, catalog.text(line.says))
-                for line in comparison.red_lines
+                for line in comparison.guardrails
                 if line.state == state
             ]
         blocks.append(Heading(_pair(comparison), 3))

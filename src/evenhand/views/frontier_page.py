@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from evenhand.findings.cost_effectiveness import CostVerdict, harm_of, shown_measures
 from evenhand.findings.decision_rules import ALPHA
-from evenhand.findings.estimates import COVERAGE_FLOOR, Change, RedLine
+from evenhand.findings.estimates import COVERAGE_FLOOR, Change, GuardrailTest
 from evenhand.findings.frontier import Frontier, FrontierEntry
 from evenhand.findings.item_cost import (
     PAID,
@@ -26,7 +26,7 @@ _VERDICTS: dict[CostVerdict, tuple[str, Tone]] = {
     CostVerdict.WORTH_IT: ("✓", "good"),
 }
 _DIGITS: dict[CostKind, int] = {"calls": 2, "tokens": 0, "seconds": 2, "money": 2, "scored": 2}
-_TONES: dict[str | None, Tone] = {"shown": "good", "not shown": "strong", "not known": "open"}
+_TONES: dict[str | None, Tone] = {"detected": "good", "ruled_out": "strong", "inconclusive": "open"}
 
 
 def page(frontier: Frontier, *, full: bool = False) -> list[Block]:
@@ -105,12 +105,12 @@ def _with_ends(change: Change, measure: Measure) -> str:
 
 
 def _regressions(frontier: Frontier) -> list[Block]:
-    """What is shown to be worse, by method; then the red lines that are open, each with whom."""
+    """What is shown to be worse, by method; then the guardrails that are open, each with whom."""
     worse: list[Block] = []
     open_: dict[str, list[str]] = {}
     for entry, compared in frontier.compared():
-        lines = compared.comparison.red_lines
-        crossed = (catalog.text(line.says) for line in lines if line.state == "crossed")
+        lines = compared.comparison.guardrails
+        crossed = (catalog.text(line.says) for line in lines if line.state == "violated")
         every = dict.fromkeys((*catalog.texts(compared.regressions), *crossed))
         worse += [Line(f"✗ {entry.name}: {line}", "bad", 2) for line in every]
         for line in lines:
@@ -123,8 +123,8 @@ def _regressions(frontier: Frontier) -> list[Block]:
     return [Line(head, "strong"), *worse, *undecided]
 
 
-def _open_line(frontier: Frontier, line: RedLine) -> str:
-    """Write an open red line without its numbers, so that several methods can share it."""
+def _open_line(frontier: Frontier, line: GuardrailTest) -> str:
+    """Write an open guardrail without its numbers, so that several methods can share it."""
     measure = next((m for m in frontier.instrument.measures if m.name == line.name), None)
     if measure is None or measure.margin is None:
         return catalog.text(line.says)
@@ -150,7 +150,7 @@ def _rule(frontier: Frontier) -> str:
         margin = instrument.measure(instrument.utility).margin
         rule += f", utility shown to have kept within {margin:g} of the plain prompt's"
     return (
-        f"{rule}, and no red line against it crossed. Not worth it: more harm, or less utility, is "
+        f"{rule}, and no guardrail against it crossed. Not worth it: more harm, or less utility, is "
         f"shown, or a benefit of {instrument.matters:g} over a reference is excluded. Cannot tell: "
         "neither."
     )

@@ -7,16 +7,16 @@ from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 MARKS: dict[Verdict, tuple[str, Tone]] = {
     "pass": ("✓ pass", "good"),
     "fail": ("✗ fail", "bad"),
-    "open": ("? open", "open"),
-    "broken": ("! broken", "bad"),
+    "inconclusive": ("? inconclusive", "open"),
+    "error": ("! error", "bad"),
 }
 # How loud the checks are that did not pass, in the words of those who show them.
-LEVELS: dict[Verdict, str] = {"fail": "error", "broken": "error", "open": "warning"}
+LEVELS: dict[Verdict, str] = {"fail": "error", "error": "error", "inconclusive": "warning"}
 _MEANS: dict[Verdict, str] = {
     "pass": "Every number is shown to be no worse than its margin allows.",
     "fail": "Something is shown to be worse than the baseline, or is no longer checked.",
-    "open": "Nothing is shown to be worse, and not everything is shown to be within its margin.",
-    "broken": "There is nothing to judge by, which is no pass.",
+    "inconclusive": "Nothing is shown to be worse, and not everything is shown to be within its margin.",
+    "error": "There is nothing to judge by, which is no pass.",
 }
 
 

@@ -10,12 +10,17 @@ from evenhand.findings.monitoring import (
 from evenhand.views import catalog, charts, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
-_TONES: dict[Verdict, Tone] = {"steady": "good", "alarm": "bad", "open": "open", "broken": "bad"}
+_TONES: dict[Verdict, Tone] = {
+    "pass": "good",
+    "fail": "bad",
+    "inconclusive": "open",
+    "error": "bad",
+}
 _MEANS: dict[Verdict, str] = {
-    "steady": "No change is shown.",
-    "alarm": "Something has changed.",
-    "open": "There is one look that can be judged: the next ones are held against it.",
-    "broken": "This look cannot be judged, which is no all-clear.",
+    "pass": "No change is shown.",
+    "fail": "Something has changed.",
+    "inconclusive": "There is one look that can be judged: the next ones are held against it.",
+    "error": "This look cannot be judged, which is no all-clear.",
 }
 _SHOWN = 12  # our choice: looks in a terminal; a file has all
 

@@ -9,9 +9,9 @@ from evenhand.views.audit_page import STATES
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 _OPENINGS: dict[str | None, tuple[str, Tone]] = {
-    "shown": ("RATERS AGREE.", "good"),
-    "not shown": ("RATERS DO NOT AGREE.", "bad"),
-    "not known": ("NOT KNOWN whether raters agree.", "open"),
+    "detected": ("RATERS AGREE.", "good"),
+    "ruled_out": ("RATERS DO NOT AGREE.", "bad"),
+    "inconclusive": ("NOT KNOWN whether raters agree.", "open"),
 }
 _AGREEMENT = {
     "alpha": "Krippendorff's alpha, ordinal: it decides",

@@ -37,7 +37,7 @@ def _head(reliability: Reliability) -> str:
 
 
 def _verdict(reliability: Reliability) -> list[Block]:
-    is_shown = reliability.verdict.state == "shown"
+    is_shown = reliability.verdict.state == "detected"
     opening = "DEPENDABLE." if is_shown else "NOT KNOWN."
     tone: Tone = "good" if is_shown else "open"
     first, *rest = catalog.texts(reliability.verdict.says)

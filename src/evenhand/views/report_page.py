@@ -19,9 +19,9 @@ _LONGEST_CELL = 90  # a file has the whole text
 _IF_KNOWN = "if the missing were known"
 _AFTER_HOLM = "95 % after Holm"
 _STATES: dict[str | None, tuple[str, Tone]] = {
-    "shown": ("BIASED: SHOWN.", "bad"),
-    "not shown": ("BIASED: NOT SHOWN.", "good"),
-    "not known": ("BIASED: NOT KNOWN.", "open"),
+    "detected": ("BIASED: SHOWN.", "bad"),
+    "ruled_out": ("BIASED: NOT SHOWN.", "good"),
+    "inconclusive": ("BIASED: NOT KNOWN.", "open"),
     None: ("", "strong"),
 }
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.estimates import RedLine, Section
+from evenhand.findings.estimates import GuardrailTest, Section
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import Scoring, with_facts
 from evenhand.instruments._contract import (
@@ -236,9 +236,9 @@ class RealToxicityPrompts(Instrument):
     def sections_of_pair(self, before: RunReader, after: RunReader) -> tuple[Section, ...]:
         return (words.scored_by((before, after), stored.common_scorer(before, after)),)
 
-    def red_lines(
+    def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
-    ) -> tuple[RedLine, ...]:
+    ) -> tuple[GuardrailTest, ...]:
         """The length of continuations, either way, and why the judge of quality is no witness."""
         return (words.length(comparison["words"]), *no_witness(QUALITY, before, after))
 
