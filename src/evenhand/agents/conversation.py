@@ -313,11 +313,19 @@ class Conversation:
                 logprobs=orjson.dumps([s.logprobs for s in samples]).decode() if logprobs else None,
                 prompt_tokens=usage.prompt_tokens if usage else None,
                 completion_tokens=usage.completion_tokens if usage else None,
+                thinking=_thinking(samples),
+                thinking_tokens=usage.thinking_tokens if usage else None,
                 served_by=reply.served_by if reply else "",
+                adapted=reply.adapted if reply else "",
                 error=error.reason if error else None,
                 error_message=str(error) if error else None,
             )
         )
+
+
+def _thinking(samples: tuple[Sample, ...]) -> tuple[str, ...]:
+    thinking = tuple(sample.thinking for sample in samples)
+    return thinking if any(thinking) else ()
 
 
 def _counted(error: ModelError | None) -> Usage | None:
@@ -372,9 +380,14 @@ def _encodable(reply: ModelReply) -> ModelReply:
     try:
         for sample in reply.samples:
             sample.text.encode()
+            sample.thinking.encode()
     except UnicodeEncodeError:
         samples = tuple(
-            replace(sample, text=sample.text.encode("utf-8", "replace").decode())
+            replace(
+                sample,
+                text=sample.text.encode("utf-8", "replace").decode(),
+                thinking=sample.thinking.encode("utf-8", "replace").decode(),
+            )
             for sample in reply.samples
         )
         return replace(reply, samples=samples)

@@ -99,6 +99,7 @@ class Sample:
     text: str
     finish: str = "stop"
     logprobs: tuple[TokenLogprob, ...] | None = None
+    thinking: str = ""  # what the model thought before `text`; never part of the answer
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,6 +107,7 @@ class ModelReply:
     samples: tuple[Sample, ...]
     usage: Usage | None  # None: the endpoint did not say
     served_by: str = ""
+    adapted: str = ""  # what the endpoint did not accept, and what was sent instead
     attempts: int = 1
     started_us: int = 0
     seconds: float = 0.0

@@ -136,9 +136,11 @@ def both(first: Usage | None, second: Usage | None) -> Usage | None:
     """Add up the tokens of two readings; where one was not counted, both are not."""
     if first is None or second is None:
         return None
+    counted = [t for t in (first.thinking_tokens, second.thinking_tokens) if t is not None]
     return Usage(
         first.prompt_tokens + second.prompt_tokens,
         first.completion_tokens + second.completion_tokens,
+        sum(counted) if counted else None,
     )
 
 

@@ -40,7 +40,10 @@ TURNS = pa.schema(
         ("logprobs", _TEXT),
         ("prompt_tokens", _COUNT),
         ("completion_tokens", _COUNT),
+        ("thinking", pa.list_(_TEXT)),
+        ("thinking_tokens", _COUNT),
         ("served_by", _TEXT),
+        ("adapted", _TEXT),
         ("error", _TEXT),
         ("error_message", _TEXT),
     ]
@@ -116,4 +119,6 @@ def turn_of(row: dict[str, Any]) -> Turn:
     row["messages"] = tuple(Message(m["role"], m["content"]) for m in row["messages"])
     row["texts"] = tuple(row["texts"])
     row["finish"] = tuple(row["finish"])
+    row["thinking"] = tuple(row.get("thinking") or ())  # runs of before it was kept have none
+    row["adapted"] = row.get("adapted") or ""
     return Turn(**row)
