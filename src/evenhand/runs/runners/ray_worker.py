@@ -15,7 +15,7 @@ import pyarrow as pa
 from evenhand.core import Item
 from evenhand.core.errors import EvenhandError
 from evenhand.core.prices import Prices
-from evenhand.models import Endpoint
+from evenhand.models.endpoint import RemoteModel
 from evenhand.models.replay import ReplayModel
 from evenhand.runs.runners.desk import SYNC_SECONDS, ClusterLimit, WorkerOrders, WorkerReport
 from evenhand.runs.runners.lease import LeasedCap
@@ -75,7 +75,7 @@ class Worker:
         self._hurry = asyncio.Event()
         self._limits: dict[str, ClusterLimit] = {}
         for model in self._plan.cast.models():
-            if isinstance(model, Endpoint):
+            if isinstance(model, RemoteModel):
                 model.limit = self._limits[model.place] = ClusterLimit(self._hurry.set)
         self._purse = None
         if self._tariff is not None:

@@ -1,0 +1,60 @@
+"""LiteLLM's SDK as a door to its providers. What it takes and gives is OpenAI's chat form."""
+
+import os
+import sys
+from types import ModuleType
+from typing import Any, ClassVar
+
+import orjson
+
+from evenhand.models.libraries import LibraryModel, missing
+
+
+class LiteLLMModel(LibraryModel):
+    """A model by the name that LiteLLM knows it by.
+
+    >>> model = evenhand.models.open_by_name("litellm:anthropic/claude-sonnet-4-5")
+
+    The key is the one in the environment that LiteLLM reads for the provider. What LiteLLM knows
+    that a model refuses is dropped by us and kept in the record, as what the provider itself
+    refuses: LiteLLM's own `drop_params` would not say it.
+    """
+
+    library: ClassVar[str] = "litellm"
+
+    def __init__(self, name: str, **settings: Any) -> None:
+        _litellm()  # at once: it takes seconds, which no call should wait for
+        super().__init__(name, **settings)
+
+    async def _ask(self, body: dict[str, Any]) -> dict[str, Any]:
+        given = {"api_base": self._base_url, "api_key": self._api_key}
+        reply = await _litellm().acompletion(
+            **body,
+            **{name: value for name, value in given.items() if value},
+            timeout=self._attempt_timeout,
+            max_retries=0,
+            num_retries=0,
+            drop_params=False,
+        )
+        answer: dict[str, Any] = orjson.loads(reply.model_dump_json())
+        return answer
+
+    async def close(self) -> None:
+        """Leave its clients open: all models of a process share them, and LiteLLM closes them."""
+
+
+def _litellm() -> ModuleType:
+    """LiteLLM, imported at its first use: without a `.env` of the current folder, which may have
+    come from somebody else and could send keys elsewhere, and without a call to GitHub."""
+    if "litellm" not in sys.modules:
+        os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    try:
+        import litellm  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "litellm":
+            raise
+        raise missing("litellm", "LiteLLM") from None
+    litellm.suppress_debug_info = True  # it would print advice between our own lines
+    module: ModuleType = litellm
+    return module

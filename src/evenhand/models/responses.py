@@ -1,0 +1,127 @@
+"""OpenAI's Responses API in terms of its chat API: a request of one becomes a request of the other,
+and an answer too. This module does no I/O.
+
+What differs between servers, what is learned of them and how an answer is read is thus the same for
+both, and stands in `wire` alone.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from evenhand.models.wire import BadBody
+
+# What the Responses API has no field for. Each is said in the words in which a server says it, so
+# that it is learned, and kept in the record, like any other refusal.
+_UNKNOWN = ("seed", "stop", "n")
+_LENGTHS = ("max_tokens", "max_completion_tokens")
+_RENAMED = {"reasoning_effort": ("reasoning", "effort"), "verbosity": ("text", "verbosity")}
+_STATUS = {"rate_limit_exceeded": 429, "server_error": 500}
+_CUT = {"max_output_tokens": "length"}
+
+
+def refusal(body: Mapping[str, Any]) -> bytes | None:
+    """Give the error body of a server for the first field that `/responses` does not have."""
+    for name in _UNKNOWN:
+        if name in body:
+            words = f"Unsupported parameter: '{name}' is not supported with the Responses API."
+            return orjson.dumps({"error": {"message": words, "param": name}})
+    return None
+
+
+def request_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the body of a chat request that of a request of `/responses`."""
+    fields = {name: value for name, value in body.items() if value is not None}
+    asked: dict[str, Any] = {"input": fields.pop("messages"), "store": False}
+    for name in _LENGTHS:
+        if name in fields:
+            asked["max_output_tokens"] = fields.pop(name)
+    if fields.pop("logprobs", False):
+        asked["include"] = ["message.output_text.logprobs"]
+    if form := fields.pop("response_format", None):
+        asked["text"] = {"format": {"type": form["type"], **form.get("json_schema", {})}}
+    for name, (section, key) in _RENAMED.items():
+        if name in fields:
+            asked[section] = {**asked.get(section, {}), key: fields.pop(name)}
+    return {**asked, **fields}
+
+
+def read(body: bytes) -> dict[str, Any]:
+    """Read an answer of `/responses`."""
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadBody(f"body is not JSON ({error})") from None
+    if not isinstance(answer, dict):
+        raise BadBody("body is not a JSON object")
+    return answer
+
+
+def status_of(answer: Mapping[str, Any]) -> int:
+    """Give the HTTP status that the answer would have in the chat API: a failure comes as a 200."""
+    error = answer.get("error")
+    if answer.get("status") != "failed" and not error:
+        return 200
+    code = error.get("code") if isinstance(error, Mapping) else "server_error"
+    return _STATUS.get(str(code), 400)
+
+
+def chat_of(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Make an answer of `/responses` one of the chat API."""
+    said, thought, logprobs = _read(answer)
+    refused = "".join(part for kind, part in said if kind == "refusal")
+    text = "".join(part for kind, part in said if kind == "output_text")
+    message = {
+        "role": "assistant",
+        "content": text if text or not refused else None,
+        "refusal": refused or None,
+        "reasoning_content": "\n\n".join(thought) or None,
+    }
+    choice = {"index": 0, "message": message, "finish_reason": _finish(answer),
+              "logprobs": {"content": logprobs} if logprobs else None}  # fmt: skip
+    return {"model": answer.get("model"), "choices": [choice], "usage": _usage(answer.get("usage"))}
+
+
+def _read(answer: Mapping[str, Any]) -> tuple[list[tuple[str, str]], list[str], list[Any]]:
+    """Read what was said, what was thought, and the log-probabilities."""
+    said: list[tuple[str, str]] = []
+    thought: list[str] = []
+    logprobs: list[Any] = []
+    for item in _items(answer.get("output")):
+        if item.get("type") == "message":
+            for part in _items(item.get("content")):
+                said += [(kind, str(part[key])) for kind, key in _SPOKEN if part.get("type") == kind
+                         and isinstance(part.get(key), str)]  # fmt: skip
+                logprobs += part.get("logprobs") or []
+        elif item.get("type") == "reasoning":
+            parts = _items(item.get("content") or item.get("summary") or [])
+            thought += [part["text"] for part in parts if isinstance(part.get("text"), str)]
+    return said, thought, logprobs
+
+
+_SPOKEN = (("output_text", "text"), ("refusal", "refusal"))
+
+
+def _items(raw: Any) -> list[Mapping[str, Any]]:
+    if not isinstance(raw, list) or not all(isinstance(item, Mapping) for item in raw):
+        raise BadBody("the answer has no list of items where one belongs")
+    return raw
+
+
+def _finish(answer: Mapping[str, Any]) -> str:
+    if answer.get("status") == "incomplete":
+        details = answer.get("incomplete_details")
+        reason = details.get("reason") if isinstance(details, Mapping) else None
+        return _CUT.get(str(reason), str(reason))
+    return "stop"
+
+
+def _usage(raw: Any) -> dict[str, Any] | None:
+    if not isinstance(raw, Mapping):
+        return None
+    return {
+        "prompt_tokens": raw.get("input_tokens"),
+        "completion_tokens": raw.get("output_tokens"),
+        "completion_tokens_details": raw.get("output_tokens_details"),
+    }
