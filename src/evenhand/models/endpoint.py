@@ -260,7 +260,7 @@ class RemoteModel(ABC):
                 tokens = sample.logprobs  # else left out: they would spell the key
         return replace(sample, text=text, finish=finish, logprobs=tokens)
 
-    def _advice(self, status: int) -> str:
+    def _advice(self, status: int, message: str = "") -> str:
         match status:
             case 400 | 422:
                 return "The request does not suit this server: shorter input, or another model."
@@ -379,7 +379,7 @@ class Endpoint(RemoteModel):
             raise ModelRefused(f"{self._url} answers, but not with this API (HTTP 404). {_START}")
         return None
 
-    def _advice(self, status: int) -> str:
+    def _advice(self, status: int, message: str = "") -> str:
         match status:
             case 401 | 403 if "authorization" not in self._headers:
                 return (
@@ -395,7 +395,7 @@ class Endpoint(RemoteModel):
                     "Is the model name right, and does the URL end in /v1? `evenhand doctor` looks."
                 )
             case _:
-                return super()._advice(status)
+                return super()._advice(status, message)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:

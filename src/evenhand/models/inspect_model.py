@@ -5,6 +5,8 @@ what it thinks and how its reply is read is the same as at an endpoint.
 """
 
 import asyncio
+import contextlib
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -101,31 +103,32 @@ class InspectLibraryModel(LibraryModel):
 
     def __init__(self, name: str, **settings: Any) -> None:
         super().__init__(name, **settings)
-        self._model: Model | None = None
+        self._asks: Model | None = None
         self._opened()  # at once: a missing key or package is known before anything is asked
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_model": None}
+        return {**super().__getstate__(), "_asks": None}
 
     def _opened(self) -> Model:
-        if self._model is None:
+        if self._asks is None:
             try:
-                self._model = get_model(
-                    self._known_as,
-                    base_url=self._base_url,
-                    api_key=self._api_key,
-                    config=GenerateConfig(max_retries=0, max_connections=MOST_AT_ONCE),
-                    memoize=False,
-                )
+                with contextlib.redirect_stdout(sys.stderr):  # it greets; stdout may be JSON
+                    self._asks = get_model(
+                        self._known_as,
+                        base_url=self._base_url,
+                        api_key=self._api_key,
+                        config=GenerateConfig(max_retries=0, max_connections=MOST_AT_ONCE),
+                        memoize=False,
+                    )
             except Exception as error:  # of Inspect, or of the provider's own package
                 raise UserError(f"{self.name}: {self._words(error)}") from None
-            client = getattr(self._model.api, "client", None)
+            client = getattr(self._asks.api, "client", None)
             if hasattr(client, "max_retries"):  # OpenAI's and Anthropic's packages
                 client.max_retries = 0
-        return self._model
+        return self._asks
 
     async def close(self) -> None:
-        opened, self._model = self._model, None
+        opened, self._asks = self._asks, None
         if opened is not None:
             await opened.api.aclose()
 
