@@ -148,9 +148,7 @@ def runs_agree(standin: Standin, doors: tuple[Door, ...], folder: Path) -> None:
         holds(rows.equals(ours) and theirs == measures, f"{name}: BBQ: {len(rows)} rows, all equal")
 
 
-async def _asked(
-    door: Door, standin: Standin, model: str = "plain", **changes: Any
-) -> ModelReply:
+async def _asked(door: Door, standin: Standin, model: str = "plain", **changes: Any) -> ModelReply:
     opened = door.opened(standin.url, model)
     try:
         return await opened.complete(ModelRequest(messages=ASKED.messages, **changes))

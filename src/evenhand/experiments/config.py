@@ -86,7 +86,7 @@ from evenhand.models.keys import (
 from evenhand.models.libraries import library_of, open_by_name
 from evenhand.runs.runners.borrowing import critiques_of
 from evenhand.scorers import Scorer, ScorerModel
-from evenhand.scorers.kinds import BUILT_IN, ScorerConfig, build, spoken
+from evenhand.scorers.kinds import BUILT_IN, ChatScorerKind, ScorerConfig, build, spoken
 from evenhand.scorers.support import ROLE as SUPPORT
 from evenhand.scorers.support import SupportModel
 
@@ -269,8 +269,10 @@ def load(
     default_file = None if path else str(DEFAULT_FILE)
     check_places(config.key_places(), default_file, url or "", os.environ)
     if default_file:
-        named_urls = [m.named_url for m in config.models.values() if m.library and m.named_url]
-        check_hosts(named_urls, default_file, url or "", os.environ)
+        named_urls = [m.named_url for m in config.models.values() if m.library]
+        named_urls += [s.library_url for s in config.scorers.values()
+                       if isinstance(s, ChatScorerKind)]  # fmt: skip
+        check_hosts(filter(None, named_urls), default_file, url or "", os.environ)
     return config
 
 
