@@ -106,6 +106,9 @@ _R = TypeVar("_R", bound=Reply)
 _Ts = TypeVarTuple("_Ts")
 _REASK = load("shared/reask")
 Declared = frozenset[tuple[str, str | None, str]]
+# Our choice: where thinking used up the limit of a reply, the limit when it is asked again.
+_MORE = 4
+_ROOM_TO_THINK = 4096
 _QUOTED_BACK = 2_000  # characters of an unreadable reply that the model is shown again
 
 
@@ -183,15 +186,24 @@ class Conversation:
         self._refuse_undeclared(agent)
         require_tools((agent,), self._cast)
         messages = instructed(_worded(agent, variables), self._cast.system_for(agent))
-        sample = await self._turn(agent, messages)
+        reply, limit = await self._turn(agent, messages), None
+        if _cut_in_thought(reply):
+            try:
+                return self._read(agent, reply.samples[0])  # enough may have been said
+            except UnreadableReply:
+                limit = max(_MORE * self._limit_of(agent), _ROOM_TO_THINK)
+                reply = await self._turn(agent, messages, limit)
         try:
-            return self._read(agent, sample)
+            return self._read(agent, reply.samples[0])
         except UnreadableReply as problem:
+            if limit is not None and _cut_in_thought(reply):
+                raise UnreadableReply("cut_off", self._thought_on(agent, reply)) from None
             if agent.raw:  # a text that is to be continued is no place for a remark
                 raise
             note = _REASK.render({"problem": str(problem)[:200]})
-            quoted = Message("assistant", sample.text[:_QUOTED_BACK])
-            again = await self._turn(agent, (*messages, quoted, *note))
+            quoted = Message("assistant", reply.samples[0].text[:_QUOTED_BACK])
+            reply = await self._turn(agent, (*messages, quoted, *note), limit)
+        again = reply.samples[0]
         try:
             return self._read(agent, again)
         except UnreadableReply as problem:
@@ -216,9 +228,24 @@ class Conversation:
                 f"{agent.prompt.label}, which its agents() does not list: add that agent there"
             )
 
-    async def _turn(self, agent: Agent[_R], messages: tuple[Message, ...]) -> Sample:
+    def _limit_of(self, agent: Agent[Any]) -> int:
+        return agent.max_tokens or self._limits.most_tokens(agent)
+
+    def _thought_on(self, agent: Agent[Any], reply: ModelReply) -> str:
+        """Say that thinking used up both limits, and what helps."""
+        used = reply.usage.completion_tokens if reply.usage else None
+        again = "a larger one" if used is None else f"{used} when asked again"
+        return (
+            f"the model's thinking used up {self._limit_of(agent)} tokens, and {again}: give it "
+            "more room (--max-tokens 8192, and tokens in [limits]) or have it think less (such as "
+            "--param reasoning_effort=low)"
+        )
+
+    async def _turn(
+        self, agent: Agent[_R], messages: tuple[Message, ...], limit: int | None = None
+    ) -> ModelReply:
         model = self._cast.model_for(agent.role)
-        request = self._request(agent, messages, model.name)
+        request = self._request(agent, messages, model.name, limit)
         index, self._turns = self._turns, self._turns + 1
         words = sum(len(message.content.encode()) for message in messages)
         clock = asyncio.get_running_loop().time
@@ -238,15 +265,17 @@ class Conversation:
         # What a scorer asks a language model is longer than the text that it is given.
         self.budget.settle(reserved, reply.usage, words, learns=agent.kind != "scorer")
         self._keep(agent, request, index, reply.started_us, reply.seconds, reply=reply)
-        return reply.samples[0]
+        return reply
 
-    def _request(self, agent: Agent[_R], messages: tuple[Message, ...], model: str) -> ModelRequest:
+    def _request(
+        self, agent: Agent[_R], messages: tuple[Message, ...], model: str, limit: int | None = None
+    ) -> ModelRequest:
         request = ModelRequest(
             messages=() if agent.raw else messages,
             prompt=messages[-1].content if agent.raw else None,
             schema=agent.reply.wire_schema(),
             temperature=agent.temperature,
-            max_tokens=agent.max_tokens or self._limits.most_tokens(agent),
+            max_tokens=limit or self._limit_of(agent),
             logprobs=agent.logprobs,
             deadline=self.deadline,
             position=self._position,
@@ -321,6 +350,16 @@ class Conversation:
                 error_message=str(error) if error else None,
             )
         )
+
+
+def _cut_in_thought(reply: ModelReply) -> bool:
+    """Say whether a reply ended at its limit with thinking in it, or with nothing at all."""
+    sample, usage = reply.samples[0], reply.usage
+    if sample.finish != "length":
+        return False
+    counted = usage is not None and bool(usage.thinking_tokens)
+    nothing = not sample.text and sample.logprobs is None
+    return bool(sample.thinking) or counted or nothing
 
 
 def _thinking(samples: tuple[Sample, ...]) -> tuple[str, ...]:

@@ -48,6 +48,11 @@ _MESSAGES = {
 }
 _FINISH = {"max_tokens": "length", "model_length": "length"}
 _RENAMED = {"max_completion_tokens": "max_tokens", "n": "num_choices", "stop": "stop_seqs"}
+_NOT_TOLD = (
+    "model",
+    "stream",
+    "stream_options",
+)  # it streams by itself
 _USUAL = wire.Dialect()
 
 
@@ -146,7 +151,8 @@ class InspectLibraryModel(LibraryModel):
 def asked(body: Mapping[str, Any]) -> tuple[list[ChatMessage], GenerateConfig]:
     """Make the body of a chat request what Inspect takes. A field that it has no name for goes to
     the provider as it is, where Inspect can do that."""
-    fields = {_RENAMED.get(name, name): value for name, value in body.items() if name != "model"}
+    told = {name: value for name, value in body.items() if name not in _NOT_TOLD}
+    fields = {_RENAMED.get(name, name): value for name, value in told.items()}
     messages = [
         _MESSAGES[message["role"]](content=message["content"]) for message in fields.pop("messages")
     ]

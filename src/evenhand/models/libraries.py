@@ -95,8 +95,6 @@ class LibraryModel(RemoteModel):
         self._known_as = name.partition(":")[2]
         if "/" not in self._known_as or "://" in self._known_as:
             raise UserError(f"{name!r}: write {self.library}:PROVIDER/MODEL, and an address apart")
-        if named := sorted(_RESERVED & set(params or {})):
-            raise UserError(f"{name}: params may not hold {', '.join(named)}")
         self._base_url = checked_url(base_url) if base_url else None
         self._api_key = api_key or (_NO_KEY if base_url else None)
         super().__init__(
@@ -106,8 +104,11 @@ class LibraryModel(RemoteModel):
             attempt_timeout=attempt_timeout,
             max_wait=max_wait,
             limit=limit,
+            params=params,
         )
-        self._params = dict(params or {})
+
+        if named := sorted(_RESERVED & self._params.keys()):  # those within extra_body too
+            raise UserError(f"{name}: params may not hold {', '.join(named)}")
 
     def describe(self) -> dict[str, Any]:
         described: dict[str, Any] = {"kind": self.library, "model": self.name}
@@ -120,7 +121,7 @@ class LibraryModel(RemoteModel):
     ) -> tuple[int, Mapping[str, str], bytes]:
         if request.prompt is not None:
             return 400, {}, _NO_TEXT
-        body = orjson.loads(wire.encode(request, self._known_as, dialect)) | self._params
+        body = orjson.loads(wire.encode(request, self._known_as, dialect, self._params))
         try:
             return 200, {}, orjson.dumps(await self._ask(body))
         except EvenhandError:

@@ -36,6 +36,8 @@ class LiteLLMModel(LibraryModel):
             num_retries=0,
             drop_params=False,
         )
+        if body.get("stream"):  # learned: some answer streamed requests only
+            reply = _litellm().stream_chunk_builder([chunk async for chunk in reply])
         answer: dict[str, Any] = orjson.loads(reply.model_dump_json())
         return answer
 

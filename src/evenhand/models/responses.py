@@ -15,10 +15,12 @@ from evenhand.models.wire import BadBody
 # What the Responses API has no field for. Each is said in the words in which a server says it, so
 # that it is learned, and kept in the record, like any other refusal.
 _UNKNOWN = ("seed", "stop", "n")
+_NOT_SENT = ("stream", "stream_options")
 _LENGTHS = ("max_tokens", "max_completion_tokens")
 _RENAMED = {"reasoning_effort": ("reasoning", "effort"), "verbosity": ("text", "verbosity")}
-_STATUS = {"rate_limit_exceeded": 429, "server_error": 500}
 _CUT = {"max_output_tokens": "length"}
+# What a chat answer has the same name for.
+_SAME = ("model", "error")
 
 
 def refusal(body: Mapping[str, Any]) -> bytes | None:
@@ -32,7 +34,9 @@ def refusal(body: Mapping[str, Any]) -> bytes | None:
 
 def request_of(body: Mapping[str, Any]) -> dict[str, Any]:
     """Make the body of a chat request that of a request of `/responses`."""
-    fields = {name: value for name, value in body.items() if value is not None}
+    fields = {
+        name: value for name, value in body.items() if value is not None and name not in _NOT_SENT
+    }
     asked: dict[str, Any] = {"input": fields.pop("messages"), "store": False}
     for name in _LENGTHS:
         if name in fields:
@@ -47,60 +51,36 @@ def request_of(body: Mapping[str, Any]) -> dict[str, Any]:
     return {**asked, **fields}
 
 
-def read(body: bytes) -> dict[str, Any]:
-    """Read an answer of `/responses`."""
+def chat_of(body: bytes) -> bytes:
+    """Make the answer of `/responses` one of the chat API; a failure becomes an error."""
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise BadBody(f"body is not JSON ({error})") from None
     if not isinstance(answer, dict):
         raise BadBody("body is not a JSON object")
-    return answer
+    chat = {name: answer[name] for name in _SAME if answer.get(name)}
+    if answer.get("status") != "failed" and not answer.get("error"):
+        chat |= {"choices": [_choice(answer)], "usage": _usage(answer.get("usage"))}
+    return orjson.dumps(chat)
 
 
-def status_of(answer: Mapping[str, Any]) -> int:
-    """Give the HTTP status that the answer would have in the chat API: a failure comes as a 200."""
-    error = answer.get("error")
-    if answer.get("status") != "failed" and not error:
-        return 200
-    code = error.get("code") if isinstance(error, Mapping) else "server_error"
-    return _STATUS.get(str(code), 400)
-
-
-def chat_of(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Make an answer of `/responses` one of the chat API."""
-    said, thought, logprobs = _read(answer)
-    refused = "".join(part for kind, part in said if kind == "refusal")
-    text = "".join(part for kind, part in said if kind == "output_text")
-    message = {
-        "role": "assistant",
-        "content": text if text or not refused else None,
-        "refusal": refused or None,
-        "reasoning_content": "\n\n".join(thought) or None,
-    }
-    choice = {"index": 0, "message": message, "finish_reason": _finish(answer),
-              "logprobs": {"content": logprobs} if logprobs else None}  # fmt: skip
-    return {"model": answer.get("model"), "choices": [choice], "usage": _usage(answer.get("usage"))}
-
-
-def _read(answer: Mapping[str, Any]) -> tuple[list[tuple[str, str]], list[str], list[Any]]:
-    """Read what was said, what was thought, and the log-probabilities."""
-    said: list[tuple[str, str]] = []
-    thought: list[str] = []
-    logprobs: list[Any] = []
+def _choice(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the parts of all items together, in their order."""
+    parts: list[Any] = []
     for item in _items(answer.get("output")):
         if item.get("type") == "message":
-            for part in _items(item.get("content")):
-                said += [(kind, str(part[key])) for kind, key in _SPOKEN if part.get("type") == kind
-                         and isinstance(part.get(key), str)]  # fmt: skip
-                logprobs += part.get("logprobs") or []
+            parts += _items(item.get("content"))
         elif item.get("type") == "reasoning":
-            parts = _items(item.get("content") or item.get("summary") or [])
-            thought += [part["text"] for part in parts if isinstance(part.get("text"), str)]
-    return said, thought, logprobs
-
-
-_SPOKEN = (("output_text", "text"), ("refusal", "refusal"))
+            parts.append({**item, "summary": item.get("content") or item.get("summary")})
+    refused = [str(part["refusal"]) for part in parts if part.get("refusal")]
+    logprobs = [token for part in parts for token in part.get("logprobs") or ()]
+    message = {"content": parts, "refusal": "".join(refused) or None}
+    return {
+        "message": message,
+        "finish_reason": _finish(answer),
+        "logprobs": {"content": logprobs} if logprobs else None,
+    }
 
 
 def _items(raw: Any) -> list[Mapping[str, Any]]:
