@@ -37,7 +37,7 @@ FORM = ReplySchema(
     },
 )
 SETTINGS: Mapping[str, Any] = {"temperature": 0.0, "seed": 3, "max_tokens": 200}
-ITEMS = {"per_category": 2}
+ITEMS = {"per_category": 4}
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def runs_agree(standin: Standin, doors: tuple[Door, ...], folder: Path) -> None:
             "bbq", model=door.opened(standin.url, "plain"), out=str(out), options=ITEMS
         )
         rows = eh.open_run(str(out)).results().sort("item_id").select("item_id", "text", "choice")
-        found[door.name] = rows.collect(), [(e.name, e.value) for e in report.estimates]
+        found[door.name] = rows, [(e.name, e.value) for e in report.estimates]
     ours, measures = found[OURS[0].name]
     for name, (rows, theirs) in found.items():
         holds(rows.equals(ours) and theirs == measures, f"{name}: BBQ: {len(rows)} rows, all equal")

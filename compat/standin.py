@@ -93,7 +93,7 @@ class Standin:
         if (refused := self._refused(asked)) is not None:
             return refused
         form = (asked.get("text") or {}).get("format")
-        told = {"messages": asked["input"], "response_format": form and {"json_schema": form}}
+        told = {"messages": _put_in(asked), "response_format": form and {"json_schema": form}}
         part = {"type": "output_text", "text": said_to(told), "annotations": [], "logprobs": []}
         output: list[dict[str, Any]] = [
             {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
@@ -123,11 +123,14 @@ class Standin:
         tool = (asked.get("tool_choice") or {}).get("name")
         if tool and said.startswith("{"):
             content[-1] = {"type": "tool_use", "id": "t_1", "name": tool, "input": json.loads(said)}
-        return web.json_response({
+        answer = {
             "id": "msg_1", "type": "message", "role": "assistant", "model": asked["model"],
             "content": content, "stop_reason": "end_turn", "stop_sequence": None,
             "usage": {"input_tokens": 100, "output_tokens": 10},
-        })  # fmt: skip
+        }  # fmt: skip
+        if asked.get("stream"):
+            return web.Response(text=_streamed(answer), content_type="text/event-stream")
+        return web.json_response(answer)
 
     def _refused(self, asked: Mapping[str, Any]) -> web.Response | None:
         if "strict" in asked["model"]:
@@ -147,6 +150,39 @@ def _error(status: int, words: str, kind: str, **fields: Any) -> web.Response:
 
 def _thinks(asked: Mapping[str, Any]) -> bool:
     return "thinks" in asked["model"]
+
+
+def _put_in(asked: Mapping[str, Any]) -> list[Any]:
+    """The messages of the Responses route, where the system prompt may stand apart or be the
+    developer's."""
+    given, system = asked["input"], asked.get("instructions")
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    told = [{"role": "system", "content": system}] if system else []
+    roles = {"developer": "system"}
+    return told + [{**item, "role": roles.get(item["role"], item["role"])} for item in items]
+
+
+def _streamed(answer: Mapping[str, Any]) -> str:
+    """An answer of Anthropic's route as the events of a stream."""
+    begun = {**answer, "content": [], "stop_reason": None}
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": begun}]
+    for index, block in enumerate(answer["content"]):
+        field = {"text": "text", "thinking": "thinking", "tool_use": "input"}[block["type"]]
+        empty = {**block, field: {} if field == "input" else ""}
+        told = json.dumps(block[field]) if field == "input" else block[field]
+        kind = {"text": "text_delta", "thinking": "thinking_delta"}.get(field, "input_json_delta")
+        delta = {"type": kind, "partial_json" if field == "input" else field: told}
+        events += [
+            {"type": "content_block_start", "index": index, "content_block": empty},
+            {"type": "content_block_delta", "index": index, "delta": delta},
+            {"type": "content_block_stop", "index": index},
+        ]
+    ended = {"stop_reason": answer["stop_reason"], "stop_sequence": None}
+    events += [
+        {"type": "message_delta", "delta": ended, "usage": answer["usage"]},
+        {"type": "message_stop"},
+    ]
+    return "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in events)
 
 
 def _spoken(asked: Mapping[str, Any]) -> list[Any]:

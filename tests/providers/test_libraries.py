@@ -205,9 +205,9 @@ def test_a_run_is_recorded_resumed_and_replayed(litellm: ModuleType, tmp_path: P
     begun = eh.mitigate(
         prompts, model=PLAIN, method="stardtox", out=out, prices=PRICES, max_calls=9, concurrency=1
     )
-    assert 0 < len(begun.results().collect()) < len(prompts)
+    assert 0 < len(begun.results()) < len(prompts)
     whole = eh.mitigate(prompts, model=PLAIN, method="stardtox", out=out, prices=PRICES)
-    turns = whole.turns().collect()
+    turns = whole.turns()
     assert len(litellm.calls) == len(turns)  # nothing was asked twice
     assert set(turns["model"]) == {PLAIN}
     assert turns["prompt_tokens"].sum() == 100 * len(turns)
@@ -215,7 +215,7 @@ def test_a_run_is_recorded_resumed_and_replayed(litellm: ModuleType, tmp_path: P
     again = eh.mitigate(prompts, method="stardtox", out=str(tmp_path / "again"), replay=out)
     assert len(litellm.calls) == asked_before
     columns = ["item_id", "text"]
-    same = [run.results().sort("item_id").select(columns).collect() for run in (whole, again)]
+    same = [run.results().sort("item_id").select(columns) for run in (whole, again)]
     assert same[0].equals(same[1])
 
 
