@@ -8,7 +8,7 @@ import asyncio
 import random
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 from urllib.parse import SplitResult, urlsplit, urlunsplit
@@ -355,6 +355,11 @@ class Endpoint:
             )
         advice = self._advice(status, message)
         raise ModelRefused(f"{self._url} answered HTTP {status}: {message}. {advice}")
+
+    def know(self, adapted: Iterable[str]) -> None:
+        """Begin with what an earlier process of the same run learned of this endpoint."""
+        if self.dialect is _USUAL and (learned := wire.Dialect.knowing(adapted)) != _USUAL:
+            self.dialect = learned
 
     def _learn(self, dialect: wire.Dialect, other: wire.Dialect) -> None:
         if self.dialect == dialect:  # else another call has changed it meanwhile
