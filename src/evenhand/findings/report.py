@@ -11,6 +11,7 @@ from evenhand.core.adapted import in_words
 from evenhand.core.errors import UserError
 from evenhand.core.prices import Prices
 from evenhand.findings import cost as costs
+from evenhand.findings import thoughts
 from evenhand.findings.decision_rules import in_unit
 from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import (
@@ -245,7 +246,12 @@ def report(instrument: ScoringSpec, run: RunReader, prices: Prices | None = None
     result = replace(result, groups=groups_of(instrument, totals))
     result = instrument.concluded(result, run)
     result = replace(
-        result, sections=(*instrument.sections(result, run), *instrument.sections_of_method(run))
+        result,
+        sections=(
+            *instrument.sections(result, run),
+            *instrument.sections_of_method(run),
+            *thoughts.section_of(instrument, run),
+        ),
     )
     result = replace(result, notes=instrument.notes(result, run))
     return replace(result, verdict=of_report(result))
