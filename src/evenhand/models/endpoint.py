@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Self
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
@@ -18,7 +19,7 @@ import aiohttp
 from evenhand.core import Usage
 from evenhand.core.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
 from evenhand.models import wire
-from evenhand.models.base import ModelReply, ModelRequest, Sample
+from evenhand.models.base import ModelReply, ModelRequest, Sample, together
 from evenhand.models.http_client import (
     MAX_ATTEMPTS,
     OVERLOAD_STATUSES,
@@ -51,6 +52,7 @@ class _FailedAttempt:
 
 
 _USUAL = wire.Dialect()
+_NOTHING = Usage(0, 0)
 _AT_ONCE = re.compile(
     r"(?:concurren\w*|parallel)[^.]{0,60}?\b(\d{1,4})\b|\b(\d{1,4}) (?:concurrent|parallel)", re.I
 )
@@ -58,7 +60,12 @@ _NOT_TRIED = _FailedAttempt("not tried")
 
 
 class _AskOtherwise(Exception):
-    """The endpoint does not take this form of request; the next attempt uses another."""
+    """The endpoint does not take this form of request; the next attempt uses another. `spent` are
+    the tokens of an answer that was of no use."""
+
+    def __init__(self, spent: Usage | None = None) -> None:
+        super().__init__()
+        self.spent = spent
 
 
 class _OneByOne(Exception):
@@ -173,7 +180,7 @@ class Endpoint:
         loop = asyncio.get_running_loop()
         started, clock = time.time_ns() // 1000, loop.time()
         deadline = request.deadline if request.deadline is not None else clock + 600.0
-        attempt, failure = 0, _NOT_TRIED
+        attempt, failure, spent = 0, _NOT_TRIED, _NOTHING
         while attempt < MAX_ATTEMPTS:
             try:
                 ticket = self.limit.acquire_now()
@@ -186,8 +193,9 @@ class Endpoint:
                     f"{self._url}: out of time after {attempt} attempts; last: {failure.what}",
                     attempts=attempt,
                 ) from None
-            except _AskOtherwise:
+            except _AskOtherwise as otherwise:
                 attempt -= 1  # the question was put badly, not answered badly
+                spent = otherwise.spent or spent
                 continue
             except ModelRefused as error:
                 error.attempts = attempt
@@ -196,7 +204,7 @@ class Endpoint:
                 samples, usage, served_by, adapted = outcome
                 return ModelReply(
                     samples=samples,
-                    usage=usage,
+                    usage=usage if spent is _NOTHING else together(usage, spent),
                     served_by=served_by,
                     adapted=adapted,
                     attempts=attempt,
@@ -215,17 +223,10 @@ class Endpoint:
         seeds = [None if request.seed is None else request.seed + i for i in range(request.n)]
         replies = [await self._complete(replace(request, n=1, seed=seed)) for seed in seeds]
         first = replies[0]
-        counts = [reply.usage for reply in replies if reply.usage is not None]
-        thought = [count.thinking_tokens for count in counts if count.thinking_tokens is not None]
-        usage = Usage(
-            sum(count.prompt_tokens for count in counts),
-            sum(count.completion_tokens for count in counts),
-            sum(thought) if thought else None,
-        )
         return replace(
             first,
             samples=tuple(sample for reply in replies for sample in reply.samples),
-            usage=usage if len(counts) == len(replies) else None,
+            usage=reduce(together, (reply.usage for reply in replies)),
             attempts=sum(reply.attempts for reply in replies),
             seconds=sum(reply.seconds for reply in replies),
             adapted=f"{first.adapted} n".strip(),
@@ -294,7 +295,7 @@ class Endpoint:
         except wire.ErrorBody as error:
             return error.status
         if request.schema is not None:
-            self._look_at_form(decoded[0], request, dialect)
+            self._look_at_form(*decoded[:2], request, dialect)
         return *self._without_key(*decoded), self._adapted(dialect, request)
 
     async def _post(self, request: ModelRequest, dialect: wire.Dialect) -> tuple[int, Any, bytes]:
@@ -366,14 +367,19 @@ class Endpoint:
             self.dialect = other
 
     def _look_at_form(
-        self, samples: tuple[Sample, ...], request: ModelRequest, dialect: wire.Dialect
+        self,
+        samples: tuple[Sample, ...],
+        usage: Usage | None,
+        request: ModelRequest,
+        dialect: wire.Dialect,
     ) -> None:
         """Notice an endpoint that takes a schema and does not keep to it: it ends a reply that has
-        no object in it."""
+        no object in it. Then the model is told the schema as well, and asked again."""
         ignored = any(sample.finish == "stop" and "{" not in sample.text for sample in samples)
         held = dialect.form in (wire.JsonForm.SCHEMA, wire.JsonForm.UNBOUNDED)
         if ignored and held and not dialect.told and request.prompt is None:
             self._learn(dialect, replace(dialect, told=True))
+            raise _AskOtherwise(usage)
 
     def _take_named_limit(self, message: str) -> None:
         """Keep to the number of calls at once that an error names."""
