@@ -24,6 +24,7 @@ from evenhand.core.errors import (
     UnreadableReply,
     UserError,
 )
+from evenhand.models import thinking
 from evenhand.models.base import ModelReply, ModelRequest, Sample, request_sha256
 from evenhand.statistics.metrics.refusal import refuses
 
@@ -106,9 +107,6 @@ _R = TypeVar("_R", bound=Reply)
 _Ts = TypeVarTuple("_Ts")
 _REASK = load("shared/reask")
 Declared = frozenset[tuple[str, str | None, str]]
-# Our choice: where thinking used up the limit of a reply, the limit when it is asked again.
-_MORE = 4
-_ROOM_TO_THINK = 4096
 _QUOTED_BACK = 2_000  # characters of an unreadable reply that the model is shown again
 
 
@@ -187,16 +185,16 @@ class Conversation:
         require_tools((agent,), self._cast)
         messages = instructed(_worded(agent, variables), self._cast.system_for(agent))
         reply, limit = await self._turn(agent, messages), None
-        if _cut_in_thought(reply):
+        if thinking.used_it_up(reply):
             try:
                 return self._read(agent, reply.samples[0])  # enough may have been said
             except UnreadableReply:
-                limit = max(_MORE * self._limit_of(agent), _ROOM_TO_THINK)
+                limit = thinking.more_room(self._limit_of(agent))
                 reply = await self._turn(agent, messages, limit)
         try:
             return self._read(agent, reply.samples[0])
         except UnreadableReply as problem:
-            if limit is not None and _cut_in_thought(reply):
+            if limit is not None and thinking.used_it_up(reply):
                 raise UnreadableReply("cut_off", self._thought_on(agent, reply)) from None
             if agent.raw:  # a text that is to be continued is no place for a remark
                 raise
@@ -352,19 +350,9 @@ class Conversation:
         )
 
 
-def _cut_in_thought(reply: ModelReply) -> bool:
-    """Say whether a reply ended at its limit with thinking in it, or with nothing at all."""
-    sample, usage = reply.samples[0], reply.usage
-    if sample.finish != "length":
-        return False
-    counted = usage is not None and bool(usage.thinking_tokens)
-    nothing = not sample.text and sample.logprobs is None
-    return bool(sample.thinking) or counted or nothing
-
-
 def _thinking(samples: tuple[Sample, ...]) -> tuple[str, ...]:
-    thinking = tuple(sample.thinking for sample in samples)
-    return thinking if any(thinking) else ()
+    thoughts = tuple(sample.thinking for sample in samples)
+    return thoughts if any(thoughts) else ()
 
 
 def _counted(error: ModelError | None) -> Usage | None:

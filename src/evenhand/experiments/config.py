@@ -5,6 +5,7 @@
 base_url = "http://127.0.0.1:8080/v1"
 model = "smollm2"
 system = "You are the assistant of a shop."   # see docs/system-prompt.md
+params = { reasoning_effort = "low" }   # further fields of every request, see docs/endpoints.md
 
 [models.judge]
 base_url = "https://gateway.example/v1"
@@ -56,6 +57,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    JsonValue,
     ValidationError,
     model_validator,
 )
@@ -106,6 +108,7 @@ class ModelConfig(BaseModel):
     base_url: str = DEFAULT_URL
     model: str | None = None  # None: the only model that the endpoint has
     system: Annotated[str, Field(min_length=1)] | None = None  # given to agents that write
+    params: dict[str, JsonValue] = {}  # further fields of every request
     api_key_env: str | None = None  # None: EVENHAND_API_KEY, at the default model's origin alone
     attempt_timeout: _Positive = 120.0
     max_wait: _Positive = 60.0
@@ -249,6 +252,7 @@ def load(
     *,
     prices: Path | None = None,
     system: str | None = None,
+    params: Mapping[str, JsonValue] | None = None,
 ) -> Config:
     """The config file, overruled by the environment, overruled by what was said on the spot."""
     config = _read_config(path)
@@ -259,6 +263,8 @@ def load(
     url = base_url or (None if default.library else environment.base_url())
     changes = {"base_url": url, "system": system}
     default = _moved(default, {k: v for k, v in changes.items() if v})
+    if params:
+        default = default.model_copy(update={"params": {**default.params, **params}})
     config = config.model_copy(
         update={
             "models": _with_keys({**config.models, "default": default}),
@@ -394,12 +400,15 @@ def secret(variable: str | None) -> str | None:
 
 def endpoint(config: ModelConfig, model: str) -> RemoteModel:
     """The model of this name at the endpoint of a config, or by the library that asks it."""
-    key = os.environ.get(config.api_key_env) if config.api_key_env else None
-    waits = {"attempt_timeout": config.attempt_timeout, "max_wait": config.max_wait}
+    settings: dict[str, Any] = {
+        "api_key": os.environ.get(config.api_key_env) if config.api_key_env else None,
+        "attempt_timeout": config.attempt_timeout,
+        "max_wait": config.max_wait,
+        "params": config.params,
+    }
     if config.library:
-        name = model or config.model or ""
-        return open_by_name(name, base_url=config.named_url, api_key=key, **waits)
-    return Endpoint(config.base_url, model=model, api_key=key, api=config.api, **waits)
+        return open_by_name(model or config.model or "", base_url=config.named_url, **settings)
+    return Endpoint(config.base_url, model=model, api=config.api, **settings)
 
 
 async def open_model(config: ModelConfig) -> ChatModel:

@@ -9,8 +9,9 @@ import random
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Literal, Self, get_args
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
@@ -20,7 +21,7 @@ import orjson
 from evenhand.core import Usage
 from evenhand.core.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
 from evenhand.models import responses, wire
-from evenhand.models.base import ModelReply, ModelRequest, Sample
+from evenhand.models.base import ModelReply, ModelRequest, Sample, together
 from evenhand.models.http_client import (
     MAX_ATTEMPTS,
     OVERLOAD_STATUSES,
@@ -54,6 +55,7 @@ class _FailedAttempt:
 
 
 _USUAL = wire.Dialect()
+_NOTHING = Usage(0, 0)
 _AT_ONCE = re.compile(
     r"(?:concurren\w*|parallel)[^.]{0,60}?\b(\d{1,4})\b|\b(\d{1,4}) (?:concurrent|parallel)", re.I
 )
@@ -61,7 +63,12 @@ _NOT_TRIED = _FailedAttempt("not tried")
 
 
 class _AskOtherwise(Exception):
-    """The endpoint does not take this form of request; the next attempt uses another."""
+    """The endpoint does not take this form of request; the next attempt uses another. `spent` are
+    the tokens of an answer that was of no use."""
+
+    def __init__(self, spent: Usage | None = None) -> None:
+        super().__init__()
+        self.spent = spent
 
 
 class _OneByOne(Exception):
@@ -176,7 +183,7 @@ class RemoteModel(ABC):
         loop = asyncio.get_running_loop()
         started, clock = time.time_ns() // 1000, loop.time()
         deadline = request.deadline if request.deadline is not None else clock + 600.0
-        attempt, failure = 0, _NOT_TRIED
+        attempt, failure, spent = 0, _NOT_TRIED, _NOTHING
         while attempt < MAX_ATTEMPTS:
             try:
                 ticket = self.limit.acquire_now()
@@ -189,8 +196,9 @@ class RemoteModel(ABC):
                     f"{self._url}: out of time after {attempt} attempts; last: {failure.what}",
                     attempts=attempt,
                 ) from None
-            except _AskOtherwise:
+            except _AskOtherwise as otherwise:
                 attempt -= 1  # the question was put badly, not answered badly
+                spent = otherwise.spent or spent
                 continue
             except ModelRefused as error:
                 error.attempts = attempt
@@ -199,7 +207,7 @@ class RemoteModel(ABC):
                 samples, usage, served_by, adapted = outcome
                 return ModelReply(
                     samples=samples,
-                    usage=usage,
+                    usage=usage if spent is _NOTHING else together(usage, spent),
                     served_by=served_by,
                     adapted=adapted,
                     attempts=attempt,
@@ -218,17 +226,10 @@ class RemoteModel(ABC):
         seeds = [None if request.seed is None else request.seed + i for i in range(request.n)]
         replies = [await self._complete(replace(request, n=1, seed=seed)) for seed in seeds]
         first = replies[0]
-        counts = [reply.usage for reply in replies if reply.usage is not None]
-        thought = [count.thinking_tokens for count in counts if count.thinking_tokens is not None]
-        usage = Usage(
-            sum(count.prompt_tokens for count in counts),
-            sum(count.completion_tokens for count in counts),
-            sum(thought) if thought else None,
-        )
         return replace(
             first,
             samples=tuple(sample for reply in replies for sample in reply.samples),
-            usage=usage if len(counts) == len(replies) else None,
+            usage=reduce(together, (reply.usage for reply in replies)),
             attempts=sum(reply.attempts for reply in replies),
             seconds=sum(reply.seconds for reply in replies),
             adapted=f"{first.adapted} n".strip(),
@@ -297,7 +298,7 @@ class RemoteModel(ABC):
         except wire.ErrorBody as error:
             return error.status
         if request.schema is not None:
-            self._look_at_form(decoded[0], request, dialect)
+            self._look_at_form(*decoded[:2], request, dialect)
         return *self._without_key(*decoded), self._adapted(dialect, request)
 
     async def _asked(
@@ -340,19 +341,29 @@ class RemoteModel(ABC):
         advice = self._advice(status, message)
         raise ModelRefused(f"{self._url} answered HTTP {status}: {message}. {advice}")
 
+    def know(self, adapted: Iterable[str]) -> None:
+        """Begin with what an earlier process of the same run learned of this endpoint."""
+        if self.dialect is _USUAL and (learned := wire.Dialect.knowing(adapted)) != _USUAL:
+            self.dialect = learned
+
     def _learn(self, dialect: wire.Dialect, other: wire.Dialect) -> None:
         if self.dialect == dialect:  # else another call has changed it meanwhile
             self.dialect = other
 
     def _look_at_form(
-        self, samples: tuple[Sample, ...], request: ModelRequest, dialect: wire.Dialect
+        self,
+        samples: tuple[Sample, ...],
+        usage: Usage | None,
+        request: ModelRequest,
+        dialect: wire.Dialect,
     ) -> None:
         """Notice an endpoint that takes a schema and does not keep to it: it ends a reply that has
-        no object in it."""
+        no object in it. Then the model is told the schema as well, and asked again."""
         ignored = any(sample.finish == "stop" and "{" not in sample.text for sample in samples)
         held = dialect.form in (wire.JsonForm.SCHEMA, wire.JsonForm.UNBOUNDED)
         if ignored and held and not dialect.told and request.prompt is None:
             self._learn(dialect, replace(dialect, told=True))
+            raise _AskOtherwise(usage)
 
     def _take_named_limit(self, message: str) -> None:
         """Keep to the number of calls at once that an error names."""

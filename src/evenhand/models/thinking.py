@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evenhand.models.base import Sample, TokenLogprob
+from evenhand.models.base import ModelReply, Sample, TokenLogprob
 
 # Tags as models write them: DeepSeek and Qwen, Mistral, Kimi, Cohere, gpt-oss.
 _TAG = re.compile(
@@ -71,6 +71,22 @@ class _Reader:
         if not self._thinking:
             return "", self._text
         return joined(self._thinking), "".join(self._answer).strip()
+
+
+def used_it_up(reply: ModelReply) -> bool:
+    """Say whether a reply ended at its limit with thinking in it, or with nothing at all."""
+    sample, usage = reply.samples[0], reply.usage
+    if sample.finish != "length":
+        return False
+    counted = usage is not None and bool(usage.thinking_tokens)
+    nothing = not sample.text and sample.logprobs is None
+    return bool(sample.thinking) or counted or nothing
+
+
+def more_room(limit: int) -> int:
+    """Give the limit of a reply when it is asked again because thinking used up this one. Our
+    choice: four times as much, and 4,096 tokens at least."""
+    return max(4 * limit, 4096)
 
 
 def joined(parts: Sequence[str]) -> str:

@@ -203,28 +203,6 @@ def _concerns(word: str, request: ModelRequest) -> bool:
             return getattr(request, name) not in (None, ())
 
 
-_SAID = {
-    "response_format>told": "response_format not enforced; schema told in words too",
-    "response_format>unbounded": "JSON schema sent without lengths and ranges",
-    "response_format>object": "JSON schema not accepted; json_object, schema told in words",
-    "response_format>words": "response_format not accepted; schema told in words",
-    "max_tokens>max_completion_tokens": "max_tokens sent as max_completion_tokens",
-    "system>developer": "system role not accepted; sent as developer",
-    "system>user": "system role not accepted; put before the user's message",
-    "n": "n not accepted; one call a sample",
-    "logprobs": "logprobs not accepted; none given",
-    "stop": "stop not accepted; the reply ends where the model ends it",
-    "stream": "answers streamed requests only",
-}
-
-
-def in_words(adapted: str) -> tuple[str, ...]:
-    """Say what a turn records of what an endpoint did not accept."""
-    return tuple(
-        _SAID.get(word, f"{word} not accepted; provider default") for word in adapted.split()
-    )
-
-
 class BadBody(Exception):
     """A 200 answer had a body that is not what the wire format promises."""
 
