@@ -3,8 +3,8 @@ on Anthropic's.
 
 The same question has the same answer, whoever asks it, by whichever route and however often. One
 reply in twenty is not of the asked form. A name with "thinks" in it thinks before it answers, one
-with "strict" refuses a temperature, a seed and log-probabilities, and one with "busy" refuses every
-other request."""
+with "strict" refuses a temperature, a seed and log-probabilities, and one with "busy" refuses
+each request once."""
 
 import asyncio
 import contextlib
@@ -138,7 +138,7 @@ class Standin:
                 if name in asked:
                     words = f"Unsupported parameter: '{name}' is not supported with this model."
                     return _error(400, words, "invalid_request_error", param=name)
-        if "busy" in asked["model"] and len(self.asked) % 2:
+        if "busy" in asked["model"] and self.asked.count(asked) == 1:
             return _error(429, "Too many requests.", "rate_limit_error")
         return None
 

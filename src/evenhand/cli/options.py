@@ -17,7 +17,9 @@ BaseUrl = Annotated[
 ModelName = Annotated[
     str | None,
     typer.Option(
-        "--model", help="The model there; not needed if it has one.  [env: EVENHAND_MODEL]"
+        "--model",
+        help="The model there; not needed if it has one. Or litellm:PROVIDER/MODEL, "
+        "inspect:PROVIDER/MODEL.  [env: EVENHAND_MODEL]",
     ),
 ]
 ConfigFile = Annotated[

@@ -47,7 +47,7 @@ _MESSAGES = {
     "assistant": ChatMessageAssistant,
 }
 _FINISH = {"max_tokens": "length", "model_length": "length"}
-_RENAMED = {"max_completion_tokens": "max_tokens", "n": "num_choices", "stop": "stop_seqs"}
+_RENAMED = {"n": "num_choices", "stop": "stop_seqs"}
 _NOT_TOLD = (
     "model",
     "stream",
@@ -112,7 +112,7 @@ class InspectLibraryModel(LibraryModel):
         self._opened()  # at once: a missing key or package is known before anything is asked
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_asks": None}
+        return {**self.__dict__, "_asks": None}  # its clients belong to this process
 
     def _opened(self) -> Model:
         if self._asks is None:
@@ -127,7 +127,7 @@ class InspectLibraryModel(LibraryModel):
                     )
             except Exception as error:  # of Inspect, or of the provider's own package
                 raise UserError(f"{self.name}: {self._words(error)}") from None
-            client = getattr(self._asks.api, "client", None)
+            client: Any = getattr(self._asks.api, "client", None)
             if hasattr(client, "max_retries"):  # OpenAI's and Anthropic's packages
                 client.max_retries = 0
         return self._asks

@@ -24,7 +24,7 @@ MOST_AT_ONCE = 1024  # the ceiling of our own limit, which is the one that holds
 # An address that was named gets the key that was named for it, and never one that the package finds
 # in the environment for the provider itself.
 _NO_KEY = "no-key-was-named"
-_KEYS = ("_API_KEY", "_API_TOKEN", "_ACCESS_KEY", "_SESSION_TOKEN", "_AUTH_TOKEN")
+_KEYS = ("_API_KEY", "_ACCESS_KEY", "_TOKEN")
 # Fields that say where a key goes, who answers in the model's place, or how often is asked.
 _RESERVED = frozenset(
     "api_base api_key base_url custom_llm_provider headers extra_headers model_list fallbacks "
