@@ -124,6 +124,7 @@ class Endpoint:
         self._params = sendable_params(params or {})
         self._kinds: dict[int, asyncio.Future[None] | None] = {}
         self._session: aiohttp.ClientSession | None = None
+        self.max_attempts = MAX_ATTEMPTS
         self._rng = random.Random()  # jitter only: nothing that is recorded depends on it
 
     @property
@@ -181,7 +182,7 @@ class Endpoint:
         started, clock = time.time_ns() // 1000, loop.time()
         deadline = request.deadline if request.deadline is not None else clock + 600.0
         attempt, failure, spent = 0, _NOT_TRIED, _NOTHING
-        while attempt < MAX_ATTEMPTS:
+        while attempt < self.max_attempts:
             try:
                 ticket = self.limit.acquire_now()
                 if ticket is None:
@@ -212,7 +213,7 @@ class Endpoint:
                     seconds=loop.time() - clock,
                 )
             failure = outcome
-            if attempt < MAX_ATTEMPTS:
+            if attempt < self.max_attempts:
                 await self._pause(attempt, failure, deadline)
         raise ModelBusy(
             f"{self._url}: {attempt} attempts failed; last: {failure.what}", attempts=attempt
