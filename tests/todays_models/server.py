@@ -80,7 +80,9 @@ class Stub:
             usage["completion_tokens_details"] = {"reasoning_tokens": hidden}
         choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": finish}
         if body.get("logprobs") and "logprobs" not in behavior.get("ignores", ()):
-            choice["logprobs"] = {"content": _tokens(str(message["content"] or ""))}
+            content = message["content"]
+            spoken = content if isinstance(content, str) else text
+            choice["logprobs"] = {"content": _tokens(spoken)}
         choices = [choice | {"index": index} for index in range(body.get("n", 1))]
         whole = {"id": "x", "object": "chat.completion", "created": 1, "model": name,
                  "choices": choices, "usage": usage}  # fmt: skip
@@ -152,7 +154,7 @@ def _said(words: str, schema: Any) -> str:
         return json.dumps(_filled(inlined, draw))
     if re.search(r"ANSWER:", words):
         return f"ANSWER: {draw.choice('ABC')}"
-    return draw.choice(_SENTENCES)
+    return draw.choice(("Yes.", "No.") if "yesorno" in words else _SENTENCES)
 
 
 def _letter(words: str) -> str:

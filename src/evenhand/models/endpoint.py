@@ -123,6 +123,7 @@ class RemoteModel(ABC):
         self._learned: dict[tuple[wire.Dialect, int], str] = {}
         self._params = sendable_params(params or {})
         self._kinds: dict[int, asyncio.Future[None] | None] = {}
+        self.max_attempts = MAX_ATTEMPTS
         self._rng = random.Random()  # jitter only: nothing that is recorded depends on it
 
     @property
@@ -184,7 +185,7 @@ class RemoteModel(ABC):
         started, clock = time.time_ns() // 1000, loop.time()
         deadline = request.deadline if request.deadline is not None else clock + 600.0
         attempt, failure, spent = 0, _NOT_TRIED, _NOTHING
-        while attempt < MAX_ATTEMPTS:
+        while attempt < self.max_attempts:
             try:
                 ticket = self.limit.acquire_now()
                 if ticket is None:
@@ -215,7 +216,7 @@ class RemoteModel(ABC):
                     seconds=loop.time() - clock,
                 )
             failure = outcome
-            if attempt < MAX_ATTEMPTS:
+            if attempt < self.max_attempts:
                 await self._pause(attempt, failure, deadline)
         raise ModelBusy(
             f"{self._url}: {attempt} attempts failed; last: {failure.what}", attempts=attempt
