@@ -132,7 +132,7 @@ class Standin:
             return web.Response(text=_streamed(answer), content_type="text/event-stream")
         return web.json_response(answer)
 
-    def _refused(self, asked: Mapping[str, Any]) -> web.Response | None:
+    def _refused(self, asked: dict[str, Any]) -> web.Response | None:
         if "strict" in asked["model"]:
             for name in ("temperature", "seed", "logprobs"):
                 if name in asked:

@@ -245,7 +245,7 @@ def test_each_of_our_parts_is_there_under_its_own_name(group: registry.Group) ->
 
 def test_a_method_is_imported_when_it_is_asked_for_and_not_before() -> None:
     code = (
-        "import sys; from evenhand import registry; registry.names('methods');"
+        "import sys; from evenhand.core import registry; registry.names('methods');"
         "assert 'evenhand.methods.baselines.best_of_n' not in sys.modules;"
         "registry.load('methods', 'best_of_n');"
         "assert 'evenhand.methods.baselines.best_of_n' in sys.modules"
