@@ -4,7 +4,6 @@ The package speaks to the provider. Attempts, waits, the number of calls at once
 the model, and how a reply is read are those of our own endpoint: the package's own retries are off.
 """
 
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -12,19 +11,18 @@ from typing import Any, ClassVar
 import aiohttp
 import orjson
 
-from evenhand.core import registry
+from evenhand.core import environment, registry
 from evenhand.core.errors import EvenhandError, UserError
 from evenhand.models import wire
 from evenhand.models.base import ModelRequest
 from evenhand.models.endpoint import RemoteModel, checked_url
-from evenhand.models.keys import SHORTEST, Redactor
+from evenhand.models.keys import Redactor
 from evenhand.models.limiter import ResizableSemaphore
 
 MOST_AT_ONCE = 1024  # the ceiling of our own limit, which is the one that holds
 # An address that was named gets the key that was named for it, and never one that the package finds
 # in the environment for the provider itself.
 _NO_KEY = "no-key-was-named"
-_KEYS = ("_API_KEY", "_ACCESS_KEY", "_TOKEN")
 # Fields that say where a key goes, who answers in the model's place, or how often is asked.
 _RESERVED = frozenset(
     "api_base api_key base_url custom_llm_provider headers extra_headers model_list fallbacks "
@@ -100,7 +98,7 @@ class LibraryModel(RemoteModel):
         super().__init__(
             name,
             where=self._base_url or f"{self._known_as.partition('/')[0]} through {self.library}",
-            redact=Redactor(api_key, *_keys_of_environment()),
+            redact=Redactor(api_key, *environment.provider_keys()),
             attempt_timeout=attempt_timeout,
             max_wait=max_wait,
             limit=limit,
@@ -194,11 +192,6 @@ def _headers(error: BaseException) -> Mapping[str, str]:
 
 def _said(words: str) -> bytes:
     return orjson.dumps({"error": {"message": words}})
-
-
-def _keys_of_environment() -> list[str]:
-    """What looks like a provider's key: it is removed from whatever comes back."""
-    return [v for name, v in os.environ.items() if name.endswith(_KEYS) and len(v) >= SHORTEST]
 
 
 def missing(library: str, package: str) -> UserError:

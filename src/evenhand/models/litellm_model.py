@@ -1,12 +1,12 @@
 """LiteLLM's SDK as a door to its providers. What it takes and gives is OpenAI's chat form."""
 
-import os
 import sys
 from types import ModuleType
 from typing import Any, ClassVar
 
 import orjson
 
+from evenhand.core import environment
 from evenhand.models.libraries import LibraryModel, missing
 
 
@@ -46,11 +46,9 @@ class LiteLLMModel(LibraryModel):
 
 
 def _litellm() -> ModuleType:
-    """LiteLLM, imported at its first use: without a `.env` of the current folder, which may have
-    come from somebody else and could send keys elsewhere, and without a call to GitHub."""
+    """Import LiteLLM at its first use."""
     if "litellm" not in sys.modules:
-        os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        environment.keep_litellm_to_itself()
     try:
         import litellm  # noqa: PLC0415
     except ModuleNotFoundError as error:
