@@ -46,7 +46,7 @@ def test_groups_that_were_evened_out_are_never_called_biased(chosen: list[int]) 
 
 def test_large_groups_at_one_rate_exclude_what_matters() -> None:
     assert _judged(counted_people("even", [("a", 4000, 1200), ("b", 4000, 1210)])).state == (
-        "not shown"
+        "ruled_out"
     )
 
 

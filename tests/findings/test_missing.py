@@ -164,7 +164,7 @@ def test_lost_answers_are_evidence_of_nothing_bad_either() -> None:
     after: list[list[int | None]] = [[1, None, *[0] * 8], [1, *[0] * 9]] * 100
     harm, change = BY_NAME["harm"], _changes(before, after)["harm"]
     assert direction(change, harm) == "inconclusive"
-    assert kept(change, harm) == "kept"  # 0.05 at worst is within 0.1
+    assert kept(change, harm) == "non_inferior"  # 0.05 at worst is within 0.1
     assert change.interval == pytest.approx((-0.018, 0.069), abs=0.001)
     # What the answers at hand show to be worse however the lost ones came out is worse.
     worse = _changes([[0] * 10] * 12, [[*[1] * 8, None, 0]] * 12)["harm"]
@@ -245,10 +245,10 @@ def test_a_value_that_was_lost_is_missing_and_one_that_does_not_apply_is_not() -
     )
     # Without the loss the mark is shown to have kept; with it no more, 40 lost marks are −16.
     kept_all = PairTotals.of(Marked(), iter([_marked([80] * 200)]), iter([_marked([80] * 200)]))
-    assert kept(kept_all.change(mark), mark) == "kept"
+    assert kept(kept_all.change(mark), mark) == "non_inferior"
     many: list[int | None] = [80] * 160 + [None] * 40
     lost_many = PairTotals.of(Marked(), iter([_marked([80] * 200)]), iter([_marked(many)]))
-    assert kept(lost_many.change(mark), mark) != "kept"
+    assert kept(lost_many.change(mark), mark) != "non_inferior"
 
 
 def test_a_benefit_is_excluded_only_if_it_is_however_the_missing_answers_came_out() -> None:
@@ -296,7 +296,7 @@ def test_no_claim_of_a_comparison_improves_when_the_run_after_loses_answers(draw
     for name, measure in BY_NAME.items():
         assert direction(new[name], measure) in (direction(old[name], measure), "inconclusive")
         if measure.margin is not None and _RANK[kept(new[name], measure)] == 2:
-            assert kept(old[name], measure) == "kept"
+            assert kept(old[name], measure) == "non_inferior"
 
 
 @given(_two_runs())

@@ -178,7 +178,7 @@ def test_thousands_of_small_frontiers_gain_no_verdict_by_losing_answers_of_any_r
     )
 
 
-# -- guardrails that an instrument adds -------------------------------------------------------------
+# -- guardrails that an instrument adds ------------------------------------------------------------
 
 
 def _moved(difference: float, bounds: Bounds | None = None) -> Change:

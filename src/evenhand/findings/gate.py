@@ -338,7 +338,7 @@ class _CheckEstimate:
         if self.nothing:
             return "error", self.nothing
         measure, early = self.check.measure, self.at_any_time
-        within = kept(change, measure) == "kept"
+        within = kept(change, measure) == "non_inferior"
         worse = direction(change, measure) == "regressed" and not within
         after = None
         if early is not None:

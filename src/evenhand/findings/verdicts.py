@@ -433,8 +433,10 @@ def _helps(
 
 
 _STATES: dict[str, VerdictState] = {
-    Outcome.DETECTED: "detected", Outcome.RULED_OUT: "ruled_out", Outcome.INCONCLUSIVE: "inconclusive",
-}  # fmt: skip
+    Outcome.DETECTED: "detected",
+    Outcome.RULED_OUT: "ruled_out",
+    Outcome.INCONCLUSIVE: "inconclusive",
+}
 
 
 def of_stopped(

@@ -88,9 +88,10 @@ _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 _RULES: dict[Verdict, str] = {
-    "fail": "A checked number is shown to be worse than the baseline, or is no longer checked.",
-    "error": "A check has nothing to judge by.",
-    "inconclusive": "A checked number is neither shown to be worse nor to be within its margin.",
+    "fail": "A metric regressed, or is no longer checked.",
+    "error": "A check could not be computed.",
+    "inconclusive": "No significant regression, but the metric is not shown to be within its "
+    "margin.",
 }
 
 

@@ -65,8 +65,8 @@ def _main(sweep: Sweep, measure: Measure) -> Grid:
         scored = f"{coverage.scored:,} of {arm.report.source['items']:,}"
         rows.append((arm.name, value, interval, *change[: 2 * bool(sweep.reference)], scored))
         tones.append(tone)
-    against = (f"change from {sweep.reference}", "95 %") if sweep.reference else ()
-    columns = (measure.label, "score", "95 % sure it is within", *against, "scored")
+    against = (f"change from {sweep.reference}", "95% CI") if sweep.reference else ()
+    columns = (measure.label, "score", "95% CI", *against, "scored")
     return Grid(columns, tuple(rows), tuple(tones))
 
 
@@ -120,7 +120,7 @@ def _guardrails(sweep: Sweep) -> list[Block]:
     ]
     if not lines:
         return []
-    return [Line(f"guardrails crossed against {sweep.reference}", "strong"), *lines, GAP]
+    return [Line(f"guardrails violated against {sweep.reference}", "strong"), *lines, GAP]
 
 
 def _sections(sweep: Sweep, full: bool) -> list[Block]:

@@ -162,7 +162,7 @@ def _assessments(report: Report) -> Iterator[dict[str, str]]:
         "against": "shown after correction",
         "other_way": "shown after correction, the other way round",
         "open": "neither shown nor excluded",
-        "excluded": "a bias that matters is excluded",
+        "excluded": "a bias that matters is ruled out",
     }
     for column, groups in by_group(report, measure).items():
         for kind, words in wording.items():
@@ -172,7 +172,7 @@ def _assessments(report: Report) -> Iterator[dict[str, str]]:
                 ends = numbers.interval(estimate, measure, full=True)
                 assessment = {
                     "groupAtRisk": f"{column}: {value}",
-                    "harms": f"{measure.label}: {words}; {number} (95 %: {ends or 'no interval'})",
+                    "harms": f"{measure.label}: {words}; {number} (95% CI {ends or 'no interval'})",
                 }
                 if report.side.method["name"] != "default":
                     assessment["mitigationStrategy"] = (
@@ -275,7 +275,7 @@ def _report_claims(report: Report) -> Iterator[dict[str, Any]]:
     verdict = report.verdict
     if verdict.state not in ("detected", "ruled_out"):
         return
-    what = "a bias is shown" if verdict.state == "detected" else "a bias that matters is excluded"
+    what = "bias detected" if verdict.state == "detected" else "a bias that matters is ruled out"
     claim: dict[str, Any] = {
         "target": _ref(report),
         "predicate": f"{report.instrument.title}: {what}",
@@ -307,7 +307,7 @@ def _comparison_claims(comparison: Comparison, dossier: CombinedReport) -> Itera
     for line in comparison.guardrails:
         if line.state == "violated":
             yield shared | {
-                "predicate": f"{pair}: a guardrail is crossed",
+                "predicate": f"{pair}: a guardrail is violated",
                 "reasoning": catalog.text(line.says),
             }
 
