@@ -289,8 +289,9 @@ def _over(report: Report, column: str, main: Measure) -> str:
     )
     looked = sum(map(len, by_column.values()))
     both = "" if len(by_column) == 1 else " of both tables"
-    return f"✗ significant, Holm-adjusted over all {looked}{both} ({significant} here)   ? "
-    "inconclusive"
+    return (
+        f"✗ significant, Holm-adjusted, {looked} tests{both} ({significant} here)   ? inconclusive"
+    )
 
 
 def _every_measure(report: Report, column: str, full: bool) -> list[Block]:
