@@ -180,7 +180,7 @@ class OptionalRunOptions(TypedDict, total=False):
         certificates: Directory to look for judges' certificates in.
         limits: Limits of an item on calls, tokens and seconds.
         max_tokens: The longest reply, in tokens. Default: 1024.
-        system: System prompt of the model under test (docs/system-prompt.md).
+        system: System prompt of the model under test (docs/counterfactual.md).
     """
 
     prices: Prices | str | Path | None
