@@ -70,7 +70,7 @@ HARM_ROWS = {
 
 
 def test_the_table_of_the_harm_holds_the_numbers_of_its_runs() -> None:
-    page = (ROOT / "docs" / "harms.md").read_text().splitlines()
+    page = (ROOT / "docs" / "harm-policies.md").read_text().splitlines()
     for place, name in ((3, "edited"), (4, "both")):
         run = RunReader(RECORDED / "harms" / name)
         found = report(instrument_of(run), run)

@@ -29,10 +29,10 @@ seconds = 600
 [search]                                 # off without it; see docs/search.md
 engine = "mediawiki"
 
-[judges]                                 # see docs/malibu.md
+[judges]                                 # see docs/judge-audit.md
 certificates = "certificates"
 
-[harms.tenants]                          # see docs/harms.md
+[harms.tenants]                          # see docs/harm-policies.md
 policy_file = "tenants.md"
 examples = "tenants.jsonl"
 
