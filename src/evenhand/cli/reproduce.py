@@ -38,7 +38,12 @@ from evenhand.views.files import plain
 
 
 def paper_page(paper: Paper, tables: Path | None) -> str:
-    """Give a paper's page as Markdown; `tables` is a folder with PAPER-TABLE.json of those that were run."""
+    """Give a paper's page as Markdown.
+
+    Args:
+        paper: The paper.
+        tables: A folder with PAPER-TABLE.json of the tables that were run; None if there is none.
+    """
     option = "" if tables is None else f" --tables {tables.as_posix()}"
     parts = [
         f"# {paper.called}: the paper's tables beside ours",
@@ -46,7 +51,7 @@ def paper_page(paper: Paper, tables: Path | None) -> str:
         f"Made by `evenhand reproduce page {paper.name}{option}`. Columns that begin with ours are "
         "ours, the others are typed from the paper; not run: not run by this recipe. `evenhand "
         f"reproduce {paper.name} TABLE --dry-run` says what a table will ask, without it the "
-        "table is run ([how](reproduce.md)).",
+        "table X.",
     ]
     for name in paper.order:
         table = paper.table(name)
@@ -95,7 +100,9 @@ def papers_page(tables: Path) -> str:
 def _our_rows(reproduced: Reproduction) -> str:
     """Give a table as Markdown, without the columns and rows that hold no number of ours."""
     shown: list[Block] = []
-    for column, grid in enumerate(block for block in page_of(reproduced) if isinstance(block, Grid)):
+    for column, grid in enumerate(
+        block for block in page_of(reproduced) if isinstance(block, Grid)
+    ):
         cells = [[row[column] for row in ours.cells] for ours in reproduced.ours]
         rows = tuple(
             row
@@ -182,7 +189,9 @@ def page(
 
     Example: evenhand reproduce page stardtox --tables docs/reproduced
     """
-    sys.stdout.write(papers_page(tables) if paper is None else paper_page(paper_named(paper), tables))
+    sys.stdout.write(
+        papers_page(tables) if paper is None else paper_page(paper_named(paper), tables)
+    )
 
 
 def _reproduce(
