@@ -1,4 +1,4 @@
-"""The page on fault tolerance has every fault and threat of the list, and the tests that it names."""
+"""The page on fault tolerance has every fault and threat, and the tests that it names."""
 
 import re
 

@@ -30,7 +30,9 @@ RUNS = sorted(path.parent for path in RECORDED.rglob("run.json"))
 # As the page names them; the others stand there by their own names.
 ON_THE_PAGE = {
     "self_consistency:calls=1": "`self_consistency`, vote of one",
-    "stardtox:choice_brain=rule+support_above=0.5+max_iterations=1": "`stardtox`, context-support classifier",
+    "stardtox:choice_brain=rule+support_above=0.5+max_iterations=1": (
+        "`stardtox`, context-support classifier"
+    ),
     "stardtox:read=logprob+max_iterations=1": "`stardtox`, judge by log-probability",
 }
 
