@@ -44,14 +44,12 @@ def paper_page(paper: Paper, tables: Path | None) -> str:
         paper: The paper.
         tables: A folder with PAPER-TABLE.json of the tables that were run; None if there is none.
     """
-    option = "" if tables is None else f" --tables {tables.as_posix()}"
     parts = [
-        f"# {paper.called}: the paper's tables beside ours",
+        f"# {paper.called}: the paper's tables and ours",
         f"{paper.authors}: *{paper.title}*",
-        f"Made by `evenhand reproduce page {paper.name}{option}`. Columns that begin with ours are "
-        "ours, the others are typed from the paper; not run: not run by this recipe. `evenhand "
-        f"reproduce {paper.name} TABLE --dry-run` says what a table will ask, without it the "
-        "table X.",
+        f"Columns that begin with ours are ours; the others are copied from the paper. `evenhand "
+        f"reproduce {paper.name} TABLE --dry-run` says what a table asks; without `--dry-run` the "
+        "command runs it.",
     ]
     for name in paper.order:
         table = paper.table(name)
