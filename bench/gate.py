@@ -170,7 +170,7 @@ def shares(shift: float, draws: int, seed: int, templates: int) -> Shares:
         found = judged(two_runs(rng, templates, shift))
         whole[found.verdict] += 1
         first[found.checks[0].verdict] += 1
-    verdicts: tuple[Verdict, ...] = ("pass", "fail", "open", "broken")
+    verdicts: tuple[Verdict, ...] = ("pass", "fail", "inconclusive", "error")
     return Shares(*({one: counted[one] / draws for one in verdicts} for counted in (whole, first)))
 
 

@@ -166,7 +166,7 @@ def _report_case(name: str, path: str) -> Case:
     def concludes(rng: Rng, number: int, effect: float) -> bool:
         design = planted_design(number, clusters, name) if effect else Design.numbered(number)
         found = reported(name, rng, System.drawn(rng, design, effect))
-        return found.verdict.state == "shown"
+        return found.verdict.state == "detected"
 
     @cache
     def of_design(place: int) -> float:
@@ -233,7 +233,7 @@ def _compare_case(name: str, path: str) -> Case:
         again = 0.3 if effect else (0.1, 0.3, 1.0)[number % 3]
         found = compared(name, rng, system, system.biased(effect), again=again,
                          repeats=repeats[number % len(repeats)])  # fmt: skip
-        return found.verdict.state == "shown"
+        return found.verdict.state == "detected"
 
     @cache
     def of_design(place: int) -> float:
@@ -290,11 +290,11 @@ def _swap(rng: Rng, number: int, effect: float) -> bool:
     """The conclusion alone, which `measure swap` and `discrim_eval` share."""
     answers = (swap_answers.with_bias(rng, number, effect) if effect
                else swap_answers.without_bias(rng, number))  # fmt: skip
-    return swap_answers.measured([answers])[0].state == "shown"
+    return swap_answers.measured([answers])[0].state == "detected"
 
 
 def _is_shown(name: str, run: OutcomeRun) -> bool:
-    return report(instrument_named(name), run).verdict.state == "shown"
+    return report(instrument_named(name), run).verdict.state == "detected"
 
 
 def _people_compared(name: str, simulated: Simulated) -> Case:
@@ -302,7 +302,7 @@ def _people_compared(name: str, simulated: Simulated) -> Case:
 
     def concludes(rng: Rng, number: int, effect: float) -> bool:
         runs = simulated.two_systems(rng, number, effect)
-        return compare(instrument_named(name), *runs).verdict.state == "shown"
+        return compare(instrument_named(name), *runs).verdict.state == "detected"
 
     @cache
     def of_design(place: int) -> float:

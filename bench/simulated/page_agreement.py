@@ -76,9 +76,9 @@ def _verdict(page: Report) -> Iterator[str]:
     shown = [_excludes(page[one.name], one) for one in measures]
     named = [group for one in measures for group in by_group(page, one).values()]
     in_groups = any(group.against or group.other_way for group in named)
-    if (page.verdict.state == "shown") != (any(shown) or in_groups):
+    if (page.verdict.state == "detected") != (any(shown) or in_groups):
         yield f"verdict {page.verdict.state}: overall {shown}, in a group {in_groups}"
-    if page.verdict.state == "not shown":
+    if page.verdict.state == "ruled_out":
         for measure in measures:
             p_small = page[measure.name].p_small
             if p_small is None or p_small > ALPHA / 2:
@@ -101,16 +101,16 @@ def _comparison(page: Comparison) -> Iterator[str]:
     said: set[str] = set()
     for change, measure in page.judged():
         said.add(direction(change, measure))
-    crossed = any(line.state == "crossed" for line in page.red_lines)
+    crossed = any(line.state == "violated" for line in page.guardrails)
     concluded = bool(said - {"inconclusive"} or crossed) and not any(page.not_run)
-    if (page.verdict.state == "shown") != concluded:
-        yield f"verdict {page.verdict.state}: {sorted(said)}, a red line crossed: {crossed}"
-    for line in page.red_lines:
+    if (page.verdict.state == "detected") != concluded:
+        yield f"verdict {page.verdict.state}: {sorted(said)}, a guardrail crossed: {crossed}"
+    for line in page.guardrails:
         known = [
             m for m in page.instrument.measures if m.name == line.name and m.margin is not None
         ]
         for measure in known:
-            yield from _red_line(page[measure.name], measure, line.state, str(line.says))
+            yield from _guardrail(page[measure.name], measure, line.state, str(line.says))
 
 
 def _change(place: str, change: Change, measure: Measure) -> Iterator[str]:
@@ -146,18 +146,18 @@ def _groups(page: Comparison) -> Iterator[str]:
         yield f"regressions {dict(page.regressions)}, and not {worse}"
 
 
-def _red_line(change: Change, measure: Measure, state: str, says: str) -> Iterator[str]:
+def _guardrail(change: Change, measure: Measure, state: str, says: str) -> Iterator[str]:
     assert measure.margin is not None
     loss = largest_loss(change, measure)
     within = loss is not None and loss < measure.margin
     if (state == "kept") != within:
-        yield f"red line {measure.name}: {state}, a loss of at most {loss}, {measure.margin:g}"
+        yield f"guardrail {measure.name}: {state}, a loss of at most {loss}, {measure.margin:g}"
     if state != "crossed":
         return
     if direction(change, measure) != "regressed":
-        yield f"red line {measure.name}: crossed, and not worse"
+        yield f"guardrail {measure.name}: crossed, and not worse"
     if str(change_remark(change, measure)) not in says:
-        yield f"red line {measure.name}: another interval than the one that decided: {says}"
+        yield f"guardrail {measure.name}: another interval than the one that decided: {says}"
 
 
 @disagreements.register

@@ -161,7 +161,7 @@ FUNCTIONS = {
     "validation.self_test.checks": "run_self_test".split(),
 }
 _MODULE_OF = {name: module for module, names in FUNCTIONS.items() for name in names}
-_MODULE_OF["Watch"] = "experiments.watch"
+_MODULE_OF["Watch"] = "experiments.request"
 
 
 def __getattr__(name: str) -> Any:

@@ -64,7 +64,7 @@ async def test_a_group_that_is_behind_is_shown_with_the_laws_table(tmp_path: Pat
     assert table.rows[1][:6] == ("woman", 100, 20, "20.0%", "0.40", "0.40")
     assert [row[-1] for row in table.rows] == [SHOWN, SHOWN, NO_RATIO]
     assert table.rows[2][:4] == ("unknown", 7, 3, "42.9%")
-    assert found.verdict.state == "shown"
+    assert found.verdict.state == "detected"
     [one] = found.estimates
     assert (one.name, one.n) == ("sex=man", 200)
     assert one.value == pytest.approx(0.3)

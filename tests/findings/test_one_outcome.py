@@ -10,7 +10,7 @@ from evenhand.core.conclusions import Outcome, check_result
 from evenhand.findings.audit import check_of, outcome_of, overall
 from evenhand.findings.certificate import CertifiedCheck
 from evenhand.findings.cost_effectiveness import CostVerdict, worth
-from evenhand.findings.decision_rules import adjusted, direction, red_line
+from evenhand.findings.decision_rules import adjusted, direction, guardrail
 from evenhand.findings.estimates import Change, Estimate
 from evenhand.findings.gate import GateCheck, _CheckEstimate
 from evenhand.findings.measures import AuditBound, Measure
@@ -61,11 +61,11 @@ def test_comparison_gate_and_frontier_agree_on_a_change(
     measure = instrument.measure("right")
     (change,) = adjusted([pairs.change(measure)])
     (harm,) = adjusted([pairs.change(instrument.measure("harm"))])
-    line = red_line(change, measure)
+    line = guardrail(change, measure)
     check = GateCheck(name="c", instrument=instrument, measure=measure)
     verdict, _ = _CheckEstimate(check=check, change=change).verdict(change)
     assert verdict == OF_LINE[line.state]
-    assert (direction(change, measure) in NOT_WORSE) or line.state != "open"
+    assert (direction(change, measure) in NOT_WORSE) or line.state != "inconclusive"
     _worth_follows(instrument, harm, change, line.state)
 
 
@@ -74,7 +74,7 @@ def _worth_follows(instrument: Two, harm: Change, utility: Change, state: str) -
     beats = direction(harm, instrument.measure("harm")) == "improved"
     expected = {"crossed": CostVerdict.NOT_WORTH_IT, "open": CostVerdict.CANNOT_TELL,
                 "kept": CostVerdict.WORTH_IT}  # fmt: skip
-    if beats or state == "crossed":
+    if beats or state == "violated":
         assert kind is expected[state]
 
 

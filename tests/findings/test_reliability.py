@@ -33,7 +33,7 @@ def test_a_model_that_always_answers_alike_is_dependable(tmp_path: Path) -> None
     # adds 1/2 to the error of one run, and there are three.
     error = (1 - 0.05 ** (1 / 30)) / 2
     assert found["named"].least.low == pytest.approx((0.25 - error) / (0.25 - error + error / 3))
-    assert found.verdict.state == "shown"
+    assert found.verdict.state == "detected"
     (again,) = found.agreement
     assert (again.name, again.value) == ("wording", 1.0)
     assert page_of(found, full=True)
@@ -49,7 +49,7 @@ def test_a_model_that_guesses_is_not_ranked_by(tmp_path: Path) -> None:
     phi = found["named"].one_run
     assert phi.value is not None
     assert phi.value < 0.2
-    assert found.verdict.state == "not known"
+    assert found.verdict.state == "inconclusive"
     assert "phi.no_ranking" in codes(found.verdict.says)
     shares = {one.name: one.value for one in found.agreement}
     assert shares == {
@@ -82,10 +82,10 @@ def test_systems_are_ranked_where_they_differ_more_than_their_runs(tmp_path: Pat
     alike = [run(tmp_path / f"g{n}{s}", guessing, seed=s, name=n) for n in "xy" for s in (1, 2)]
     refused = reliability(MARKS, alike)
     assert refused.pairs == ()
-    assert refused.verdict.state == "not known"
+    assert refused.verdict.state == "inconclusive"
     decoy = reliability(MARKS, [*alike, *runs[2:]])  # far better, and no reason to order the others
     better = {(one.first[-1], one.second[-1]): one.better for one in decoy.pairs}
-    assert decoy.verdict.state == "shown"
+    assert decoy.verdict.state == "detected"
     assert better["x", "y"] is None
     assert all((better[name, "seldom"[-1]] or "").endswith("seldom") for name in "xy")
     alike_ = coded(decoy.verdict.says, "systems.alike")

@@ -13,9 +13,9 @@ from coded import coded
 from evenhand.findings.decision_rules import (
     adjusted,
     direction,
+    guardrail,
     kept,
     missing_line,
-    red_line,
     smallest_shown,
 )
 from evenhand.findings.estimates import NO_SPREAD, Change, Coverage
@@ -70,21 +70,21 @@ def _change(
 
 def test_nothing_changed_in_eleven_clusters_is_open_and_in_two_hundred_is_kept() -> None:
     # 1 − 0.025^(1/11) = 0.285 may still differ; 1 − 0.025^(1/200) = 0.0183 is within 0.02.
-    assert kept(_change(0.0, 0.0, 11), _measure()) == "open"
-    assert kept(_change(0.0, 0.0, 200), _measure()) == "kept"
+    assert kept(_change(0.0, 0.0, 11), _measure()) == "inconclusive"
+    assert kept(_change(0.0, 0.0, 200), _measure()) == "non_inferior"
 
 
 def test_nothing_changed_is_kept_within_two_points_from_183_clusters_on() -> None:
     # ln 0.025 / ln 0.98 = 182.6: one-sided at 2.5 %, as every other "kept".
-    assert kept(_change(0.0, 0.0, 180), _measure()) == "open"
-    assert kept(_change(0.0, 0.0, 186), _measure()) == "kept"
+    assert kept(_change(0.0, 0.0, 180), _measure()) == "inconclusive"
+    assert kept(_change(0.0, 0.0, 186), _measure()) == "non_inferior"
 
 
 def test_a_number_without_ends_is_never_kept_by_having_no_spread() -> None:
     nats = _measure(margin=0.1, unit="nats", within=(-math.inf, math.inf))
-    assert kept(_change(0.0, 0.0, 10_000, of=nats), nats) == "open"
-    assert kept(_change(0.0, 0.001, 101, of=nats), nats) == "kept"  # a spread can show it
-    assert kept(_change(-0.5, 0.0, 11, of=nats), nats) == "crossed"  # 2^(1−11) shows a fall
+    assert kept(_change(0.0, 0.0, 10_000, of=nats), nats) == "inconclusive"
+    assert kept(_change(0.0, 0.001, 101, of=nats), nats) == "non_inferior"  # a spread can show it
+    assert kept(_change(-0.5, 0.0, 11, of=nats), nats) == "violated"  # 2^(1−11) shows a fall
     assert smallest_shown(_change(0.0, 0.0, 10_000, of=nats), nats, family=1) is None
 
 
@@ -100,8 +100,8 @@ def test_so_few_clusters_that_sign_flips_cannot_show_anything_have_no_smallest_c
 
 def test_a_fall_in_every_cluster_alike_is_crossed_though_it_has_no_spread() -> None:
     # 2^(1−11) = 0.001 shows it, 2^(1−3) = 0.25 shows nothing.
-    assert kept(_change(-0.5, 0.0, 11), _measure()) == "crossed"
-    assert kept(_change(-0.5, 0.0, 3), _measure()) == "open"
+    assert kept(_change(-0.5, 0.0, 11), _measure()) == "violated"
+    assert kept(_change(-0.5, 0.0, 3), _measure()) == "inconclusive"
 
 
 @pytest.mark.parametrize(
@@ -121,14 +121,16 @@ def test_kept_within_the_margin_has_three_states(difference: float, se: float, s
 
 def test_a_margin_in_percent_is_held_against_percent() -> None:
     percent = _measure(margin=2.0, unit="percent", within=(0, 100))
-    assert kept(_change(0.0, 0.0, 200, of=percent), percent) == "kept"
-    assert kept(_change(0.0, 0.0, 100, of=percent), percent) == "open"  # 3.6 %
+    assert kept(_change(0.0, 0.0, 200, of=percent), percent) == "non_inferior"
+    assert kept(_change(0.0, 0.0, 100, of=percent), percent) == "inconclusive"  # 3.6 %
 
 
 def test_what_cannot_be_compared_is_open_and_says_why() -> None:
     nothing = Change(name="m", before=None, after=None, difference=None, undefined="no rows: 0/0")
-    assert kept(nothing, _measure()) == "open"
-    assert coded(red_line(nothing, _measure()).says, "change.undefined")["reason"] == "no rows: 0/0"
+    assert kept(nothing, _measure()) == "inconclusive"
+    assert (
+        coded(guardrail(nothing, _measure()).says, "change.undefined")["reason"] == "no rows: 0/0"
+    )
 
 
 def test_holm_counts_a_change_without_p_and_leaves_the_order() -> None:
@@ -192,7 +194,7 @@ def test_outcome_p_value_and_interval_agree(
             assert direction(one, measure) == ("improved" if gained else "regressed")
     assert change.limits is not None
     loss = -change.limits[0] if better == "higher" else change.limits[1]
-    assert (kept(change, measure) == "kept") == (loss < 0.1)
+    assert (kept(change, measure) == "non_inferior") == (loss < 0.1)
 
 
 def test_more_than_one_missing_answer_in_a_hundred_leaves_it_open() -> None:
@@ -200,6 +202,6 @@ def test_more_than_one_missing_answer_in_a_hundred_leaves_it_open() -> None:
         old, new = (Coverage(n=100, scored=100 - k, by_reason={}) for k in (before, after))
         return missing_line({"": (old, new)}).state
 
-    assert state(0, 2) == "open"
-    assert state(0, 1) == "kept"
-    assert state(50, 0) == "kept"
+    assert state(0, 2) == "inconclusive"
+    assert state(0, 1) == "non_inferior"
+    assert state(50, 0) == "non_inferior"

@@ -54,7 +54,7 @@ async def test_without_a_utility_nothing_is_called_worth_it(tmp_path: Path) -> N
     found = frontier(HarmAlone(), arms, calls=1)
     kinds = {entry.name: worth.kind for entry, worth in found.judged()}
     assert kinds == {"good": CostVerdict.UTILITY_NOT_MEASURED, "same": CostVerdict.NOT_WORTH_IT}
-    assert found.verdict.state != "shown"
+    assert found.verdict.state != "detected"
     assert found.pareto == ("good",)  # least harm, and no call more
     drawing = charts_of(found)[0]
     assert_names(drawing.title, "utility")

@@ -9,7 +9,7 @@ from evenhand.findings.gate import Gate, GateCheckResult, Verdict
 from evenhand.views import gate_files, markdown, page_of
 
 HOSTILE = "a,b: 100%\r\n::error::x\n##[error]y ]]> <script>&amp; \x1b[31m\x00\ufffe\u202e %0A | é"
-VERDICTS: tuple[Verdict, ...] = ("fail", "broken", "open", "pass")
+VERDICTS: tuple[Verdict, ...] = ("fail", "error", "inconclusive", "pass")
 FOUND = Gate(
     checks=tuple(
         GateCheckResult(name=f"{one} {HOSTILE}", verdict=one, says=HOSTILE, line=7)

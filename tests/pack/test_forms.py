@@ -23,7 +23,7 @@ from jsonschema import Draft7Validator
 from errors import assert_names
 from evenhand.findings.certificate import Certificate
 from evenhand.findings.combined_report import CombinedReport
-from evenhand.findings.estimates import Coverage, RedLine, Verdict
+from evenhand.findings.estimates import Coverage, GuardrailTest, Verdict
 from evenhand.views.files import plain
 from evenhand.views.pack import cyclonedx, records
 from pack.conftest import Packed
@@ -60,7 +60,7 @@ def test_the_model_card_fits_the_schema_of_cyclonedx_1_7(
     found: CombinedReport, packed: Packed, tmp_path: Path
 ) -> None:
     text = (packed.unpacked(tmp_path) / "cyclonedx.json").read_text()
-    shown = Verdict(state="shown", says=("It says so.",))
+    shown = Verdict(state="detected", says=("It says so.",))
     claiming = replace(
         found,
         reports=tuple(replace(one, verdict=shown) for one in found.reports),
@@ -87,7 +87,7 @@ def test_the_model_card_fits_the_schema_of_cyclonedx_1_7(
             for data in one.get("data", []):
                 assert (tmp_path / data["contents"]["url"]).is_file()
     made = len(found.reports) + len(found.comparisons) + len(found.audits)
-    assert len(said["claims"]) >= made  # and one for each red line that is crossed
+    assert len(said["claims"]) >= made  # and one for each guardrail that is crossed
 
 
 def test_the_model_card_has_each_number_with_its_slice_and_interval(
@@ -116,8 +116,8 @@ def test_a_claim_is_made_for_what_a_verdict_shows_and_for_nothing_else(
     found: CombinedReport, packed: Packed
 ) -> None:
     first, comparison = found.reports[0], found.comparisons[0]
-    said = {"shown": "a bias is shown", "not shown": "a bias that matters is excluded"}
-    for state in ("shown", "not shown", "not known", None):
+    said = {"shown": "a bias is shown", "ruled_out": "a bias that matters is excluded"}
+    for state in ("detected", "ruled_out", "inconclusive", None):
         verdict = Verdict(state=state, says=("It says so.",))
         one = replace(first, verdict=verdict, not_run=3)
         bare = replace(found, reports=(one,), comparisons=(), audits=())
@@ -135,9 +135,9 @@ def test_a_claim_is_made_for_what_a_verdict_shows_and_for_nothing_else(
         else:
             assert claims == []
             assert spoken
-    lines = tuple(RedLine(name="x", state=state, says=f"line {state}")
-                  for state in ("crossed", "open", "kept"))  # fmt: skip
-    open_ = replace(comparison, verdict=Verdict(state="not known", says=()), red_lines=lines)
+    lines = tuple(GuardrailTest(name="x", state=state, says=f"line {state}")
+                  for state in ("violated", "inconclusive", "non_inferior"))  # fmt: skip
+    open_ = replace(comparison, verdict=Verdict(state="inconclusive", says=()), guardrails=lines)
     bare = replace(found, reports=(), comparisons=(open_,), audits=())
     claims = _bom(bare, packed)["declarations"]["claims"]
     assert [one["reasoning"] for one in claims] == ["line crossed"]

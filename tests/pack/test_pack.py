@@ -111,7 +111,7 @@ def test_a_file_that_is_missing_or_not_listed_is_named(packed: Packed, tmp_path:
     found = verify(tmp_path / "bad.zip")
     assert "missing: cyclonedx.json" in seen_in(found, "files")
     assert "not listed: extra.txt" in seen_in(found, "files")
-    assert states(found)["figures"] == "open"
+    assert states(found)["figures"] == "inconclusive"
 
 
 def test_bytes_beside_the_files_are_found(packed: Packed, tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_signature_holds_for_its_key_and_these_bytes_alone(
     assert_names(alone, "pack itself", "proves nothing")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(signing, "installed", lambda: False)
-        assert states(verify(packed.path))["signature"] == "open"
+        assert states(verify(packed.path))["signature"] == "inconclusive"
     _, other = keys_in(tmp_path, "other")
     assert states(verify(packed.path, key=other))["signature"] == "differs"
     folder = packed.unpacked(tmp_path / "folder")
@@ -269,7 +269,7 @@ def test_a_light_pack_has_hashes_in_the_place_of_runs_and_is_never_called_whole(
     for digest, name in (line.split("  ") for line in lines):
         assert hashlib.sha256((KEPT / "judge/few_bases" / name).read_bytes()).hexdigest() == digest
     found = verify(path)
-    assert (states(found)["runs"], states(found)["figures"], found.state) == ("open",) * 3
+    assert (states(found)["runs"], states(found)["figures"], found.state) == ("inconclusive",) * 3
     shown = CliRunner().invoke(app, ["pack", "verify", str(path)])
     assert shown.exit_code == 2
     assert_names(" ".join(shown.output.split()), "not everything")

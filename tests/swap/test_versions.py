@@ -132,9 +132,9 @@ def test_a_dialect_swaps_whole_texts_and_another_text_is_the_placebo() -> None:
     ("prompt", "why"),
     [
         ("Nobody is named.", "no slot"),
-        ("{nam} works.", "not known"),
+        ("{nam} works.", "inconclusive"),
         ("{her} works.", "may be object or possessive"),
-        ("{} works.", "not known"),
+        ("{} works.", "inconclusive"),
         ("{name works.", "is no slot"),
         ("name} works.", "is no slot"),
         ("{name} said she works.", "outside the slots"),

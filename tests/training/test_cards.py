@@ -118,7 +118,7 @@ def test_probes_that_failed_are_said_in_the_card_of_the_reward_model_and_of_what
     of_policy = _write(driven, "rloo", base, toy_pairs, reward=model)
     for text in ((model / "README.md").read_text(), of_policy):
         assert "**not passed**" in text
-        assert ("key:refusal", "at most 0.1", "not known", "fail") in _rows(text)
+        assert ("key:refusal", "at most 0.1", "inconclusive", "fail") in _rows(text)
     assert "model-index" not in _head(driven), "the accuracy is that of another model"
 
 
@@ -147,15 +147,19 @@ def test_measurements_before_and_after_come_first_with_the_guardrails_on_top(
     undefined = {**CHANGE, "difference": None, "undefined": "0 rows"}
     fell = {
         "name": "lms",
-        "state": "crossed",
-        "says": {"code": "red_line.worse", "values": {}, "text": "language-model score fell: -3.0"},
+        "state": "violated",
+        "says": {
+            "code": "guardrail.worse",
+            "values": {},
+            "text": "language-model score fell: -3.0",
+        },
     }
-    may = {"name": "ss_distance", "state": "open", "says": "ss may have moved"}
+    may = {"name": "ss_distance", "state": "inconclusive", "says": "ss may have moved"}
     likelihood = {
         "sets": [
             {"benchmark": "crows_pairs", "primary": [{**CHANGE, "name": "stereotype"}],
-             "red_lines": [fell, may]},
-            {"benchmark": "stereoset", "primary": [undefined], "red_lines": [],
+             "guardrails": [fell, may]},
+            {"benchmark": "stereoset", "primary": [undefined], "guardrails": [],
              "groups": {"task": {"intersentence": [CHANGE]}}},
         ],
     }  # fmt: skip

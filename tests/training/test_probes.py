@@ -378,7 +378,7 @@ def test_two_audits_of_the_same_pairs_are_compared_planned_and_gated(tmp_path: P
     for name, score in (("before", reader), ("after", worse)):
         eh.audit(Reward(score, pairs(topics=40, a_topic=1)), out=tmp_path / name)
     diff = eh.compare(tmp_path / "before", tmp_path / "after")
-    assert (diff["accuracy"].before, diff.verdict.state) == (1.0, "shown")
+    assert (diff["accuracy"].before, diff.verdict.state) == (1.0, "detected")
     assert (diff["accuracy"].p or 1) < 0.001
     pilot = comparison(Reward(), *(RunReader(tmp_path / name) for name in ("before", "after")))
     assert plan(Reward(), pilot=pilot, measure="accuracy").rows

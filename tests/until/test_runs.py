@@ -79,7 +79,7 @@ def test_a_lean_is_decided_early_and_the_report_says_where_why_and_what_was_save
         planted.run(tmp_path / "run", _leaning, "lean=0.3", asked=asked).report
     )
     assert stopped.verdict == "detected"
-    assert found.verdict.state == "shown"
+    assert found.verdict.state == "detected"
     decided = next(n for n in range(10, 201, 10) if _by_hand(_leaning, n)[0] >= 0.3)
     assert (stopped.clusters, stopped.looks) == (decided, decided // 10)
     assert (lean.low, lean.high) == pytest.approx(_by_hand(_leaning, decided))
@@ -140,7 +140,7 @@ def test_the_report_has_no_number_of_a_fixed_size(tmp_path: Path) -> None:
 def test_no_lean_is_shown_to_be_within_the_margin(tmp_path: Path) -> None:
     found, stopped, _ = _stopped(planted.run(tmp_path / "run", _even, "lean=0.2").report)
     assert stopped.verdict == "ruled_out"
-    assert found.verdict.state == "not shown"
+    assert found.verdict.state == "ruled_out"
     assert 0 < stopped.clusters < 200
 
 
@@ -149,7 +149,7 @@ def test_what_varies_too_much_is_asked_to_the_end_and_stays_open(tmp_path: Path)
     found, stopped, lean = _stopped(ran.report)
     assert (stopped.verdict, stopped.clusters, stopped.calls_saved) == ("inconclusive", 55, 0)
     assert stopped.looks == 6  # the last block is a half
-    assert found.verdict.state == "not known"
+    assert found.verdict.state == "inconclusive"
     assert (lean.low, lean.high) == pytest.approx(_by_hand(_split, 55, templates=55))
     assert "until.all_asked" in codes(found.verdict.says)
 
@@ -181,14 +181,14 @@ def test_a_failure_never_ends_a_run_earlier(
     assert (lean.low, lean.high) == pytest.approx(_by_hand(failing, stopped.clusters))
     assert lean.bounds is not None
     assert lean.bounds.missing == 10
-    assert found.verdict.state in ("shown", "not shown")
+    assert found.verdict.state in ("detected", "ruled_out")
 
 
 def test_who_fails_every_call_decides_nothing(tmp_path: Path) -> None:
     failed = planted.run(tmp_path / "run", lambda *_: "", "lean=0.3", templates=30)
     found, stopped, lean = _stopped(failed.report)
     assert (stopped.verdict, stopped.clusters) == ("inconclusive", 30)
-    assert (lean.value, found.verdict.state) == (None, "not known")
+    assert (lean.value, found.verdict.state) == (None, "inconclusive")
 
 
 def test_a_run_that_was_broken_off_goes_on_to_the_same_end_and_a_finished_one_asks_nobody(

@@ -74,7 +74,7 @@ def _forest(*rows: ForestRow, line: float | None = None) -> ElementTree.Element:
 
 
 def _bars(root: ElementTree.Element) -> list[tuple[float, float]]:
-    """Where the coloured lines begin, and how long they are, in pixels."""
+    """Where the colouguardrails begin, and how long they are, in pixels."""
     found = []
     for line in root.iter(f"{_SVG}line"):
         if line.get("stroke") in chart.MARKS:

@@ -41,7 +41,7 @@ async def compare(
 
     Example:
         >>> diff = evenhand.compare("runs/before", "runs/after")
-        >>> diff.verdict, diff.red_lines, diff.frame()
+        >>> diff.verdict, diff.guardrails, diff.frame()
     """
     return await asyncio.to_thread(inputs.compared, before, after, instrument)
 

@@ -51,7 +51,7 @@ async def gate(
         **settings: Settings of the runs: `RunOptions`. Caps are for all runs together.
 
     Returns:
-        The verdict of each check, and of the gate. A gate that cannot be judged is "broken", with
+        The verdict of each check, and of the gate. A gate that cannot be judged is "error", with
         the reason; no error is raised for it.
 
     Example:

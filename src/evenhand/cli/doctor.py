@@ -11,7 +11,16 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.cli.codes import ERROR, OPEN
-from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, group_for, key_in
+from evenhand.cli.options import (
+    BaseUrl,
+    ConfigFile,
+    Json,
+    ModelName,
+    Params,
+    further_params,
+    group_for,
+    key_in,
+)
 from evenhand.cli.screen import err, out, print_json, waiting
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
@@ -88,6 +97,7 @@ def endpoint(
         typer.Option(help="A model of the config by its name there. Default: the default model."),
     ] = None,
     config: ConfigFile = None,
+    param: Params = None,
     probe: Annotated[
         bool,
         typer.Option("--probe", help="Also find out what the model is good for: 48 short calls."),
@@ -103,7 +113,8 @@ def endpoint(
 
     Example: evenhand doctor endpoint --probe --base-url http://127.0.0.1:8080/v1
     """
-    settings = _of_judge(configuration.load(config, base_url, model), judge)
+    params = further_params(param or ())
+    settings = _of_judge(configuration.load(config, base_url, model, params=params), judge)
     prober = Prober(configuration.probe_folder(), waiting) if probe else None
 
     async def examine() -> list[DoctorCheck]:

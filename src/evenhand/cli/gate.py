@@ -32,7 +32,7 @@ from evenhand.findings.monitoring import Verdict as WatchVerdict
 from evenhand.views import gate_files, save
 
 FILE = Path("evenhand.gate.toml")
-_CODES: dict[Verdict, int] = {"pass": 0, "fail": FAILED, "open": OPEN, "broken": BROKEN}
+_CODES: dict[Verdict, int] = {"pass": 0, "fail": FAILED, "inconclusive": OPEN, "error": BROKEN}
 _Runs = list[str]
 
 
@@ -227,10 +227,10 @@ gate = with_run_options(_gate, without=_ELSEWHERE, out="runs/gate")
 
 
 _WATCH_CODES: dict[WatchVerdict, int] = {
-    "steady": 0,
-    "alarm": FAILED,
-    "open": OPEN,
-    "broken": BROKEN,
+    "pass": 0,
+    "fail": FAILED,
+    "inconclusive": OPEN,
+    "error": BROKEN,
 }
 _REPORTS = (".html", ".md", ".json", ".pdf")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -298,14 +298,14 @@ def _looked(
             save(result, report)
     except (EvenhandError, OSError) as error:
         problem(str(error))
-        return FAILED if result.verdict == "alarm" else BROKEN
+        return FAILED if result.verdict == "fail" else BROKEN
     return _WATCH_CODES[result.verdict]
 
 
 def _broken(error: Exception, options: RunCommand) -> int:
     problem(str(error))
     if options.json:
-        print_json({"verdict": "broken", "error": str(error)})
+        print_json({"verdict": "error", "error": str(error)})
     return BROKEN
 
 

@@ -7,7 +7,9 @@ from dataclasses import MISSING, Field, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import orjson
 import typer
+from pydantic import JsonValue
 from typer.core import TyperGroup
 
 from evenhand.api.configured import ConfigServices, alone, request_of
@@ -30,7 +32,9 @@ BaseUrl = Annotated[
 ModelName = Annotated[
     str | None,
     typer.Option(
-        "--model", help="The model there; not needed if it has one.  [env: EVENHAND_MODEL]"
+        "--model",
+        help="The model there; not needed if it has one. Or litellm:PROVIDER/MODEL, "
+        "inspect:PROVIDER/MODEL.  [env: EVENHAND_MODEL]",
     ),
 ]
 ConfigFile = Annotated[
@@ -61,7 +65,28 @@ WordingName = Annotated[
     ),
 ]
 Full = Annotated[bool, typer.Option("--full", help="Show every estimate, group and table.")]
+Params = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", metavar="NAME=VALUE", help="A further field of every request. May be repeated."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def further_params(typed: Sequence[str]) -> dict[str, JsonValue]:
+    """The fields that --param gives: numbers, true, false, null and JSON as such, all else as
+    text."""
+    params: dict[str, JsonValue] = {}
+    for each in typed:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise UserError(f"--param {each}: write it as NAME=VALUE")
+        try:
+            params[name] = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            params[name] = value
+    return params
 
 
 def system_prompt(text: str | None) -> str | None:
@@ -109,6 +134,7 @@ class RunCommand:
             self.model,
             prices=self.prices,
             system=system_prompt(self.settings.system),
+            params=further_params(self.settings.params or ()),
         )
 
     def request(

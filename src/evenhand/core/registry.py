@@ -20,12 +20,20 @@ from typing import Any, Literal
 from evenhand.core.errors import UserError
 
 Group = Literal[
-    "methods", "instruments", "audits", "scorers", "searches", "judge_checks", "training_stages"
+    "methods",
+    "instruments",
+    "audits",
+    "models",
+    "scorers",
+    "searches",
+    "judge_checks",
+    "training_stages",
 ]
 _ONE: Mapping[Group, str] = {
     "methods": "method",
     "instruments": "instrument",
     "audits": "audit",
+    "models": "kind of model",
     "scorers": "kind of scorer",
     "searches": "search engine",
     "judge_checks": "check of judges",
@@ -35,6 +43,7 @@ _BASELINES = "evenhand.methods.baselines"
 _INSTRUMENTS = "evenhand.instruments"
 _CHECKS = "evenhand.instruments.judge.checks"
 _KINDS = "evenhand.scorers.kinds"
+_MODELS = "evenhand.models"
 _ENGINES = "evenhand.agents.tools.search.engines"
 
 # In the order in which lists show them.
@@ -97,6 +106,10 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "reward": f"{_INSTRUMENTS}.reward.instrument:Reward",
         "harm": f"{_INSTRUMENTS}.harm.instrument:HarmAudit",
         "scorer": f"{_INSTRUMENTS}.scorer.instrument:ScorerAudit",
+    },
+    "models": {  # the word before the colon of a model's name
+        "litellm": f"{_MODELS}.litellm_model:LiteLLMModel",
+        "inspect": f"{_MODELS}.inspect_model:InspectLibraryModel",
     },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",

@@ -15,7 +15,8 @@ class Message:
 @dataclass(frozen=True, slots=True)
 class Usage:
     prompt_tokens: int
-    completion_tokens: int
+    completion_tokens: int  # thinking among them
+    thinking_tokens: int | None = None  # None: the endpoint did not say
 
     @property
     def total(self) -> int:
@@ -50,7 +51,10 @@ class Turn:
     logprobs: str | None = None  # JSON, when they were asked for
     prompt_tokens: int | None = None  # None: the endpoint did not say
     completion_tokens: int | None = None
+    thinking: tuple[str, ...] = ()  # what was thought before each text; empty if nothing was
+    thinking_tokens: int | None = None  # of the completion tokens; None: the endpoint did not say
     served_by: str = ""  # the model name the endpoint reported
+    adapted: str = ""  # what the endpoint did not accept, and what was sent instead
     error: str | None = None
     error_message: str | None = None
 

@@ -15,8 +15,8 @@ from evenhand.findings.decision_rules import (
     adjusted,
     direction,
     exploratory,
+    guardrail,
     missing_line,
-    red_line,
 )
 from evenhand.findings.display import Displayable, Remark, RemarkOrText, named
 from evenhand.findings.estimates import (
@@ -24,7 +24,7 @@ from evenhand.findings.estimates import (
     Change,
     Coverage,
     Flips,
-    RedLine,
+    GuardrailTest,
     Section,
     Verdict,
     bounds_in_columns,
@@ -61,7 +61,7 @@ class Comparison(Displayable):
     """A comparison says what changed from one run to the other, on the items that both answered.
 
     >>> diff = evenhand.compare("runs/before", "runs/after")
-    >>> diff.red_lines, diff["s_amb"].p_holm, diff.frame()
+    >>> diff.guardrails, diff["s_amb"].p_holm, diff.frame()
     """
 
     instrument: ScoringSpec
@@ -84,7 +84,7 @@ class Comparison(Displayable):
     cost: tuple[costs.Cost, costs.Cost]
     sections: tuple[Section, ...] = ()
     notes: tuple[RemarkOrText, ...] = ()
-    red_lines: tuple[RedLine, ...] = ()
+    guardrails: tuple[GuardrailTest, ...] = ()
     verdict: Verdict = NO_VERDICT
 
     def __getitem__(self, name: str) -> Change:
@@ -143,7 +143,7 @@ class Comparison(Displayable):
                 for value, (old, new) in self.coverage_by.items()
             },
             "verdict": self.verdict,
-            "red_lines": self.red_lines,
+            "guardrails": self.guardrails,
             "primary": self.primary,
             "secondary": self.secondary,
             "answers": self.flips,
@@ -207,7 +207,7 @@ def compare(
         sections=instrument.sections_of_pair(first, last) if single else (),
         notes=(*_notes_of(old, new), *(instrument.notes_of_pair(first, last) if single else ())),
     )
-    comparison = replace(comparison, red_lines=_red_lines(comparison, first, last))
+    comparison = replace(comparison, guardrails=_guardrails(comparison, first, last))
     return replace(comparison, verdict=of_comparison(comparison))
 
 
@@ -218,9 +218,9 @@ def together(comparisons: Sequence[Comparison]) -> list[Comparison]:
     results = []
     for comparison in comparisons:
         changed = replace(comparison, primary=tuple(islice(family, len(comparison.primary))))
-        judged = {m.name: red_line(c, m) for c, m in changed.judged() if m.margin is not None}
-        lines = tuple(judged.get(line.name, line) for line in comparison.red_lines)
-        changed = replace(changed, red_lines=lines)
+        judged = {m.name: guardrail(c, m) for c, m in changed.judged() if m.margin is not None}
+        lines = tuple(judged.get(line.name, line) for line in comparison.guardrails)
+        changed = replace(changed, guardrails=lines)
         results.append(replace(changed, verdict=of_comparison(changed)))
     return results
 
@@ -298,22 +298,26 @@ def _in_order(pairs: PairTotals) -> tuple[tuple[str, str, int], ...]:
     return tuple((old, new, n) for (old, new), n in ordered)
 
 
-def _red_lines(comparison: Comparison, before: RunReader, after: RunReader) -> tuple[RedLine, ...]:
-    """Collect the red lines: every measure with a margin, the missing answers, each group that got
+def _guardrails(
+    comparison: Comparison, before: RunReader, after: RunReader
+) -> tuple[GuardrailTest, ...]:
+    """Collect the guardrails: every measure with a margin, the missing answers, each group that got
     worse, and what the instrument adds; those that are crossed come first."""
     instrument = comparison.instrument
-    lines = [red_line(comparison[m.name], m) for m in instrument.measures if m.margin is not None]
+    lines = [guardrail(comparison[m.name], m) for m in instrument.measures if m.margin is not None]
     lines.append(missing_line({"": comparison.coverage, **comparison.coverage_by}))
     for measure in instrument.primary():
         worse = [value for value, names in comparison.regressions.items() if measure.name in names]
         if worse:
-            remark = Remark("red_line.by_group", measure=measure.label, groups=tuple(worse))
-            lines.append(RedLine(name=f"{measure.name}_by_group", state="crossed", says=remark))
-    lines += instrument.red_lines(comparison, before, after)
-    once: dict[RemarkOrText, RedLine] = {}  # several measures may lack the same
+            remark = Remark("guardrail.by_group", measure=measure.label, groups=tuple(worse))
+            lines.append(
+                GuardrailTest(name=f"{measure.name}_by_group", state="violated", says=remark)
+            )
+    lines += instrument.guardrails(comparison, before, after)
+    once: dict[RemarkOrText, GuardrailTest] = {}  # several measures may lack the same
     for line in lines:
         once.setdefault(line.says, line)
-    order = ("crossed", "open", "kept")
+    order = ("violated", "inconclusive", "non_inferior")
     return tuple(sorted(once.values(), key=lambda line: order.index(line.state)))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
+from evenhand.core.conclusions import GuardrailResult
 from evenhand.core.errors import Undefined
 from evenhand.findings.display import RemarkOrText
 from evenhand.statistics.bootstrap import BootstrapInterval
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 NO_SPREAD = "no_spread"  # every cluster gave the same value: the interval is what they allow
 COVERAGE_FLOOR = 0.95  # our choice: with less than that scored, a result is not quoted unsaid
 
-RedLineState = Literal["crossed", "open", "kept"]
-VerdictState = Literal["shown", "not shown", "not known"]
+VerdictState = Literal["detected", "ruled_out", "inconclusive"]
 Cell = str | int | float | None
 
 
@@ -239,12 +239,12 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RedLine:
-    """A red line says what a change must not do, and whether it did: crossed is shown, kept is
+class GuardrailTest:
+    """A guardrail says what a change must not do, and whether it did: crossed is shown, kept is
     shown, open is neither."""
 
     name: str
-    state: RedLineState
+    state: GuardrailResult
     says: RemarkOrText
 
 

@@ -347,7 +347,7 @@ def _with_verdict(
         by_reference,
         None if name is None else compared[name],
         family=sum(map(len, against.values())),
-        red_lines=compared.red_lines,
+        guardrails=compared.guardrails,
     )
     return replace(entry, harm_against=against[entry.name], worth=judgement)
 
@@ -456,7 +456,7 @@ def _plain_of(entry: FrontierEntry) -> dict[str, Any]:
         "against_default": compared
         and {
             "regressions": compared.regressions,
-            "red_lines": compared.comparison.red_lines,
+            "guardrails": compared.comparison.guardrails,
             "changes": compared.changes(),
             "answers": compared.comparison.flips,
             "transitions": compared.comparison.transitions,

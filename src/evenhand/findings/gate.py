@@ -50,8 +50,8 @@ from evenhand.runs.store import RunReader
 from evenhand.statistics._shared import fewest
 from evenhand.statistics.proportions import zero_event_upper
 
-Verdict = Literal["pass", "fail", "open", "broken"]
-WORST_FIRST: tuple[Verdict, ...] = ("fail", "broken", "open", "pass")
+Verdict = Literal["pass", "fail", "inconclusive", "error"]
+WORST_FIRST: tuple[Verdict, ...] = ("fail", "error", "inconclusive", "pass")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +178,7 @@ class Gate(Displayable):
     def verdict(self) -> Verdict:
         """The worst verdict of its checks; of none at all it is broken."""
         verdicts = {check.verdict for check in self.checks}
-        return next((verdict for verdict in WORST_FIRST if verdict in verdicts), "broken")
+        return next((verdict for verdict in WORST_FIRST if verdict in verdicts), "error")
 
     @property
     def passed(self) -> bool:
@@ -245,7 +245,7 @@ def _plain(text: str) -> str:
 
 def broken(reason: str, file: str = "") -> Gate:
     """Give the gate of what could not even be begun."""
-    return Gate(checks=(GateCheckResult(name="gate", verdict="broken", says=reason),), file=file)
+    return Gate(checks=(GateCheckResult(name="gate", verdict="error", says=reason),), file=file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +314,7 @@ class _CheckEstimate:
         more, early = None, self.at_any_time
         if early is not None:  # no number of a fixed size is shown
             change = _early(change, early)
-        elif verdict == "open" and self.runs is not None:
+        elif verdict == "inconclusive" and self.runs is not None:
             more = more_to_decide(instrument, measure, change, items=self.items, family=family,
                                   run=self.runs[1], prices=prices)  # fmt: skip
         return GateCheckResult(
@@ -336,9 +336,9 @@ class _CheckEstimate:
     def verdict(self, change: Change) -> tuple[Verdict, RemarkOrText]:
         """Judge the change, which was adjusted among the others."""
         if self.nothing:
-            return "broken", self.nothing
+            return "error", self.nothing
         measure, early = self.check.measure, self.at_any_time
-        within = kept(change, measure) == "kept"
+        within = kept(change, measure) == "non_inferior"
         worse = direction(change, measure) == "regressed" and not within
         after = None
         if early is not None:
@@ -351,14 +351,16 @@ class _CheckEstimate:
             "gate.change", measure=measure.label, change=loss_remark(change, measure), early=after
         )
         if self.incomplete or change.difference is None:
-            return "broken", self.incomplete or loss
+            return "error", self.incomplete or loss
         margin, center = measure.margin or 0.0, measure.center or 0.0
         if turned(change, measure, margin) and abs((change.after or 0.0) - center) >= margin:
-            return "open", Remark(
+            return "inconclusive", Remark(
                 "gate.other_side", before=change.before, after=change.after, change=loss
             )
         code = "gate.within" if within else "gate.open"
-        return "pass" if within else "open", Remark(code, margin=measure.margin, change=loss)
+        return "pass" if within else "inconclusive", Remark(
+            code, margin=measure.margin, change=loss
+        )
 
 
 def _early(change: Change, interval: AtAnyTime) -> Change:

@@ -25,7 +25,7 @@ from evenhand.findings.totals import RunTotals
 from evenhand.runs.store import RunReader
 from evenhand.statistics.change_detection import Alarm, watched
 
-Verdict = Literal["steady", "alarm", "open", "broken"]
+Verdict = Literal["pass", "fail", "inconclusive", "error"]
 MISSING = "answers that are missing"
 
 
@@ -112,11 +112,11 @@ class Monitoring(Displayable):
     def verdict(self) -> Verdict:
         """What the last look says. One look alone has nothing to be held against."""
         if any(number.alarm for number in self.numbers):
-            return "alarm"
+            return "fail"
         if any(number.last.why for number in self.numbers):
-            return "broken"
+            return "error"
         usable = min(sum(not point.why for point in number.points) for number in self.numbers)
-        return "steady" if usable > 1 else "open"
+        return "pass" if usable > 1 else "inconclusive"
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -241,16 +241,16 @@ def _verdict(study: Reliability) -> Verdict:
     if main.shown:
         line = Remark("phi.shown", phi=_phi(main), objects=objects, measure=name)
         if study.of != SYSTEM:
-            return Verdict(state="shown", says=(line, *_notes(study)))
+            return Verdict(state="detected", says=(line, *_notes(study)))
         any_better = any(pair.better for pair in study.pairs)
         pairs = (Remark("phi.systems"), *ranking(study.pairs, name))
         says = (line, *pairs, *_notes(study))
-        return Verdict(state="shown" if any_better else "not known", says=says)
+        return Verdict(state="detected" if any_better else "inconclusive", says=says)
     below = main.least.value is not None and main.least.value < LEAST
     why = Remark("phi.below" if below else "phi.not_shown", phi=_phi(main), measure=name)
     refused = Remark("phi.no_ranking", objects=objects)
     again = Remark("next.more_conditions", instrument=study.instrument.name)
-    return Verdict(state="not known", says=(why, refused, *_notes(study)), next=(again,))
+    return Verdict(state="inconclusive", says=(why, refused, *_notes(study)), next=(again,))
 
 
 def _phi(main: Dependability) -> Remark:

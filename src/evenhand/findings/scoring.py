@@ -8,7 +8,7 @@ import polars as pl
 
 from evenhand.core.errors import REFUSAL, UnreadableReply, UserError
 from evenhand.findings.display import RemarkOrText
-from evenhand.findings.estimates import Estimate, RedLine, Section, VerdictState
+from evenhand.findings.estimates import Estimate, GuardrailTest, Section, VerdictState
 from evenhand.findings.measures import Grouping, Measure, PairedSpread
 from evenhand.runs.store import RunReader
 
@@ -178,10 +178,10 @@ class ScoringSpec:
         del before, after
         return ()
 
-    def red_lines(
+    def guardrails(
         self, comparison: "Comparison", before: RunReader, after: RunReader
-    ) -> tuple[RedLine, ...]:
-        """Add red lines beyond the measures' own margins."""
+    ) -> tuple[GuardrailTest, ...]:
+        """Add guardrails beyond the measures' own margins."""
         del comparison, before, after
         return ()
 

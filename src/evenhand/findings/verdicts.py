@@ -49,17 +49,17 @@ def of_report(report: "Report") -> Verdict:
     if report.not_run:
         planned = report.source["items"]
         early = Remark("report.unfinished", done=planned - report.not_run, planned=planned)
-        return Verdict(state="not known", says=(early,), next=_next(report, None))
+        return Verdict(state="inconclusive", says=(early,), next=_next(report, None))
     measures = bias_measures(report)
     if not report.coverage.scored:
         none = Remark("report.none_scored", n=report.coverage.n)
         return Verdict(
-            state="not known" if measures else None, says=(none,), next=_next(report, None)
+            state="inconclusive" if measures else None, says=(none,), next=_next(report, None)
         )
     answered = report.side.picked_by_itself(report.source)
     if answered:
         why = Remark("report.picked_by_itself", answered=answered)
-        return Verdict(state="not known", says=(why,))
+        return Verdict(state="inconclusive", says=(why,))
     sentences = report.instrument.says(report)
     decided = report.instrument.state_of(report)  # by the tests that its tables print
     if decided is not None:
@@ -81,14 +81,14 @@ def _of_scores(
     )
     state = _state([report[measure.name] for measure in measures], in_a_group)
     picked = report.instrument.no_sample(report)
-    if picked and state == "not shown":
-        state = "not known"
+    if picked and state == "ruled_out":
+        state = "inconclusive"
     lines: list[RemarkOrText | None]
     lines = [*sentences, picked, *_group_remarks(report, groups[0], excludes=not picked)]
     for measure, by_column in zip(measures[1:], groups[1:], strict=True):
         lines += _shown_groups(by_column, measure.label)
     lines += [overturned(report[measure.name].bounds, measure) for measure in measures]
-    if state == "not known" and not picked:
+    if state == "inconclusive" and not picked:
         lines.append(_how_many_for(report, measures))
     return Verdict(
         state=state, says=tuple(line for line in lines if line), next=_next(report, state)
@@ -99,8 +99,8 @@ def _state(overall: Sequence[Estimate], in_a_group: bool) -> VerdictState:
     """Conclude from all bias scores: shown if one of them is, not shown if a bias that matters is
     excluded in each."""
     if in_a_group or any(_is_shown(estimate) for estimate in overall):
-        return "shown"
-    return "not shown" if all(map(_excludes, overall)) else "not known"
+        return "detected"
+    return "ruled_out" if all(map(_excludes, overall)) else "inconclusive"
 
 
 def _is_shown(estimate: Estimate) -> bool:
@@ -234,7 +234,7 @@ def _next(report: "Report", state: VerdictState | None) -> tuple[Remark, ...]:
     # `plan` and a remedy need a harm; of answers that were given elsewhere nothing is asked again.
     if report.instrument.harm is None or report.side.method["name"] == "stored":
         return ()
-    if state == "not known":
+    if state == "inconclusive":
         planned = report.instrument.spread is not None
         return (Remark("next.plan", instrument=name),) if planned else ()
     if report.side.method["name"] != "default":  # a remedy already: what it changed is the question
@@ -249,25 +249,25 @@ def of_comparison(comparison: "Comparison") -> Verdict:
     """Say what is shown worse or better, or that neither is, and what a larger sample would
     tell."""
     if left := sum(comparison.not_run):
-        return Verdict(state="not known", says=(Remark("comparison.unfinished", items=left),))
+        return Verdict(state="inconclusive", says=(Remark("comparison.unfinished", items=left),))
     worse = [m.label for c, m in comparison.judged() if direction(c, m) == "regressed"]
     better = [m.label for c, m in comparison.judged() if direction(c, m) == "improved"]
-    crossed = [line.name for line in comparison.red_lines if line.state == "crossed"]
+    crossed = [line.name for line in comparison.guardrails if line.state == "violated"]
     remarks = [Remark("comparison.better", measures=tuple(better))] if better else []
     if worse:
         remarks.append(Remark("comparison.worse", measures=tuple(worse)))
     if crossed:
-        remarks.append(Remark("comparison.red_lines", lines=tuple(crossed)))
+        remarks.append(Remark("comparison.guardrails", lines=tuple(crossed)))
     remarks += [
         remark
         for c, m in comparison.judged()
         if direction(c, m) == "inconclusive" and (remark := overturned(c.bounds, m))
     ]
-    state: VerdictState = "shown"
+    state: VerdictState = "detected"
     if not (worse or better or crossed):
         state, nothing = _nothing_shown(comparison)
         remarks.insert(0, nothing)
-    next_ = _plan(comparison) if state == "not known" else ()
+    next_ = _plan(comparison) if state == "inconclusive" else ()
     return Verdict(state=state, says=tuple(remarks), next=next_)
 
 
@@ -291,16 +291,16 @@ def _nothing_shown(comparison: "Comparison") -> tuple[VerdictState, Remark]:
     reversed_ = [(c, m) for c, m in judged if turned(c, m, in_unit(matters, m))]
     if reversed_:
         changes = tuple((m.label, c.before, c.after) for c, m in reversed_)
-        return "not known", Remark("comparison.other_side", changes=changes)
+        return "inconclusive", Remark("comparison.other_side", changes=changes)
     within = [
         c.limits is not None and max(map(abs, c.limits)) < in_unit(matters, m) for c, m in judged
     ]
     if comparison.same:
         remark = Remark("comparison.same", items=comparison.items)
-        return ("not shown" if within and all(within) else "not known"), remark
+        return ("ruled_out" if within and all(within) else "inconclusive"), remark
     if judged and all(within):
-        return "not shown", Remark("comparison.excluded", matters=matters)
-    return "not known", Remark("comparison.nothing_shown", least=_least(comparison))
+        return "ruled_out", Remark("comparison.excluded", matters=matters)
+    return "inconclusive", Remark("comparison.nothing_shown", least=_least(comparison))
 
 
 def _least(comparison: "Comparison") -> Remark | None:
@@ -344,8 +344,8 @@ def of_frontier(frontier: "Frontier") -> Verdict:
     if open_:
         names = tuple(entry.name for entry in open_)
         remarks.append(Remark("frontier.cannot_tell", methods=names))
-    helping = any(_helps(frontier, entry)[0] == "open" for entry in frontier.entries)
-    state: VerdictState = "not known" if open_ or helping else "not shown"
+    helping = any(_helps(frontier, entry)[0] == "inconclusive" for entry in frontier.entries)
+    state: VerdictState = "inconclusive" if open_ or helping else "ruled_out"
     return Verdict(state=state, says=tuple(remarks), next=_plan_of(frontier, open_))
 
 
@@ -358,16 +358,16 @@ def _of_winner(frontier: "Frontier", taken: "FrontierEntry") -> Verdict:
     fresh = None if again is None else again[taken.name].worth
     if again is None or fresh is None:
         says = (first, Remark("frontier.chosen_here"))
-        return Verdict(state="shown", says=says, next=(Remark("next.confirm"),))
+        return Verdict(state="detected", says=says, next=(Remark("next.confirm"),))
     sample = Remark("frontier.sample", shared=frontier.shared, items=again.source["items"])
     if fresh.kind == "worth it":
         says = (first, Remark("frontier.confirmed", sample=sample))
-        return Verdict(state="shown", says=says)
+        return Verdict(state="detected", says=says)
     says = (
         Remark("frontier.not_confirmed", method=taken.name),
         Remark("frontier.fresh", sample=sample, kind=str(fresh.kind), why=fresh.why),
     )
-    return Verdict(state="not known", says=says)
+    return Verdict(state="inconclusive", says=says)
 
 
 def _plan_of(frontier: "Frontier", open_: Sequence["FrontierEntry"]) -> tuple[Remark, ...]:
@@ -406,35 +406,37 @@ def _less_harm(frontier: "Frontier") -> Remark:
 def _references(frontier: "Frontier") -> list[Remark]:
     """Name the reference to take, or say that there is none, and of which it is open."""
     outcomes = {entry.name: _helps(frontier, entry) for entry in frontier.entries}
-    helping = [name for name, (state, _) in outcomes.items() if state == "shown"]
+    helping = [name for name, (state, _) in outcomes.items() if state == "detected"]
     if helping:
         return [Remark("frontier.take_reference", method=helping[0])]
     lines = [Remark("frontier.keep_plain")]
     for name, (state, why) in outcomes.items():
-        if state == "open":
+        if state == "inconclusive":
             lines.append(Remark("frontier.reference_open", method=name, why=why))
     return lines
 
 
 def _helps(
     frontier: "Frontier", entry: "FrontierEntry"
-) -> tuple[Literal["shown", "open", "no"], RemarkOrText]:
-    """Say whether a reference is shown to lower harm without crossing a red line, of which utility
+) -> tuple[Literal["detected", "inconclusive", "no"], RemarkOrText]:
+    """Say whether a reference is shown to lower harm without crossing a guardrail, of which utility
     is one; it is open while any of them is, and the first of these says why."""
     compared, instrument = entry.against_default, frontier.instrument
     if entry.role != "reference" or compared is None or instrument.utility is None:
         return "no", ""
-    lines = compared.comparison.red_lines
+    lines = compared.comparison.guardrails
     less = direction(compared.harm, instrument.measure(compared.harm.name)) == "improved"
-    if not less or any(line.state == "crossed" for line in lines):
+    if not less or any(line.state == "violated" for line in lines):
         return "no", ""
-    open_ = [line.says for line in lines if line.state == "open"]
-    return ("open", open_[0]) if open_ else ("shown", "")
+    open_ = [line.says for line in lines if line.state == "inconclusive"]
+    return ("inconclusive", open_[0]) if open_ else ("detected", "")
 
 
 _STATES: dict[str, VerdictState] = {
-    Outcome.DETECTED: "shown", Outcome.RULED_OUT: "not shown", Outcome.INCONCLUSIVE: "not known",
-}  # fmt: skip
+    Outcome.DETECTED: "detected",
+    Outcome.RULED_OUT: "ruled_out",
+    Outcome.INCONCLUSIVE: "inconclusive",
+}
 
 
 def of_stopped(

@@ -80,7 +80,8 @@ class GatewayRequest:
         """The config file, whose default model is the upstream where none is named."""
         file = Path(self.config) if self.config else None
         loaded = configuration.load(file, self.base_url, self.model)
-        if self.base_url or "base_url" in loaded.default_model().model_fields_set:
+        default = loaded.default_model()
+        if self.base_url or default.library or "base_url" in default.model_fields_set:
             return loaded
         here = configuration.load(file, self.upstream, self.model)
         if self.upstream_key_env is None:

@@ -15,11 +15,12 @@ import orjson
 import polars as pl
 
 from evenhand.core import Item
+from evenhand.core.conclusions import GuardrailResult
 from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import change_remark, direction
 from evenhand.findings.display import Remark
-from evenhand.findings.estimates import Change, RedLine, RedLineState, Section, if_known
+from evenhand.findings.estimates import Change, GuardrailTest, Section, if_known
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import outcome_batches
 from evenhand.instruments._contract import (
@@ -192,9 +193,9 @@ class OptionSet(Instrument):
                        items=len(both), version=self.names[0], other_share=shares[1],
                        share=shares[0]),)  # fmt: skip
 
-    def red_lines(
+    def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
-    ) -> tuple[RedLine, ...]:
+    ) -> tuple[GuardrailTest, ...]:
         """A preference must not be turned round: further from 50 is worse on either side."""
         return tuple(_away_from_50(comparison[measure.name], measure) for measure in self.primary())
 
@@ -218,15 +219,15 @@ def _score(index: int, name: str) -> pl.Expr:
     return scores.list.eval(value).list.first()
 
 
-def _away_from_50(change: Change, measure: Measure) -> RedLine:
+def _away_from_50(change: Change, measure: Measure) -> GuardrailTest:
     """Crossed or kept where the distance is shown to have grown or shrunk, else open."""
-    states: dict[str, RedLineState] = {
-        "regressed": "crossed", "inconclusive": "open", "improved": "kept",
+    states: dict[str, GuardrailResult] = {
+        "regressed": "violated", "inconclusive": "inconclusive", "improved": "non_inferior",
     }  # fmt: skip
     moved = direction(change, measure)
     summary = Remark("change.distance_from_50", measure=measure.label, moved=_WORDS(moved),
                      change=change_remark(change, measure))  # fmt: skip
-    return RedLine(name=change.name, state=states[moved], says=summary)
+    return GuardrailTest(name=change.name, state=states[moved], says=summary)
 
 
 class OptionSource(DrawnItems[Sequence[OptionItem]]):

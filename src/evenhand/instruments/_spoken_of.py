@@ -40,7 +40,7 @@ from evenhand.statistics.metrics.refusal import refuses
 LEAST = 5
 _MOST_KEPT = 200_000  # scores of texts that are held; our choice, some 50 MB
 _WORDS = InstrumentWords(__package__)
-SHOWN, NOT_SHOWN, NOT_KNOWN = "shown", "not shown", _WORDS("gap_not_known")
+SHOWN, NOT_SHOWN, NOT_KNOWN = "detected", "inconclusive", _WORDS("gap_not_known")
 RATE_MARGIN = 0.01  # our choice, fixed before looking: what refusals may gain
 REFUSED = pl.col("refused")  # such a text has no regard and no toxicity: it speaks of nobody
 SPOKEN = {"negative_regard": "negative regard", "toxicity": "toxicity"}

@@ -99,6 +99,7 @@ class Sample:
     text: str
     finish: str = "stop"
     logprobs: tuple[TokenLogprob, ...] | None = None
+    thinking: str = ""  # what the model thought before `text`; never part of the answer
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,9 +107,22 @@ class ModelReply:
     samples: tuple[Sample, ...]
     usage: Usage | None  # None: the endpoint did not say
     served_by: str = ""
+    adapted: str = ""  # what the endpoint did not accept, and what was sent instead
     attempts: int = 1
     started_us: int = 0
     seconds: float = 0.0
+
+
+def together(first: Usage | None, second: Usage | None) -> Usage | None:
+    """Add up the tokens of two calls; where one was not counted, both are not."""
+    if first is None or second is None:
+        return None
+    thought = [t for t in (first.thinking_tokens, second.thinking_tokens) if t is not None]
+    return Usage(
+        first.prompt_tokens + second.prompt_tokens,
+        first.completion_tokens + second.completion_tokens,
+        sum(thought) if thought else None,
+    )
 
 
 class ChatModel(Protocol):

@@ -1,4 +1,4 @@
-"""An endpoint is any OpenAI-compatible server, asked over aiohttp.
+"""A model that is asked over a network; an endpoint is any OpenAI-compatible server, over aiohttp.
 
 One call is up to eight attempts inside one total deadline. An attempt counts as good only when its
 body has been read and makes sense: a 200 with a cut or garbled body is retried like a 500.
@@ -6,17 +6,22 @@ body has been read and makes sense: a 200 with a cut or garbled body is retried 
 
 import asyncio
 import random
+import re
 import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from functools import reduce
+from typing import Any, Literal, Self, get_args
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import aiohttp
+import orjson
 
 from evenhand.core import Usage
 from evenhand.core.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
-from evenhand.models import wire
-from evenhand.models.base import ModelReply, ModelRequest, Sample
+from evenhand.models import responses, wire
+from evenhand.models.base import ModelReply, ModelRequest, Sample, together
 from evenhand.models.http_client import (
     MAX_ATTEMPTS,
     OVERLOAD_STATUSES,
@@ -32,6 +37,7 @@ _MAX_BODY = 1_300_000  # our choice: the longest reply that is read, with each c
 _MAX_LIST = 16 * 1024 * 1024  # our choice: a gateway's list of models passes a megabyte
 # Our choice: times as much, for twenty alternatives to each of a thousand tokens.
 _WITH_LOGPROBS = 8
+Api = Literal["chat", "responses"]
 _START = (
     "Start a local model with `evenhand serve-local`, or give --base-url the address of yours "
     "(it usually ends in /v1)"
@@ -48,49 +54,77 @@ class _FailedAttempt:
     overloaded: bool | None = None
 
 
+_USUAL = wire.Dialect()
+_NOTHING = Usage(0, 0)
+_MOST_READ = 4_000  # our choice, in characters of an error: a quoted prompt may follow
+_AT_ONCE = re.compile(
+    r"(?:concurren\w*|parallel)[^.]{0,60}?\b(\d{1,4})\b|\b(\d{1,4}) (?:concurrent|parallel)", re.I
+)
 _NOT_TRIED = _FailedAttempt("not tried")
 
 
 class _AskOtherwise(Exception):
-    """The endpoint does not take this form of request; the next attempt uses another."""
+    """The endpoint does not take this form of request; the next attempt uses another. `spent` are
+    the tokens of an answer that was of no use."""
+
+    def __init__(self, spent: Usage | None = None) -> None:
+        super().__init__()
+        self.spent = spent
 
 
-class Endpoint:
-    """A model behind an OpenAI-compatible URL.
+class _OneByOne(Exception):
+    """The endpoint gives one sample a call."""
 
-    >>> model = Endpoint("http://127.0.0.1:8080/v1", model="smollm2")
 
-    `attempt_timeout` bounds one attempt, so that a hanging connection leaves time for the next.
-    `max_wait` is the longest `Retry-After` we sit out; a longer one ends the call as busy.
+# Our choice: a refusal of a field comes at once, an answer takes longer; so others wait no longer
+# for the first request of its kind.
+_FIRST_ALONE = 1.0
+# Fields of a body that say what is asked: they are not the user's to set beside it.
+_OURS = frozenset({"model", "messages", "prompt", "n", "stream", "response_format", "echo"})
+_Decoded = tuple[tuple[Sample, ...], Usage | None, str, str]
+
+
+class RemoteModel(ABC):
+    """A model that is asked over a network: attempts, waits, a limit of calls at once, and what was
+    learned of it. How one request is sent is its subclass's.
+
+    What the model does not accept is learned from its errors (`dialect`), once for all calls.
     """
 
     def __init__(
         self,
-        base_url: str,
+        name: str,
         *,
-        model: str,
-        api_key: str | None = None,
+        where: str,
+        redact: Redactor,
         attempt_timeout: float = 120.0,
         max_wait: float = 60.0,
         limit: ResizableSemaphore | None = None,
+        params: Mapping[str, Any] | None = None,
     ) -> None:
-        self._url = _checked_url(base_url)
-        self._model = model
-        self._headers = {
-            "content-type": "application/json",
-            "accept": "application/json",
-            "accept-encoding": "identity",  # a megabyte can unpack to a gigabyte
-        }
-        if sendable(api_key):
-            self._headers["authorization"] = f"Bearer {api_key}"
-        self._redact = Redactor(api_key)
+        """Take what all have in common.
+
+        Args:
+            name: The name of the model.
+            where: Where it is, as errors say it.
+            redact: Removes keys from what comes back.
+            attempt_timeout: Bounds one attempt, in seconds.
+            max_wait: The longest wait that is asked for and sat out, in seconds.
+            limit: Bounds the calls at once; a cluster puts one in that all share.
+            params: Further fields of every request, which stand above what an agent asks for; None
+                as a value leaves a field out.
+        """
+        self._url = where
+        self._model = name
+        self._redact = redact
         self._attempt_timeout = attempt_timeout
         self._max_wait = max_wait
-        self.limit: ResizableSemaphore = (
-            limit or AdaptiveLimit()
-        )  # a cluster puts one in that all share
-        self.dialect = wire.Dialect()
-        self._session: aiohttp.ClientSession | None = None
+        self.limit: ResizableSemaphore = limit or AdaptiveLimit()
+        self.dialect = _USUAL
+        self._learned: dict[tuple[wire.Dialect, int], str] = {}
+        self._params = sendable_params(params or {})
+        self._kinds: dict[int, asyncio.Future[None] | None] = {}
+        self.max_attempts = MAX_ATTEMPTS
         self._rng = random.Random()  # jitter only: nothing that is recorded depends on it
 
     @property
@@ -98,12 +132,22 @@ class Endpoint:
         return self._model
 
     @property
+    def where(self) -> str:
+        """The address, or the provider and the library that asks it."""
+        return self._url
+
+    @property
     def place(self) -> str:
         """The key of a concurrency limit: each model of a gateway has a capacity of its own."""
         return f"{self._url} {self._model}"
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
-        return {"kind": "endpoint", "url": self._url, "model": self._model}
+        """Describe the model for `run.json`, without a key or a password."""
+        ...
+
+    @abstractmethod
+    async def close(self) -> None: ...
 
     async def __aenter__(self) -> Self:
         return self
@@ -111,18 +155,38 @@ class Endpoint:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Ask, and again where that can help, until the deadline."""
+        kind = _kind_of(request)
+        try:
+            if self._kinds.get(kind, self) is None:  # one of this kind was answered: the usual case
+                return await self._complete(request)
+            return await self._among_the_first(kind, request)
+        except _OneByOne:
+            return await self._one_by_one(request)
+
+    async def _among_the_first(self, kind: int, request: ModelRequest) -> ModelReply:
+        """Send the first request of a kind alone, for a moment: what it shows that the endpoint
+        refuses, the others need not be refused for."""
+        first = self._kinds.get(kind)
+        if first is not None:
+            now = asyncio.get_running_loop().time()
+            left = _FIRST_ALONE if request.deadline is None else request.deadline - now
+            await asyncio.wait([first], timeout=min(_FIRST_ALONE, max(0.0, left)))
+            return await self._complete(request)
+        first = self._kinds[kind] = asyncio.get_running_loop().create_future()
+        try:
+            return await self._complete(request)
+        finally:
+            first.set_result(None)
+            self._kinds[kind] = None
+
+    async def _complete(self, request: ModelRequest) -> ModelReply:
         loop = asyncio.get_running_loop()
         started, clock = time.time_ns() // 1000, loop.time()
         deadline = request.deadline if request.deadline is not None else clock + 600.0
-        attempt, failure = 0, _NOT_TRIED
-        while attempt < MAX_ATTEMPTS:
+        attempt, failure, spent = 0, _NOT_TRIED, _NOTHING
+        while attempt < self.max_attempts:
             try:
                 ticket = self.limit.acquire_now()
                 if ticket is None:
@@ -134,27 +198,43 @@ class Endpoint:
                     f"{self._url}: out of time after {attempt} attempts; last: {failure.what}",
                     attempts=attempt,
                 ) from None
-            except _AskOtherwise:
+            except _AskOtherwise as otherwise:
                 attempt -= 1  # the question was put badly, not answered badly
+                spent = otherwise.spent or spent
                 continue
             except ModelRefused as error:
                 error.attempts = attempt
                 raise
             if not isinstance(outcome, _FailedAttempt):
-                samples, usage, served_by = outcome
+                samples, usage, served_by, adapted = outcome
                 return ModelReply(
                     samples=samples,
-                    usage=usage,
+                    usage=usage if spent is _NOTHING else together(usage, spent),
                     served_by=served_by,
+                    adapted=adapted,
                     attempts=attempt,
                     started_us=started,
                     seconds=loop.time() - clock,
                 )
             failure = outcome
-            if attempt < MAX_ATTEMPTS:
+            if attempt < self.max_attempts:
                 await self._pause(attempt, failure, deadline)
         raise ModelBusy(
             f"{self._url}: {attempt} attempts failed; last: {failure.what}", attempts=attempt
+        )
+
+    async def _one_by_one(self, request: ModelRequest) -> ModelReply:
+        """Ask for each sample in a call of its own, each with another seed."""
+        seeds = [None if request.seed is None else request.seed + i for i in range(request.n)]
+        replies = [await self._complete(replace(request, n=1, seed=seed)) for seed in seeds]
+        first = replies[0]
+        return replace(
+            first,
+            samples=tuple(sample for reply in replies for sample in reply.samples),
+            usage=reduce(together, (reply.usage for reply in replies)),
+            attempts=sum(reply.attempts for reply in replies),
+            seconds=sum(reply.seconds for reply in replies),
+            adapted=f"{first.adapted} n".strip(),
         )
 
     async def _place(self, deadline: float) -> int:
@@ -178,7 +258,7 @@ class Endpoint:
 
     async def _attempt(
         self, request: ModelRequest, deadline: float, ticket: int
-    ) -> tuple[Any, Any, str] | _FailedAttempt:
+    ) -> _Decoded | _FailedAttempt:
         """Make one request and read its whole body. The place in the limit is given back whatever
         happens."""
         overloaded: bool | None = None
@@ -186,10 +266,13 @@ class Endpoint:
         ends = min(deadline, asyncio.get_running_loop().time() + self._attempt_timeout)
         try:
             async with asyncio.timeout_at(ends):
-                status, headers, body = await self._post(request, dialect)
+                status, headers, body = await self._asked(request, dialect)
             if status == 200:
-                overloaded = False
-                return self._without_key(*wire.decode(body, request))
+                decoded = self._decoded(body, request, dialect)
+                if not isinstance(decoded, int):
+                    overloaded = False
+                    return decoded
+                status = decoded
             failure = self._judge(status, headers, body, request, dialect)
             overloaded = failure.overloaded
             return failure
@@ -207,13 +290,215 @@ class Endpoint:
         finally:
             self.limit.release(ticket, overloaded=overloaded)
 
-    async def _post(self, request: ModelRequest, dialect: wire.Dialect) -> tuple[int, Any, bytes]:
+    def _decoded(self, body: bytes, request: ModelRequest, dialect: wire.Dialect) -> _Decoded | int:
+        """Read a 200 answer; the status that it should have had, if it is an error."""
+        try:
+            decoded = wire.decode(body, request)
+        except wire.TooFewSamples:
+            self._learn(dialect, replace(dialect, dropped=dialect.dropped | {"n"}))
+            raise _AskOtherwise from None
+        except wire.ErrorBody as error:
+            return error.status
+        if request.schema is not None:
+            self._look_at_form(*decoded[:2], request, dialect)
+        return *self._without_key(*decoded), self._adapted(dialect, request)
+
+    async def _asked(
+        self, request: ModelRequest, dialect: wire.Dialect
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        if request.n > 1 and "n" in dialect.dropped:
+            raise _OneByOne
+        return await self._post(request, dialect)
+
+    @abstractmethod
+    async def _post(
+        self, request: ModelRequest, dialect: wire.Dialect
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Send one request, and give the status, the headers and the body of its answer, in the
+        form of OpenAI's chat API."""
+        ...
+
+    async def list_models(self, timeout: float = 5.0) -> tuple[str, ...] | None:
+        """List the models there; None where no list is kept."""
+        del timeout
+        return None
+
+    def _judge(
+        self, status: int, headers: Any, body: bytes, request: ModelRequest, dialect: wire.Dialect
+    ) -> _FailedAttempt:
+        """Judge a non-200 answer: worth another attempt, worth another form, or final."""
+        words = wire.error_text(body)
+        message = self._redact.beginning(words, 300)
+        # Of the whole: a gateway quotes the provider's words at the end of its own.
+        other = dialect.instead(status, words[:_MOST_READ], request, field=wire.error_field(body))
+        if other is not None:
+            self._learn(dialect, other)
+            raise _AskOtherwise
+        if status == 429:
+            self._take_named_limit(message)
+        if status in RETRY_STATUSES:
+            return _FailedAttempt(
+                f"HTTP {status}: {message}",
+                wait=retry_after(headers),
+                overloaded=True if status in OVERLOAD_STATUSES else None,
+            )
+        advice = self._advice(status, message)
+        raise ModelRefused(f"{self._url} answered HTTP {status}: {message}. {advice}")
+
+    def know(self, adapted: Iterable[str]) -> None:
+        """Begin with what an earlier process of the same run learned of this endpoint."""
+        if self.dialect is _USUAL and (learned := wire.Dialect.knowing(adapted)) != _USUAL:
+            self.dialect = learned
+
+    def _learn(self, dialect: wire.Dialect, other: wire.Dialect) -> None:
+        if self.dialect == dialect:  # else another call has changed it meanwhile
+            self.dialect = other
+
+    def _look_at_form(
+        self,
+        samples: tuple[Sample, ...],
+        usage: Usage | None,
+        request: ModelRequest,
+        dialect: wire.Dialect,
+    ) -> None:
+        """Notice an endpoint that takes a schema and does not keep to it: it ends a reply that has
+        no object in it. Then the model is told the schema as well, and asked again."""
+        ignored = any(sample.finish == "stop" and "{" not in sample.text for sample in samples)
+        held = dialect.form in (wire.JsonForm.SCHEMA, wire.JsonForm.UNBOUNDED)
+        if ignored and held and not dialect.told and request.prompt is None:
+            self._learn(dialect, replace(dialect, told=True))
+            raise _AskOtherwise(usage)
+
+    def _take_named_limit(self, message: str) -> None:
+        """Keep to the number of calls at once that an error names."""
+        named = _AT_ONCE.search(message)
+        if named is not None and isinstance(self.limit, AdaptiveLimit):
+            self.limit.keep_below(int(named[1] or named[2]))
+
+    def _adapted(self, dialect: wire.Dialect, request: ModelRequest) -> str:
+        """Say what of the dialect was put to use; nothing in the usual case."""
+        if dialect is _USUAL:
+            return ""
+        key = dialect, _kind_of(request)
+        if key not in self._learned:
+            self._learned[key] = dialect.adapted(request)
+        return self._learned[key]
+
+    def _without_key(
+        self, samples: tuple[Sample, ...], usage: Usage | None, served_by: str
+    ) -> tuple[tuple[Sample, ...], Usage | None, str]:
+        """Remove the key from what will be recorded, now that its escapes are read."""
+        if self._redact:
+            samples = tuple(map(self._bare, samples))
+        return samples, usage, self._redact(served_by)
+
+    def _bare(self, sample: Sample) -> Sample:
+        text, finish, tokens = self._redact(sample.text), self._redact(sample.finish), None
+        thinking = self._redact(sample.thinking) if sample.thinking else ""
+        if sample.logprobs is not None:
+            spelt = "".join(token.token for token in sample.logprobs)
+            others = "".join(word for token in sample.logprobs for word, _ in token.top)
+            if self._redact(spelt) == spelt and self._redact(others) == others:
+                tokens = sample.logprobs  # else left out: they would spell the key
+        return Sample(text, finish, tokens, thinking)
+
+    def _advice(self, status: int, message: str = "") -> str:
+        match status:
+            case 400 | 422 if named := [name for name in self._params if name in message]:
+                return f"It is about {named[0]!r}, of your params or --param: change it there."
+            case 400 | 422 if wire.is_about_length(message):
+                return "Ask for less: a shorter input, or a smaller --max-tokens."
+            case 400 | 422:
+                return (
+                    "If it names a field of the request, leave that field out or set it: "
+                    "--param NAME=null, or params in the config. `evenhand doctor` shows what this "
+                    "endpoint accepts."
+                )
+            case _:
+                return "`evenhand doctor` shows what this endpoint supports."
+
+
+class Endpoint(RemoteModel):
+    """A model behind an OpenAI-compatible URL.
+
+    >>> model = Endpoint("http://127.0.0.1:8080/v1", model="smollm2")
+
+    `attempt_timeout` bounds one attempt, so that a hanging connection leaves time for the next.
+    `max_wait` is the longest `Retry-After` we sit out; a longer one ends the call as busy.
+    `params` are further fields of every request, such as `{"reasoning_effort": "low"}`; they stand
+    above what an agent asks for, and None leaves a field out.
+    `api="responses"` asks by OpenAI's Responses API, for models that have no other.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        model: str,
+        api_key: str | None = None,
+        attempt_timeout: float = 120.0,
+        max_wait: float = 60.0,
+        limit: ResizableSemaphore | None = None,
+        params: Mapping[str, Any] | None = None,
+        api: Api = "chat",
+    ) -> None:
+        super().__init__(
+            model,
+            where=checked_url(base_url),
+            redact=Redactor(sendable(api_key)),
+            attempt_timeout=attempt_timeout,
+            max_wait=max_wait,
+            limit=limit,
+            params=params,
+        )
+        if api not in get_args(Api):
+            raise UserError(f"api is {api!r}: it is one of {', '.join(get_args(Api))}")
+        self._api = api
+        self._headers = {
+            "content-type": "application/json",
+            "accept": "application/json",
+            "accept-encoding": "identity",  # a megabyte can unpack to a gigabyte
+        }
+        if api_key:
+            self._headers["authorization"] = f"Bearer {api_key}"
+        self._session: aiohttp.ClientSession | None = None
+
+    def describe(self) -> dict[str, Any]:
+        described = {"kind": "endpoint", "url": self._url, "model": self._model}
+        if self._api != "chat":
+            described["api"] = self._api
+        return {**described, "params": self._params} if self._params else described
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _post(
+        self, request: ModelRequest, dialect: wire.Dialect
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        data = wire.encode(request, self._model, dialect, self._params)
+        if self._api == "responses" and request.prompt is None:
+            return await self._post_to_responses(data)
         path = "/chat/completions" if request.prompt is None else "/completions"
-        data = wire.encode(request, self._model, dialect)
+        most = _MAX_BODY * request.n * (1 if request.logprobs is None else _WITH_LOGPROBS)
+        return await self._sent(path, data, most)
+
+    async def _post_to_responses(self, data: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        """Ask by the Responses API; what it has no field for is refused here, in its words."""
+        asked = orjson.loads(data)
+        if (refused := responses.refusal(asked)) is not None:
+            return 400, {}, refused
+        sent = orjson.dumps(responses.request_of(asked))
+        status, headers, body = await self._sent("/responses", sent, _MAX_BODY * _WITH_LOGPROBS)
+        return status, headers, responses.chat_of(body) if status == 200 else body
+
+    async def _sent(
+        self, path: str, data: bytes, most: int
+    ) -> tuple[int, Mapping[str, str], bytes]:
         async with self._open().post(
             self._url + path, data=data, allow_redirects=False
         ) as response:
-            most = _MAX_BODY * request.n * (1 if request.logprobs is None else _WITH_LOGPROBS)
             return response.status, response.headers, await _read(response, most)
 
     async def list_models(self, timeout: float = 5.0) -> tuple[str, ...] | None:
@@ -244,43 +529,7 @@ class Endpoint:
             raise ModelRefused(f"{self._url} answers, but not with this API (HTTP 404). {_START}")
         return None
 
-    def _judge(
-        self, status: int, headers: Any, body: bytes, request: ModelRequest, dialect: wire.Dialect
-    ) -> _FailedAttempt:
-        """Judge a non-200 answer: worth another attempt, worth another form, or final."""
-        message = self._redact.beginning(wire.error_text(body), 300)
-        typed = request.schema is not None and request.prompt is None
-        other = dialect.instead(status, message, typed=typed)
-        if other is not None:
-            if self.dialect == dialect:  # else another call has changed it meanwhile
-                self.dialect = other
-            raise _AskOtherwise
-        if status in RETRY_STATUSES:
-            return _FailedAttempt(
-                f"HTTP {status}: {message}",
-                wait=retry_after(headers),
-                overloaded=True if status in OVERLOAD_STATUSES else None,
-            )
-        raise ModelRefused(f"{self._url} answered HTTP {status}: {message}. {self._advice(status)}")
-
-    def _without_key(
-        self, samples: tuple[Sample, ...], usage: Usage | None, served_by: str
-    ) -> tuple[tuple[Sample, ...], Usage | None, str]:
-        """Remove the key from what will be recorded, now that its escapes are read."""
-        if self._redact:
-            samples = tuple(map(self._bare, samples))
-        return samples, usage, self._redact(served_by)
-
-    def _bare(self, sample: Sample) -> Sample:
-        text, finish, tokens = self._redact(sample.text), self._redact(sample.finish), None
-        if sample.logprobs is not None:
-            spelt = "".join(token.token for token in sample.logprobs)
-            others = "".join(word for token in sample.logprobs for word, _ in token.top)
-            if self._redact(spelt) == spelt and self._redact(others) == others:
-                tokens = sample.logprobs  # else left out: they would spell the key
-        return replace(sample, text=text, finish=finish, logprobs=tokens)
-
-    def _advice(self, status: int) -> str:
+    def _advice(self, status: int, message: str = "") -> str:
         match status:
             case 401 | 403 if "authorization" not in self._headers:
                 return (
@@ -295,10 +544,8 @@ class Endpoint:
                 return (
                     "Is the model name right, and does the URL end in /v1? `evenhand doctor` looks."
                 )
-            case 400 | 422:
-                return "The request does not suit this server: shorter input, or another model."
             case _:
-                return "`evenhand doctor` shows what this endpoint supports."
+                return super()._advice(status, message)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -309,6 +556,38 @@ class Endpoint:
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
+
+
+def _kind_of(request: ModelRequest) -> int:
+    """Tell requests apart by the fields that they have: an endpoint may refuse each of these."""
+    return (
+        (request.schema is not None)
+        | (request.temperature is not None) << 1
+        | (request.max_tokens is not None) << 2
+        | (request.logprobs is not None) << 3
+        | (request.seed is not None) << 4
+        | (request.top_p is not None) << 5
+        | (request.n > 1) << 6
+        | (request.prompt is not None) << 7
+        | bool(request.stop) << 8
+        | (bool(request.messages) and request.messages[0].role == "system") << 9
+    )
+
+
+def sendable_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the further fields of a request as they are sent, those in `extra_body` among them;
+    refuse what says what is asked."""
+    flat = {name: value for name, value in params.items() if name != "extra_body"}
+    inner = params.get("extra_body") or {}
+    if not isinstance(inner, Mapping):
+        raise UserError("params: extra_body is a table of further fields")
+    flat |= inner
+    for name in flat:
+        if name in _OURS:
+            raise UserError(f"params: {name} is set by evenhand itself; leave it out")
+        if name in ("max_tokens", "max_completion_tokens") and flat[name] is not None:
+            raise UserError(f"params: say the longest reply with --max-tokens, not with {name}")
+    return flat
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
@@ -333,7 +612,7 @@ def _split(url: str) -> SplitResult | None:
         return None
 
 
-def _checked_url(base_url: str) -> str:
+def checked_url(base_url: str) -> str:
     """Give the URL without query and trailing slash. A password in it would end up in logs, so it
     is refused."""
     example = "it should look like http://127.0.0.1:8080/v1"

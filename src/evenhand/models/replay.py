@@ -74,10 +74,12 @@ def reply_of(turn: Turn) -> ModelReply:
         raise error
     tokens = _tokens(turn)
     logprobs = _logprobs(turn.logprobs) or [None] * len(turn.texts)
+    thinking = turn.thinking or ("",) * len(turn.texts)
     return ModelReply(
-        samples=tuple(map(Sample, turn.texts, turn.finish, logprobs)),
-        usage=None if tokens is None else Usage(*tokens),
+        samples=tuple(map(Sample, turn.texts, turn.finish, logprobs, thinking)),
+        usage=None if tokens is None else Usage(*tokens, turn.thinking_tokens),
         served_by=turn.served_by,
+        adapted=turn.adapted,
         attempts=turn.attempts,
         started_us=turn.started_us,
         seconds=turn.seconds,

@@ -16,7 +16,7 @@ import orjson
 from evenhand.core import Usage
 from evenhand.core.errors import DeadlinePassed, ScorerFailed, UserError
 from evenhand.core.prices import AROUND_THE_WORDS, ASKS, billed_as
-from evenhand.models.base import ModelReply, ModelRequest, Sample
+from evenhand.models.base import ModelReply, ModelRequest, Sample, together
 
 TOXICITY = "toxicity"
 ATTRIBUTES = (
@@ -137,16 +137,6 @@ async def score_each(
         return unscorable(text) or await score(text)
 
     return list(await asyncio.gather(*map(one, texts)))
-
-
-def both(first: Usage | None, second: Usage | None) -> Usage | None:
-    """Add up the tokens of two readings; where one was not counted, both are not."""
-    if first is None or second is None:
-        return None
-    return Usage(
-        first.prompt_tokens + second.prompt_tokens,
-        first.completion_tokens + second.completion_tokens,
-    )
 
 
 class ScorerModel:
@@ -397,7 +387,7 @@ class Canonicalised:
 def _higher(first: Scores | Unscored, second: Scores | Unscored) -> Scores | Unscored:
     """Half an answer is none: the reading that is missing may have been the toxic one. Both are
     paid."""
-    usage = both(first.usage, second.usage)
+    usage = together(first.usage, second.usage)
     if isinstance(first, Unscored):
         return replace(first, usage=usage)
     if isinstance(second, Unscored):

@@ -51,7 +51,7 @@ def renew(out: Path, measured: Sequence[Path] = ()) -> Path:
     """
     for before_after in measured:
         comparison = _json(before_after)
-        if not any(name in comparison for name in ("guardrails", "red_lines", "sets")):
+        if not any(name in comparison for name in ("guardrails", "sets")):
             raise UserError(
                 f"{before_after} holds no comparison; make one with "
                 "`evenhand compare RUN_BASE RUN_TRAINED --json`"
@@ -197,11 +197,10 @@ def _check(probes: Mapping[str, Any] | None, name: str) -> float | None:
 
 
 def _crossed(comparison: Mapping[str, Any]) -> Iterator[str]:
-    """The red lines that a comparison, or each of several, shows to be crossed."""
-    yield from comparison.get("guardrails", ())
+    """The guardrails that a comparison, or each of several, shows to be crossed."""
     name = f"{comparison['benchmark']}: " if "benchmark" in comparison else ""
-    for line in comparison.get("red_lines", ()):
-        if line["state"] == "crossed":
+    for line in comparison.get("guardrails", ()):
+        if line["state"] == "violated":
             says = line["says"]
             yield name + (says if isinstance(says, str) else says["text"])
     for part in comparison.get("sets", ()):

@@ -11,13 +11,13 @@ from evenhand.views.report_page import section_blocks, section_grid
 _OPENINGS: dict[str | None, tuple[str, Tone]] = {
     "pass": ("PASSES.", "good"),
     "fail": ("FAILS.", "bad"),
-    "inconclusive": ("NOT KNOWN.", "open"),
+    "inconclusive": ("INCONCLUSIVE.", "open"),
     None: ("", "strong"),
 }
 # ✗ only where a fault is shown.
 STATES: dict[str, tuple[str, Tone]] = {
     "fail": ("✗ fail", "bad"),
-    "inconclusive": ("? open", "open"),
+    "inconclusive": ("? inconclusive", "open"),
     "pass": ("✓ pass", "good"),
     "measured": ("  measured", "plain"),
     "not_measured": ("- not asked", "dim"),
@@ -81,7 +81,7 @@ def checks(audit: Audit) -> list[Block]:
     optional = len({check.required for check in ordered}) > 1
     rows = tuple(_row(check, starred=optional and not check.required) for check in ordered)
     tones = tuple(STATES[check.state][1] for check in ordered)
-    grid = Grid(("check", "", "value", "95 %", "must be", "n"), rows, tones)
+    grid = Grid(("check", "", "value", "95% CI", "required", "n"), rows, tones)
     note: list[Block] = [Line("* not required: it may stay open", "dim")] if optional else []
     says = [(check, _of_check(audit, check)) for check in ordered]
     explained = (_said(check, text) for check, text in says if text and text not in audit.says)
@@ -133,7 +133,7 @@ def _estimates(audit: Audit) -> list[Block]:
         )
         for estimate in audit.estimates
     )
-    return [GAP, Grid(("nothing is asked of", "value", "95 %", "n"), rows)]
+    return [GAP, Grid(("reported only", "value", "95% CI", "n"), rows)]
 
 
 _ANSWERS: Mapping[tuple[str, str], str] = {

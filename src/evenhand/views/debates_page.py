@@ -62,7 +62,7 @@ def _said(estimate: Estimate) -> str:
 
 def sweep_page(sweep: DebateSweep) -> list[Block]:
     """Give the blocks of a sweep."""
-    columns = ("", "roles", "rounds", "topics", "statements", f"above {HIGH_ABOVE}", "95 %",
+    columns = ("", "roles", "rounds", "topics", "statements", f"above {HIGH_ABOVE}", "95% CI",
                "pairs to train on", "held out")  # fmt: skip
     rows = tuple(_row(arm) for arm in sweep.arms)
     blocks: list[Block] = [Grid(columns, rows, title="one thing is varied at a time")]

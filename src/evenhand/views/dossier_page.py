@@ -109,7 +109,7 @@ def _answer(dossier: CombinedReport) -> list[Block]:
         blocks.append(Box((title, *audit_page.opening(audit)), audit_page.tone(audit)))
     for summary in dossier.summaries:
         blocks.append(_done_by(summary))
-    return [*blocks, Heading("What is not shown", 3), *_not_shown(dossier)]
+    return [*blocks, Heading("What remains inconclusive", 3), *_not_shown(dossier)]
 
 
 def _done_by(summary: Summary) -> Box:
@@ -164,14 +164,15 @@ def _not_shown(dossier: CombinedReport) -> list[Block]:
     if len(dossier.comparisons) > 1:
         blocks.append(
             Line(
-                f"{len(dossier.comparisons)} comparisons were looked at together: what is marked "
-                "as shown holds after Holm over the main changes of all of them."
+                f"{len(dossier.comparisons)} comparisons on this page: significance is "
+                "Holm-adjusted over "
+                "the primary metrics of all of them."
             )
         )
     model, people = (
-        "These runs say what the model did with these items. They say nothing of other prompts, "
-        "and “not shown” is not “shown to be absent”.",
-        "A table of decisions says who was selected, and not why. It says nothing of other people "
+        "These runs show what the model did with these items, not with other prompts. "
+        "“Inconclusive” does not mean “no bias”.",
+        "A table of decisions shows who was selected, not why. It does not cover other people "
         "or other times.",
     )
     about = [report.instrument.of_people for report in dossier.reports]
@@ -199,10 +200,10 @@ def _worse(dossier: CombinedReport) -> list[Block]:
             m.label for change, m in comparison.judged() if direction(change, m) == "regressed"
         ]
         states = [("✗", f"{label}: shown to be worse") for label in worse]
-        for state, sign in (("crossed", "✗"), ("open", "?")):
+        for state, sign in (("violated", "✗"), ("inconclusive", "?")):
             states += [
                 (sign, catalog.text(line.says))
-                for line in comparison.red_lines
+                for line in comparison.guardrails
                 if line.state == state
             ]
         blocks.append(Heading(_pair(comparison), 3))
@@ -375,7 +376,7 @@ def _overcorrection(dossier: CombinedReport) -> list[Block]:
         found_rows = [_spoiled_row(report, measure, against) for measure in _spoiled(report)]
         if found_rows:
             rows, tones = zip(*found_rows, strict=True)
-            columns = ("", "score", "95 %", "change", "95 %")
+            columns = ("", "score", "95% CI", "change", "95% CI")
             blocks.append(_lean(Grid(columns, rows, tones, title=_named(report))))
     if len(blocks) > 1:
         blocks.append(comparison_page.LEGEND)

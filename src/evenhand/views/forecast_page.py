@@ -53,7 +53,7 @@ def _totals(forecast: Forecast) -> Grid:
         rows.append(("cost", "no price file", "(--prices FILE)", ""))
     if forecast.seconds_left is not None:
         rows.append(("time left", *_cells(forecast.seconds_left, numbers.duration), ""))
-    return Grid(("the whole run", "expected", "95 % interval", "so far"), tuple(rows))
+    return Grid(("the whole run", "expected", "95% CI", "so far"), tuple(rows))
 
 
 def _cells(total: ExpectedTotal, as_text: Callable[[float], str]) -> tuple[str, str]:
@@ -94,7 +94,7 @@ def _failures(pilot: Pilot) -> list[Block]:
     reasons = ", ".join(f"{n} {reason}" for reason, n in pilot.failed_by_reason.items())
     text = (
         f"{pilot.failed} of {pilot.items} items failed ({rate.share:.0%}; "
-        f"95 %: {rate.low:.0%} to {rate.high:.0%}): {reasons}"
+        f"95% CI {rate.low:.0%} to {rate.high:.0%}): {reasons}"
     )
     return [Line(text, "bad")]
 
@@ -213,13 +213,13 @@ def _dry_run_notes(dry_run: DryRun) -> list[str]:
 
 def _range(ends: tuple[int, int] | None) -> str:
     if ends is None:
-        return "not known"
+        return "unknown"
     low, high = ends
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _money(ends: tuple[float, float] | None, currency: str | None) -> str:
     if ends is None or currency is None:
-        return "not known"
+        return "unknown"
     low, high = (numbers.money(end, currency) for end in ends)
     return low if low == high else f"{low} to {high}"

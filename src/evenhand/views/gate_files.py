@@ -39,7 +39,7 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-_KINDS: dict[Verdict, str] = {"fail": "failure", "broken": "error", "open": "skipped"}
+_KINDS: dict[Verdict, str] = {"fail": "failure", "error": "error", "inconclusive": "skipped"}
 _NOT_IN_XML = re.compile("[\ufdd0-\ufdef]")  # beside what `visible` takes out
 
 
@@ -49,8 +49,8 @@ def junit(gate: Gate) -> bytes:
     counts = {
         "tests": len(gate.checks),
         "failures": _count(gate, "fail"),
-        "errors": _count(gate, "broken"),
-        "skipped": _count(gate, "open"),
+        "errors": _count(gate, "error"),
+        "skipped": _count(gate, "inconclusive"),
     }
     numbers = {name: str(count) for name, count in counts.items()}
     root = Xml.Element("testsuites", {"name": "evenhand gate", **numbers})
@@ -74,7 +74,7 @@ def _add(suite: Xml.Element, check: GateCheckResult) -> None:
     case = Xml.SubElement(suite, "testcase", {**attributes, "time": "0"})
     if check.verdict in _KINDS:
         first = {"message": _text(catalog.text(check.says))}
-        kind = {} if check.verdict == "open" else {"type": check.verdict}
+        kind = {} if check.verdict == "inconclusive" else {"type": check.verdict}
         Xml.SubElement(case, _KINDS[check.verdict], {**first, **kind}).text = _text(told(check))
     else:
         Xml.SubElement(case, "system-out").text = _text(told(check))
@@ -88,9 +88,10 @@ _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 _RULES: dict[Verdict, str] = {
-    "fail": "A checked number is shown to be worse than the baseline, or is no longer checked.",
-    "broken": "A check has nothing to judge by.",
-    "open": "A checked number is neither shown to be worse nor to be within its margin.",
+    "fail": "A metric regressed, or is no longer checked.",
+    "error": "A check could not be computed.",
+    "inconclusive": "No significant regression, but the metric is not shown to be within its "
+    "margin.",
 }
 
 
@@ -106,7 +107,7 @@ def sarif(gate: Gate) -> bytes:
     run = {
         "tool": {"driver": driver},
         "results": results,
-        "invocations": [{"executionSuccessful": gate.verdict != "broken"}],
+        "invocations": [{"executionSuccessful": gate.verdict != "error"}],
         "columnKind": "unicodeCodePoints",
     }
     log = {"version": "2.1.0", "$schema": _SCHEMA, "runs": [run]}

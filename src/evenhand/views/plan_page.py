@@ -94,9 +94,7 @@ _TRUE = ("no true change", "worse by one margin", "worse by two margins")
 
 def designs_page(designs: Designs) -> list[Block]:
     """The blocks of the designs."""
-    left_out = [
-        Line(f"not in the table: {catalog.text(note)}", "open") for note in designs.left_out
-    ]
+    left_out = [Line(f"omitted: {catalog.text(note)}", "open") for note in designs.left_out]
     if not designs.rows:
         return [Line("No design answers a question here.", "strong"), *left_out]
     questions = dict.fromkeys(design.question for design in designs.rows)
@@ -122,8 +120,8 @@ def designs_page(designs: Designs) -> list[Block]:
 
 def _row(design: ScreenDesign, *, priced: bool) -> tuple[str, ...]:
     work = design.expected
-    money = "not known" if work.money is None else f"{work.money:,.2f}"
-    hours = "not known" if work.hours is None else f"{work.hours:,.2f}"
+    money = "unknown" if work.money is None else f"{work.money:,.2f}"
+    hours = "unknown" if work.hours is None else f"{work.hours:,.2f}"
     cells = (_asked(work), _asked(design.at_worst), _count(work.tokens), *([money] * priced), hours)
     return (design.question, _name(design), *cells)
 
@@ -139,7 +137,7 @@ def _asked(work: Work) -> str:
 
 
 def _count(value: float | None) -> str:
-    return "not known" if value is None else f"{value:,.0f}"
+    return "unknown" if value is None else f"{value:,.0f}"
 
 
 def _notes(designs: Designs) -> list[str]:

@@ -37,8 +37,8 @@ def _head(reliability: Reliability) -> str:
 
 
 def _verdict(reliability: Reliability) -> list[Block]:
-    is_shown = reliability.verdict.state == "shown"
-    opening = "DEPENDABLE." if is_shown else "NOT KNOWN."
+    is_shown = reliability.verdict.state == "detected"
+    opening = "DEPENDABLE." if is_shown else "INCONCLUSIVE."
     tone: Tone = "good" if is_shown else "open"
     first, *rest = catalog.texts(reliability.verdict.says)
     return [Line(f"{opening} {first}", tone), *(Line(line, indent=2) for line in rest)]
@@ -50,7 +50,7 @@ def _phi(dependability: Dependability) -> list[Block]:
         (f"of the mean of these runs, {dependability.items:,} items", *_both(dependability.as_run)),
         ("at least, whatever is missing: it decides", *_both(dependability.least)),
     )
-    return [Grid(("", "Φ", "95 %"), rows, title=f"dependability of {dependability.measure}")]
+    return [Grid(("", "Φ", "95% CI"), rows, title=f"dependability of {dependability.measure}")]
 
 
 def _both(phi: Estimate) -> tuple[str, str]:
@@ -81,7 +81,7 @@ def _agreement(estimates: tuple[Estimate, ...]) -> Grid:
         )
         for estimate in estimates
     )
-    return Grid(("the same option again with", "share", "95 %"), rows)
+    return Grid(("the same option again with", "share", "95% CI"), rows)
 
 
 def _pairs(reliability: Reliability) -> Grid:
@@ -98,7 +98,7 @@ def _pairs(reliability: Reliability) -> Grid:
                 better,
             )
         )
-    columns = ("systems", "difference", "95 %, all pairs together", "p (Bonferroni)", "better")
+    columns = ("systems", "difference", "95% CI (simultaneous)", "p (Bonferroni)", "better")
     return Grid(
         columns, tuple(rows), title=f"each two systems by {reliability.measures[0].measure}"
     )
@@ -120,7 +120,7 @@ def _runs(reliability: Reliability, full: bool) -> Grid:
     names = [
         name
         for dependability in reliability.measures[: None if full else 1]
-        for name in (dependability.measure, "95 %")
+        for name in (dependability.measure, "95% CI")
     ]
     return Grid(("run", *reliability.runs[0].conditions, *names), tuple(rows))
 

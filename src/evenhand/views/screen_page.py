@@ -64,7 +64,7 @@ def planned(plan: ScreenPlan) -> list[Block]:
     if plan.price.per_million is not None:
         rows.append(("money", *(f"{amount:,.2f}" for amount in paid)))
     head = (
-        f"of {plan.texts:,} texts {sent.share:.1%} go to the judge (95 %: {sent.low:.1%} to "
+        f"of {plan.texts:,} texts {sent.share:.1%} go to the judge (95% CI {sent.low:.1%} to "
         f"{sent.high:.1%})"
     )
     basis = f"from {sent.basis}; for other texts it is another share. The screen itself costs time"

@@ -27,7 +27,7 @@ def page(sweep: Sweep, *, full: bool = False) -> list[Block]:
             measure = sweep.instrument.measure(name)
             if full or measure.role == "primary":
                 blocks += [_by_group(sweep, grouping.column, measure), GAP]
-    return [*blocks, *_red_lines(sweep), *_sections(sweep, full)]
+    return [*blocks, *_guardrails(sweep), *_sections(sweep, full)]
 
 
 def _head(sweep: Sweep) -> str:
@@ -65,8 +65,8 @@ def _main(sweep: Sweep, measure: Measure) -> Grid:
         scored = f"{coverage.scored:,} of {arm.report.source['items']:,}"
         rows.append((arm.name, value, interval, *change[: 2 * bool(sweep.reference)], scored))
         tones.append(tone)
-    against = (f"change from {sweep.reference}", "95 %") if sweep.reference else ()
-    columns = (measure.label, "score", "95 % sure it is within", *against, "scored")
+    against = (f"change from {sweep.reference}", "95% CI") if sweep.reference else ()
+    columns = (measure.label, "score", "95% CI", *against, "scored")
     return Grid(columns, tuple(rows), tuple(tones))
 
 
@@ -110,17 +110,17 @@ def _by_group(sweep: Sweep, column: str, measure: Measure) -> Grid:
     return Grid(columns, tuple(rows))
 
 
-def _red_lines(sweep: Sweep) -> list[Block]:
+def _guardrails(sweep: Sweep) -> list[Block]:
     lines = [
         Line(f"✗ {arm.name}: {catalog.text(line.says)}", "bad")
         for arm in sweep.arms
         if arm.comparison is not None
-        for line in arm.comparison.red_lines
-        if line.state == "crossed"
+        for line in arm.comparison.guardrails
+        if line.state == "violated"
     ]
     if not lines:
         return []
-    return [Line(f"red lines crossed against {sweep.reference}", "strong"), *lines, GAP]
+    return [Line(f"guardrails violated against {sweep.reference}", "strong"), *lines, GAP]
 
 
 def _sections(sweep: Sweep, full: bool) -> list[Block]:

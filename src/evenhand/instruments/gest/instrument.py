@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.estimates import RedLine, how_sure
+from evenhand.findings.estimates import GuardrailTest, how_sure
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import (
     DataFolder,
@@ -78,9 +78,9 @@ class Gest(OptionSet):
         more = f"{100 * difference.value:+.0f} points{how_sure(difference, _points)}"
         return (_WORDS("result", more=more, overall=he.value),)
 
-    def red_lines(
+    def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
-    ) -> tuple[RedLine, ...]:
+    ) -> tuple[GuardrailTest, ...]:
         """No line beyond the measures' own: the primary one has its "no bias" at 0, not at 50."""
         return ()
 

@@ -40,7 +40,7 @@ from evenhand.instruments.judge.effects import (
     LabelEffect,
     worst_case,
 )
-from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
+from evenhand.instruments.judge.evidence import READ, JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import CONTROL, DESIGN, HUMAN, INJECTION, OWN
 from evenhand.statistics.agreement import weighted_of_totals, weighted_sums
 from evenhand.statistics.bounded import (
@@ -77,6 +77,7 @@ class JudgeCheck:
     name: ClassVar[str]
     label: ClassVar[str]  # the question in a few words
     unit: ClassVar[str] = ""
+    of_replies: ClassVar[bool] = True  # without one reply that could be read it is not measured
 
     def allowed(self, margins: Margins) -> AuditBound:
         """Return what its number may be, and whether a certificate passes only if that is shown."""
@@ -158,6 +159,7 @@ class CoverageCheck(JudgeCheck):
     """
 
     name, label, unit = "coverage", "readable replies", "share"
+    of_replies = False
 
     def allowed(self, margins: Margins) -> AuditBound:
         return AuditBound(at_least=COVERAGE_FLOOR)
@@ -181,8 +183,7 @@ class CoverageCheck(JudgeCheck):
 def _counted(rows: pl.DataFrame) -> pl.DataFrame:
     """One row for each set that was asked: how many judgements it has, how many could be read, and
     their share; the smallest first."""
-    read = pl.col("creativity").is_not_null() | pl.col("preferred").is_not_null()
-    counted = rows.group_by("check", maintain_order=True).agg(n=pl.len(), scored=read.sum())
+    counted = rows.group_by("check", maintain_order=True).agg(n=pl.len(), scored=READ.sum())
     return counted.with_columns(share=pl.col("scored") / pl.col("n")).sort("share")
 
 

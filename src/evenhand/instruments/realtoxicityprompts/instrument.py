@@ -10,7 +10,7 @@ import polars as pl
 
 from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.estimates import RedLine, Section
+from evenhand.findings.estimates import GuardrailTest, Section
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import Scoring, with_facts
 from evenhand.instruments._contract import (
@@ -26,6 +26,7 @@ from evenhand.instruments._contract import (
     Share,
     ShareOfClusters,
     option,
+    thinking_option,
 )
 from evenhand.instruments._judged import no_witness
 from evenhand.instruments.realtoxicityprompts import scores as stored
@@ -80,6 +81,7 @@ class RtpOptions:
         "Let the cast's performance_evaluator judge so many continuations of each prompt.",
         least=0,
     )
+    thinking: str | None = thinking_option()
 
 
 def _of_prompts(name: str, statistic: MeanOfClusters) -> Measure:
@@ -236,9 +238,9 @@ class RealToxicityPrompts(Instrument):
     def sections_of_pair(self, before: RunReader, after: RunReader) -> tuple[Section, ...]:
         return (words.scored_by((before, after), stored.common_scorer(before, after)),)
 
-    def red_lines(
+    def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
-    ) -> tuple[RedLine, ...]:
+    ) -> tuple[GuardrailTest, ...]:
         """The length of continuations, either way, and why the judge of quality is no witness."""
         return (words.length(comparison["words"]), *no_witness(QUALITY, before, after))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from evenhand.findings.decision_rules import ALPHA
-from evenhand.findings.estimates import Cell, Change, RedLine, Section, if_known
+from evenhand.findings.estimates import Cell, Change, GuardrailTest, Section, if_known
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.instruments.files import InstrumentWords
@@ -160,13 +160,13 @@ def _quality(run: RunReader) -> list[Section]:
     return [WORDS.table("quality", rows, in_short=True)]
 
 
-def length(change: Change) -> RedLine:
+def length(change: Change) -> GuardrailTest:
     """Whether the length stayed within its margin, either way. Crossed: the whole interval lies
     beyond it. Kept: it lies within, and no text is missing, for a text may have any length. Open:
     neither. The same change in all prompts is no interval, so that it may cross and never keeps."""
     if not change.before or change.difference is None:
         message = WORDS("length_not_compared", why=change.undefined or WORDS("no_words_before"))
-        return RedLine(name="length", state="open", says=message)
+        return GuardrailTest(name="length", state="inconclusive", says=message)
     share = change.difference / change.before
     has_interval = change.low is not None and change.high is not None
     both = (change.low, change.high) if has_interval else (change.difference,) * 2
@@ -174,9 +174,9 @@ def length(change: Change) -> RedLine:
     beyond = min(ends) > LENGTH_MARGIN or max(ends) < -LENGTH_MARGIN
     message = WORDS("length_changed", share=share)
     if beyond and change.p is not None and change.p <= ALPHA:
-        return RedLine(name="length", state="crossed", says=message)
+        return GuardrailTest(name="length", state="violated", says=message)
     if has_interval and change.bounds is None and max(map(abs, ends)) <= LENGTH_MARGIN:
-        return RedLine(name="length", state="kept", says=message)
+        return GuardrailTest(name="length", state="non_inferior", says=message)
     lost = "" if change.bounds is None else f", {change.bounds.missing:,} texts missing"
     message = WORDS("length_open", margin=LENGTH_MARGIN, share=share, lost=lost)
-    return RedLine(name="length", state="open", says=message)
+    return GuardrailTest(name="length", state="inconclusive", says=message)

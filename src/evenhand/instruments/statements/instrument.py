@@ -15,7 +15,7 @@ from evenhand.core.errors import Undefined, UserError
 from evenhand.core.items import RUBRIC
 from evenhand.core.package_data import read_toml
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.estimates import Cell, RedLine, Section, if_known
+from evenhand.findings.estimates import Cell, GuardrailTest, Section, if_known
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import Scoring
 from evenhand.instruments._contract import (
@@ -252,9 +252,9 @@ class Statements(Instrument):
                  for name, both in _alike(run).items()]  # fmt: skip
         return (_WORDS.table("ratings", rows, in_short=True),)
 
-    def red_lines(
+    def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
-    ) -> tuple[RedLine, ...]:
+    ) -> tuple[GuardrailTest, ...]:
         """Why the rater is no witness, where it is none."""
         return tuple(no_witness(RATINGS, before, after))
 

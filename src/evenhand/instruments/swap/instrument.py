@@ -10,7 +10,7 @@ import polars as pl
 
 from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.estimates import Estimate, RedLine, Section, VerdictState
+from evenhand.findings.estimates import Estimate, GuardrailTest, Section, VerdictState
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import Scoring, with_facts
 from evenhand.instruments._contract import (
@@ -348,9 +348,9 @@ class Swap(Instrument):
             tables.words(answers, labels),
         )
 
-    def red_lines(
+    def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
-    ) -> tuple[RedLine, ...]:
+    ) -> tuple[GuardrailTest, ...]:
         """Say whether the decision itself was kept, where --chosen names one."""
         sources = before.record.source, after.record.source
         if all(source.get("chosen") is None for source in sources):

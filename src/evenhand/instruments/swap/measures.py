@@ -11,7 +11,7 @@ import scipy
 from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import ALPHA
-from evenhand.findings.estimates import Change, Estimate, RedLine, VerdictState
+from evenhand.findings.estimates import Change, Estimate, GuardrailTest, VerdictState
 from evenhand.findings.measures import Measure
 from evenhand.findings.ratios import SHOWN
 from evenhand.findings.summed_statistics import Mean
@@ -91,12 +91,12 @@ def conclusion(
     is, and not shown where each is the same and no excess is shown. Of words the excess decides;
     that they are the same is never said."""
     if not signed:
-        return "shown" if state_of(excess) == SHOWN else "not known"
+        return "detected" if state_of(excess) == SHOWN else "inconclusive"
     states = {state_of(estimate) for estimate in signed}
     if SHOWN in states:
-        return "shown"
+        return "detected"
     differ = any(state_of(estimate) == SHOWN for estimate in (excess, *by_family))
-    return "not shown" if states == {SAME} and not differ else "not known"
+    return "ruled_out" if states == {SAME} and not differ else "inconclusive"
 
 
 # -- how often the decision of --chosen is given --------------------------------------------------
@@ -114,7 +114,7 @@ def rate_lines(
     comparison: Comparison,
     sources: tuple[Mapping[str, Any], Mapping[str, Any]],
     answers: tuple[pl.DataFrame, pl.DataFrame],
-) -> tuple[RedLine, ...]:
+) -> tuple[GuardrailTest, ...]:
     """Say whether the decision that is named is given as often as before: a method that says no to
     everybody treats all alike. Nothing where neither run names one."""
     first, last = map(named, sources)
@@ -123,7 +123,9 @@ def rate_lines(
     if first != last:
         chosen = [f"--chosen {choice}" if choice else "no --chosen" for choice in (first, last)]
         message = _WORDS("different_decisions", before=chosen[0], after=chosen[1])
-        return tuple(RedLine(name=name, state="open", says=message) for name in _LINES)
+        return tuple(
+            GuardrailTest(name=name, state="inconclusive", says=message) for name in _LINES
+        )
     unknown = ""
     if wanted(sources[0], answers[0]["decision"]) is None:
         unknown = _WORDS("not_named_before", decision=str(first)[:40])
@@ -159,7 +161,9 @@ def p_if_filled(before: pl.DataFrame, after: pl.DataFrame, *, either: bool) -> t
     return p_two_sided(fell, rose if either else fell), int(sums["missing"].sum())
 
 
-def rate_line(change: Change, whose: str, p: float, missing: int, unknown: str = "") -> RedLine:
+def rate_line(
+    change: Change, whose: str, p: float, missing: int, unknown: str = ""
+) -> GuardrailTest:
     """Say the state of one line. Crossed: a change is shown, however the missing answers came out.
     Kept: the interval lies within what matters, none is missing, and some answer of the run before
     names the decision."""
@@ -169,14 +173,14 @@ def rate_line(change: Change, whose: str, p: float, missing: int, unknown: str =
         description = _WORDS("rate_moved", whose=whose, moved=moved)
     if p <= ALPHA:
         lost = _WORDS("however_missing", missing=missing) if missing else ""
-        return RedLine(name=change.name, state="crossed", says=description + lost)
+        return GuardrailTest(name=change.name, state="violated", says=description + lost)
     if change.difference is None or unknown:
-        return RedLine(name=change.name, state="open", says=unknown or description)
+        return GuardrailTest(name=change.name, state="inconclusive", says=unknown or description)
     ends = [abs(end) for end in (change.low, change.high) if end is not None]
     if len(ends) > 1 and not missing and change.bounds is None and max(ends) <= MATTERS:
-        return RedLine(name=change.name, state="kept", says=description)
+        return GuardrailTest(name=change.name, state="non_inferior", says=description)
     message = _WORDS("rate_open", moved=description, matters=100 * MATTERS)
-    return RedLine(name=change.name, state="open", says=message)
+    return GuardrailTest(name=change.name, state="inconclusive", says=message)
 
 
 # -- the measures ---------------------------------------------------------------------------------

@@ -23,12 +23,13 @@ from evenhand.core.errors import (
     Unsuited,
     UserError,
 )
+from evenhand.models.endpoint import RemoteModel
 from evenhand.models.replay import ReplayModel
 from evenhand.runs.runners.plan import RunPlan
 from evenhand.runs.runners.progress import Progress, local_gauges, status_file
 from evenhand.runs.runners.purse import SpendingCap
 from evenhand.runs.runners.source import Source, read_gaps
-from evenhand.runs.store import RunWriter
+from evenhand.runs.store import RunReader, RunWriter
 from evenhand.runs.store.journal import JournalTape
 from evenhand.runs.store.ledger import Positions, ranges
 
@@ -183,6 +184,8 @@ async def run(
             progress.state = "running"  # a run in blocks comes here once for each
             progress.resumed = writer.committed - progress.answered - progress.failed
             progress.look = local_gauges(plan.cast, purse)
+            if writer.committed:
+                _recall(plan.cast, RunReader(out))
             plan = replace(plan, cast=_guarded(plan.cast, purse, stop, writer.tape))
             items = progress.starting(left(plan.source, writer.done, only))
             async with (
@@ -205,6 +208,14 @@ def rare_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def _recall(cast: Cast, run: RunReader) -> None:
+    """Tell the models what earlier processes of this run learned of their endpoints."""
+    adapted = run.totals().adapted
+    for model in cast.models():
+        if isinstance(model, RemoteModel) and model.name in adapted:
+            model.know(adapted[model.name])
 
 
 def _guarded(cast: Cast, purse: SpendingCap | None, stop: StopSignal, tape: JournalTape) -> Cast:

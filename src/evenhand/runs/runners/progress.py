@@ -17,7 +17,7 @@ import orjson
 from evenhand.agents import Cast
 from evenhand.core import Answered, Event, Item
 from evenhand.core.errors import Fenced
-from evenhand.models import Endpoint
+from evenhand.models.endpoint import RemoteModel
 from evenhand.runs.runners.purse import SpendingCap
 from evenhand.runs.store.folder import Folder
 
@@ -139,11 +139,11 @@ def _rate(count: int, seconds: float) -> float:
 def local_gauges(cast: Cast, purse: SpendingCap | None) -> Callable[[Progress], None]:
     """Read, for `Progress.look`, what the models of a cast and a spending cap know themselves."""
     # A scorer or a scripted model has no limit. Two models at one address have one each.
-    endpoints = [model for model in cast.models() if isinstance(model, Endpoint)]
+    endpoints = [model for model in cast.models() if isinstance(model, RemoteModel)]
 
     def look(progress: Progress) -> None:
         for endpoint in endpoints:
-            name = f"{endpoint.name} at {endpoint.describe()['url']}"
+            name = f"{endpoint.name} at {endpoint.where}"
             progress.endpoints[name] = endpoint.limit.in_flight, endpoint.limit.size
         if purse is not None and purse.prices is not None:
             progress.cost = purse.cost - purse.cancelled_cost

@@ -20,7 +20,7 @@ from ray.data.datasource import Datasource, ReadTask
 from evenhand.core import Item
 from evenhand.core.errors import EvenhandError
 from evenhand.core.prices import Prices
-from evenhand.models import Endpoint
+from evenhand.models.endpoint import RemoteModel
 from evenhand.models.replay import ReplayModel
 from evenhand.runs.runners.desk import (
     SYNC_SECONDS,
@@ -147,7 +147,7 @@ class Worker:
         self._hurry = asyncio.Event()
         self._limits: dict[str, ClusterLimit] = {}
         for model in self._plan.cast.models():
-            if isinstance(model, Endpoint):
+            if isinstance(model, RemoteModel):
                 model.limit = self._limits[model.place] = ClusterLimit(self._hurry.set)
         self._purse = None
         if self._is_capped:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 
@@ -39,6 +39,9 @@ class Totals:
     tokens_unknown: int
     tags_taken_off: int
     outcomes: dict[str, int]
+    thinking_tokens: int = 0
+    # model -> what it did not accept -> calls
+    adapted: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
     def items(self) -> int:
@@ -66,15 +69,20 @@ class RunReader:
         failed: Counter[str] = Counter()
         sums: Counter[str] = Counter()
         outcomes: Counter[str] = Counter()
-        names = [field.name for field in fields(Totals) if field.name not in ("failed", "outcomes")]
+        adapted: dict[str, Counter[str]] = {}
+        counted = ("failed", "outcomes", "adapted")
+        names = [entry.name for entry in fields(Totals) if entry.name not in counted]
         for part in ledger.parts(self._folder):
             failed.update(part.failed)
             outcomes.update(part.outcomes)
+            for model, words in part.adapted.items():
+                adapted.setdefault(model, Counter()).update(words)
             for name in names:
                 sums[name] += getattr(part, name)
         return Totals(
             failed=dict(sorted(failed.items())),
             outcomes=dict(sorted(outcomes.items())),
+            adapted={model: dict(sorted(adapted[model].items())) for model in sorted(adapted)},
             **{name: sums[name] for name in names},
         )
 

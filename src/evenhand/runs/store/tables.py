@@ -8,6 +8,7 @@ the entry that the ledger gets for them.
 
 import hashlib
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,7 +48,10 @@ TURNS = pa.schema(
         ("logprobs", _TEXT),
         ("prompt_tokens", _COUNT),
         ("completion_tokens", _COUNT),
+        ("thinking", pa.list_(_TEXT)),
+        ("thinking_tokens", _COUNT),
         ("served_by", _TEXT),
+        ("adapted", _TEXT),
         ("error", _TEXT),
         ("error_message", _TEXT),
     ]
@@ -123,6 +127,8 @@ def turn_of(row: dict[str, Any]) -> Turn:
     row["messages"] = tuple(Message(m["role"], m["content"]) for m in row["messages"])
     row["texts"] = tuple(row["texts"])
     row["finish"] = tuple(row["finish"])
+    row["thinking"] = tuple(row.get("thinking") or ())  # runs of before it was kept have none
+    row["adapted"] = row.get("adapted") or ""
     return Turn(**row)
 
 
@@ -151,13 +157,13 @@ class Pending:
 
 def write_part(folder: Folder, name: str, pending: Pending) -> ledger.CommittedPart:
     """Write both files. They count when the ledger names them, and not before."""
-    turns_file, _ = _write(folder, f"turns/{name}.parquet", pending.turns, TURNS)
+    turns_file, turns = _write(folder, f"turns/{name}.parquet", pending.turns, TURNS)
     try:
         results_file, results = _write(folder, f"results/{name}.parquet", pending.results, RESULTS)
     except StoreError:  # a full disk should not be fuller after each attempt
         folder.remove(turns_file.name)
         raise
-    return _part(results_file, turns_file, results)
+    return _part(results_file, turns_file, results, turns)
 
 
 def _write(
@@ -173,7 +179,7 @@ def _write(
 
 
 def _part(
-    results_file: ledger.PartFile, turns_file: ledger.PartFile, results: pa.Table
+    results_file: ledger.PartFile, turns_file: ledger.PartFile, results: pa.Table, turns: pa.Table
 ) -> ledger.CommittedPart:
     positions = results.column("position").to_pylist()
     if len(set(positions)) != len(positions):
@@ -187,8 +193,20 @@ def _part(
         failed=reasons,
         tokens_unknown=results.column("prompt_tokens").null_count,
         outcomes=outcomes,
+        adapted=_adapted(turns),
+        thinking_tokens=pc.sum(turns.column("thinking_tokens")).as_py() or 0,
         **{name: pc.sum(results.column(name)).as_py() or 0 for name in _SUMMED},
     )
+
+
+def _adapted(turns: pa.Table) -> dict[str, dict[str, int]]:
+    """Count the calls in which a model did not get what was asked of it, by model and by what."""
+    counts: dict[str, Counter[str]] = {}
+    adapted = turns.column("adapted").to_pylist()
+    if any(adapted):
+        for model, words in zip(turns.column("model").to_pylist(), adapted, strict=True):
+            counts.setdefault(model, Counter()).update(words.split())
+    return {model: dict(sorted(counts[model].items())) for model in sorted(counts) if counts[model]}
 
 
 def _counted(column: pa.ChunkedArray) -> dict[str, int]:

@@ -163,10 +163,10 @@ class QuestionRatings:
     def state(self) -> VerdictState:
         """Whether alpha is shown to reach `LEAST_ALPHA`, shown not to, or neither."""
         if self.alpha.low is None or self.alpha.high is None:
-            return "not known"
+            return "inconclusive"
         if self.alpha.low >= LEAST_ALPHA:
-            return "shown"
-        return "not shown" if self.alpha.high < LEAST_ALPHA else "not known"
+            return "detected"
+        return "ruled_out" if self.alpha.high < LEAST_ALPHA else "inconclusive"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,13 +323,13 @@ def _verdict(results: Sequence[QuestionRatings], coverage: Coverage) -> Verdict:
     """Say whether the marks may be built on: whether alpha is shown to be enough everywhere."""
     states = {result.state for result in results}
     remarks = [_alpha_remark(result) for result in results]
-    if "not shown" in states:
-        return Verdict(state="not shown", says=tuple(remarks), next=(Remark("next.talk_rubric"),))
+    if "ruled_out" in states:
+        return Verdict(state="ruled_out", says=tuple(remarks), next=(Remark("next.talk_rubric"),))
     if coverage.below_floor:
         remarks.insert(0, Remark("ratings.coverage", percent=coverage.percent))
-    if states == {"shown"} and not coverage.below_floor:
-        return Verdict(state="shown", says=tuple(remarks))
-    return Verdict(state="not known", says=tuple(remarks), next=(Remark("next.more_ratings"),))
+    if states == {"detected"} and not coverage.below_floor:
+        return Verdict(state="detected", says=tuple(remarks))
+    return Verdict(state="inconclusive", says=tuple(remarks), next=(Remark("next.more_ratings"),))
 
 
 def _alpha_remark(result: QuestionRatings) -> Remark:

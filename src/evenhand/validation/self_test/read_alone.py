@@ -38,7 +38,7 @@ async def gold_reader(bench: Bench) -> ControlReading:
                 )
                 claims.append(ControlClaim(statement, abs(estimate.value - expected) < 1e-9))
         claims.append(_defined(report, control))
-        claims.append(ControlClaim("no bias is shown", report.verdict.state != "shown"))
+        claims.append(ControlClaim("no bias is shown", report.verdict.state != "detected"))
     exact = sum(claim.holds for claim in claims)
     read = f"exact in {exact:,} of {len(claims):,} numbers of {len(reports)} samples"
     return ControlReading.of(
@@ -94,7 +94,7 @@ async def planted(
     whether a bias was planted."""
     reports = await bench.several(control)
     claims = [_held(reports, name, truth) for name, truth in control.truth.items()]
-    shown_count = sum(report.verdict.state == "shown" for report in reports)
+    shown_count = sum(report.verdict.state == "detected" for report in reports)
     right = not too_seldom(shown_count, len(reports), _POWER) if biased else not too_often(
         shown_count, len(reports), ALPHA
     )  # fmt: skip

@@ -22,7 +22,7 @@ _WORDS = Texts(__package__)
 _SHARES = (0.02, 0.05, 0.10)  # of all answers that are not given
 _HARM, _UTILITY = "unsupported_attribution", "accuracy_disambiguated"
 _BOTH_WAYS = ["improved", "regressed"]
-_TWIN_MAY_CROSS = 0.10  # our choice: so often may chance alone cross a red line
+_TWIN_MAY_CROSS = 0.10  # our choice: so often may chance alone cross a guardrail
 _SMALL = 0.001
 
 
@@ -32,11 +32,11 @@ _COPIES_CHANGE = 0.1
 
 
 async def noisy_twin(bench: Bench) -> ControlReading:
-    """A model compared with another of the very same behaviour crosses no red line."""
+    """A model compared with another of the very same behaviour crosses no guardrail."""
     control = policies.planted()
     runs = await bench.several(control, same_items=True)
     pairs = [await bench.compare(a, b) for a, b in pairwise(runs)]
-    crossed = sum(any(line.state == "crossed" for line in pair.red_lines) for pair in pairs)
+    crossed = sum(any(line.state == "violated" for line in pair.guardrails) for pair in pairs)
     counts = {"crossed": crossed, "shown": sum(map(_shown, pairs)), "pairs": len(pairs)}
     claims = [
         ControlClaim(_WORDS("agrees"), all(map(_agrees, pairs))),
@@ -64,9 +64,9 @@ async def extremes(bench: Bench) -> ControlReading:
         ways = [direction(pair[name], measure) for pair in (down, up)]
         claims.append(ControlClaim(_WORDS("both_ways", name=name, ways=ways), ways == _BOTH_WAYS))
     claims.append(ControlClaim(_WORDS("agrees"), _agrees(down) and _agrees(up)))
-    lines = {line.name: line.state for line in down.red_lines}
+    lines = {line.name: line.state for line in down.guardrails}
     statement = _WORDS("accuracy_lost", state=lines[_UTILITY])
-    claims.append(ControlClaim(statement, lines[_UTILITY] == "crossed"))
+    claims.append(ControlClaim(statement, lines[_UTILITY] == "violated"))
     worse = [where for where, names in up.regressions.items() if "s_amb" in names]
     statement = _WORDS("worse_everywhere", categories=len(PEOPLE), worse=len(worse))
     claims.append(ControlClaim(statement, len(worse) >= len(PEOPLE)))
@@ -130,7 +130,7 @@ async def stopped_early(bench: Bench) -> ControlReading:
         ControlClaim(_WORDS("not_run"), early.not_run >= planned - part),
         ControlClaim(_WORDS("report_says"), left in _beginning(early)),
         ControlClaim(_WORDS("comparison_says"), left in _beginning(pair)),
-        ControlClaim(_WORDS("half_a_run"), early.verdict.state == "not known"),
+        ControlClaim(_WORDS("half_a_run"), early.verdict.state == "inconclusive"),
         ControlClaim(_WORDS("every_category", missing=", ".join(missing)), not missing),
     ]
     read = _WORDS("stopped_read", not_run=early.not_run, planned=planned,

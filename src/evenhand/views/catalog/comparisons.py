@@ -148,7 +148,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "comparison.unfinished": _unfinished,
     "comparison.better": lambda *, measures: f"improved: {', '.join(measures)}",
     "comparison.worse": lambda *, measures: f"regressed: {', '.join(measures)}",
-    "comparison.red_lines": lambda *, lines: f"guardrails violated: {len(lines)}, listed below",
+    "comparison.guardrails": lambda *, lines: f"guardrails violated: {len(lines)}, listed below",
     "comparison.other_side": _other_side,
     "comparison.same": "All {items:,} items have the same result in both runs.",
     "comparison.excluded": "No significant difference; a difference of {matters:g} or more is "
@@ -166,15 +166,15 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "change.if_known": _if_known,
     "change.loss": _loss,
     "change.distance_from_50": "{measure} {moved}, distance by {change}",
-    "red_line.not_compared": "not compared: {reason}",
-    "red_line.worse": lambda *, measure, fell, change: (
+    "guardrail.not_compared": "not compared: {reason}",
+    "guardrail.worse": lambda *, measure, fell, change: (
         f"{measure} {'fell' if fell else 'rose'}: {change}"
     ),
-    "red_line.kept": "{measure} is non-inferior (margin {margin:g}): {change}",
-    "red_line.open": "{measure} is inconclusive (non-inferiority margin {margin:g}): {change}",
-    "red_line.by_group": lambda *, measure, groups: f"{measure} regressed in: {', '.join(groups)}",
-    "red_line.missing": _missing,
-    "red_line.nothing_shared": "the runs share no item",
+    "guardrail.kept": "{measure} is non-inferior (margin {margin:g}): {change}",
+    "guardrail.open": "{measure} is inconclusive (non-inferiority margin {margin:g}): {change}",
+    "guardrail.by_group": lambda *, measure, groups: f"{measure} regressed in: {', '.join(groups)}",
+    "guardrail.missing": _missing,
+    "guardrail.nothing_shared": "the runs share no item",
     "gate.lacking": "the baseline has this check and this run does not: restore the check, or make "
     "a new baseline",
     "gate.change": _gate_change,

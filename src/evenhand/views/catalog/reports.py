@@ -53,9 +53,9 @@ def _alpha(
     has_interval = low is not None and high is not None
     ends = f" ({low:.2f} to {high:.2f})" if has_interval else ""
     why = {
-        "shown": f"at least {LEAST_ALPHA:g}",
-        "not shown": f"below {LEAST_ALPHA:g}, the least for tentative conclusions",
-        "not known": f"not shown to be {LEAST_ALPHA:g}, nor to be less",
+        "detected": f"at least {LEAST_ALPHA:g}",
+        "ruled_out": f"below {LEAST_ALPHA:g}, the least for tentative conclusions",
+        "inconclusive": f"not shown to be {LEAST_ALPHA:g}, nor to be less",
     }[state]
     open_ = "" if has_interval else f"; {undefined}"
     return f"{question}: alpha {value:.2f}{ends}, {why}{open_}."

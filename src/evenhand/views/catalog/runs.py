@@ -14,6 +14,20 @@ def _chat(*, seconds: float, counts_tokens: bool) -> str:
     return f"yes, {seconds:.1f} s, {counted}"
 
 
+def _not_enforced(*, read: bool) -> str:
+    result = "and that works" if read else "and the replies follow neither"
+    return f"accepted but not enforced: the prompt then describes the schema, {result}"
+
+
+def _thinks(*, shown: bool, tokens: int | None) -> str:
+    counted = f", {tokens:,} tokens of a short reply" if tokens else ""
+    where = "yes, kept apart from the answer" if shown else "yes, hidden by the provider"
+    return (
+        f"{where}{counted}. Use --max-tokens 4096 or more, or reduce thinking (such as "
+        "--param reasoning_effort=low)"
+    )
+
+
 def _probe_failed(*, unanswered: int, lost: str, broke_off: str | None) -> str:
     failed = f"{unanswered} calls failed, the first by: {lost}"
     if broke_off:
@@ -156,7 +170,15 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "doctor.no_list": "{address}: does not list its models",
     "doctor.chat": _chat,
     "doctor.falls_back": "no; falls back to {form}",
-    "doctor.not_enforced": "accepted but not enforced: replies are validated and retried",
+    "doctor.not_enforced": _not_enforced,
+    "doctor.cut_off": "thinking used {tokens:,} tokens and left no answer: reduce thinking (such "
+    "as --param reasoning_effort=low), or raise the limit in each run (--max-tokens)",
+    "doctor.thinks": _thinks,
+    "doctor.thinks_not": "none is returned or counted",
+    "doctor.parameters": "temperature, seed, max_tokens and a system prompt are accepted",
+    "doctor.no_logprobs": "no: use methods that read text, and read=json for a judge",
+    "doctor.one_sample": "no, one per call: several samples take as many calls",
+    "doctor.learned": "{what}. Each run learns it again and records it; no setting is needed",
     "probe.schema": "{held} of {of} verdicts were valid JSON",
     "probe.speed": _speed,
     "probe.right": _right,
@@ -178,7 +200,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "next.fairness": "evenhand measure {instrument} --method fairness --out "
     "runs/{instrument}-fairness",
     "next.failures": _failures,
-    "next.max_tokens": "the same command with a higher --max-tokens and another --out",
+    "next.max_tokens": "the same command with a higher --max-tokens and another --out; a model "
+    "that thinks needs 4096 or more, or --param reasoning_effort=low",
     "next.doctor": "evenhand doctor    (endpoint capabilities)",
     "next.gate_run": "evenhand gate FILE --baseline BASELINE --run {run}    (checks it)",
     "next.without_until": "evenhand measure {instrument} --out {run}-all    (without --until: "

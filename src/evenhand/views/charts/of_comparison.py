@@ -12,7 +12,7 @@ from evenhand.views.charts.before_after import DumbbellRow, SlopeLine, dots, dum
 from evenhand.views.charts.forest import ForestPanel, ForestRow, State, forest
 from evenhand.views.charts.of_report import ARROWS, DASHED, MOST_ROWS, WAYS, axis_of, bounds_of
 
-_SIGNS = "✓ shown better, ✗ shown worse, ? not shown."
+_SIGNS = "✓ improved, ✗ regressed, ? inconclusive."
 _STATES: dict[str, State] = {"improved": "good", "regressed": "bad", "inconclusive": "open"}
 _KINDS = (("calls", 1), ("tokens", 0), ("seconds", 2))
 
@@ -45,7 +45,7 @@ def _changes(comparison: Comparison) -> Iterator[Chart]:
     lost = any(bounds_of(change) for changes in axes.values() for change, _ in changes)
     band = "Grey band: within the margin that may be lost, or too small to matter."
     legend = [_SIGNS, band, *([DASHED] if lost else []), WAYS]
-    yield forest("changes", "What changed: after minus before, with 95 % intervals", panels, legend)
+    yield forest("changes", "What changed: after minus before, with 95% CIs", panels, legend)
 
 
 def _panel(changes: list[tuple[Change, Measure]], size: float) -> ForestPanel:
@@ -94,7 +94,7 @@ def _slopes(comparison: Comparison) -> Iterator[Chart]:
             ]
             if len(lines) < 2:
                 continue
-            legend = ["✗ shown worse (after Holm over all groups), ? not shown."]
+            legend = ["✗ regressed (Holm-adjusted over all groups), ? inconclusive."]
             if len(lines) > MOST_ROWS:
                 lines = sorted(lines, key=lambda line: -abs(line.after - line.before))[:MOST_ROWS]
                 legend.append(f"The {MOST_ROWS} largest changes of {len(changes)}.")

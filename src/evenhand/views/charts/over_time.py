@@ -73,7 +73,7 @@ def _lines_panel(series: LineSeries, across: alt.Scale, *, last: bool) -> Spec:
 
 _WIDTH, _HEIGHT = 460, 110
 _MOST = 400  # our choice: the last looks; more could not be told apart
-_LEGEND = "Bars: 95 % of each look. Dashed: an alarm."
+_LEGEND = "Bars: 95% CI of each look. Dashed: drift detected."
 
 
 def charts_of_monitoring(monitoring: Monitoring) -> tuple[Chart, ...]:

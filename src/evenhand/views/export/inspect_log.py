@@ -90,7 +90,7 @@ def _results(of: ExportedRun, tally: _LogTally) -> Iterator[dict[str, Any]]:
             "metadata": {
                 "label": measure.label,
                 "better": measure.better,
-                "interval": f"95 %, over {estimate.clusters} {of.report.instrument.clusters}",
+                "interval": f"95% CI over {estimate.clusters} {of.report.instrument.clusters}",
                 "undefined": estimate.undefined,
             },
         }

@@ -199,7 +199,7 @@ def hub_entries(report: Report, about: Stamp) -> list[dict[str, Any]]:
         ends = numbers.interval(estimate, measure, full=True) or "no interval"
         unfinished = f"; NOT FINISHED: {report.not_run} items not run" if report.not_run else ""
         notes = (
-            f"{measure.label}; 95 %: {ends}, over {estimate.clusters} "
+            f"{measure.label}; 95% CI {ends}, over {estimate.clusters} "
             f"{report.instrument.clusters}; {report.coverage.scored} of {report.coverage.n} "
             f"answers scored; method {report.side.method['name']}; "
             f"evenhand {about.evenhand}{unfinished}"
