@@ -1,4 +1,4 @@
-"""The page on reliability has every fault and threat of the list, and the tests that it names."""
+"""The page on fault tolerance has every fault and threat, and the tests that it names."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 
 from docs.test_code_blocks import ROOT
 
-PAGE = (ROOT / "docs/reliability.md").read_text()
+PAGE = (ROOT / "docs/fault-tolerance.md").read_text()
 FAULTS = ("1", "3", "4", "5", "6", "7", "8", "9", "11", "12", "13", "14", "16", "17", "18")
 THREATS = (*map(str, range(1, 17)), "19", "20", "21", "22")
 ROWS = [*(f"R{number}" for number in FAULTS), *(f"T{number}" for number in THREATS)]
