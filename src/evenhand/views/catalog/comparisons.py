@@ -170,8 +170,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "guardrail.worse": lambda *, measure, fell, change: (
         f"{measure} {'fell' if fell else 'rose'}: {change}"
     ),
-    "guardrail.kept": "{measure} is non-inferior (margin {margin:g}): {change}",
-    "guardrail.open": "{measure} is inconclusive (non-inferiority margin {margin:g}): {change}",
+    "guardrail.non_inferior": "{measure} is non-inferior (margin {margin:g}): {change}",
+    "guardrail.inconclusive": "{measure} is inconclusive (non-inferiority margin {margin:g}): {change}",
     "guardrail.by_group": lambda *, measure, groups: f"{measure} regressed in: {', '.join(groups)}",
     "guardrail.missing": _missing,
     "guardrail.nothing_shared": "the runs share no item",
