@@ -114,7 +114,7 @@ async def test_a_method_that_always_helps_prevents_each_harm_for_two_calls(tmp_p
     assert references == (Remark("reference.fairness"), Remark("reference.vote", calls=3))
     # No template lost accuracy, but 12 of 12 still allow that every fifth would have.
     assert _worth(entry).kind is CostVerdict.CANNOT_TELL
-    assert coded(_worth(entry).why, "guardrail.open")["margin"] == 0.02
+    assert coded(_worth(entry).why, "guardrail.inconclusive")["margin"] == 0.02
 
 
 async def test_a_method_that_always_helps_is_worth_it_if_accuracy_is_shown_to_have_kept(
@@ -260,7 +260,7 @@ async def test_a_reference_is_taken_only_if_no_guardrail_is_open(tmp_path: Path)
     state, (_, keep, open_, *_) = await says("inconclusive", _right)
     assert (state, keep) == ("inconclusive", nobody)
     assert coded(open_, "frontier.reference_open")["method"] == "fairness"
-    assert coded(open_, "guardrail.open")["margin"] == 0.02
+    assert coded(open_, "guardrail.inconclusive")["margin"] == 0.02
     state, missing = await says("missing", _silent_twice)
     assert (state, missing[1]) == ("inconclusive", nobody)
 
