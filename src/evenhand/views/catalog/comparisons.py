@@ -171,7 +171,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         f"{measure} {'fell' if fell else 'rose'}: {change}"
     ),
     "guardrail.non_inferior": "{measure} is non-inferior (margin {margin:g}): {change}",
-    "guardrail.inconclusive": "{measure} is inconclusive (non-inferiority margin {margin:g}): {change}",
+    "guardrail.inconclusive": "{measure} is inconclusive (non-inferiority margin {margin:g}): "
+    "{change}",
     "guardrail.by_group": lambda *, measure, groups: f"{measure} regressed in: {', '.join(groups)}",
     "guardrail.missing": _missing,
     "guardrail.nothing_shared": "the runs share no item",
