@@ -56,11 +56,12 @@ from evenhand.agents.tools.search.base import MOST_HITS, ROLE
 from evenhand.agents.tools.search.engines import BRAVE, SearchSettings
 from evenhand.core import environment, registry
 from evenhand.core.errors import UserError
-from evenhand.core.prices import Price, Prices
+from evenhand.core.prices import BATCH_FACTOR, Price, Prices
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.harm import HarmConfig, HarmName, OwnHarm, certified_judge, own_harm
 from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel
+from evenhand.models.batch import BatchForm, VllmFiles
 from evenhand.models.keys import SHORTEST, KeyPlace, check_places, key_place, origin
 from evenhand.runs.runners.borrowing import critiques_of
 from evenhand.scorers import Scorer, ScorerModel
@@ -85,6 +86,7 @@ class ModelConfig(BaseModel):
     model: str | None = None  # None: the only model that the endpoint has
     system: Annotated[str, Field(min_length=1)] | None = None  # given to agents that write
     api_key_env: str | None = None  # None: EVENHAND_API_KEY, at the default model's origin alone
+    batch: BatchForm | None = None  # of --batch; None: the address tells. vllm: files alone
     attempt_timeout: _Positive = 120.0
     max_wait: _Positive = 60.0
 
@@ -121,6 +123,7 @@ class PriceConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     per_million_prompt_tokens: _Money
     per_million_completion_tokens: _Money
+    batch_factor: _Money = BATCH_FACTOR  # of the price, where a provider's batch answers
 
 
 class PriceFile(BaseModel):
@@ -336,12 +339,20 @@ def endpoint(config: ModelConfig, model: str) -> Endpoint:
         api_key=os.environ.get(config.api_key_env) if config.api_key_env else None,
         attempt_timeout=config.attempt_timeout,
         max_wait=config.max_wait,
+        batch=None if config.batch == "vllm" else config.batch,
     )
 
 
 async def open_model(config: ModelConfig) -> ChatModel:
-    """Open the endpoint of a config, checked: it answers, and it has the model."""
+    """Open the endpoint of a config, checked: it answers, and it has the model. A model whose
+    requests are files has no endpoint."""
+    if config.batch == "vllm":
+        if config.model is None:
+            raise UserError('batch = "vllm" needs the name of the model, as vLLM is told it')
+        return VllmFiles(config.model)
     opened = endpoint(config, config.model or "")
+    if config.model is not None and opened.has_message_batches:  # its list wants another key header
+        return opened
     try:
         models = await opened.list_models()
     finally:

@@ -32,6 +32,7 @@ class DryRun(Displayable):
     runs: tuple[PlannedRun, ...]
     max_tokens: int
     currency: str | None
+    batch: bool = False  # asked in batches, and priced so
     played_back: tuple[str, ...] = ()  # from another run, at no cost
     waiting: tuple[str, ...] = ()  # their items come from another run
     cannot_run: Mapping[str, str]  # run -> why

@@ -7,8 +7,9 @@ body has been read and makes sense: a 200 with a cut or garbled body is retried 
 import asyncio
 import random
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import aiohttp
@@ -17,10 +18,15 @@ from evenhand.core import Usage
 from evenhand.core.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
 from evenhand.models import wire
 from evenhand.models.base import ModelReply, ModelRequest, Sample
+from evenhand.models.batch import BatchApi, BatchFolder
+from evenhand.models.batch_apis import AnthropicBatches, OpenAIBatches
 from evenhand.models.http_client import (
     MAX_ATTEMPTS,
     OVERLOAD_STATUSES,
     RETRY_STATUSES,
+    NoAnswer,
+    OwnSession,
+    answer_of,
     pause_before,
     read_capped,
     retry_after,
@@ -32,6 +38,7 @@ _MAX_BODY = 1_300_000  # our choice: the longest reply that is read, with each c
 _MAX_LIST = 16 * 1024 * 1024  # our choice: a gateway's list of models passes a megabyte
 # Our choice: times as much, for twenty alternatives to each of a thousand tokens.
 _WITH_LOGPROBS = 8
+_TRANSFER_SECONDS = 900.0  # our choice: for files of some hundred megabytes
 _START = (
     "Start a local model with `evenhand serve-local`, or give --base-url the address of yours "
     "(it usually ends in /v1)"
@@ -62,6 +69,7 @@ class Endpoint:
 
     `attempt_timeout` bounds one attempt, so that a hanging connection leaves time for the next.
     `max_wait` is the longest `Retry-After` we sit out; a longer one ends the call as busy.
+    `batch` is the form of its batches; without it the address tells.
     """
 
     def __init__(
@@ -73,7 +81,9 @@ class Endpoint:
         attempt_timeout: float = 120.0,
         max_wait: float = 60.0,
         limit: ResizableSemaphore | None = None,
+        batch: Literal["openai", "anthropic"] | None = None,
     ) -> None:
+        self._batch_form = batch
         self._url = _checked_url(base_url)
         self._model = model
         self._headers = {
@@ -216,6 +226,42 @@ class Endpoint:
             most = _MAX_BODY * request.n * (1 if request.logprobs is None else _WITH_LOGPROBS)
             return response.status, response.headers, await _read(response, most)
 
+    @property
+    def url(self) -> str:
+        return self._url
+
+    @property
+    def redact(self) -> Redactor:
+        """Takes the key out of what comes back."""
+        return self._redact
+
+    def batch_api(self, folder: BatchFolder) -> BatchApi:
+        """Say how this endpoint takes batches."""
+        del folder  # a provider needs none of our files
+        return AnthropicBatches(self) if self.has_message_batches else OpenAIBatches(self)
+
+    @property
+    def has_message_batches(self) -> bool:
+        """Whether its batches are Anthropic's: so it was said, or the address tells."""
+        host = urlsplit(self._url).hostname or ""
+        theirs = host == "anthropic.com" or host.endswith(".anthropic.com")
+        return (self._batch_form or ("anthropic" if theirs else "openai")) == "anthropic"
+
+    def service(self, headers: Mapping[str, str], *, key_header: str | None = None) -> "Service":
+        """Open the neighbours of the chat route, such as files and batches, with the same key.
+
+        Args:
+            headers: Headers of every request.
+            key_header: The header that takes the key alone. Default: as for the chat route.
+
+        Returns:
+            The service, to be closed by whoever asked for it.
+        """
+        bearer = self._headers.get("authorization", "")
+        name = key_header or "authorization"
+        key = bearer.removeprefix("Bearer ") if key_header else bearer
+        return Service(self._url, {**headers, **({name: key} if key else {})}, self._redact)
+
     async def list_models(self, timeout: float = 5.0) -> tuple[str, ...] | None:
         """List the models the endpoint says it has; None where it keeps no list. One try, so that a
         wrong address is known at once: `ModelBusy` if nothing answers, `ModelRefused` if it does
@@ -309,6 +355,52 @@ class Endpoint:
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
+
+
+class Service(OwnSession):
+    """What else a server has beside its chat route."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], redact: Redactor) -> None:
+        self.url = url
+        self.redact = redact  # takes the key out of what comes back
+        self._headers = headers
+
+    async def send(
+        self,
+        method: Literal["GET", "POST"],
+        path: str,
+        data: bytes | None = None,
+        *,
+        content_type: str = "application/json",
+        most: int = _MAX_LIST,
+    ) -> tuple[int, Mapping[str, str], bytes] | NoAnswer:
+        """Make one request.
+
+        Args:
+            method: The method.
+            path: What follows the server's URL.
+            data: The body.
+            content_type: What the body is.
+            most: The largest answer that is read, in bytes.
+
+        Returns:
+            Status, headers and body, or why there is no answer.
+        """
+        call = self._open().request(
+            method,
+            self.url + path,
+            data=data,
+            headers={"content-type": content_type} if data is not None else None,
+            allow_redirects=False,
+        )
+        ends = asyncio.get_running_loop().time() + _TRANSFER_SECONDS
+        answer = await answer_of(call, ends, most)
+        if isinstance(answer, NoAnswer):
+            return NoAnswer(answer.reason, self.redact(answer.what)[:300])
+        response, body = answer
+        if body is None:
+            return NoAnswer("too_large", f"the body is larger than {most} bytes")
+        return response.status, response.headers, body
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:

@@ -78,7 +78,7 @@ def encode(request: ModelRequest, model: str, dialect: Dialect) -> bytes:
 
 
 def _chat(request: ModelRequest, form: JsonForm) -> dict[str, Any]:
-    fields: dict[str, Any] = {"messages": _messages(request, form)}
+    fields: dict[str, Any] = {"messages": messages_of(request, form)}
     if request.schema is not None and form is not JsonForm.WORDS:
         fields["response_format"] = _response_format(request.schema, form)
     if request.logprobs is not None:
@@ -95,7 +95,8 @@ def _completion(request: ModelRequest, prompt: str) -> dict[str, Any]:
     return fields
 
 
-def _messages(request: ModelRequest, form: JsonForm) -> list[Any]:
+def messages_of(request: ModelRequest, form: JsonForm) -> list[Any]:
+    """Give the messages of a chat, with the schema in words where the form does not hold to it."""
     messages: list[Any] = list(request.messages)
     if request.schema is not None and form in (JsonForm.OBJECT, JsonForm.WORDS):
         # The server cannot be held to the schema, so the model is told it.
