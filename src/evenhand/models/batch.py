@@ -31,6 +31,7 @@ import orjson
 from evenhand.core.errors import BatchFailed, ModelBusy, ModelRefused, UserError
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest
 from evenhand.models.http_client import pause_before
+from evenhand.models.wire import Dialect
 
 MOST_TIMES = 3  # our choice: so often a request goes into a batch before its item fails
 _MOST_FORMS = 8  # our choice: as many forms as an endpoint may refuse, one batch each
@@ -146,8 +147,18 @@ class BatchApi(Protocol):
         """Fetch the lines of an ended batch, as many as there are."""
         ...
 
-    def read(self, line: Any, request: ModelRequest) -> ModelReply | AskAgain:
-        """Read one line of the results; `ModelRefused` if asking again is no use."""
+    def spoken(self) -> Dialect:
+        """The dialect in which a line is written now."""
+        ...
+
+    def read(self, line: Any, request: ModelRequest, dialect: Dialect) -> ModelReply | AskAgain:
+        """Read one line of the results; `ModelRefused` if asking again is no use.
+
+        Args:
+            line: The line.
+            request: What was asked.
+            dialect: How it was asked.
+        """
         ...
 
     async def close(self) -> None: ...
@@ -179,6 +190,7 @@ class VllmFiles:
         return VllmBatches(self._model, folder)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
+        del request
         raise UserError(f"{self._model} is asked by files of `vllm run-batch` alone: add --batch")
 
     async def close(self) -> None:
@@ -191,6 +203,7 @@ class _Waiting:
     reply: asyncio.Future[ModelReply]
     times: int = 0  # that it was in a batch
     forms: int = 0  # that another form was tried
+    dialect: Dialect | None = None  # in which it was asked; None: by an earlier process
 
 
 @dataclass(slots=True, eq=False)
@@ -390,6 +403,7 @@ class BatchQueue:
                 batch, lines, size = self._new(player, route), [], 0
                 continue
             entry.times += 1
+            entry.dialect = player.api.spoken()
             batch.names.append(name)
             lines.append(line)
             size += len(line) + 1
@@ -519,7 +533,8 @@ class BatchQueue:
                 return await call()
             except NotNow as problem:
                 attempt += 1
-                pause = pause_before(min(attempt, 8), problem.wait, rng)
+                pause = min(pause_before(min(attempt, 8), None, rng), self._timing.longest_look)
+                pause = max(pause, problem.wait or 0.0)
                 if clock() + pause > ends:
                     raise BatchFailed(
                         f"{problem}; tried {attempt} times. Nothing is lost: run the same command "
@@ -596,7 +611,8 @@ class BatchQueue:
         """Give a result to whoever waits for it."""
         entry = player.waiting[name]
         try:
-            outcome = player.api.read(line.line, entry.request)
+            dialect = entry.dialect or player.api.spoken()
+            outcome = player.api.read(line.line, entry.request, dialect)
         except ModelRefused as error:
             error.attempts = max(entry.times, 1)
             _fail(entry, error)

@@ -125,17 +125,23 @@ class _HttpBatches:
             lines.append(orjson.dumps(_without_key(parsed, self._service.redact)))
         return b"\n".join(lines)
 
-    def _judged(self, status: int, message: str, request: ModelRequest) -> AskAgain:
+    def spoken(self) -> wire.Dialect:
+        return self._endpoint.dialect
+
+    def _judged(
+        self, status: int, message: str, request: ModelRequest, dialect: wire.Dialect
+    ) -> AskAgain:
         """Say what follows from an error: another form, another try, or nothing."""
         endpoint = self._endpoint
         typed = request.schema is not None and request.prompt is None
-        other = endpoint.dialect.instead(status, message, typed=typed)
+        other = dialect.instead(status, message, typed=typed)
         if other is not None:
-            endpoint.dialect = other
+            if endpoint.dialect == dialect:  # else another line has changed it meanwhile
+                endpoint.dialect = other
             return AskAgain(message, in_another_form=True)
         if status in RETRY_STATUSES:
             return AskAgain(f"HTTP {status}: {message}")
-        raise ModelRefused(f"{endpoint.url} answered HTTP {status} in a batch: {message}")
+        raise endpoint.refusal(status, message)
 
 
 class OpenAIBatches(_HttpBatches):
@@ -213,10 +219,12 @@ class OpenAIBatches(_HttpBatches):
         parts = [await self._get(f"/files/{name}/content", _MOST_RESULTS) for name in state.files]
         return self._bare(b"\n".join(parts))
 
-    def read(self, line: Any, request: ModelRequest) -> ModelReply | AskAgain:
+    def read(
+        self, line: Any, request: ModelRequest, dialect: wire.Dialect
+    ) -> ModelReply | AskAgain:
         status, body, message = _openai_answer(line)
         if status != 200:
-            return self._judged(status, message, request)
+            return self._judged(status, message, request, dialect)
         return _decoded(body, request)
 
 
@@ -260,11 +268,12 @@ class AnthropicBatches(_HttpBatches):
         if early or id in batch.known() or sum(counts.values()) != batch.requests:
             return False
         if entry.get("processing_status") != "ended":
-            raise NotNow(f"batch {id} may be ours, which is known when it has ended", 30.0)
+            raise NotNow(f"batch {id} may be ours, which is known when it has ended")
         data = await self._get(f"/messages/batches/{id}/results", _MOST_RESULTS)
         return f'"{batch.key}_'.encode() in data
 
     async def submit(self, batch: OpenBatch, lines: Sequence[bytes]) -> str:
+        del batch  # its key is in the ids of the requests
         data = b'{"requests":[' + b",".join(lines) + b"]}"
         return _id(await self._post("/messages/batches", data, harmless=False))
 
@@ -285,24 +294,26 @@ class AnthropicBatches(_HttpBatches):
         path = f"/messages/batches/{state.id}/results"
         return self._bare(await self._get(path, _MOST_RESULTS))
 
-    def read(self, line: Any, request: ModelRequest) -> ModelReply | AskAgain:
+    def read(
+        self, line: Any, request: ModelRequest, dialect: wire.Dialect
+    ) -> ModelReply | AskAgain:
         result = line.get("result") or {}
         match result.get("type"):
             case "succeeded":
                 return _message_read(result.get("message"), request)
             case "errored":
-                return self._refused(result.get("error"), request)
+                return self._refused(result.get("error"), request, dialect)
             case other:
                 return AskAgain(f"the batch ended before it was asked ({other})")
 
-    def _refused(self, error: Any, request: ModelRequest) -> AskAgain:
+    def _refused(self, error: Any, request: ModelRequest, dialect: wire.Dialect) -> AskAgain:
         inner = error.get("error") if isinstance(error, dict) else None
         inner = inner if isinstance(inner, dict) else {}
         message = self._service.redact.beginning(str(inner.get("message") or error), 300)
         status = _ANTHROPIC_STATUS.get(str(inner.get("type")), 500)
         if request.schema is not None and any(word in message for word in _BY_FORM):
             message = f"response_format: {message}"  # as it is called on the direct wire
-        return self._judged(status, message, request)
+        return self._judged(status, message, request, dialect)
 
 
 _ANTHROPIC_STATUS = {
@@ -333,9 +344,7 @@ class VllmBatches:
 
     def __init__(self, model: str, folder: BatchFolder) -> None:
         if "://" in folder.root:
-            raise UserError(
-                "vLLM's batches are files on this machine: give a local folder as --out"
-            )
+            raise UserError("vLLM's batches are files on this machine: give --out a local folder")
         self._model = model
         self._folder = Path(folder.root).absolute() / "batches"
         self._running: dict[str, asyncio.subprocess.Process] = {}
@@ -345,7 +354,10 @@ class VllmBatches:
         return _route(request)
 
     def line(self, name: str, request: ModelRequest) -> bytes:
-        return _openai_line(name, request, self._model, wire.Dialect())
+        return _openai_line(name, request, self._model, self.spoken())
+
+    def spoken(self) -> wire.Dialect:
+        return wire.Dialect()
 
     async def find(self, batch: OpenBatch) -> str | None:
         there = self._output(batch.stem).exists() or self._output(batch.stem, ".part").exists()
@@ -402,9 +414,12 @@ class VllmBatches:
         return state
 
     async def results(self, state: BatchState) -> bytes:
-        return b"\n".join(Path(name).read_bytes() for name in state.files)
+        return await asyncio.to_thread(_joined, state.files)
 
-    def read(self, line: Any, request: ModelRequest) -> ModelReply | AskAgain:
+    def read(
+        self, line: Any, request: ModelRequest, dialect: wire.Dialect
+    ) -> ModelReply | AskAgain:
+        del dialect
         status, body, message = _openai_answer(line)
         if status == 200:
             return _decoded(body, request)
@@ -449,6 +464,10 @@ def _flock(descriptor: int) -> None:
     import fcntl  # noqa: PLC0415 - not on Windows, where no run folder is kept
 
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _joined(files: Sequence[str]) -> bytes:
+    return b"\n".join(Path(name).read_bytes() for name in files)
 
 
 def _lines_in(path: Path) -> int:
@@ -598,5 +617,5 @@ def _message_usage(usage: Any) -> Usage | None:
         return None
     cached = counts["cache_creation_input_tokens"] + counts["cache_read_input_tokens"]
     details = _numbers(usage.get("output_tokens_details"))
-    thinking = details["thinking_tokens"] if "thinking_tokens" in details else None
-    return Usage(counts["input_tokens"] + cached, counts["output_tokens"], thinking)
+    prompt, completion = counts["input_tokens"] + cached, counts["output_tokens"]
+    return Usage(prompt, completion, dict(details).get("thinking_tokens"))

@@ -307,7 +307,13 @@ class Endpoint:
                 wait=retry_after(headers),
                 overloaded=True if status in OVERLOAD_STATUSES else None,
             )
-        raise ModelRefused(f"{self._url} answered HTTP {status}: {message}. {self._advice(status)}")
+        raise self.refusal(status, message)
+
+    def refusal(self, status: int, message: str) -> ModelRefused:
+        """Say that it refuses a request, and what can be done."""
+        return ModelRefused(
+            f"{self._url} answered HTTP {status}: {message}. {self._advice(status)}"
+        )
 
     def _without_key(
         self, samples: tuple[Sample, ...], usage: Usage | None, served_by: str
