@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,16 +18,20 @@ from evenhand.models.batch import VllmFiles
 from evenhand.runs.runners import Progress, StopSignal, run
 
 from . import worker
-from .conftest import Process, Rows, paid
+from .conftest import Process, Rows, Served, paid
+from .provider import KEY, Faults
 from .worker import Job
 
+_SET = ("PATH", "VLLM_LOG", "VLLM_URL", "VLLM_KEY", "VLLM_SECONDS")
 URL = "http://no.server.example"  # nothing is asked there
 
 
 @pytest.fixture
-def vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def vllm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serving: Callable[[Faults], Served]
+) -> Path:
     """A command of this name on the PATH; the log of what it answered."""
-    log, bin_folder = tmp_path / "paid", tmp_path / "bin"
+    log, bin_folder = tmp_path / "answered", tmp_path / "bin"
     bin_folder.mkdir()
     command = bin_folder / "vllm"
     stand_in = Path(__file__).with_name("stand_in_vllm.py")
@@ -34,11 +39,17 @@ def vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{bin_folder}:{os.environ['PATH']}")
     monkeypatch.setenv("VLLM_LOG", str(log))
+    monkeypatch.setenv("VLLM_URL", serving(Faults()).url)
+    monkeypatch.setenv("VLLM_KEY", KEY)
     return log
 
 
+def here() -> tuple[tuple[str, str], ...]:
+    return tuple((name, os.environ[name]) for name in os.environ if name in _SET)
+
+
 def test_a_run_by_files_equals_the_direct_one(vllm: Path, tmp_path: Path, direct: Rows) -> None:
-    job = Job(out=str(tmp_path / "run"), url=URL, form="vllm")
+    job = Job(out=str(tmp_path / "run"), url=URL, form="vllm", environment=here())
     Process(job).finish()
     assert_equal_but_for_refusals(Rows.of(job.out, URL), direct)
     assert set(paid(vllm).values()) == {1}
@@ -55,7 +66,9 @@ def test_a_killed_run_takes_up_the_vllm_that_it_left_at_work(
     step: str, vllm: Path, tmp_path: Path, direct: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VLLM_SECONDS", "0.5")
-    job = Job(out=str(tmp_path / "run"), url=URL, form="vllm", step=step)
+    job = replace(
+        Job(out=str(tmp_path / "run"), url=URL, form="vllm"), step=step, environment=here()
+    )
     assert Process(job).wait() == -signal.SIGKILL
     Process(replace(job, step="")).finish()
     assert_equal_but_for_refusals(Rows.of(job.out, URL), direct)

@@ -33,6 +33,7 @@ class Job:
     nth: int = 1
     listed: float = 0.05
     batch: bool = True
+    environment: tuple[tuple[str, str], ...] = ()  # of the process: it is not that of the test
 
 
 def plan(job: Job, source: list[Item] | None = None) -> RunPlan:
@@ -107,6 +108,7 @@ async def work(job: Job) -> Progress:
 def main(job: Job) -> None:
     """Run the job in this process; its errors go to a file beside the run."""
     parts.PART_ITEMS = 17
+    os.environ.update(job.environment)
     _Steps(job).plant()
     try:
         asyncio.run(work(job))

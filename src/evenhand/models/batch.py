@@ -465,7 +465,7 @@ class BatchQueue:
         """Go on with a batch of an earlier process: look for it, unless its id is on record."""
         if not batch.state.id:
             batch.state.status = "looking for it"
-            await asyncio.sleep(batch.created + self._timing.listed - time.time())
+            await asyncio.sleep(self._timing.listed)  # the last word of the other may be under way
             id = await self._patiently(lambda: player.api.find(self._of(batch)))
             if id is None:
                 state = BatchState(id="", status="not sent", total=len(batch.names), ended=True)
