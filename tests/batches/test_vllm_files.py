@@ -95,7 +95,7 @@ def test_without_the_command_the_run_says_what_is_to_be_run(
 
     note = asyncio.run(waits())
     assert note.startswith("to be run: vllm run-batch -i ")
-    requests = Path(note.split()[6 - 1])
+    requests = Path(note.split()[note.split().index("-i") + 1])
     first = json.loads(requests.read_text().splitlines()[0])
     assert first["url"] == "/v1/chat/completions"
     assert first["body"]["model"] == "logged"

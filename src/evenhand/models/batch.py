@@ -687,6 +687,8 @@ class BatchQueue:
         if player is None:  # of a model that this run does not ask
             return
         if lines is None:
+            for name in batch.names:  # asked once more: what came of it before is no answer
+                player.kept.pop(name, None)
             self._begin(player, batch)
             self._start(self._take_over(player, batch))
             return
