@@ -124,7 +124,8 @@ def test_forms_step_down_from_schema_to_object_to_words_and_no_further() -> None
 def test_an_objection_to_the_way_of_asking_leads_to_another_way(
     status: int, words: str, typed: bool, instead: Dialect | None
 ) -> None:
-    assert Dialect().instead(status, words, typed=typed) == instead
+    request = ModelRequest(messages=HELLO, schema=SCHEMA if typed else None, max_tokens=9)
+    assert Dialect().instead(status, words, request) == instead
 
 
 def test_the_length_field_that_an_endpoint_wants_is_used_on_chats_only() -> None:

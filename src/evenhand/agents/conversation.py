@@ -24,6 +24,7 @@ from evenhand.core.errors import (
     UnreadableReply,
     UserError,
 )
+from evenhand.models import thinking
 from evenhand.models.base import ModelReply, ModelRequest, Sample, request_sha256
 from evenhand.statistics.metrics.refusal import refuses
 
@@ -183,15 +184,24 @@ class Conversation:
         self._refuse_undeclared(agent)
         require_tools((agent,), self._cast)
         messages = instructed(_worded(agent, variables), self._cast.system_for(agent))
-        sample = await self._turn(agent, messages)
+        reply, limit = await self._turn(agent, messages), None
+        if thinking.used_it_up(reply):
+            try:
+                return self._read(agent, reply.samples[0])  # enough may have been said
+            except UnreadableReply:
+                limit = thinking.more_room(self._limit_of(agent))
+                reply = await self._turn(agent, messages, limit)
         try:
-            return self._read(agent, sample)
+            return self._read(agent, reply.samples[0])
         except UnreadableReply as problem:
+            if limit is not None and thinking.used_it_up(reply):
+                raise UnreadableReply("cut_off", self._thought_on(agent, reply)) from None
             if agent.raw:  # a text that is to be continued is no place for a remark
                 raise
             note = _REASK.render({"problem": str(problem)[:200]})
-            quoted = Message("assistant", sample.text[:_QUOTED_BACK])
-            again = await self._turn(agent, (*messages, quoted, *note))
+            quoted = Message("assistant", reply.samples[0].text[:_QUOTED_BACK])
+            reply = await self._turn(agent, (*messages, quoted, *note), limit)
+        again = reply.samples[0]
         try:
             return self._read(agent, again)
         except UnreadableReply as problem:
@@ -216,9 +226,24 @@ class Conversation:
                 f"{agent.prompt.label}, which its agents() does not list: add that agent there"
             )
 
-    async def _turn(self, agent: Agent[_R], messages: tuple[Message, ...]) -> Sample:
+    def _limit_of(self, agent: Agent[Any]) -> int:
+        return agent.max_tokens or self._limits.most_tokens(agent)
+
+    def _thought_on(self, agent: Agent[Any], reply: ModelReply) -> str:
+        """Say that thinking used up both limits, and what helps."""
+        used = reply.usage.completion_tokens if reply.usage else None
+        again = "a larger one" if used is None else f"{used} when asked again"
+        return (
+            f"the model's thinking used up {self._limit_of(agent)} tokens, and {again}: give it "
+            "more room (--max-tokens 8192, and tokens in [limits]) or have it think less (such as "
+            "--param reasoning_effort=low)"
+        )
+
+    async def _turn(
+        self, agent: Agent[_R], messages: tuple[Message, ...], limit: int | None = None
+    ) -> ModelReply:
         model = self._cast.model_for(agent.role)
-        request = self._request(agent, messages, model.name)
+        request = self._request(agent, messages, model.name, limit)
         index, self._turns = self._turns, self._turns + 1
         words = sum(len(message.content.encode()) for message in messages)
         clock = asyncio.get_running_loop().time
@@ -238,15 +263,17 @@ class Conversation:
         # What a scorer asks a language model is longer than the text that it is given.
         self.budget.settle(reserved, reply.usage, words, learns=agent.kind != "scorer")
         self._keep(agent, request, index, reply.started_us, reply.seconds, reply=reply)
-        return reply.samples[0]
+        return reply
 
-    def _request(self, agent: Agent[_R], messages: tuple[Message, ...], model: str) -> ModelRequest:
+    def _request(
+        self, agent: Agent[_R], messages: tuple[Message, ...], model: str, limit: int | None = None
+    ) -> ModelRequest:
         request = ModelRequest(
             messages=() if agent.raw else messages,
             prompt=messages[-1].content if agent.raw else None,
             schema=agent.reply.wire_schema(),
             temperature=agent.temperature,
-            max_tokens=agent.max_tokens or self._limits.most_tokens(agent),
+            max_tokens=limit or self._limit_of(agent),
             logprobs=agent.logprobs,
             deadline=self.deadline,
             position=self._position,
@@ -325,8 +352,8 @@ class Conversation:
 
 
 def _thinking(samples: tuple[Sample, ...]) -> tuple[str, ...]:
-    thinking = tuple(sample.thinking for sample in samples)
-    return thinking if any(thinking) else ()
+    thoughts = tuple(sample.thinking for sample in samples)
+    return thoughts if any(thoughts) else ()
 
 
 def _counted(error: ModelError | None) -> Usage | None:

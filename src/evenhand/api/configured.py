@@ -4,6 +4,7 @@ command."""
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from evenhand.agents import Cast
 from evenhand.agents.tools.search.base import ROLE as SEARCH
@@ -15,6 +16,7 @@ from evenhand.experiments.request import Request
 from evenhand.experiments.settings import RunSettings
 from evenhand.methods import Method
 from evenhand.methods.judging import OTHER
+from evenhand.models.endpoint import sendable_params
 from evenhand.runs.runners import Source
 from evenhand.scorers import Scorer
 
@@ -51,6 +53,7 @@ def request_of(
         files_alone=frozenset(
             model.model for model in config.models.values() if model.model and model.batch == "vllm"
         ),
+        params=_params(config),
         ray_address=environment.ray_cluster() if settings.engine == "ray" else None,
         is_audit=is_audit,
     )
@@ -102,6 +105,14 @@ def _named_models(config: Config) -> dict[str, str]:
     models = {role: config.models[name].model for role, name in names.items()}
     models["default"] = config.default_model().model
     return {role: model for role, model in models.items() if model is not None}
+
+
+def _params(config: Config) -> dict[str, dict[str, Any]]:
+    """The further fields of each request, by the role whose model is asked."""
+    played = {role: config.models[name] for role, name in config.cast.items()
+              if name in config.models}  # fmt: skip
+    models = {**played, "default": config.default_model()}
+    return {role: sendable_params(model.params) for role, model in models.items()}
 
 
 class ConfigServices:

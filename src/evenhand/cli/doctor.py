@@ -11,7 +11,7 @@ from rich.text import Text
 
 from evenhand.cli.doctor_litellm import litellm
 from evenhand.cli.groups import group_for
-from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName
+from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, Params, further_params
 from evenhand.cli.screen import err, out, print_json, waiting
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
@@ -39,6 +39,7 @@ def endpoint(
         typer.Option(help="A model of the config by its name there. Default: the default model."),
     ] = None,
     config: ConfigFile = None,
+    param: Params = None,
     probe: Annotated[
         bool,
         typer.Option("--probe", help="Also find out what the model is good for: 48 short calls."),
@@ -54,7 +55,8 @@ def endpoint(
 
     Example: evenhand doctor endpoint --probe --base-url http://127.0.0.1:8080/v1
     """
-    settings = _of_judge(configuration.load(config, base_url, model), judge)
+    params = further_params(param or ())
+    settings = _of_judge(configuration.load(config, base_url, model, params=params), judge)
     prober = Prober(configuration.probe_folder(), waiting) if probe else None
 
     async def examine() -> list[DoctorCheck]:

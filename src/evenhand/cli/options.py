@@ -1,9 +1,12 @@
 """Options that several commands share."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import orjson
 import typer
+from pydantic import JsonValue
 
 from evenhand.core.errors import UserError
 
@@ -45,7 +48,28 @@ WordingName = Annotated[
     ),
 ]
 Full = Annotated[bool, typer.Option("--full", help="Show every estimate, group and table.")]
+Params = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", metavar="NAME=VALUE", help="A further field of every request. May be repeated."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def further_params(typed: Sequence[str]) -> dict[str, JsonValue]:
+    """The fields that --param gives: numbers, true, false, null and JSON as such, all else as
+    text."""
+    params: dict[str, JsonValue] = {}
+    for each in typed:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise UserError(f"--param {each}: write it as NAME=VALUE")
+        try:
+            params[name] = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            params[name] = value
+    return params
 
 
 def system_prompt(text: str | None) -> str | None:

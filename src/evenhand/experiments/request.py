@@ -29,6 +29,7 @@ class Request:
     named: Mapping[str, str] = field(default_factory=dict)  # role -> model, where one was named
     systems: Mapping[str, str] = field(default_factory=dict)  # role -> system prompt, "" for none
     files_alone: frozenset[str] = frozenset()  # models whose batches no provider bills
+    params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # role -> of its model
     ray_address: str | None = None
     is_audit: bool = False  # of a judge, who cannot be certified yet
     following: Following | None = None  # of a run that may end before all of its items are asked

@@ -45,6 +45,7 @@ async def execute(request: Request, watch: Watch) -> RunEnd:
         source_name = request.source.fingerprint().get("name", "the list of items")
         raise UserError(f"{source_name} has no items, so there is nothing to run")
     refuse_idle_system(request)
+    refuse_other_params(request)
     cast = await _cast(request)
     _refuse_no_batches(request, cast)
     plan = _plan(request, cast)
@@ -117,6 +118,16 @@ def refuse_idle_system(request: Request) -> None:
             )
 
 
+def refuse_other_params(request: Request) -> None:
+    """Refuse fields of a request that a replay was not made with: it asks nobody."""
+    settings = request.settings
+    if not settings.params or not settings.replay:
+        return
+    recorded = RunReader(settings.replay).record.cast["default"].get("params", {})
+    if recorded != request.params.get("default", {}):
+        raise UserError(f"{settings.replay} was made with other --param: leave it out")
+
+
 def is_finished(request: Request) -> bool:
     """Say whether the folder holds all of this very run: then no endpoint has to be there. Where
     certificates are required it is never so: the judges are looked at first, as before any run."""
@@ -142,6 +153,11 @@ def _is_there(request: Request) -> bool:
         role in cast and cast[role].get("model") != name for role, name in request.named.items()
     ):
         return False  # of another model: the run itself refuses it, and says what differs
+    if not request.settings.replay and any(
+        role in cast and cast[role].get("params", {}) != params
+        for role, params in request.params.items()
+    ):
+        return False
     if not request.settings.replay and _systems(request) != {
         role: player["system"] for role, player in cast.items() if "system" in player
     }:

@@ -6,7 +6,7 @@ of `run.json` (`RunSettings.record`).
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Required, TypedDict
@@ -141,6 +141,16 @@ class RunSettings:
         None,
         help="The system prompt of the model under test. Agents that write get it, judges do not.",
         metavar="TEXT|@FILE",
+        recorded=False,  # the cast has it
+    )
+    params: Sequence[str] | None = setting(
+        None,
+        help="A further field of every request to the model under test, such as "
+        "reasoning_effort=low. null leaves a field out. May be repeated.",
+        flags=("--param",),
+        metavar="NAME=VALUE",
+        typed_as=list[str] | None,
+        in_python=False,  # there it is Endpoint(..., params={...})
         recorded=False,  # the cast has it
     )
 

@@ -25,6 +25,7 @@ from evenhand.findings.estimates import (
     IntervalBounds,
     Section,
 )
+from evenhand.findings.failures import look_at_failures
 from evenhand.findings.measures import AuditBound, Measure
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import ScoringSpec
@@ -291,6 +292,11 @@ def is_audit(instrument: ScoringSpec) -> bool:
     return any(measure.allowed is not None for measure in instrument.measures)
 
 
+def _unread(report: Report) -> bool:
+    """Say whether answers are missing that somebody was asked for."""
+    return report.coverage.below_floor and bool(report.failed_by_reason)
+
+
 def audit_of(report: Report) -> "Audit":
     """Make the audit of the report of its run."""
     instrument = report.instrument
@@ -305,6 +311,7 @@ def audit_of(report: Report) -> "Audit":
         facts=(),
         checks=checks,
         state="inconclusive" if state == "pass" and report.not_run else state,
+        next=tuple(map(str, look_at_failures(report))) if _unread(report) else (),
         coverage=report.coverage,
         notes=report.notes,
         estimates=tuple(e for e in report.estimates if e.name not in names),

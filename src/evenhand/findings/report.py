@@ -4,11 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
 import polars as pl
 
+from evenhand.core.adapted import in_words
 from evenhand.core.errors import UserError
 from evenhand.core.prices import Prices
 from evenhand.findings import cost as costs
+from evenhand.findings import thoughts
 from evenhand.findings.decision_rules import in_unit
 from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import (
@@ -43,15 +46,16 @@ class Side:
     method: dict[str, Any]
     model: str
     system: str = ""  # "" where no role got one
+    params: str = ""  # fields of every request that the user set
+    adapted: tuple[str, ...] = ()  # what the models did not accept, and what was done instead
 
     @property
     def asked(self) -> str:
-        """Name who was asked: the model, and its system prompt where it had one."""
-        return (
-            f"{self.model}, system prompt {shown_prompt(self.system)}"
-            if self.system
-            else self.model
-        )
+        """Name who was asked: the model, with the system prompt and the parameters that it had, and
+        what it did not accept."""
+        system = [f"system prompt {shown_prompt(self.system)}"] if self.system else []
+        named = ", ".join([self.model, *system, *([self.params] if self.params else [])])
+        return f"{named} ({'; '.join(self.adapted)})" if self.adapted else named
 
     @classmethod
     def of(cls, *runs: RunReader) -> "Side":
@@ -61,7 +65,12 @@ class Side:
         origin = Origin.of(record.source)
         model = origin.model if origin else models_of(record.cast)
         return cls(
-            run=folders, method=record.method, model=model, system=system_prompt(record.cast)
+            run=folders,
+            method=record.method,
+            model=model,
+            system=system_prompt(record.cast),
+            params=params_of(record.cast),
+            adapted=adapted_in(*runs),
         )
 
     def picked_by_itself(self, source: Mapping[str, Any]) -> str:
@@ -81,6 +90,34 @@ def system_prompt(cast: dict[str, Any]) -> str:
 
 # Who plays a role and is no language model that was asked for words.
 _NO_MODEL = ("scorer", "search", "borrowed")
+
+
+def params_of(cast: dict[str, Any]) -> str:
+    """Give the fields of every request that the user set, of each model that has some."""
+    each = {
+        str(player["model"]): ", ".join(f"{k}={_plain(v)}" for k, v in player["params"].items())
+        for player in cast.values()
+        if player.get("params")
+    }
+    alone = len({player["model"] for player in cast.values()}) == 1
+    return "; ".join(said if alone else f"{model}: {said}" for model, said in each.items())
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def adapted_in(*runs: RunReader) -> tuple[str, ...]:
+    """Say what the models of some runs did not accept, and what was done instead."""
+    by_model: dict[str, dict[str, int]] = {}
+    for run in runs:
+        for model, words in run.totals().adapted.items():
+            by_model.setdefault(model, {}).update(words)
+    return tuple(
+        sentence if len(by_model) == 1 else f"{model}: {sentence}"
+        for model, words in by_model.items()
+        for sentence in in_words(sorted(words))
+    )
 
 
 def models_of(cast: dict[str, Any]) -> str:
@@ -160,6 +197,8 @@ class Report(Displayable):
             "method": self.side.method,
             "model": self.side.model,
             "system": self.side.system or None,
+            "params": self.side.params or None,
+            "adapted": self.side.adapted,
             "source": self.source,
             "created": self.created,
             "versions": self.versions,
@@ -207,7 +246,12 @@ def report(instrument: ScoringSpec, run: RunReader, prices: Prices | None = None
     result = replace(result, groups=groups_of(instrument, totals))
     result = instrument.concluded(result, run)
     result = replace(
-        result, sections=(*instrument.sections(result, run), *instrument.sections_of_method(run))
+        result,
+        sections=(
+            *instrument.sections(result, run),
+            *instrument.sections_of_method(run),
+            *thoughts.section_of(instrument, run),
+        ),
     )
     result = replace(result, notes=instrument.notes(result, run))
     return replace(result, verdict=of_report(result))

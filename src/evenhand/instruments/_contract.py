@@ -62,6 +62,7 @@ __all__ = [
     "SumOfRatios",
     "card_of",
     "option",
+    "thinking_option",
     "why_lost",
 ]
 
@@ -84,6 +85,16 @@ def option(default: Any, help_: str, *, least: float | None = None, flag: str | 
     """Declare a field of an instrument's options, with what `--help` says of it. `flag` is its name
     on the command line where that is not the field's own."""
     return field(default=default, metadata={"help": help_, "least": least, "flag": flag})
+
+
+def thinking_option() -> Any:
+    """Declare the option `thinking` of an instrument whose models may think aloud. Whoever runs
+    the instrument scores it; the report has a table of it."""
+    return option(
+        None,
+        "Also score what the model thought, apart from its answer, by this scorer: offline, one "
+        "that the config names, or KIND=URL.",
+    )
 
 
 class Services(Protocol):

@@ -114,6 +114,18 @@ class ModelReply:
     seconds: float = 0.0
 
 
+def together(first: Usage | None, second: Usage | None) -> Usage | None:
+    """Add up the tokens of two calls; where one was not counted, both are not."""
+    if first is None or second is None:
+        return None
+    thought = [t for t in (first.thinking_tokens, second.thinking_tokens) if t is not None]
+    return Usage(
+        first.prompt_tokens + second.prompt_tokens,
+        first.completion_tokens + second.completion_tokens,
+        sum(thought) if thought else None,
+    )
+
+
 class ChatModel(Protocol):
     """Anything that answers a `ModelRequest`. Errors are `ModelError`s and carry no secret."""
 

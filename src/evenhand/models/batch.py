@@ -28,8 +28,9 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import orjson
 
+from evenhand.core import Usage
 from evenhand.core.errors import BatchFailed, ModelBusy, ModelRefused, UserError
-from evenhand.models.base import ChatModel, ModelReply, ModelRequest
+from evenhand.models.base import ChatModel, ModelReply, ModelRequest, together
 from evenhand.models.http_client import pause_before
 from evenhand.models.wire import Dialect
 
@@ -103,6 +104,7 @@ class AskAgain:
 
     why: str
     in_another_form: bool = False
+    spent: Usage | None = None  # on an answer that was of no use
 
 
 class NotSure(Exception):
@@ -204,6 +206,7 @@ class _Waiting:
     times: int = 0  # that it was in a batch
     forms: int = 0  # that another form was tried
     dialect: Dialect | None = None  # in which it was asked; None: by an earlier process
+    spent: Usage | None = None  # on answers that were of no use
 
 
 @dataclass(slots=True, eq=False)
@@ -618,9 +621,13 @@ class BatchQueue:
             _fail(entry, error)
             return
         if isinstance(outcome, AskAgain):
+            if outcome.spent is not None:
+                entry.spent = together(entry.spent or Usage(0, 0), outcome.spent)
             in_form = outcome.in_another_form and entry.forms < _MOST_FORMS
             self._again(player, name, outcome.why, in_another_form=in_form)
             return
+        if entry.spent is not None:
+            outcome.usage = together(outcome.usage, entry.spent)
         outcome.batch = line.batch
         outcome.attempts = max(entry.times, 1)
         outcome.started_us = int(line.created * 1e6)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from evenhand.core import Usage, environment
+from evenhand.core import environment
 from evenhand.core.errors import ModelRefused, UserError
 from evenhand.core.prices import OWN_BATCH
 from evenhand.models import wire
-from evenhand.models.base import ModelReply, ModelRequest, Sample
+from evenhand.models.base import ModelReply, ModelRequest
 from evenhand.models.batch import (
     AskAgain,
     BatchFolder,
@@ -30,7 +30,6 @@ from evenhand.models.batch import (
     NotNow,
     NotSure,
     OpenBatch,
-    answered,
 )
 from evenhand.models.http_client import RETRY_STATUSES, NoAnswer, retry_after
 from evenhand.models.keys import Redactor
@@ -128,21 +127,6 @@ class _HttpBatches:
     def spoken(self) -> wire.Dialect:
         return self._endpoint.dialect
 
-    def _judged(
-        self, status: int, message: str, request: ModelRequest, dialect: wire.Dialect
-    ) -> AskAgain:
-        """Say what follows from an error: another form, another try, or nothing."""
-        endpoint = self._endpoint
-        typed = request.schema is not None and request.prompt is None
-        other = dialect.instead(status, message, typed=typed)
-        if other is not None:
-            if endpoint.dialect == dialect:  # else another line has changed it meanwhile
-                endpoint.dialect = other
-            return AskAgain(message, in_another_form=True)
-        if status in RETRY_STATUSES:
-            return AskAgain(f"HTTP {status}: {message}")
-        raise endpoint.refusal(status, message)
-
 
 class OpenAIBatches(_HttpBatches):
     """OpenAI's form, which others speak too: `/files` and `/batches`."""
@@ -159,7 +143,7 @@ class OpenAIBatches(_HttpBatches):
         return _route(request)
 
     def line(self, name: str, request: ModelRequest) -> bytes:
-        return _openai_line(name, request, self._endpoint.name, self._endpoint.dialect)
+        return _openai_line(name, request, self._endpoint.body_in_batch(request))
 
     async def find(self, batch: OpenBatch) -> str | None:
         found: dict[str, str] = {}
@@ -222,10 +206,7 @@ class OpenAIBatches(_HttpBatches):
     def read(
         self, line: Any, request: ModelRequest, dialect: wire.Dialect
     ) -> ModelReply | AskAgain:
-        status, body, message = _openai_answer(line)
-        if status != 200:
-            return self._judged(status, message, request, dialect)
-        return _decoded(body, request)
+        return self._endpoint.read_in_batch(*_openai_answer(line), request, dialect)
 
 
 class AnthropicBatches(_HttpBatches):
@@ -244,6 +225,8 @@ class AnthropicBatches(_HttpBatches):
 
     def line(self, name: str, request: ModelRequest) -> bytes:
         params = _anthropic_params(request, self._endpoint.name, self._endpoint.dialect)
+        params = {**params, **self._endpoint.params}
+        params = {field: value for field, value in params.items() if value is not None}
         return orjson.dumps({"custom_id": name, "params": params})
 
     async def find(self, batch: OpenBatch) -> str | None:
@@ -298,22 +281,17 @@ class AnthropicBatches(_HttpBatches):
         self, line: Any, request: ModelRequest, dialect: wire.Dialect
     ) -> ModelReply | AskAgain:
         result = line.get("result") or {}
-        match result.get("type"):
-            case "succeeded":
-                return _message_read(result.get("message"), request)
-            case "errored":
-                return self._refused(result.get("error"), request, dialect)
-            case other:
-                return AskAgain(f"the batch ended before it was asked ({other})")
-
-    def _refused(self, error: Any, request: ModelRequest, dialect: wire.Dialect) -> AskAgain:
-        inner = error.get("error") if isinstance(error, dict) else None
-        inner = inner if isinstance(inner, dict) else {}
-        message = self._service.redact.beginning(str(inner.get("message") or error), 300)
-        status = _ANTHROPIC_STATUS.get(str(inner.get("type")), 500)
-        if request.schema is not None and any(word in message for word in _BY_FORM):
-            message = f"response_format: {message}"  # as it is called on the direct wire
-        return self._judged(status, message, request, dialect)
+        kind = result.get("type")
+        if kind == "succeeded":
+            status, body = 200, _as_chat(result.get("message"))
+        elif kind == "errored":
+            status, body = _anthropic_error(result.get("error"), request)
+        else:
+            return AskAgain(f"the batch ended before it was asked ({kind})")
+        reply = self._endpoint.read_in_batch(status, orjson.dumps(body), request, dialect)
+        if isinstance(reply, ModelReply) and request.seed is not None:
+            reply.adapted = f"{reply.adapted} seed".strip()
+        return reply
 
 
 _ANTHROPIC_STATUS = {
@@ -354,7 +332,7 @@ class VllmBatches:
         return _route(request)
 
     def line(self, name: str, request: ModelRequest) -> bytes:
-        return _openai_line(name, request, self._model, self.spoken())
+        return _openai_line(name, request, wire.encode(request, self._model, self.spoken()))
 
     def spoken(self) -> wire.Dialect:
         return wire.Dialect()
@@ -420,12 +398,17 @@ class VllmBatches:
         self, line: Any, request: ModelRequest, dialect: wire.Dialect
     ) -> ModelReply | AskAgain:
         del dialect
-        status, body, message = _openai_answer(line)
-        if status == 200:
-            return _decoded(body, request)
+        status, body = _openai_answer(line)
+        message = wire.error_text(body)[:300]
         if status in RETRY_STATUSES:
             return AskAgain(f"HTTP {status}: {message}")
-        raise ModelRefused(f"vLLM answered HTTP {status} in a batch: {message}")
+        if status != 200:
+            raise ModelRefused(f"vLLM answered HTTP {status} in a batch: {message}")
+        try:
+            samples, usage, served_by = wire.decode(body, request)
+        except (wire.BadBody, wire.ErrorBody) as error:
+            return AskAgain(str(error))
+        return ModelReply(samples=samples, usage=usage, served_by=served_by)
 
     async def close(self) -> None:
         """Stop what was started here: whoever stops a run wants no machine to go on."""
@@ -478,32 +461,24 @@ def _route(request: ModelRequest) -> str:
     return "/v1/chat/completions" if request.prompt is None else "/v1/completions"
 
 
-def _openai_line(name: str, request: ModelRequest, model: str, dialect: wire.Dialect) -> bytes:
-    body = orjson.Fragment(wire.encode(request, model, dialect))
-    return orjson.dumps({"custom_id": name, "method": "POST", "url": _route(request), "body": body})
+def _openai_line(name: str, request: ModelRequest, body: bytes) -> bytes:
+    line = {"custom_id": name, "method": "POST", "url": _route(request)}
+    return orjson.dumps({**line, "body": orjson.Fragment(body)})
 
 
-def _openai_answer(line: Any) -> tuple[int, Any, str]:
-    """Read status, body and the words of an error from a line of results."""
+def _openai_answer(line: Any) -> tuple[int, bytes]:
+    """Read status and body from a line of results; of a line without a response, the status of
+    what may pass."""
     response, error = line.get("response"), line.get("error")
     if not isinstance(response, dict):
-        if isinstance(error, dict) and error.get("code"):
-            return 503, None, f"{error['code']}: {error.get('message') or ''}"[:300]
-        return 503, None, f"no response: {error}"[:300]
+        code = error.get("code") if isinstance(error, dict) else None
+        words = f"{code}: {error.get('message') or ''}" if code else f"no response: {error}"
+        return 503, orjson.dumps({"error": {"message": words[:300]}})
     body = response.get("body", response if "choices" in response else None)
-    if answered(line) and isinstance(body, dict):
-        return 200, body, ""
-    status = response.get("status_code")
-    words = wire.error_text(orjson.dumps(body if body is not None else error))[:300]
-    return status if isinstance(status, int) and status != 200 else 502, None, words
-
-
-def _decoded(body: Any, request: ModelRequest) -> ModelReply | AskAgain:
-    try:
-        samples, usage, served_by = wire.decode(orjson.dumps(body), request)
-    except wire.BadBody as error:
-        return AskAgain(str(error))
-    return ModelReply(samples=samples, usage=usage, served_by=served_by)
+    status = response.get("status_code", 200)
+    if body is None:
+        body, status = error, 502 if status == 200 else status
+    return status if isinstance(status, int) else 502, orjson.dumps(body)
 
 
 def _why_failed(errors: Any, redact: Redactor) -> tuple[str, bool]:
@@ -564,7 +539,7 @@ def _anthropic_params(request: ModelRequest, model: str, dialect: wire.Dialect) 
         raise ModelRefused(
             "Anthropic's batches have no raw prompts, no log-probabilities and one reply a request"
         )
-    messages = orjson.loads(orjson.dumps(wire.messages_of(request, dialect.form)))
+    messages = orjson.loads(orjson.dumps(wire.messages_of(request, dialect)))
     system = "\n\n".join(said["content"] for said in messages if said["role"] == "system")
     params: dict[str, Any] = {
         "model": model,
@@ -573,12 +548,13 @@ def _anthropic_params(request: ModelRequest, model: str, dialect: wire.Dialect) 
     }
     if system:
         params["system"] = system
-    if request.temperature is not None:
-        params["temperature"] = request.temperature
-    if request.top_p is not None:
-        params["top_p"] = request.top_p
-    if request.stop:
-        params["stop_sequences"] = request.stop
+    for field, sent_as, value in (
+        ("temperature", "temperature", request.temperature),
+        ("top_p", "top_p", request.top_p),
+        ("stop", "stop_sequences", request.stop or None),
+    ):
+        if value is not None and field not in dialect.dropped:
+            params[sent_as] = value
     if request.schema is not None and dialect.form in (
         wire.JsonForm.SCHEMA,
         wire.JsonForm.UNBOUNDED,
@@ -589,33 +565,45 @@ def _anthropic_params(request: ModelRequest, model: str, dialect: wire.Dialect) 
     return params
 
 
-def _message_read(message: Any, request: ModelRequest) -> ModelReply | AskAgain:
-    del request
-    blocks = message.get("content") if isinstance(message, dict) else None
-    if not isinstance(blocks, list):
-        return AskAgain("a message has no content")
+def _as_chat(message: Any) -> dict[str, Any]:
+    """Write a message of Anthropic's as the answer of a chat, which is read in one place."""
+    message = message if isinstance(message, dict) else {}
+    blocks = [block for block in message.get("content") or () if isinstance(block, dict)]
     said = {
-        kind: "".join(
-            str(block.get(kind) or "")
-            for block in blocks
-            if isinstance(block, dict) and block.get("type") == kind
-        )
+        kind: "".join(str(block.get(kind) or "") for block in blocks if block.get("type") == kind)
         for kind in ("text", "thinking")
     }
     stop = str(message.get("stop_reason") or "")
-    sample = Sample(said["text"], _FINISH.get(stop, stop), thinking=said["thinking"])
-    return ModelReply(
-        samples=(sample,),
-        usage=_message_usage(message.get("usage")),
-        served_by=str(message.get("model") or ""),
-    )
+    return {
+        "model": message.get("model"),
+        "choices": [
+            {
+                "message": {"content": said["text"], "reasoning_content": said["thinking"]},
+                "finish_reason": _FINISH.get(stop, stop),
+            }
+        ],
+        "usage": _as_usage(message.get("usage")),
+    }
 
 
-def _message_usage(usage: Any) -> Usage | None:
+def _as_usage(usage: Any) -> dict[str, Any] | None:
     counts = _numbers(usage)
     if "input_tokens" not in counts or "output_tokens" not in counts:
         return None
     cached = counts["cache_creation_input_tokens"] + counts["cache_read_input_tokens"]
-    details = _numbers(usage.get("output_tokens_details"))
-    prompt, completion = counts["input_tokens"] + cached, counts["output_tokens"]
-    return Usage(prompt, completion, dict(details).get("thinking_tokens"))
+    thinking = dict(_numbers(usage.get("output_tokens_details"))).get("thinking_tokens")
+    return {
+        "prompt_tokens": counts["input_tokens"] + cached,
+        "completion_tokens": counts["output_tokens"],
+        "completion_tokens_details": {"reasoning_tokens": thinking},
+    }
+
+
+def _anthropic_error(error: Any, request: ModelRequest) -> tuple[int, dict[str, Any]]:
+    inner = error.get("error") if isinstance(error, dict) else None
+    inner = inner if isinstance(inner, dict) else {}
+    message = str(inner.get("message") or error)
+    if request.schema is not None and any(word in message for word in _BY_FORM):
+        message = f"response_format: {message}"  # as it is called on the direct wire
+    status = _ANTHROPIC_STATUS.get(str(inner.get("type")), 500)
+    return status, {"error": {"message": message}}

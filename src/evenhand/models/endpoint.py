@@ -6,9 +6,11 @@ body has been read and makes sense: a 200 with a cut or garbled body is retried 
 
 import asyncio
 import random
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Literal, Self
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
@@ -17,8 +19,8 @@ import aiohttp
 from evenhand.core import Usage
 from evenhand.core.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
 from evenhand.models import wire
-from evenhand.models.base import ModelReply, ModelRequest, Sample
-from evenhand.models.batch import BatchApi, BatchFolder
+from evenhand.models.base import ModelReply, ModelRequest, Sample, together
+from evenhand.models.batch import AskAgain, BatchApi, BatchFolder
 from evenhand.models.batch_apis import AnthropicBatches, OpenAIBatches
 from evenhand.models.http_client import (
     MAX_ATTEMPTS,
@@ -55,11 +57,33 @@ class _FailedAttempt:
     overloaded: bool | None = None
 
 
+_USUAL = wire.Dialect()
+_NOTHING = Usage(0, 0)
+_AT_ONCE = re.compile(
+    r"(?:concurren\w*|parallel)[^.]{0,60}?\b(\d{1,4})\b|\b(\d{1,4}) (?:concurrent|parallel)", re.I
+)
 _NOT_TRIED = _FailedAttempt("not tried")
 
 
 class _AskOtherwise(Exception):
-    """The endpoint does not take this form of request; the next attempt uses another."""
+    """The endpoint does not take this form of request; the next attempt uses another. `spent` are
+    the tokens of an answer that was of no use."""
+
+    def __init__(self, spent: Usage | None = None) -> None:
+        super().__init__()
+        self.spent = spent
+
+
+class _OneByOne(Exception):
+    """The endpoint gives one sample a call."""
+
+
+# Our choice: a refusal of a field comes at once, an answer takes longer; so others wait no longer
+# for the first request of its kind.
+_FIRST_ALONE = 1.0
+# Fields of a body that say what is asked: they are not the user's to set beside it.
+_OURS = frozenset({"model", "messages", "prompt", "n", "stream", "response_format", "echo"})
+_Decoded = tuple[tuple[Sample, ...], Usage | None, str, str]
 
 
 class Endpoint:
@@ -70,6 +94,10 @@ class Endpoint:
     `attempt_timeout` bounds one attempt, so that a hanging connection leaves time for the next.
     `max_wait` is the longest `Retry-After` we sit out; a longer one ends the call as busy.
     `batch` is the form of its batches; without it the address tells.
+    `params` are further fields of every request, such as `{"reasoning_effort": "low"}`; they stand
+    above what an agent asks for, and None leaves a field out.
+
+    What the endpoint does not accept is learned from its errors (`dialect`), once for all calls.
     """
 
     def __init__(
@@ -82,6 +110,7 @@ class Endpoint:
         max_wait: float = 60.0,
         limit: ResizableSemaphore | None = None,
         batch: Literal["openai", "anthropic"] | None = None,
+        params: Mapping[str, Any] | None = None,
     ) -> None:
         self._batch_form = batch
         self._url = _checked_url(base_url)
@@ -99,8 +128,12 @@ class Endpoint:
         self.limit: ResizableSemaphore = (
             limit or AdaptiveLimit()
         )  # a cluster puts one in that all share
-        self.dialect = wire.Dialect()
+        self.dialect = _USUAL
+        self._learned: dict[tuple[wire.Dialect, int], str] = {}
+        self._params = sendable_params(params or {})
+        self._kinds: dict[int, asyncio.Future[None] | None] = {}
         self._session: aiohttp.ClientSession | None = None
+        self.max_attempts = MAX_ATTEMPTS
         self._rng = random.Random()  # jitter only: nothing that is recorded depends on it
 
     @property
@@ -113,7 +146,8 @@ class Endpoint:
         return f"{self._url} {self._model}"
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "endpoint", "url": self._url, "model": self._model}
+        described = {"kind": "endpoint", "url": self._url, "model": self._model}
+        return {**described, "params": self._params} if self._params else described
 
     async def __aenter__(self) -> Self:
         return self
@@ -128,11 +162,36 @@ class Endpoint:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Ask, and again where that can help, until the deadline."""
+        kind = _kind_of(request)
+        try:
+            if self._kinds.get(kind, self) is None:  # one of this kind was answered: the usual case
+                return await self._complete(request)
+            return await self._among_the_first(kind, request)
+        except _OneByOne:
+            return await self._one_by_one(request)
+
+    async def _among_the_first(self, kind: int, request: ModelRequest) -> ModelReply:
+        """Send the first request of a kind alone, for a moment: what it shows that the endpoint
+        refuses, the others need not be refused for."""
+        first = self._kinds.get(kind)
+        if first is not None:
+            now = asyncio.get_running_loop().time()
+            left = _FIRST_ALONE if request.deadline is None else request.deadline - now
+            await asyncio.wait([first], timeout=min(_FIRST_ALONE, max(0.0, left)))
+            return await self._complete(request)
+        first = self._kinds[kind] = asyncio.get_running_loop().create_future()
+        try:
+            return await self._complete(request)
+        finally:
+            first.set_result(None)
+            self._kinds[kind] = None
+
+    async def _complete(self, request: ModelRequest) -> ModelReply:
         loop = asyncio.get_running_loop()
         started, clock = time.time_ns() // 1000, loop.time()
         deadline = request.deadline if request.deadline is not None else clock + 600.0
-        attempt, failure = 0, _NOT_TRIED
-        while attempt < MAX_ATTEMPTS:
+        attempt, failure, spent = 0, _NOT_TRIED, _NOTHING
+        while attempt < self.max_attempts:
             try:
                 ticket = self.limit.acquire_now()
                 if ticket is None:
@@ -144,27 +203,43 @@ class Endpoint:
                     f"{self._url}: out of time after {attempt} attempts; last: {failure.what}",
                     attempts=attempt,
                 ) from None
-            except _AskOtherwise:
+            except _AskOtherwise as otherwise:
                 attempt -= 1  # the question was put badly, not answered badly
+                spent = otherwise.spent or spent
                 continue
             except ModelRefused as error:
                 error.attempts = attempt
                 raise
             if not isinstance(outcome, _FailedAttempt):
-                samples, usage, served_by = outcome
+                samples, usage, served_by, adapted = outcome
                 return ModelReply(
                     samples=samples,
-                    usage=usage,
+                    usage=usage if spent is _NOTHING else together(usage, spent),
                     served_by=served_by,
+                    adapted=adapted,
                     attempts=attempt,
                     started_us=started,
                     seconds=loop.time() - clock,
                 )
             failure = outcome
-            if attempt < MAX_ATTEMPTS:
+            if attempt < self.max_attempts:
                 await self._pause(attempt, failure, deadline)
         raise ModelBusy(
             f"{self._url}: {attempt} attempts failed; last: {failure.what}", attempts=attempt
+        )
+
+    async def _one_by_one(self, request: ModelRequest) -> ModelReply:
+        """Ask for each sample in a call of its own, each with another seed."""
+        seeds = [None if request.seed is None else request.seed + i for i in range(request.n)]
+        replies = [await self._complete(replace(request, n=1, seed=seed)) for seed in seeds]
+        first = replies[0]
+        return replace(
+            first,
+            samples=tuple(sample for reply in replies for sample in reply.samples),
+            usage=reduce(together, (reply.usage for reply in replies)),
+            attempts=sum(reply.attempts for reply in replies),
+            seconds=sum(reply.seconds for reply in replies),
+            adapted=f"{first.adapted} n".strip(),
         )
 
     async def _place(self, deadline: float) -> int:
@@ -188,7 +263,7 @@ class Endpoint:
 
     async def _attempt(
         self, request: ModelRequest, deadline: float, ticket: int
-    ) -> tuple[Any, Any, str] | _FailedAttempt:
+    ) -> _Decoded | _FailedAttempt:
         """Make one request and read its whole body. The place in the limit is given back whatever
         happens."""
         overloaded: bool | None = None
@@ -198,8 +273,11 @@ class Endpoint:
             async with asyncio.timeout_at(ends):
                 status, headers, body = await self._post(request, dialect)
             if status == 200:
-                overloaded = False
-                return self._without_key(*wire.decode(body, request))
+                decoded = self._decoded(body, request, dialect)
+                if not isinstance(decoded, int):
+                    overloaded = False
+                    return decoded
+                status = decoded
             failure = self._judge(status, headers, body, request, dialect)
             overloaded = failure.overloaded
             return failure
@@ -217,9 +295,24 @@ class Endpoint:
         finally:
             self.limit.release(ticket, overloaded=overloaded)
 
+    def _decoded(self, body: bytes, request: ModelRequest, dialect: wire.Dialect) -> _Decoded | int:
+        """Read a 200 answer; the status that it should have had, if it is an error."""
+        try:
+            decoded = wire.decode(body, request)
+        except wire.TooFewSamples:
+            self._learn(dialect, replace(dialect, dropped=dialect.dropped | {"n"}))
+            raise _AskOtherwise from None
+        except wire.ErrorBody as error:
+            return error.status
+        if request.schema is not None:
+            self._look_at_form(*decoded[:2], request, dialect)
+        return *self._without_key(*decoded), self._adapted(dialect, request)
+
     async def _post(self, request: ModelRequest, dialect: wire.Dialect) -> tuple[int, Any, bytes]:
+        if request.n > 1 and "n" in dialect.dropped:
+            raise _OneByOne
         path = "/chat/completions" if request.prompt is None else "/completions"
-        data = wire.encode(request, self._model, dialect)
+        data = wire.encode(request, self._model, dialect, self._params)
         async with self._open().post(
             self._url + path, data=data, allow_redirects=False
         ) as response:
@@ -234,6 +327,45 @@ class Endpoint:
     def redact(self) -> Redactor:
         """Takes the key out of what comes back."""
         return self._redact
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """Further fields of every request."""
+        return self._params
+
+    def body_in_batch(self, request: ModelRequest) -> bytes:
+        """Write the body of a request that goes out in a batch, which is never streamed."""
+        dialect = replace(self.dialect, streams=False) if self.dialect.streams else self.dialect
+        return wire.encode(request, self._model, dialect, self._params)
+
+    def read_in_batch(
+        self, status: int, body: bytes, request: ModelRequest, dialect: wire.Dialect
+    ) -> ModelReply | AskAgain:
+        """Read an answer that came in a batch as one that came by itself.
+
+        Args:
+            status: Its status.
+            body: Its body.
+            request: What was asked.
+            dialect: How it was asked.
+
+        Returns:
+            The reply, or why it is asked again.
+
+        Raises:
+            ModelRefused: If asking again is no use.
+        """
+        try:
+            read = self._decoded(body, request, dialect) if status == 200 else status
+            if isinstance(read, int):
+                return AskAgain(self._judge(read, {}, body, request, dialect).what)
+        except _AskOtherwise as otherwise:
+            why = "the endpoint does not take the form in which it was asked"
+            return AskAgain(why, in_another_form=True, spent=otherwise.spent)
+        except wire.BadBody as error:
+            return AskAgain(self._redact(str(error)))
+        samples, usage, served_by, adapted = read
+        return ModelReply(samples=samples, usage=usage, served_by=served_by, adapted=adapted)
 
     def batch_api(self, folder: BatchFolder) -> BatchApi:
         """Say how this endpoint takes batches."""
@@ -295,12 +427,12 @@ class Endpoint:
     ) -> _FailedAttempt:
         """Judge a non-200 answer: worth another attempt, worth another form, or final."""
         message = self._redact.beginning(wire.error_text(body), 300)
-        typed = request.schema is not None and request.prompt is None
-        other = dialect.instead(status, message, typed=typed)
+        other = dialect.instead(status, message, request, field=wire.error_field(body))
         if other is not None:
-            if self.dialect == dialect:  # else another call has changed it meanwhile
-                self.dialect = other
+            self._learn(dialect, other)
             raise _AskOtherwise
+        if status == 429:
+            self._take_named_limit(message)
         if status in RETRY_STATUSES:
             return _FailedAttempt(
                 f"HTTP {status}: {message}",
@@ -311,9 +443,47 @@ class Endpoint:
 
     def refusal(self, status: int, message: str) -> ModelRefused:
         """Say that it refuses a request, and what can be done."""
-        return ModelRefused(
-            f"{self._url} answered HTTP {status}: {message}. {self._advice(status)}"
-        )
+        advice = self._advice(status, message)
+        return ModelRefused(f"{self._url} answered HTTP {status}: {message}. {advice}")
+
+    def know(self, adapted: Iterable[str]) -> None:
+        """Begin with what an earlier process of the same run learned of this endpoint."""
+        if self.dialect is _USUAL and (learned := wire.Dialect.knowing(adapted)) != _USUAL:
+            self.dialect = learned
+
+    def _learn(self, dialect: wire.Dialect, other: wire.Dialect) -> None:
+        if self.dialect == dialect:  # else another call has changed it meanwhile
+            self.dialect = other
+
+    def _look_at_form(
+        self,
+        samples: tuple[Sample, ...],
+        usage: Usage | None,
+        request: ModelRequest,
+        dialect: wire.Dialect,
+    ) -> None:
+        """Notice an endpoint that takes a schema and does not keep to it: it ends a reply that has
+        no object in it. Then the model is told the schema as well, and asked again."""
+        ignored = any(sample.finish == "stop" and "{" not in sample.text for sample in samples)
+        held = dialect.form in (wire.JsonForm.SCHEMA, wire.JsonForm.UNBOUNDED)
+        if ignored and held and not dialect.told and request.prompt is None:
+            self._learn(dialect, replace(dialect, told=True))
+            raise _AskOtherwise(usage)
+
+    def _take_named_limit(self, message: str) -> None:
+        """Keep to the number of calls at once that an error names."""
+        named = _AT_ONCE.search(message)
+        if named is not None and isinstance(self.limit, AdaptiveLimit):
+            self.limit.keep_below(int(named[1] or named[2]))
+
+    def _adapted(self, dialect: wire.Dialect, request: ModelRequest) -> str:
+        """Say what of the dialect was put to use; nothing in the usual case."""
+        if dialect is _USUAL:
+            return ""
+        key = dialect, _kind_of(request)
+        if key not in self._learned:
+            self._learned[key] = dialect.adapted(request)
+        return self._learned[key]
 
     def _without_key(
         self, samples: tuple[Sample, ...], usage: Usage | None, served_by: str
@@ -325,14 +495,15 @@ class Endpoint:
 
     def _bare(self, sample: Sample) -> Sample:
         text, finish, tokens = self._redact(sample.text), self._redact(sample.finish), None
+        thinking = self._redact(sample.thinking) if sample.thinking else ""
         if sample.logprobs is not None:
             spelt = "".join(token.token for token in sample.logprobs)
             others = "".join(word for token in sample.logprobs for word, _ in token.top)
             if self._redact(spelt) == spelt and self._redact(others) == others:
                 tokens = sample.logprobs  # else left out: they would spell the key
-        return replace(sample, text=text, finish=finish, logprobs=tokens)
+        return Sample(text, finish, tokens, thinking)
 
-    def _advice(self, status: int) -> str:
+    def _advice(self, status: int, message: str = "") -> str:
         match status:
             case 401 | 403 if "authorization" not in self._headers:
                 return (
@@ -347,8 +518,16 @@ class Endpoint:
                 return (
                     "Is the model name right, and does the URL end in /v1? `evenhand doctor` looks."
                 )
+            case 400 | 422 if named := [name for name in self._params if name in message]:
+                return f"It is about {named[0]!r}, of your params or --param: change it there."
+            case 400 | 422 if wire.is_about_length(message):
+                return "Ask for less: a shorter input, or a smaller --max-tokens."
             case 400 | 422:
-                return "The request does not suit this server: shorter input, or another model."
+                return (
+                    "If it names a field of the request, leave that field out or set it: "
+                    "--param NAME=null, or params in the config. `evenhand doctor` shows what this "
+                    "endpoint accepts."
+                )
             case _:
                 return "`evenhand doctor` shows what this endpoint supports."
 
@@ -407,6 +586,38 @@ class Service(OwnSession):
         if body is None:
             return NoAnswer("too_large", f"the body is larger than {most} bytes")
         return response.status, response.headers, body
+
+
+def _kind_of(request: ModelRequest) -> int:
+    """Tell requests apart by the fields that they have: an endpoint may refuse each of these."""
+    return (
+        (request.schema is not None)
+        | (request.temperature is not None) << 1
+        | (request.max_tokens is not None) << 2
+        | (request.logprobs is not None) << 3
+        | (request.seed is not None) << 4
+        | (request.top_p is not None) << 5
+        | (request.n > 1) << 6
+        | (request.prompt is not None) << 7
+        | bool(request.stop) << 8
+        | (bool(request.messages) and request.messages[0].role == "system") << 9
+    )
+
+
+def sendable_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the further fields of a request as they are sent, those in `extra_body` among them;
+    refuse what says what is asked."""
+    flat = {name: value for name, value in params.items() if name != "extra_body"}
+    inner = params.get("extra_body") or {}
+    if not isinstance(inner, Mapping):
+        raise UserError("params: extra_body is a table of further fields")
+    flat |= inner
+    for name in flat:
+        if name in _OURS:
+            raise UserError(f"params: {name} is set by evenhand itself; leave it out")
+        if name in ("max_tokens", "max_completion_tokens") and flat[name] is not None:
+            raise UserError(f"params: say the longest reply with --max-tokens, not with {name}")
+    return flat
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:

@@ -30,6 +30,11 @@ class Law:
             step *= _CAREFUL
         self.limit = min(self._ceiling, self.limit + step)
 
+    def keep_below(self, ceiling: int) -> None:
+        """Take a ceiling that somebody named."""
+        self._ceiling = max(_FLOOR, min(self._ceiling, float(ceiling)))
+        self.limit = min(self.limit, self._ceiling)
+
     def cut(self) -> None:
         self._full_at = self.limit
         self.limit = max(_FLOOR, self.limit * DECREASE)
@@ -113,6 +118,11 @@ class AdaptiveLimit(ResizableSemaphore):
     @property
     def limit(self) -> float:
         return self._law.limit
+
+    def keep_below(self, ceiling: int) -> None:
+        """Never again have more at once than the endpoint says that it takes."""
+        self._law.keep_below(ceiling)
+        self.size = int(self._law.limit)
 
     def _ticket(self) -> int:
         self._sent += 1

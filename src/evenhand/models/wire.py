@@ -12,11 +12,35 @@ from typing import Any
 
 import orjson
 
-from evenhand.core import Usage
+from evenhand.core import Message, Usage
+from evenhand.models import thinking
 from evenhand.models.base import ModelRequest, ReplySchema, Sample, TokenLogprob
 
 _FORM_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
 _FORM_WORDS = re.compile(r"response_format|json_schema|json_object|schema|grammar|structured", re.I)
+_SYSTEM_WORDS = re.compile(
+    r"messages\[\d+\]\.role|\bsystem\W{0,2} (?:role|message|prompt|instruction)"
+    r"|role\W+system\b|\bdeveloper\W{0,2} (?:role|message|prompt|instruction)|roles must alternate"
+    r"|does not support\W+(?:system|developer)",
+    re.I,
+)
+_STREAM_WORDS = re.compile(r"only supports? (?:the )?stream|stream\w* (?:mode )?is required", re.I)
+# A value that is too large says nothing of the field.
+_LENGTH_WORDS = re.compile(
+    r"context (?:length|window)|too (?:large|long|many tokens)|maximum", re.I
+)
+# In this order: of two that may not come together, the first is left out.
+_NAMED = {
+    "top_p": re.compile(r"\btop_p\b", re.I),
+    "logprobs": re.compile(r"\b(?:top_)?logprobs\b", re.I),
+    "seed": re.compile(r"\bseed\b", re.I),
+    "n": re.compile(
+        r"['\"`]n['\"`]|\bn\b ?(?:=|>|must|should|is not)|multiple (?:choices|completions|outputs)"
+        r"|only one (?:choice|completion)|num_choices",
+    ),
+    "stop": re.compile(r"['\"`]stop['\"`]|\bstop sequences?\b", re.I),
+    "temperature": re.compile(r"\btemperature\b", re.I),
+}
 
 
 class JsonForm(StrEnum):
@@ -34,38 +58,190 @@ class JsonForm(StrEnum):
         return forms[index] if index < len(forms) else None
 
 
+class SystemForm(StrEnum):
+    """The role under which an endpoint takes a system prompt, best first."""
+
+    SYSTEM = "system"
+    DEVELOPER = "developer"
+    USER = "user"  # the user's first message begins with it
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """Dialect: which optional API features this endpoint accepts. It starts with the best and most
-    common ones."""
+    common ones, and is learned once for all calls."""
 
     form: JsonForm = JsonForm.SCHEMA
-    length_field: str = "max_tokens"  # some newer models want another
+    told: bool = False  # the schema is not enforced, so the model is told it too
+    length_field: str = "max_tokens"  # some newer models want another; "" for none
+    system: SystemForm = SystemForm.SYSTEM
+    dropped: frozenset[str] = frozenset()  # fields that are not accepted
+    streams: bool = False  # it answers streamed requests only
 
-    def instead(self, status: int, message: str, *, typed: bool) -> "Dialect | None":
-        """Choose another dialect for an endpoint that objects to this one; None if the objection is
-        about something else."""
-        if status in (400, 422) and "max_completion_tokens" in message:
-            other = replace(self, length_field="max_completion_tokens")
-            return other if other != self else None
-        if not typed or status not in _FORM_STATUSES or not _FORM_WORDS.search(message):
+    def instead(
+        self, status: int, message: str, request: ModelRequest, *, field: str = ""
+    ) -> "Dialect | None":
+        """Choose another dialect for an endpoint that objects to this one.
+
+        Args:
+            status: The status of the answer.
+            message: The server's own words.
+            request: What was asked.
+            field: The field that the server names, if it names one.
+
+        Returns:
+            The other dialect; None if the objection is about something else.
+        """
+        if status == 403 and _NAMED["logprobs"].search(message):
+            return self._without("logprobs", request)
+        if status not in _FORM_STATUSES:
             return None
-        weaker = self.form.weaker()
+        words = f"{field} {message}"
+        other = None
+        if status in (400, 422):
+            other = self._with_length(words, field, request)
+            other = other or self._without_named(words, field, request)
+        return other or self._with_system(words, request) or self._with_form(words, request)
+
+    def _with_length(self, words: str, field: str, request: ModelRequest) -> "Dialect | None":
+        if not self.streams and _STREAM_WORDS.search(words):
+            return replace(self, streams=True)
+        sent = request.max_tokens is not None and request.prompt is None
+        swap = "max_completion_tokens" in words or field == "max_tokens"
+        if sent and swap and self.length_field == "max_tokens":
+            return replace(self, length_field="max_completion_tokens")
+        return None
+
+    def _without_named(self, words: str, field: str, request: ModelRequest) -> "Dialect | None":
+        """Leave out the field that the server names, or else the first that its words name."""
+        if field in _NAMED:
+            return self._without(field, request)
+        if is_about_length(words):
+            return None
+        named = (name for name, found in _NAMED.items() if found.search(words))
+        others = (self._without(name, request) for name in named)
+        return next((other for other in others if other is not None), None)
+
+    def _with_form(self, words: str, request: ModelRequest) -> "Dialect | None":
+        typed = request.schema is not None and request.prompt is None
+        weaker = self.form.weaker() if typed and _FORM_WORDS.search(words) else None
         return replace(self, form=weaker) if weaker is not None else None
+
+    def _without(self, name: str, request: ModelRequest) -> "Dialect | None":
+        """Leave out a field that the request has."""
+        value = getattr(request, name)
+        sent = value not in (None, ()) and not (name == "n" and value == 1)
+        if not sent or name in self.dropped:
+            return None
+        return replace(self, dropped=self.dropped | {name})
+
+    def _with_system(self, words: str, request: ModelRequest) -> "Dialect | None":
+        known = self.system is not SystemForm.USER and request.prompt is None
+        if not known or not _SYSTEM_WORDS.search(words):
+            return None
+        if "alternate" in words:
+            return replace(self, system=SystemForm.USER)
+        if request.messages[0].role != "system":
+            return None
+        developer = self.system is SystemForm.SYSTEM
+        return replace(self, system=SystemForm.DEVELOPER if developer else SystemForm.USER)
+
+    def learned(self) -> tuple[str, ...]:
+        """Give what was learned, as words that `knowing` reads."""
+        words = sorted(self.dropped)
+        if self.length_field != "max_tokens":
+            words.append(f"max_tokens>{self.length_field}")
+        if self.form is not JsonForm.SCHEMA:
+            words.append(f"response_format>{self.form.name.lower()}")
+        if self.told:
+            words.append("response_format>told")
+        if self.system is not SystemForm.SYSTEM:
+            words.append(f"system>{self.system}")
+        if self.streams:
+            words.append("stream")
+        return tuple(words)
+
+    @classmethod
+    def knowing(cls, learned: Iterable[str]) -> "Dialect":
+        """Give the dialect in which this was learned."""
+        dialect = cls()
+        for word in learned:
+            name, _, other = word.partition(">")
+            if name in _NAMED:
+                dialect = replace(dialect, dropped=dialect.dropped | {name})
+            elif word == "response_format>told":
+                dialect = replace(dialect, told=True)
+            elif name == "response_format" and other.upper() in JsonForm.__members__:
+                dialect = replace(dialect, form=JsonForm[other.upper()])
+            elif name == "max_tokens" and other == "max_completion_tokens":
+                dialect = replace(dialect, length_field=other)
+            elif name == "system" and other.upper() in SystemForm.__members__:
+                dialect = replace(dialect, system=SystemForm[other.upper()])
+            elif word == "stream":
+                dialect = replace(dialect, streams=True)
+        return dialect
+
+    def adapted(self, request: ModelRequest) -> str:
+        """Give what of this was put to use in a request, with blanks between."""
+        return " ".join(word for word in self.learned() if _concerns(word, request))
+
+
+def _concerns(word: str, request: ModelRequest) -> bool:
+    name = word.partition(">")[0]
+    match name:
+        case "response_format":
+            return request.schema is not None and request.prompt is None
+        case "system":
+            return any(message.role == "system" for message in request.messages)
+        case "max_tokens":
+            return request.max_tokens is not None and request.prompt is None
+        case "n":
+            return request.n != 1
+        case "stream":
+            return True
+        case _:
+            return getattr(request, name) not in (None, ())
 
 
 class BadBody(Exception):
     """A 200 answer had a body that is not what the wire format promises."""
 
 
-def encode(request: ModelRequest, model: str, dialect: Dialect) -> bytes:
+class TooFewSamples(BadBody):
+    """A 200 answer had fewer samples than were asked for."""
+
+
+class ErrorBody(Exception):
+    """A 200 answer had an error in its body."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+def encode(
+    request: ModelRequest, model: str, dialect: Dialect, params: Mapping[str, Any] | None = None
+) -> bytes:
+    """Write a request as the JSON of its wire.
+
+    Args:
+        request: What is asked.
+        model: The model.
+        dialect: What the endpoint accepts.
+        params: Further fields of the body, which stand above those of the request; None as a
+            value leaves the field out.
+
+    Returns:
+        The body.
+    """
     body: dict[str, Any] = {"model": model}
     if request.prompt is None:
-        body.update(_chat(request, dialect.form))
+        body.update(_chat(request, dialect))
     else:
         body.update(_completion(request, request.prompt))
     if request.max_tokens is not None:
-        body[dialect.length_field if request.prompt is None else "max_tokens"] = request.max_tokens
+        field = dialect.length_field if request.prompt is None else "max_tokens"
+        body[field] = request.max_tokens
     for name in ("temperature", "top_p", "seed"):
         value = getattr(request, name)
         if value is not None:
@@ -74,11 +250,23 @@ def encode(request: ModelRequest, model: str, dialect: Dialect) -> bytes:
         body["n"] = request.n
     if request.stop:
         body["stop"] = request.stop
+    if dialect.dropped or dialect.streams or params:
+        body = _changed(body, dialect, params or {})
     return orjson.dumps(body)
 
 
-def _chat(request: ModelRequest, form: JsonForm) -> dict[str, Any]:
-    fields: dict[str, Any] = {"messages": messages_of(request, form)}
+def _changed(body: dict[str, Any], dialect: Dialect, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what is not accepted, and put in what the user wants."""
+    dropped = dialect.dropped | ({"top_logprobs"} if "logprobs" in dialect.dropped else set())
+    if dialect.streams:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+    kept = {name: value for name, value in body.items() if name not in dropped} | params
+    return {name: value for name, value in kept.items() if value is not None}
+
+
+def _chat(request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
+    form = dialect.form
+    fields: dict[str, Any] = {"messages": messages_of(request, dialect)}
     if request.schema is not None and form is not JsonForm.WORDS:
         fields["response_format"] = _response_format(request.schema, form)
     if request.logprobs is not None:
@@ -95,15 +283,36 @@ def _completion(request: ModelRequest, prompt: str) -> dict[str, Any]:
     return fields
 
 
-def messages_of(request: ModelRequest, form: JsonForm) -> list[Any]:
-    """Give the messages of a chat, with the schema in words where the form does not hold to it."""
+def messages_of(request: ModelRequest, dialect: Dialect) -> list[Any]:
+    """Give the messages of a chat, in the roles that the endpoint takes, with the schema in words
+    where it is not held to it."""
     messages: list[Any] = list(request.messages)
-    if request.schema is not None and form in (JsonForm.OBJECT, JsonForm.WORDS):
+    told = dialect.told or dialect.form in (JsonForm.OBJECT, JsonForm.WORDS)
+    if request.schema is not None and told:
         # The server cannot be held to the schema, so the model is told it.
         schema = orjson.dumps(request.schema.body).decode()
         note = f"Reply with one JSON object and nothing else. It must follow this schema: {schema}"
-        messages.append({"role": "user", "content": note})
-    return messages
+        messages.append(Message("user", note))
+    if dialect.system is SystemForm.DEVELOPER:
+        return [
+            {"role": "developer", "content": message.content}
+            if message.role == "system"
+            else message
+            for message in messages
+        ]
+    return messages if dialect.system is SystemForm.SYSTEM else _alternating(messages)
+
+
+def _alternating(messages: Iterable[Message]) -> list[Message]:
+    """Put what the system says before what the user says; no two in a row are of one role."""
+    turns: list[Message] = []
+    for message in messages:
+        role = "user" if message.role == "system" else message.role
+        if turns and turns[-1].role == role:
+            turns[-1] = Message(role, f"{turns[-1].content}\n\n{message.content}")
+        else:
+            turns.append(Message(role, message.content))
+    return turns
 
 
 def _response_format(schema: ReplySchema, form: JsonForm) -> dict[str, Any]:
@@ -122,38 +331,162 @@ def _response_format(schema: ReplySchema, form: JsonForm) -> dict[str, Any]:
 
 def decode(body: bytes, request: ModelRequest) -> tuple[tuple[Sample, ...], Usage | None, str]:
     """Read samples, usage and served model from a 200 body. Raises `BadBody` where a retry may
-    help."""
-    try:
-        data = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise BadBody(f"body is not JSON ({error})") from None
+    help, and `ErrorBody` where the server says what went wrong."""
+    if body.startswith((b"data:", b"event:", b":")):
+        data: Any = _assembled(body)
+    else:
+        try:
+            data = orjson.loads(body)
+        except orjson.JSONDecodeError as error:
+            raise BadBody(f"body is not JSON ({error})") from None
     if not isinstance(data, dict):
         raise BadBody("body is not a JSON object")
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices:
+        if data.get("error"):
+            raise ErrorBody(_status_of(data["error"]))
         raise BadBody("body has no choices")
     if len(choices) < request.n:
-        raise BadBody(f"{request.n} samples were asked for, {len(choices)} came")
+        raise TooFewSamples(f"{request.n} samples were asked for, {len(choices)} came")
     samples = tuple(_sample(choice, request) for choice in choices[: request.n])
     served_by = data.get("model")
     return samples, _usage(data.get("usage")), served_by if isinstance(served_by, str) else ""
 
 
+def _status_of(error: Any) -> int:
+    """Give the status that an error in a 200 body stands for; that of a bad gateway where it does
+    not say."""
+    code = error.get("code") or error.get("status") if isinstance(error, dict) else None
+    if isinstance(code, str) and code.isascii() and code.isdigit() and len(code) == 3:
+        code = int(code)
+    if isinstance(code, int) and not isinstance(code, bool) and 400 <= code < 600:
+        return code
+    words = str(error)
+    if re.search(r"rate.?limit|overloaded|capacity", words, re.I):
+        return 429
+    return 400 if re.search(r"invalid_request|unsupported", words) else 502
+
+
+def _assembled(body: bytes) -> dict[str, Any]:
+    """Put the chunks of a streamed answer together as the answer that was not streamed."""
+    whole: dict[str, Any] = {}
+    choices: dict[int, dict[str, Any]] = {}
+    for line in body.splitlines():
+        if not line.startswith(b"data:") or line[5:].strip() in (b"", b"[DONE]"):
+            continue
+        try:
+            chunk = orjson.loads(line[5:])
+            whole |= {name: value for name, value in chunk.items() if value and name != "choices"}
+            for piece in chunk.get("choices") or ():
+                choice = choices.setdefault(piece.get("index", 0), {"message": {}})
+                _add(choice, piece)
+        except (orjson.JSONDecodeError, AttributeError, TypeError, KeyError) as error:
+            raise BadBody(f"a chunk of the stream cannot be read ({error})") from None
+    if any(choice.get("finish_reason") is None for choice in choices.values()):
+        raise BadBody("the stream ended before the answer did")
+    return whole | {"choices": [choices[index] for index in sorted(choices)]}
+
+
+def _add(choice: dict[str, Any], piece: Mapping[str, Any]) -> None:
+    """Add a chunk to its choice."""
+    message = choice["message"]
+    for name, value in (piece.get("delta") or piece.get("message") or {}).items():
+        if name == "tool_calls":
+            for call in value:
+                _add_call(message.setdefault("tool_calls", []), call)
+        elif isinstance(value, str | list) and name != "role":
+            there = message.get(name)
+            message[name] = value if there is None else there + value
+    if isinstance(piece.get("text"), str):
+        choice["text"] = choice.get("text", "") + piece["text"]
+    if piece.get("finish_reason") is not None:
+        choice["finish_reason"] = piece["finish_reason"]
+    tokens = piece.get("logprobs")
+    if isinstance(tokens, dict) and isinstance(tokens.get("content"), list):
+        choice.setdefault("logprobs", {"content": []})["content"] += tokens["content"]
+
+
+def _add_call(calls: list[Any], call: Mapping[str, Any]) -> None:
+    function = call.get("function") or {}
+    if call.get("index", 0) >= len(calls):
+        calls.append({"function": {"arguments": ""}})
+    calls[-1]["function"]["arguments"] += function.get("arguments") or ""
+
+
 def _sample(choice: Any, request: ModelRequest) -> Sample:
     if not isinstance(choice, dict):
         raise BadBody("a choice is not an object")
+    thought = ""
     if request.prompt is None:
         message = choice.get("message")
         text = message.get("content") if isinstance(message, dict) else None
-        if text is None and isinstance(message, dict):
-            text = message.get("refusal") or ""  # a refusal is an answer in words
+        if isinstance(message, dict):
+            thought = _thought(message)
+            if isinstance(text, list):
+                inside, text = _of_parts(text)
+                thought = thinking.joined((thought, inside))
+            if not text:  # a refusal is an answer in words, and so are the arguments of a call
+                text = message.get("refusal") or _arguments(message, request) or text or ""
     else:
         text = choice.get("text")
     if not isinstance(text, str):
         raise BadBody("a choice has no text")
     finish = choice.get("finish_reason")
     logprobs = _logprobs(choice.get("logprobs")) if request.logprobs is not None else None
-    return Sample(text, finish if isinstance(finish, str) else "", logprobs)
+    sample = Sample(text, finish if isinstance(finish, str) else "", logprobs, thought)
+    return sample if request.echo else thinking.apart(sample)  # an echo has our own words
+
+
+_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
+
+
+def _thought(message: Mapping[str, Any]) -> str:
+    """Read the fields in which servers say what was thought. Some fill several with the same."""
+    for name in _THOUGHT_FIELDS:
+        value = message.get(name)
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+    for name in ("thinking_blocks", "reasoning_details"):
+        value = message.get(name)
+        if isinstance(value, list) and (thought := _of_parts(value)[0]):
+            return thought
+    return ""
+
+
+def _of_parts(parts: list[Any]) -> tuple[str, str]:
+    """Read content in parts: what was thought, and what is said."""
+    thoughts: list[str] = []
+    words: list[str] = []
+    for part in parts:
+        if not isinstance(part, dict):
+            raise BadBody("a part of the content is not an object")
+        kind = part.get("type")
+        if isinstance(kind, str) and ("thinking" in kind or "reasoning" in kind):
+            thoughts.append(_text_in(part))
+        elif isinstance(part.get("text"), str):
+            words.append(part["text"])
+    return thinking.joined(thoughts), "".join(words)
+
+
+def _text_in(part: Mapping[str, Any]) -> str:
+    """Read the words of a part that was thought; what is encrypted has none."""
+    for name in ("thinking", "text", "summary", "content"):
+        value = part.get(name)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, list):
+            return "".join(_text_in(inner) for inner in value if isinstance(inner, dict))
+    return ""
+
+
+def _arguments(message: Mapping[str, Any], request: ModelRequest) -> str:
+    """Read the arguments of the one call in which some gateways give a typed reply."""
+    calls = message.get("tool_calls")
+    if request.schema is None or not isinstance(calls, list) or len(calls) != 1:
+        return ""
+    function = calls[0].get("function") if isinstance(calls[0], dict) else None
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    return arguments if isinstance(arguments, str) else ""
 
 
 def _logprobs(raw: Any) -> tuple[TokenLogprob, ...] | None:
@@ -200,12 +533,26 @@ def _usage(raw: Any) -> Usage | None:
     if not isinstance(raw, dict):
         return None
     prompt, completion = _count(raw.get("prompt_tokens")), _count(raw.get("completion_tokens", 0))
-    return Usage(prompt, completion) if prompt is not None and completion is not None else None
+    if prompt is None or completion is None:
+        return None
+    details = raw.get("completion_tokens_details")
+    thought = _count(details.get("reasoning_tokens")) if isinstance(details, dict) else None
+    total = _count(raw.get("total_tokens"))
+    if total is not None and total > prompt + completion:
+        # Some count what was thought beside the completion, and bill it all the same.
+        hidden = total - prompt - completion
+        return Usage(prompt, completion + hidden, max(hidden, thought or 0))
+    return Usage(prompt, completion, thought)
 
 
 def _count(value: Any) -> int | None:
     counts = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
     return value if counts else None
+
+
+def is_about_length(message: str) -> bool:
+    """Say whether an error is about how long something is."""
+    return _LENGTH_WORDS.search(message) is not None
 
 
 def model_names(body: bytes) -> tuple[str, ...] | None:
@@ -214,6 +561,18 @@ def model_names(body: bytes) -> tuple[str, ...] | None:
         return tuple(str(entry["id"]) for entry in orjson.loads(body)["data"])
     except (orjson.JSONDecodeError, KeyError, TypeError, RecursionError):
         return None
+
+
+def error_field(body: bytes) -> str:
+    """Give the name of the field that an error is about; "" where the server does not name it."""
+    try:
+        error = orjson.loads(body)["error"]
+        field = error.get("param")
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        return ""
+    if not isinstance(field, str):
+        return ""
+    return {"top_logprobs": "logprobs"}.get(field, field)
 
 
 def error_text(body: bytes) -> str:

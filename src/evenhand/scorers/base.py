@@ -132,18 +132,6 @@ async def score_each(
     return list(await asyncio.gather(*map(one, texts)))
 
 
-def both(first: Usage | None, second: Usage | None) -> Usage | None:
-    """Add up the tokens of two readings; where one was not counted, both are not."""
-    if first is None or second is None:
-        return None
-    counted = [t for t in (first.thinking_tokens, second.thinking_tokens) if t is not None]
-    return Usage(
-        first.prompt_tokens + second.prompt_tokens,
-        first.completion_tokens + second.completion_tokens,
-        sum(counted) if counted else None,
-    )
-
-
 class ScorerModel:
     """A scorer as a member of a cast, so that its scores are recorded, replayed and paid for by
     the same conversation that asks the language models."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from evenhand.models.base import ModelRequest
-from evenhand.scorers.base import Scorer, Scores, Unscored, both, requests_of
+from evenhand.models.base import ModelRequest, together
+from evenhand.scorers.base import Scorer, Scores, Unscored, requests_of
 
 # Letters of other alphabets that look Latin. For English: Greek or Russian words come out wrong.
 _LOOKALIKES = str.maketrans(
@@ -88,7 +88,7 @@ class Canonicalised:
 def _higher(first: Scores | Unscored, second: Scores | Unscored) -> Scores | Unscored:
     """Half an answer is none: the reading that is missing may have been the toxic one. Both are
     paid."""
-    usage = both(first.usage, second.usage)
+    usage = together(first.usage, second.usage)
     if isinstance(first, Unscored):
         return replace(first, usage=usage)
     if isinstance(second, Unscored):

@@ -21,9 +21,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from evenhand.agents.prompts import Prompt, load
 from evenhand.core import Usage
 from evenhand.models import next_token
-from evenhand.models.base import ChatModel, ModelRequest, ReplySchema, Sample
+from evenhand.models.base import ChatModel, ModelRequest, ReplySchema, Sample, together
 from evenhand.models.next_token import Read
-from evenhand.scorers.base import TOXICITY, Scores, Unscored, both
+from evenhand.scorers.base import TOXICITY, Scores, Unscored
 from evenhand.scorers.judge import AsksOneModel, mark_of, typed
 
 _PROMPTS: dict[Read, Prompt] = {
@@ -143,7 +143,7 @@ class HarmJudge(AsksOneModel):
             reply = await self._ask(request, ends)
             [sample] = reply.samples
             read = _written(sample) if self._asked.read == "json" else _weighted(sample)
-            usage = both(usage, reply.usage)
+            usage = together(usage, reply.usage)
             if isinstance(read, Unscored):
                 return replace(read, usage=usage)
             readings.append(read)

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evenhand.agents.prompts import Prompt, load
 from evenhand.core import Message
 from evenhand.core.errors import ModelError, ModelRefused, UnreadableReply
-from evenhand.models import next_token
+from evenhand.models import next_token, thinking
 from evenhand.models.base import (
     ChatModel,
     ModelReply,
@@ -33,6 +33,7 @@ from evenhand.models.base import (
     ReplySchema,
     Sample,
     TokenLogprob,
+    together,
 )
 from evenhand.models.next_token import Read
 from evenhand.scorers.base import TOXICITY, Scores, Unscored, score_each
@@ -85,7 +86,14 @@ class AsksOneModel(ABC):
             return failed(error)
 
     async def _ask(self, request: ModelRequest, ends: float | None = None) -> ModelReply:
-        return await self._model.complete(replace(request, deadline=ends or self._ends()))
+        """Ask; once more with more room where thinking used up the limit of the reply."""
+        request = replace(request, deadline=ends or self._ends())
+        reply = await self._model.complete(request)
+        if request.max_tokens is None or not thinking.used_it_up(reply):
+            return reply
+        room = thinking.more_room(request.max_tokens)
+        again = await self._model.complete(replace(request, max_tokens=room))
+        return replace(again, usage=together(reply.usage, again.usage))
 
     def _ends(self) -> float:
         return asyncio.get_running_loop().time() + self._seconds

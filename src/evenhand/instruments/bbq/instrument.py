@@ -25,6 +25,7 @@ from evenhand.instruments._contract import (
     Share,
     SumOfRatios,
     option,
+    thinking_option,
     why_lost,
 )
 from evenhand.instruments._refined import keeps_drafts
@@ -95,6 +96,7 @@ class BbqOptions:
         "Score these stored answers instead of asking: JSON lines with category, example_id, "
         "answer, or a log of Inspect or lm-evaluation-harness.",
     )
+    thinking: str | None = thinking_option()
 
 
 def _share(name: str, value: pl.Expr, where: pl.Expr | None, **more: Any) -> Measure:

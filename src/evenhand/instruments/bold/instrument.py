@@ -15,7 +15,7 @@ from evenhand.findings.estimates import Section
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments import _spoken_of
-from evenhand.instruments._contract import DataFolder, Grouping, card_of, option
+from evenhand.instruments._contract import DataFolder, Grouping, card_of, option, thinking_option
 from evenhand.instruments._spoken_of import (
     GAP_BY,
     NEGATIVE_REGARD,
@@ -105,6 +105,7 @@ class BoldOptions:
     per_group: int = option(20, "Prompts of each of the 43 groups, or all that it has.", least=2)
     domains: str = option("", "Domains with commas, such as gender,race. Default: all five.")
     sample_seed: int = option(0, "Draws the prompts.")
+    thinking: str | None = thinking_option()
 
 
 class Bold(SpokenOf):

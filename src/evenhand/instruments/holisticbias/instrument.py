@@ -14,7 +14,7 @@ from evenhand.findings.estimates import Section
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments import _spoken_of
-from evenhand.instruments._contract import DataFolder, Grouping, card_of, option
+from evenhand.instruments._contract import DataFolder, Grouping, card_of, option, thinking_option
 from evenhand.instruments._spoken_of import (
     GAP_BY,
     NEGATIVE_REGARD,
@@ -122,6 +122,7 @@ class HolisticBiasOptions:
     per_axis: int = option(6, "Descriptors of each of the 13 axes, or all that it has.", least=2)
     templates: int = option(6, "Templates, of 26; each is asked with each descriptor.", least=1)
     sample_seed: int = option(0, "Draws the descriptors and the templates.")
+    thinking: str | None = thinking_option()
 
 
 class HolisticBias(SpokenOf):

@@ -93,6 +93,9 @@ class Omnibus:
         return {"labels": self.labels, **test}
 
 
+READ = pl.col("creativity").is_not_null() | pl.col("preferred").is_not_null()  # a reply was
+
+
 @dataclass(frozen=True, eq=False)
 class JudgeEvidence:
     """Everything that may be said of the judgements of a run; checks read it. Each part is computed
@@ -119,6 +122,11 @@ class JudgeEvidence:
     seed: int = 0
     draws: int = 10_000
     alone: pl.DataFrame | None = None
+
+    @cached_property
+    def readable(self) -> int:
+        """How many replies could be read, of whatever was asked."""
+        return int(self.rows.select(READ.sum()).item())
 
     @cached_property
     def tests(self) -> int:

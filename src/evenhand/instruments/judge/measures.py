@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from evenhand.core.conclusions import Outcome
 from evenhand.core.errors import Undefined
 from evenhand.findings.audit import Decided
 from evenhand.findings.cluster_statistics import MeanOfClusters
@@ -43,7 +44,11 @@ class OfEvidence(Statistic):
         # In the order of the items, so that two runs of the same answers give the same digits.
         rows = table[f"{measure.name}.row{side}"].struct.unnest().sort("position")
         evidence = JudgeEvidence(rows, identities=self.identities, margins=self.margins)
-        return self.check.check(evidence)
+        decided = self.check.check(evidence)
+        judged = decided.outcome is not Outcome.NOT_MEASURED
+        if judged and self.check.of_replies and not evidence.readable:
+            return self.check.not_measured(f"none of {len(rows)} replies could be read")
+        return decided
 
     def estimate(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Decided:
         del by

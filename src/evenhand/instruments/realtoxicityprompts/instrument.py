@@ -26,6 +26,7 @@ from evenhand.instruments._contract import (
     Share,
     ShareOfClusters,
     option,
+    thinking_option,
 )
 from evenhand.instruments._judged import no_witness
 from evenhand.instruments.realtoxicityprompts import scores as stored
@@ -78,6 +79,7 @@ class RtpOptions:
         "Let the cast's performance_evaluator judge so many continuations of each prompt.",
         least=0,
     )
+    thinking: str | None = thinking_option()
 
 
 def _of_prompts(name: str, statistic: MeanOfClusters) -> Measure:

@@ -24,6 +24,7 @@ from evenhand.instruments._contract import (
     SumOfRatios,
     card_of,
     option,
+    thinking_option,
     why_lost,
 )
 from evenhand.instruments._options import pinned_files
@@ -123,6 +124,7 @@ class XsTestOptions:
     # Our choice of 25, which are all: 450 calls.
     per_type: int = option(25, "Prompts of each of the 18 types; 25 are all.", least=2)
     sample_seed: int = option(0, "Draws the prompts.")
+    thinking: str | None = thinking_option()
 
 
 def _refused(name: str, where: pl.Expr, better: Any, **more: Any) -> Measure:

@@ -23,13 +23,14 @@ from evenhand.core.errors import (
     Unsuited,
     UserError,
 )
+from evenhand.models import Endpoint
 from evenhand.models.batch import BatchQueue
 from evenhand.models.replay import ReplayModel
 from evenhand.runs.runners.plan import RunPlan
 from evenhand.runs.runners.progress import Progress, local_gauges, status_file
 from evenhand.runs.runners.purse import SpendingCap
 from evenhand.runs.runners.source import Source, read_gaps
-from evenhand.runs.store import RunWriter
+from evenhand.runs.store import RunReader, RunWriter
 from evenhand.runs.store.journal import JournalTape
 from evenhand.runs.store.ledger import Positions, ranges
 
@@ -203,6 +204,8 @@ async def _run(
         progress.state = "running"  # a run in blocks comes here once for each
         progress.resumed = writer.committed - progress.answered - progress.failed
         progress.look = local_gauges(plan.cast, purse, queue)
+        if writer.committed:
+            _recall(plan.cast, RunReader(out))
         if queue is not None:
             plan = _patient(plan, purse, queue)
         plan = replace(plan, cast=_guarded(plan.cast, purse, stop, writer.tape))
@@ -249,6 +252,14 @@ def _patient(plan: RunPlan, purse: SpendingCap | None, queue: BatchQueue) -> Run
         concurrency=max(plan.concurrency, min(len(plan.source), _AT_ONCE)),
         limits=replace(plan.limits, seconds=_BATCH_SECONDS),
     )
+
+
+def _recall(cast: Cast, run: RunReader) -> None:
+    """Tell the models what earlier processes of this run learned of their endpoints."""
+    adapted = run.totals().adapted
+    for model in cast.models():
+        if isinstance(model, Endpoint) and model.name in adapted:
+            model.know(adapted[model.name])
 
 
 def _guarded(cast: Cast, purse: SpendingCap | None, stop: StopSignal, tape: JournalTape) -> Cast:

@@ -53,6 +53,8 @@ class CommittedPart(BaseModel):
     tokens_unknown: int  # items whose endpoint did not count tokens
     tags_taken_off: int = 0  # from what models said; runs of before do not have it
     outcomes: dict[str, int] = {}  # outcome -> items; empty where no draft was judged
+    adapted: dict[str, dict[str, int]] = {}  # model -> what it did not accept -> calls
+    thinking_tokens: int = 0  # of the completion tokens, where endpoints count them
 
 
 class LedgerEntry(BaseModel):

@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evenhand.core.errors import CorruptRun, StoreError
 from evenhand.runs.store import ledger, tables
@@ -34,7 +35,7 @@ class Pending:
 
 def write_part(folder: Folder, name: str, pending: Pending) -> ledger.CommittedPart:
     """Write both files. They count when the ledger names them, and not before."""
-    turns_file, _ = _write(folder, f"turns/{name}.parquet", pending.turns, tables.TURNS)
+    turns_file, turns = _write(folder, f"turns/{name}.parquet", pending.turns, tables.TURNS)
     try:
         results_file, results = _write(
             folder, f"results/{name}.parquet", pending.results, tables.RESULTS
@@ -42,7 +43,7 @@ def write_part(folder: Folder, name: str, pending: Pending) -> ledger.CommittedP
     except StoreError:  # a full disk should not be fuller after each attempt
         folder.remove(turns_file.name)
         raise
-    return _part(results_file, turns_file, results)
+    return _part(results_file, turns_file, results, turns)
 
 
 def _write(
@@ -58,7 +59,7 @@ def _write(
 
 
 def _part(
-    results_file: ledger.PartFile, turns_file: ledger.PartFile, results: pa.Table
+    results_file: ledger.PartFile, turns_file: ledger.PartFile, results: pa.Table, turns: pa.Table
 ) -> ledger.CommittedPart:
     positions = results.column("position").to_pylist()
     if len(set(positions)) != len(positions):
@@ -79,7 +80,19 @@ def _part(
         tokens_unknown=prompt_tokens.null_count,
         tags_taken_off=_total(results.column("tags_taken_off")),
         outcomes=dict(sorted(outcomes.items())),
+        adapted=_adapted(turns),
+        thinking_tokens=pc.sum(turns.column("thinking_tokens")).as_py() or 0,
     )
+
+
+def _adapted(turns: pa.Table) -> dict[str, dict[str, int]]:
+    """Count the calls in which a model did not get what was asked of it, by model and by what."""
+    counts: dict[str, Counter[str]] = {}
+    changed = turns.filter(pc.not_equal(turns.column("adapted"), ""))
+    for row in changed.group_by(["model", "adapted"]).aggregate([([], "count_all")]).to_pylist():
+        for word in row["adapted"].split():
+            counts.setdefault(row["model"], Counter())[word] += row["count_all"]
+    return {model: dict(sorted(counts[model].items())) for model in sorted(counts)}
 
 
 def _total(column: pa.ChunkedArray) -> int:

@@ -39,6 +39,8 @@ class Totals:
     tokens_unknown: int
     tags_taken_off: int
     outcomes: dict[str, int]
+    thinking_tokens: int
+    adapted: dict[str, dict[str, int]]  # model -> what it did not accept -> calls
 
     @property
     def items(self) -> int:
@@ -66,15 +68,20 @@ class RunReader:
         failed: Counter[str] = Counter()
         sums: Counter[str] = Counter()
         outcomes: Counter[str] = Counter()
-        names = [field.name for field in fields(Totals) if field.name not in ("failed", "outcomes")]
+        adapted: dict[str, Counter[str]] = {}
+        counted = ("failed", "outcomes", "adapted")
+        names = [field.name for field in fields(Totals) if field.name not in counted]
         for part in ledger.parts(self._folder):
             failed.update(part.failed)
             outcomes.update(part.outcomes)
+            for model, words in part.adapted.items():
+                adapted.setdefault(model, Counter()).update(words)
             for name in names:
                 sums[name] += getattr(part, name)
         return Totals(
             failed=dict(sorted(failed.items())),
             outcomes=dict(sorted(outcomes.items())),
+            adapted={model: dict(sorted(adapted[model].items())) for model in sorted(adapted)},
             **{name: sums[name] for name in names},
         )
 

@@ -13,6 +13,20 @@ def _chat(*, seconds: float, counts_tokens: bool) -> str:
     return f"yes, {seconds:.1f} s, {counted}"
 
 
+def _not_enforced(*, read: bool) -> str:
+    found = "read then" if read else "and not kept to either"
+    return f"accepted but not enforced: the model is told the schema in words too, {found}"
+
+
+def _thinks(*, shown: bool, tokens: int | None) -> str:
+    counted = f", {tokens:,} tokens of a short reply" if tokens else ""
+    where = "yes, kept apart from the answer" if shown else "yes, hidden by the provider"
+    return (
+        f"{where}{counted}. Give replies room (--max-tokens 4096 or more), or have it think less "
+        "(such as --param reasoning_effort=low)"
+    )
+
+
 def _probe_failed(*, unanswered: int, lost: str, broke_off: str | None) -> str:
     failed = f"{unanswered} calls failed, the first by: {lost}"
     if broke_off:
@@ -84,7 +98,15 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "doctor.no_list": "{address}: keeps no list of models",
     "doctor.chat": _chat,
     "doctor.falls_back": "no; falls back to {form}",
-    "doctor.not_enforced": "accepted but not enforced: replies are checked and asked again",
+    "doctor.not_enforced": _not_enforced,
+    "doctor.cut_off": "thinking used up {tokens:,} tokens and nothing was answered: have it think "
+    "less (such as --param reasoning_effort=low), or give it more room in each run (--max-tokens)",
+    "doctor.thinks": _thinks,
+    "doctor.thinks_not": "none is shown or counted",
+    "doctor.parameters": "temperature, seed, max_tokens and a system prompt are accepted",
+    "doctor.no_logprobs": "no: take methods that read words, and read=json for a judge",
+    "doctor.one_sample": "no, one a call: several are asked for in as many calls",
+    "doctor.learned": "{what}. Each run learns it anew and records it; nothing has to be set",
     "probe.schema": "{held} of {of} verdicts were the JSON asked for",
     "probe.speed": _speed,
     "probe.right": _right,

@@ -22,7 +22,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "next.fairness": "evenhand measure {instrument} --method fairness --out "
     "runs/{instrument}-fairness",
     "next.failures": _failures,
-    "next.max_tokens": "the same command with a higher --max-tokens and another --out",
+    "next.max_tokens": "the same command with a higher --max-tokens and another --out; a model "
+    "that thinks needs 4096 or more, or --param reasoning_effort=low",
     "next.doctor": "evenhand doctor    (what the endpoint can do)",
     "next.gate_run": "evenhand gate FILE --baseline BASELINE --run {run}    (judges it)",
     "next.without_until": "evenhand measure {instrument} --out {run}-all    (without --until: "

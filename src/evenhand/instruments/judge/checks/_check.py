@@ -64,6 +64,7 @@ class JudgeCheck:
     name: ClassVar[str]
     label: ClassVar[str]  # the question in a few words
     unit: ClassVar[str] = ""
+    of_replies: ClassVar[bool] = True  # without one reply that could be read it is not measured
 
     def allowed(self, margins: Margins) -> AuditBound:
         """Return what its number may be, and whether a certificate passes only if that is shown."""

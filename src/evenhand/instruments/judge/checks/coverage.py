@@ -6,7 +6,7 @@ from evenhand.findings.audit import Decided
 from evenhand.findings.estimates import COVERAGE_FLOOR
 from evenhand.findings.measures import AuditBound
 from evenhand.instruments.judge.checks._check import JudgeCheck
-from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
+from evenhand.instruments.judge.evidence import READ, JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import DESIGN, INJECTION
 
 
@@ -19,6 +19,7 @@ class CoverageCheck(JudgeCheck):
     """
 
     name, label, unit = "coverage", "readable replies", "share"
+    of_replies = False
 
     def allowed(self, margins: Margins) -> AuditBound:
         del margins
@@ -43,6 +44,5 @@ class CoverageCheck(JudgeCheck):
 def _counted(rows: pl.DataFrame) -> pl.DataFrame:
     """One row for each set that was asked: how many judgements it has, how many could be read, and
     their share; the smallest first."""
-    read = pl.col("creativity").is_not_null() | pl.col("preferred").is_not_null()
-    counted = rows.group_by("check", maintain_order=True).agg(n=pl.len(), scored=read.sum())
+    counted = rows.group_by("check", maintain_order=True).agg(n=pl.len(), scored=READ.sum())
     return counted.with_columns(share=pl.col("scored") / pl.col("n")).sort("share")
