@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -21,6 +22,15 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["__main__", "aiohttp.web", "evenhand.runs.runners", worker.__name__])
 # What a batch has otherwise than a call: when it was asked, by whom, and a thought of Anthropic's.
 OTHERWISE = ["started_us", "seconds", "attempts", "batch", "adapted", "thinking", "seed"]
+
+
+FIGURES: Counter[str] = Counter()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if FIGURES:
+        said = ", ".join(f"{name} {count}" for name, count in sorted(FIGURES.items()))
+        terminalreporter.write_line(f"figures of batches: {said}")
 
 
 @dataclass(frozen=True)
