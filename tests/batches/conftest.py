@@ -21,7 +21,8 @@ from .worker import Job
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["__main__", "aiohttp.web", "evenhand.runs.runners", worker.__name__])
 # What a batch has otherwise than a call: when it was asked, by whom, and a thought of Anthropic's.
-OTHERWISE = ["started_us", "seconds", "attempts", "batch", "adapted", "thinking", "seed"]
+# Of two agents that are asked again side by side, whose reply comes first is asked first.
+OTHERWISE = ["index", "started_us", "seconds", "attempts", "batch", "adapted", "thinking", "seed"]
 
 
 FIGURES: Counter[str] = Counter()
@@ -51,7 +52,7 @@ class Rows:
         errors = pl.col("error_message").str.replace_all(url, "URL", literal=True)
         return cls(
             reader.results().with_columns(words).collect(),
-            bare.with_columns(errors),
+            bare.with_columns(errors).sort("position", "request", "occurrence"),
             turns["batch"].to_list(),
         )
 

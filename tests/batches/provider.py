@@ -86,7 +86,7 @@ class Provider:
             app.router.add_post("/v1/files", self.upload)
             app.router.add_get("/v1/files/{id}/content", self.content)
             app.router.add_post("/v1/batches", self.create)
-            app.router.add_get("/v1/batches", self.list)
+            app.router.add_get("/v1/batches", self.listed)
             app.router.add_get("/v1/batches/{id}", self.retrieve)
             app.router.add_post("/v1/messages/batches", self.create_messages)
             app.router.add_get("/v1/messages/batches", self.list_messages)
@@ -216,7 +216,7 @@ class Provider:
             batch.failure = {"data": [{"code": code, "message": refused or "too much"}]}
         return await self._created(request, self._openai(batch))
 
-    async def list(self, request: web.Request) -> web.Response:
+    async def listed(self, request: web.Request) -> web.Response:
         page, more = self._page(request, "after")
         data = [self._openai(batch) for batch in page]
         return web.json_response({"object": "list", "data": data, "has_more": more})
@@ -249,7 +249,7 @@ class Provider:
             "error_file_id": self._file_of(batch, batch.errors) if shown else None,
         }
 
-    def _file_of(self, batch: Batch, lines: "list[str]") -> str | None:
+    def _file_of(self, batch: Batch, lines: list[str]) -> str | None:
         if not lines:
             return None
         kind = "out" if lines is batch.results else "err"
@@ -303,7 +303,7 @@ class Provider:
 
     # -- batches ---------------------------------------------------------------------------------
 
-    def _begin(self, kind: str, lines: "list[dict[str, Any]]", metadata: dict[str, str]) -> Batch:
+    def _begin(self, kind: str, lines: list[dict[str, Any]], metadata: dict[str, str]) -> Batch:
         names = [line["custom_id"] for line in lines]
         assert len(set(names)) == len(names)
         assert all(_NAME.fullmatch(name) for name in names)
@@ -319,7 +319,7 @@ class Provider:
             await asyncio.sleep(0)
         return web.json_response(shown)
 
-    def _page(self, request: web.Request, cursor: str) -> "tuple[list[Batch], bool]":
+    def _page(self, request: web.Request, cursor: str) -> tuple[list[Batch], bool]:
         """Newest first, at most two on a page, so that pages are turned."""
         now = time.time()
         shown = [b for b in reversed(self.batches.values()) if now - b.made >= self.faults.hidden]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from errors import raises_naming
 from evenhand.core.errors import BatchFailed, UserError
@@ -115,9 +116,9 @@ def test_a_provider_that_is_gone_ends_the_run_and_a_later_one_goes_on(
         await runner.cleanup()
         with raises_naming(BatchFailed, "tried"):
             await running
-        again = provider.web.AppRunner(server.app(), access_log=None)
+        again = web.AppRunner(server.app(), access_log=None)
         await again.setup()
-        await provider.web.TCPSite(again, "127.0.0.1", port).start()
+        await web.TCPSite(again, "127.0.0.1", port).start()
         await worker.work(job)
         await again.cleanup()
         assert Rows.of(job.out, url).equals(direct)

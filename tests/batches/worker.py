@@ -91,9 +91,9 @@ class _Steps:
             self.passed("before turn")
             write(this, data)
 
-        folder.LocalFolder.create = created  # type: ignore[method-assign]
-        Service.send = sent  # type: ignore[method-assign]
-        folder.LocalAppender.write = written  # type: ignore[method-assign]
+        folder.LocalFolder.create = created  # type: ignore[assignment,method-assign]
+        Service.send = sent  # type: ignore[assignment,method-assign]
+        folder.LocalAppender.write = written  # type: ignore[assignment,method-assign]
 
 
 async def work(job: Job) -> Progress:

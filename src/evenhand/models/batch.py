@@ -21,15 +21,15 @@ import re
 import secrets
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import orjson
 
 from evenhand.core import Usage
-from evenhand.core.errors import BatchFailed, ModelBusy, ModelRefused, UserError
+from evenhand.core.errors import BatchFailed, CorruptRun, ModelBusy, ModelRefused, UserError
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest, together
 from evenhand.models.http_client import pause_before
 from evenhand.models.wire import Dialect
@@ -39,8 +39,10 @@ _MOST_FORMS = 8  # our choice: as many forms as an endpoint may refuse, one batc
 _MOST_REFUSALS = 60  # our choice: an hour of "too much is waiting", at one try a minute
 _FOLDER = "batches"
 _STEM = re.compile(r"batches/([0-9]{6})-([0-9]{10,})-([0-9a-f]{8})-([0-9a-f]{12})\.jsonl")
+_ID = re.compile(r"[A-Za-z0-9_.:-]{1,200}")
 _PASSES = 12  # our choice: turns of the loop in which side-by-side questions are all asked
 
+_T = TypeVar("_T")
 BatchForm = Literal["openai", "anthropic", "vllm"]
 
 
@@ -427,12 +429,12 @@ class BatchQueue:
         player.under_way.update(batch.names)
         self._open[batch.stem] = batch
 
-    def _start(self, work: Any) -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(self._watched(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _watched(self, work: Any) -> None:
+    async def _watched(self, work: Coroutine[Any, Any, None]) -> None:
         """Do some work whose failure ends the run: everybody who waits is told."""
         try:
             await work
@@ -481,6 +483,8 @@ class BatchQueue:
         """Create a batch once: where the answer did not come, it is looked for before it is sent
         again."""
 
+        unsure = False
+
         async def once() -> str:
             nonlocal unsure
             if unsure:
@@ -495,7 +499,6 @@ class BatchQueue:
                 unsure = True
                 raise NotNow(str(error)) from None
 
-        unsure = False
         return await self._patiently(once)
 
     async def _note(self, batch: _Batch, id: str) -> None:
@@ -527,7 +530,7 @@ class BatchQueue:
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, self._timing.longest_look)
 
-    async def _patiently(self, call: Callable[[], Any]) -> Any:
+    async def _patiently(self, call: Callable[[], Awaitable[_T]]) -> _T:
         """Call a provider until it answers; `BatchFailed` if it does not for hours."""
         clock, rng, attempt = asyncio.get_running_loop().time, random.Random(), 0
         ends = clock() + self._timing.patience
@@ -672,6 +675,8 @@ class BatchQueue:
             batch = _Batch(stem, [], state, taken_up=True)
             sent = batch.at(".sent.json") in there
             id = orjson.loads(self._folder.read(batch.at(".sent.json")))["id"] if sent else ""
+            if id and not _ID.fullmatch(id):
+                raise CorruptRun(f"{self._folder.root}/{batch.at('.sent.json')} names no batch")
             self._known.update([id] if id else [])
             state.id = id
             results = batch.at(".results.jsonl")

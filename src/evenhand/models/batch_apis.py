@@ -45,6 +45,7 @@ _ANTHROPIC = {"anthropic-version": "2023-06-01"}
 _MAX_TOKENS = 4096  # our choice: where nobody said how long a reply of Anthropic's may be
 _UNCHANGED = 30.0  # our choice, in seconds: then a file that somebody else writes is whole
 _FINISH = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length"}
+_OWN = os.O_NOFOLLOW | os.O_CLOEXEC  # through no link: the folder may come from a stranger
 _BY_FORM = ("output_config", "output_format")
 
 
@@ -350,8 +351,10 @@ class VllmBatches:
 
     async def _start(self, command: str, stem: str) -> None:
         """Start vLLM. It holds a lock while it lives, so that a later process sees it at work."""
-        lock = os.open(self._folder / f"{stem}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        log = os.open(self._folder / f"{stem}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        lock = os.open(self._folder / f"{stem}.lock", _OWN | os.O_RDWR | os.O_CREAT, 0o600)
+        log = os.open(
+            self._folder / f"{stem}.log", _OWN | os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+        )
         try:
             _flock(lock)
             self._running[stem] = await asyncio.create_subprocess_exec(
@@ -422,7 +425,7 @@ class VllmBatches:
 
     def _is_running(self, stem: str) -> bool:
         try:
-            lock = os.open(self._folder / f"{stem}.lock", os.O_RDWR | os.O_CLOEXEC)
+            lock = os.open(self._folder / f"{stem}.lock", _OWN | os.O_RDWR)
         except FileNotFoundError:
             return False
         try:
