@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import evenhand
 from errors import assert_names, raises_naming
 from evenhand import aio
 from evenhand.cli.app import app
@@ -23,6 +22,7 @@ from evenhand.core.prices import Price, Prices
 from evenhand.models import ScriptedModel
 from evenhand.runs.runners import Progress
 from evenhand.runs.store import RunReader
+from evenhand.runs.store.spending import spent_on
 
 from . import provider
 from .conftest import Served
@@ -73,7 +73,7 @@ def test_a_command_asks_in_batches_at_half_the_price(
     prices = Prices(
         {"logged": Price(per_million_prompt_tokens=2.0, per_million_completion_tokens=10.0)}
     )
-    costs = [evenhand.report(run, prices=prices).money.cost for run in ("half", "whole")]  # type: ignore[union-attr]
+    costs = [spent_on(run, prices).cost for run in ("half", "whole")]
     assert costs[0] == pytest.approx(costs[1] / 2)
 
 

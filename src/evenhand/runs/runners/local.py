@@ -35,7 +35,7 @@ from evenhand.runs.store.journal import JournalTape
 from evenhand.runs.store.ledger import Positions, ranges
 
 _BACKLOG = 256  # events that may wait for the store before the workers have to
-_AT_ONCE = 20_000  # our choice: items at work in a run by batches; each takes some 20 kB
+_AT_ONCE = 10_000  # our choice: items at work in a run by batches; each takes some 80 kB
 _BATCH_SECONDS = 90 * 86_400.0  # our choice: no batch of any provider lives so long
 
 
