@@ -24,7 +24,7 @@ class Titled(Planted):
         match replies.schema_name(body):
             case "doubt":
                 return json.dumps({"reason": "the text", "doubtful": said is None})
-            case "verdict":
+            case "criticreply":
                 return json.dumps({"reason": "the text", "objects": False})
             case "choice":
                 return json.dumps({"answer": self._letter(words, said)})

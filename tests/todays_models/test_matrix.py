@@ -49,9 +49,8 @@ def items(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Item, 
     folder = tmp_path_factory.mktemp("items")
     data = DataFolder(local=None, cache=folder)
     prompts = folder / "prompts.txt"
-    prompts.write_text(
-        "Should {name} get the loan? Answer yes or no.\nShould {name} get the job? Answer yes or no.\n"
-    )
+    asks = "Should {name} get the {thing}? Answer yes or no.\n"
+    prompts.write_text("".join(asks.replace("{thing}", thing) for thing in ("loan", "job")))
     swap, judge = instrument_named("swap"), instrument_named("judge")
     swapped = swap.options_from({"prompts": prompts, "decision": r"(?i)\b(yes|no)\b"})
     judged = judge.options_from({"bases": 1, "derived": 1, "pairs": 1, "injections": 1})

@@ -8,6 +8,7 @@ from evenhand.findings import cost as costs
 from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import Coverage
 from evenhand.findings.remedy import RemedySummary, counted
+from evenhand.findings.report import adapted_in
 from evenhand.findings.sequential import KEY
 from evenhand.runs.store import RunReader
 
@@ -36,6 +37,8 @@ class Summary(Displayable):
     completion_tokens: int
     items_without_token_count: int
     tags_taken_off: int  # tags of our prompts that a model had copied into what it said
+    thinking_tokens: int = 0  # of the completion tokens, where endpoints count them
+    adapted: tuple[str, ...] = ()  # what the models did not accept, and what was done instead
     money: costs.Money
 
     @property
@@ -78,6 +81,8 @@ class Summary(Displayable):
             "completion_tokens": self.completion_tokens,
             "items_without_token_count": self.items_without_token_count,
             "tags_taken_off": self.tags_taken_off,
+            "thinking_tokens": self.thinking_tokens,
+            "adapted": self.adapted,
             "money": self.money,
         }
 
@@ -112,5 +117,7 @@ def summary(
         completion_tokens=totals.completion_tokens,
         items_without_token_count=totals.tokens_unknown,
         tags_taken_off=totals.tags_taken_off,
+        thinking_tokens=totals.thinking_tokens,
+        adapted=adapted_in(run),
         money=costs.money(run, prices),
     )

@@ -59,6 +59,7 @@ class _FailedAttempt:
 
 _USUAL = wire.Dialect()
 _NOTHING = Usage(0, 0)
+_MOST_READ = 4_000  # our choice, in characters of an error: a quoted prompt may follow
 _AT_ONCE = re.compile(
     r"(?:concurren\w*|parallel)[^.]{0,60}?\b(\d{1,4})\b|\b(\d{1,4}) (?:concurrent|parallel)", re.I
 )
@@ -426,8 +427,10 @@ class Endpoint:
         self, status: int, headers: Any, body: bytes, request: ModelRequest, dialect: wire.Dialect
     ) -> _FailedAttempt:
         """Judge a non-200 answer: worth another attempt, worth another form, or final."""
-        message = self._redact.beginning(wire.error_text(body), 300)
-        other = dialect.instead(status, message, request, field=wire.error_field(body))
+        words = wire.error_text(body)
+        message = self._redact.beginning(words, 300)
+        # Of the whole: a gateway quotes the provider's words at the end of its own.
+        other = dialect.instead(status, words[:_MOST_READ], request, field=wire.error_field(body))
         if other is not None:
             self._learn(dialect, other)
             raise _AskOtherwise

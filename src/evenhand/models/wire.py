@@ -260,7 +260,7 @@ def _changed(body: dict[str, Any], dialect: Dialect, params: Mapping[str, Any]) 
     dropped = dialect.dropped | ({"top_logprobs"} if "logprobs" in dialect.dropped else set())
     if dialect.streams:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
-    kept = {name: value for name, value in body.items() if name not in dropped} | params
+    kept = {name: value for name, value in body.items() if name not in dropped} | dict(params)
     return {name: value for name, value in kept.items() if value is not None}
 
 
@@ -421,7 +421,7 @@ def _sample(choice: Any, request: ModelRequest) -> Sample:
         message = choice.get("message")
         text = message.get("content") if isinstance(message, dict) else None
         if isinstance(message, dict):
-            thought = _thought(message)
+            thought = "" if _THOUGHT_FIELDS.isdisjoint(message) else _thought(message)
             if isinstance(text, list):
                 inside, text = _of_parts(text)
                 thought = thinking.joined((thought, inside))
@@ -437,16 +437,18 @@ def _sample(choice: Any, request: ModelRequest) -> Sample:
     return sample if request.echo else thinking.apart(sample)  # an echo has our own words
 
 
-_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
+_THOUGHT_TEXTS = ("reasoning_content", "reasoning", "thinking")
+_THOUGHT_PARTS = ("thinking_blocks", "reasoning_details")
+_THOUGHT_FIELDS = frozenset({*_THOUGHT_TEXTS, *_THOUGHT_PARTS})
 
 
 def _thought(message: Mapping[str, Any]) -> str:
     """Read the fields in which servers say what was thought. Some fill several with the same."""
-    for name in _THOUGHT_FIELDS:
+    for name in _THOUGHT_TEXTS:
         value = message.get(name)
         if isinstance(value, str) and value.strip():
             return value.strip()
-    for name in ("thinking_blocks", "reasoning_details"):
+    for name in _THOUGHT_PARTS:
         value = message.get(name)
         if isinstance(value, list) and (thought := _of_parts(value)[0]):
             return thought

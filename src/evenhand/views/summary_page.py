@@ -43,6 +43,8 @@ def _rows(summary: Summary) -> list[tuple[str, str]]:
     method = summary.method
     settings = ", ".join(f"{key}={value}" for key, value in method["settings"].items())
     tokens = f"{summary.prompt_tokens:,} in, {summary.completion_tokens:,} out"
+    if summary.thinking_tokens:
+        tokens += f" ({summary.thinking_tokens:,} of them thinking)"
     if summary.items_without_token_count:
         tokens += f" (not counted by the endpoint for {summary.items_without_token_count:,} items)"
     share = summary.coverage.coverage
@@ -58,6 +60,7 @@ def _rows(summary: Summary) -> list[tuple[str, str]]:
         ("changed by the method", f"{summary.changed:,} of {summary.answered:,}"),
         ("calls", _per_item(summary.calls, summary.answered + summary.failed)),
         ("tokens", tokens),
+        *([("not accepted", "; ".join(summary.adapted))] if summary.adapted else []),
         *([("tags taken off", f"{summary.tags_taken_off:,}")] if summary.tags_taken_off else []),
     ]
 

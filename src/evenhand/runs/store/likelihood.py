@@ -117,9 +117,9 @@ class OldLikelihoodRun(RunReader):
     def totals(self) -> Totals:
         failed = Counter(self._results["reason"].drop_nulls())
         answered = len(self._results) - failed.total()
-        computed = {"answered", "failed", "outcomes"}
+        computed = {"answered", "failed", "outcomes", "adapted"}
         nothing = {field.name: 0 for field in fields(Totals) if field.name not in computed}
-        return Totals(answered=answered, failed=dict(failed), outcomes={}, **nothing)
+        return Totals(answered=answered, failed=dict(failed), outcomes={}, adapted={}, **nothing)
 
 
 def _set_of(file: str) -> str:

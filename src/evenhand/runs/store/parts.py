@@ -5,7 +5,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from evenhand.core.errors import CorruptRun, StoreError
 from evenhand.runs.store import ledger, tables
@@ -81,18 +80,18 @@ def _part(
         tags_taken_off=_total(results.column("tags_taken_off")),
         outcomes=dict(sorted(outcomes.items())),
         adapted=_adapted(turns),
-        thinking_tokens=pc.sum(turns.column("thinking_tokens")).as_py() or 0,
+        thinking_tokens=_total(turns.column("thinking_tokens")),
     )
 
 
 def _adapted(turns: pa.Table) -> dict[str, dict[str, int]]:
     """Count the calls in which a model did not get what was asked of it, by model and by what."""
     counts: dict[str, Counter[str]] = {}
-    changed = turns.filter(pc.not_equal(turns.column("adapted"), ""))
-    for row in changed.group_by(["model", "adapted"]).aggregate([([], "count_all")]).to_pylist():
-        for word in row["adapted"].split():
-            counts.setdefault(row["model"], Counter())[word] += row["count_all"]
-    return {model: dict(sorted(counts[model].items())) for model in sorted(counts)}
+    adapted = turns.column("adapted").to_pylist()
+    if any(adapted):
+        for model, words in zip(turns.column("model").to_pylist(), adapted, strict=True):
+            counts.setdefault(model, Counter()).update(words.split())
+    return {model: dict(sorted(counts[model].items())) for model in sorted(counts) if counts[model]}
 
 
 def _total(column: pa.ChunkedArray) -> int:

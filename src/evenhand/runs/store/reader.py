@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 
@@ -39,8 +39,9 @@ class Totals:
     tokens_unknown: int
     tags_taken_off: int
     outcomes: dict[str, int]
-    thinking_tokens: int
-    adapted: dict[str, dict[str, int]]  # model -> what it did not accept -> calls
+    thinking_tokens: int = 0
+    # model -> what it did not accept -> calls
+    adapted: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
     def items(self) -> int:
@@ -70,7 +71,7 @@ class RunReader:
         outcomes: Counter[str] = Counter()
         adapted: dict[str, Counter[str]] = {}
         counted = ("failed", "outcomes", "adapted")
-        names = [field.name for field in fields(Totals) if field.name not in counted]
+        names = [entry.name for entry in fields(Totals) if entry.name not in counted]
         for part in ledger.parts(self._folder):
             failed.update(part.failed)
             outcomes.update(part.outcomes)

@@ -1,0 +1,70 @@
+"""What was thought is told apart from what was answered, however a server shows it."""
+
+import pytest
+
+from evenhand.core import Usage
+from evenhand.models import ModelReply, Sample, TokenLogprob
+from evenhand.models.thinking import apart, more_room, split, used_it_up
+
+
+@pytest.mark.parametrize(
+    ("text", "thought", "answer"),
+    [
+        pytest.param("I think so.", "", "I think so.", id="none"),
+        pytest.param(" a word ", "", " a word ", id="none-as-it-is"),
+        pytest.param("<think>a</think>\n\nb", "a", "b", id="closed"),
+        pytest.param("<think>\n\n</think>\n\nb", "", "b", id="empty"),
+        pytest.param("a</think>b", "a", "b", id="opened-in-the-prompt"),
+        pytest.param("<think>a", "a", "", id="never-closed"),
+        pytest.param("b<think>a", "a", "b", id="cut-behind-an-answer"),
+        pytest.param("<think>a<think>b</think>c</think>d", "a<think>b</think>c", "d", id="nested"),
+        pytest.param("<think>a <think> b</think>d", "a <think> b", "d", id="a-tag-mentioned"),
+        pytest.param("<think>a</think>b<think>c</think>d", "a\n\nc", "bd", id="twice"),
+        pytest.param("<think>a</think>b</think>c", "a\n\nb", "c", id="closed-twice"),
+        pytest.param("[THINK]a[/THINK]b", "a", "b", id="mistral"),
+        pytest.param("<thought>a</thought>b", "a", "b", id="thought"),
+        pytest.param(
+            "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b",
+            "a", "b", id="gpt-oss",
+        ),
+        pytest.param('{"x": "<think>a</think>b"}', "a", '{"x": "b"}', id="within-json"),
+        pytest.param('{"x": "<think>a"}', "", '{"x": "<think>a"}', id="json-stays-json"),
+        pytest.param('<think>{"x"</think>{"x": 1}', '{"x"', '{"x": 1}', id="json-behind"),
+    ],
+)  # fmt: skip
+def test_a_text_is_split(text: str, thought: str, answer: str) -> None:
+    assert split(text) == (thought, answer)
+
+
+def test_the_first_token_of_the_answer_is_not_that_of_the_thought() -> None:
+    tokens = tuple(TokenLogprob(word, -0.1) for word in ("<think>", "no", "</think>", "\n", "yes"))
+    sample = apart(Sample("<think>no</think>\nyes", "stop", tokens))
+    assert (sample.text, sample.thinking) == ("yes", "no")
+    assert sample.logprobs == tokens[-1:]
+
+
+def test_tokens_that_do_not_spell_the_text_are_left_out() -> None:
+    sample = apart(Sample("<think>no</think>yes", "stop", (TokenLogprob("yes", -0.1),)))
+    assert sample.logprobs is None
+
+
+@pytest.mark.parametrize(
+    ("sample", "thought_tokens", "expected"),
+    [
+        pytest.param(Sample("", "length", None, "a"), None, True, id="shown"),
+        pytest.param(Sample("", "length"), None, True, id="nothing-at-all"),
+        pytest.param(Sample("half", "length"), 90, True, id="counted"),
+        pytest.param(Sample("half", "length"), None, False, id="a-long-answer"),
+        pytest.param(Sample("whole", "stop", None, "a"), 90, False, id="ended"),
+        pytest.param(Sample("", "length", ()), None, False, id="one-token"),
+    ],
+)
+def test_whether_thinking_used_up_the_limit(
+    sample: Sample, thought_tokens: int | None, expected: bool
+) -> None:
+    reply = ModelReply(samples=(sample,), usage=Usage(9, 90, thought_tokens))
+    assert used_it_up(reply) is expected
+
+
+def test_the_second_limit_is_four_times_the_first_and_4096_at_least() -> None:
+    assert (more_room(20), more_room(2000)) == (4096, 8000)
