@@ -24,6 +24,7 @@ from evenhand.core.errors import ModelError
 
 KEY = "sk-test-0123456789"
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_VERSIONS = ("2023-06-01", "2026-10-21")  # ours, and that of the newest client
 _SCHEMAS = {"answer": "choice", "support": "support", "harm": "harm", "fluency": "quality"}
 
 
@@ -104,10 +105,12 @@ class Provider:
         if self._rng.random() < self.faults.http_500 and "completions" not in request.path:
             return web.json_response({"error": {"message": "try later"}}, status=500)
         theirs = "/messages/" in request.path
-        given = request.headers.get("x-api-key" if theirs else "authorization", "")
-        if given.removeprefix("Bearer ") != KEY or (theirs and "authorization" in request.headers):
+        # Anthropic takes the key in either header; two at once would be two ways to say who asks.
+        names = ("x-api-key", "authorization") if theirs else ("authorization",)
+        keys = [request.headers[name] for name in names if name in request.headers]
+        if keys not in ([KEY], [f"Bearer {KEY}"]):
             return web.json_response({"error": {"message": "no such key"}}, status=401)
-        if theirs and request.headers.get("anthropic-version") != "2023-06-01":
+        if theirs and request.headers.get("anthropic-version") not in _VERSIONS:
             return web.json_response({"error": {"message": "version"}}, status=400)
         return await handler(request)
 

@@ -168,8 +168,11 @@ def test_openais_own_client_reads_the_server_of_these_tests(tmp_path: Path) -> N
         assert data["response"]["body"]["choices"][0]["message"]["content"]
 
 
-def test_anthropics_own_client_reads_the_server_of_these_tests(tmp_path: Path) -> None:
+def test_anthropics_own_client_reads_the_server_of_these_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     anthropic = pytest.importorskip("anthropic")
+    monkeypatch.delenv("ANTHROPIC_AUTH_TOKEN", raising=False)  # else it is sent beside the key
     params = {
         "model": "logged",
         "max_tokens": 10,

@@ -41,6 +41,7 @@ _METADATA = "evenhand"  # the key under which OpenAI keeps ours
 _MOST_RESULTS = 1 << 31  # bytes; our choice: what 50,000 long replies can have
 _EARLIER = 600.0  # our choice, in seconds: so far two clocks may be apart
 _LOOKS_WITHOUT_FILES = 20  # our choice: a batch is told to be complete before its files are there
+# Our choice: 2026-10-21 takes no temperature and no top_p of any model.
 _ANTHROPIC = {"anthropic-version": "2023-06-01"}
 _MAX_TOKENS = 4096  # our choice: where nobody said how long a reply of Anthropic's may be
 _UNCHANGED = 30.0  # our choice, in seconds: then a file that somebody else writes is whole
