@@ -5,7 +5,7 @@ PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
 # While writing: what breaks most often; mypy looks at what changed.
 QUICK = tests/house tests/unit tests/stats tests/cli/test_help.py
 
-.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen bench-remedies bench-screen-band bench-null bench-pages bench-batch
+.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect check-providers bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen bench-remedies bench-screen-band bench-null bench-pages bench-batch
 
 check: lint test
 
@@ -179,6 +179,11 @@ bench-injection:
 # in an environment of its own. EVENHAND_DATA names a folder with BBQ.
 check-inspect:
 	PY="$(PY)" scripts/check_inspect.sh
+
+# The same answers by our wire, the Responses API, LiteLLM and Inspect, in two environments of their
+# own from the registry, 2 GB. The model is a stand-in on loopback. EVENHAND_DATA names a folder with BBQ.
+check-providers:
+	PY="$(PY)" scripts/check_providers.sh
 
 # Some ten minutes and 2 GB of disk: other tools, as installed from the registry, on the conformance
 # suite. What another tool breaks is a line of the table, and no failure of this.

@@ -30,7 +30,8 @@ from evenhand.agents import Conversation
 from evenhand.core import Item, Turn
 from evenhand.core.errors import EvenhandError
 from evenhand.experiments.config import data_folder
-from evenhand.instruments.bbq import BbqData, BbqSampling, BbqSource, sample
+from evenhand.instruments.bbq.data import BbqData
+from evenhand.instruments.bbq.sample import BbqSampling, BbqSource, sample
 from evenhand.methods import Mabrf, Method, StarDTox
 
 CATEGORIES = 11

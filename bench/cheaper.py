@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bench.simulated.population import outcomes
 from evenhand.experiments.config import data_folder
-from evenhand.instruments.scorer import ToxicitySets, held_out
+from evenhand.instruments.scorer.sets import ToxicitySets, held_out
 from evenhand.scorers.base import score_all
 from evenhand.scorers.kinds import offline
 from evenhand.statistics._shared import t_quantile

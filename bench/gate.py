@@ -20,8 +20,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.findings.estimates import Change
-from evenhand.findings.gate import Gate, GateCheck, Verdict, gate
-from evenhand.findings.gate_size import clusters_to_decide
+from evenhand.findings.gate import Gate, GateCheck, Verdict, clusters_to_decide, gate
 from evenhand.findings.measures import Grouping, Measure
 from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.findings.summed_statistics import Share
@@ -85,7 +84,7 @@ class InMemory(RunReader):
         return self._rows
 
     def totals(self) -> Any:
-        return SimpleNamespace(items=len(self._rows))
+        return SimpleNamespace(items=len(self._rows), adapted={})
 
     def verify(self) -> int:
         return 1
@@ -171,7 +170,7 @@ def shares(shift: float, draws: int, seed: int, templates: int) -> Shares:
         found = judged(two_runs(rng, templates, shift))
         whole[found.verdict] += 1
         first[found.checks[0].verdict] += 1
-    verdicts: tuple[Verdict, ...] = ("pass", "fail", "open", "broken")
+    verdicts: tuple[Verdict, ...] = ("pass", "fail", "inconclusive", "error")
     return Shares(*({one: counted[one] / draws for one in verdicts} for counted in (whole, first)))
 
 

@@ -31,7 +31,7 @@ from evenhand.statistics.planning import Rule, shown_at
 
 MARGIN, TEMPLATES, AGAIN = 0.05, 343, 0.10
 Floats = NDArray[np.float64]
-TOLD: tuple[Verdict, ...] = ("pass", "fail", "open", "broken")
+TOLD: tuple[Verdict, ...] = ("pass", "fail", "inconclusive", "error")
 _TEMPLATE = pl.col("item_id").str.split("/").list.first().cast(pl.Int64)
 
 
@@ -49,7 +49,7 @@ class Early(InMemory):
         self.record.source.update(until=until.to_dict(), items=EACH * templates)
 
     def totals(self) -> Any:
-        return SimpleNamespace(items=len(self._rows), calls=len(self._rows))
+        return SimpleNamespace(items=len(self._rows), calls=len(self._rows), adapted={})
 
 
 @cache
@@ -109,9 +109,9 @@ def sequential(
     for end in _worth_a_look(check, change):
         rows = runs[1].rows.filter(pl.lit(end) > _TEMPLATE)
         told = verdict(check, (runs[0], Early(rows, TEMPLATES)))
-        if told != "open":
+        if told != "inconclusive":
             return told, end
-    return "open", TEMPLATES
+    return "inconclusive", TEMPLATES
 
 
 def _worth_a_look(check: GateCheck, change: Floats) -> Iterator[int]:

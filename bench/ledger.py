@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.findings_rows import record_of
-from evenhand.runs.store import ledger, ledger_files
+from evenhand.runs.store import ledger
 from evenhand.runs.store.folder import Folder, open_folder
 from evenhand.runs.store.ledger import LedgerEntry, LedgerWriter
-from evenhand.runs.store.opened import OpenedRun
+from evenhand.runs.store.writer import OpenedRun
 
 ROWS = 1_024  # of a part, as a share on Ray has them
 OPENINGS = 5  # processes that wrote the run, one after the other
@@ -52,7 +52,7 @@ def files_of(entries: int) -> Iterator[tuple[str, bytes]]:
         else:
             made = LedgerEntry(slot=slot, token=token, part=_part(token, number))
             number += 1
-        yield ledger_files.entry_name(slot), ledger._encode(made)
+        yield ledger.entry_name(slot), ledger._encode(made)
 
 
 def _part(token: int, number: int) -> ledger.CommittedPart:
@@ -203,12 +203,12 @@ def compact_and_die(place: str, changes: int) -> None:
                 live()
 
     mortal: Any = Mortal(Path(place) if "://" not in place else place)
-    ledger.compact(mortal, ledger_files.listing(mortal))
+    ledger.compact(mortal, ledger.listing(mortal))
 
 
 def said_by(folder: Folder) -> tuple[list[int], str]:
     """The numbers of all entries, and one digest of their bytes. All are checked on the way."""
-    found = [(ledger._decode(line, name), line) for _, name, line in ledger_files.lines(folder)]
+    found = [(ledger._decode(line, name), line) for _, name, line in ledger.lines(folder)]
     digest = hashlib.sha256(b"\n".join(line for _, line in found))
     return [entry.slot for entry, _ in found], digest.hexdigest()
 

@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.instruments.judge import TEN
+from evenhand.instruments.judge.design import TEN
 from evenhand.instruments.judge.effects import (
     WIN_MARGIN,
     LabelEffect,
@@ -35,7 +35,7 @@ from evenhand.instruments.judge.effects import (
     of_pairs,
     primary,
 )
-from evenhand.instruments.judge.paper import paper_tests
+from evenhand.instruments.judge.figures import paper_tests
 from evenhand.statistics.metrics import malibu
 from evenhand.statistics.proportions import Proportion, wilson
 

@@ -37,7 +37,7 @@ from evenhand.agents import Cast
 from evenhand.methods import DefaultPrompt
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runs.runners import Progress, RunPlan, StopSignal
-from evenhand.runs.runners.parquet_table import ParquetTable
+from evenhand.runs.runners.prompt_files import ParquetTable
 
 SIZES = (10_000, 100_000, 1_000_000)
 RSS_BAR, TIME_BAR = 0.15, 0.10

@@ -36,6 +36,7 @@ from bench.simulated.outcomes import (
     read_alone,
 )
 from bench.simulated.scenarios import SureScorer, rate_from_few_labels, screen_looks
+from evenhand.core.conclusions import Outcome
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.cost_effectiveness import CostVerdict, worth
 from evenhand.findings.decision_rules import adjusted, smallest_shown
@@ -43,7 +44,7 @@ from evenhand.findings.estimates import Change
 from evenhand.findings.frontier import Frontier, FrontierArm, frontier
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
-from evenhand.findings.pairwise_systems import told_apart
+from evenhand.findings.reliability import told_apart
 from evenhand.findings.report import Report, report
 from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.findings.sequential import SequentialPlan, stand
@@ -53,10 +54,9 @@ from evenhand.findings.verdicts import bias_measures
 from evenhand.instruments import instrument_named
 from evenhand.statistics.change_detection import watched
 from evenhand.statistics.planning import detectable_change
-from evenhand.statistics.sequences import BEYOND
 
 RECORD = Path(__file__).with_suffix(".json")
-PAGE = Path(__file__).parents[1] / "docs/null-laboratory.md"
+PAGE = Path(__file__).parents[1] / "docs/validation.md"
 BEGINS, ENDS = "<!-- measured -->", "<!-- as measured -->"  # what `--record` writes stands between
 NULL, PLANTED = 400, 200
 MOST_FALSE, LEAST_FOUND = 0.05, 0.8
@@ -166,7 +166,7 @@ def _report_case(name: str, path: str) -> Case:
     def concludes(rng: Rng, number: int, effect: float) -> bool:
         design = planted_design(number, clusters, name) if effect else Design.numbered(number)
         found = reported(name, rng, System.drawn(rng, design, effect))
-        return found.verdict.state == "shown"
+        return found.verdict.state == "detected"
 
     @cache
     def of_design(place: int) -> float:
@@ -233,7 +233,7 @@ def _compare_case(name: str, path: str) -> Case:
         again = 0.3 if effect else (0.1, 0.3, 1.0)[number % 3]
         found = compared(name, rng, system, system.biased(effect), again=again,
                          repeats=repeats[number % len(repeats)])  # fmt: skip
-        return found.verdict.state == "shown"
+        return found.verdict.state == "detected"
 
     @cache
     def of_design(place: int) -> float:
@@ -290,11 +290,11 @@ def _swap(rng: Rng, number: int, effect: float) -> bool:
     """The conclusion alone, which `measure swap` and `discrim_eval` share."""
     answers = (swap_answers.with_bias(rng, number, effect) if effect
                else swap_answers.without_bias(rng, number))  # fmt: skip
-    return swap_answers.measured([answers])[0].state == "shown"
+    return swap_answers.measured([answers])[0].state == "detected"
 
 
 def _is_shown(name: str, run: OutcomeRun) -> bool:
-    return report(instrument_named(name), run).verdict.state == "shown"
+    return report(instrument_named(name), run).verdict.state == "detected"
 
 
 def _people_compared(name: str, simulated: Simulated) -> Case:
@@ -302,7 +302,7 @@ def _people_compared(name: str, simulated: Simulated) -> Case:
 
     def concludes(rng: Rng, number: int, effect: float) -> bool:
         runs = simulated.two_systems(rng, number, effect)
-        return compare(instrument_named(name), *runs).verdict.state == "shown"
+        return compare(instrument_named(name), *runs).verdict.state == "detected"
 
     @cache
     def of_design(place: int) -> float:
@@ -477,7 +477,7 @@ def _until(rng: Rng, number: int, effect: float) -> bool:
     clusters = 100 if effect else (40, 100)[number % 2]
     design = Design(clusters=clusters, shape=SHAPES[number % len(SHAPES)],
                     missing="" if effect else MISSING[number % 4])  # fmt: skip
-    return _stopped(rng, design, _MARGIN + effect) == BEYOND
+    return _stopped(rng, design, _MARGIN + effect) == Outcome.DETECTED
 
 
 def _stopped(rng: Rng, design: Design, bias: float) -> str:
@@ -743,7 +743,7 @@ def record(rows: Sequence[Row]) -> None:
 def table(rows: Sequence[Row], versions: Mapping[str, str]) -> str:
     """Give the part of the page that is measured."""
     with_versions = ", ".join(f"{name} {version}" for name, version in versions.items())
-    lines = [f"| {one.name} | {100 * one.false:.1f} % | {100 * one.found:.1f} % |" for one in rows]
+    lines = [f"| {one.name} | {100 * one.false:.1f}% | {100 * one.found:.1f}% |" for one in rows]
     head = ("| Cases | False | Found |", "| --- | --- | --- |")
     written = "\n".join([*head, *lines, "", result_line(rows), "", f"({with_versions})"])
     return f"{BEGINS}\n{written}\n{ENDS}"

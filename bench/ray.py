@@ -42,7 +42,7 @@ from evenhand.agents import Cast
 from evenhand.methods import StarDTox
 from evenhand.models import Endpoint
 from evenhand.runs.runners import Progress, RunPlan, StopSignal
-from evenhand.runs.runners.parquet_table import ParquetTable
+from evenhand.runs.runners.prompt_files import ParquetTable
 from evenhand.runs.runners.ray import run_on_ray
 
 BARS = {0: 0.7, 50: 0.9}  # by latency in ms

@@ -24,7 +24,7 @@ from typing import Any
 from evenhand import aio
 from evenhand.agents import Cast
 from evenhand.core import Item
-from evenhand.experiments.remedies import remedy_of
+from evenhand.experiments.dossiers import remedy_of
 from evenhand.findings.run import Run
 from evenhand.methods import StarDTox
 from evenhand.methods.shared_settings import Keep

@@ -25,15 +25,14 @@ import ray
 
 from evenhand.agents import Cast
 from evenhand.experiments.config import data_folder
-from evenhand.experiments.request import Request
+from evenhand.experiments.request import Request, Watch
 from evenhand.experiments.running import execute
 from evenhand.experiments.settings import RunSettings
-from evenhand.experiments.watch import Watch
 from evenhand.findings.screened import ScreenCounts, counted
-from evenhand.instruments.scorer import ToxicitySets
+from evenhand.instruments.scorer.sets import ToxicitySets
 from evenhand.methods import Method
 from evenhand.methods.judge_text import JUDGE, SCREEN, ScreenedJudge
-from evenhand.runs.runners.parquet_table import ParquetTable
+from evenhand.runs.runners.prompt_files import ParquetTable
 from evenhand.runs.store import RunReader
 from evenhand.scorers import ScorerModel, WordList
 from evenhand.scorers.base import score_all

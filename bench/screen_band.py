@@ -35,8 +35,7 @@ from typing import Any
 
 from evenhand.experiments.config import data_folder
 from evenhand.gateway.policy import ANYBODY, CheckPolicy
-from evenhand.gateway.screening import Screening, ScreenScore
-from evenhand.gateway.shares import FairQueue
+from evenhand.gateway.screening import FairQueue, Screening, ScreenScore
 from evenhand.scorers.kinds import offline
 from evenhand.statistics.proportions import clopper_pearson
 

@@ -39,7 +39,7 @@ from compat.browser import CHROMIUM, shown
 from compat.commands import BIN, Commands
 from compat.standin import Standin, standing_in
 from evenhand.findings.report import Report, report
-from evenhand.findings.rows import values_per_item
+from evenhand.findings.scoring import values_per_item
 from evenhand.instruments import instrument_of
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import as_file_name

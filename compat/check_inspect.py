@@ -25,8 +25,8 @@ from evenhand.experiments.certificates import expected_of
 from evenhand.findings.certificate import Certificate, CertifiedCheck, CertifiedJudge
 from evenhand.instruments.bbq.data import card
 from evenhand.instruments.files import PinnedFiles
-from evenhand.instruments.judge import JudgeDesign
 from evenhand.instruments.judge.certificate import NEEDED, keep
+from evenhand.instruments.judge.design import JudgeDesign
 from evenhand.methods import Rate
 
 GRADED = """

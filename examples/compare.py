@@ -15,11 +15,11 @@ after = eh.measure(
 
 diff = eh.compare(before, after)  # or by their folders: eh.compare("runs/a", "runs/b")
 print(*diff.verdict.says, sep="\n")
-for line in diff.red_lines:
+for line in diff.guardrails:
     print(line.state, line.says)
 print(diff.frame().filter(role="primary"))
 diff.save(f"{out}/comparison.html")
 
 # In a pipeline: fail where something is shown to have got worse.
-crossed = [line.name for line in diff.red_lines if line.state == "crossed"]
+crossed = [line.name for line in diff.guardrails if line.state == "crossed"]
 print("crossed:", crossed)

@@ -16,8 +16,7 @@ from pathlib import Path
 import orjson
 
 from evenhand.instruments import instrument_named
-from evenhand.instruments.rankings.data import NamedTask, bloomberg
-from evenhand.instruments.rankings.reading import first_in_text, ranked_first
+from evenhand.instruments.rankings.data import NamedTask, bloomberg, first_in_text, ranked_first
 
 
 def line(one: NamedTask) -> bytes:

@@ -28,7 +28,7 @@ from PIL import Image
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.runs.store import RunReader
 from evenhand.views import html, page_of
-from evenhand.views.printing import browser
+from evenhand.views.html import browser
 from evenhand.views.viewer.browsing import RunBrowser
 from evenhand.views.viewer.serving import Serving
 

@@ -22,7 +22,7 @@ from evenhand.views.charts.forest import ForestPanel, ForestRow, State, forest
 
 RECORDED = Path(__file__).parents[1] / "recorded/qwen2.5-coder-1.5b/frontier"
 DETECT_FIRST = "detect_first-choice_brain-rule"
-STATES: dict[str, State] = {"shown": "bad", "not shown": "good", "same": "good"}
+STATES: dict[str, State] = {"detected": "bad", "ruled_out": "good", "same": "good"}
 LABELS = {"gender": ("woman", "man"), "race": ("white", "black", "asian", "hispanic")}
 PROMPTS = 60
 

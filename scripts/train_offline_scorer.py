@@ -33,8 +33,8 @@ from offline_scorer.sentences import misspelt, skeleton
 from offline_scorer.sets import ATTRIBUTES, Example
 from torch.nn import functional
 
-from evenhand.scorers.offline import OfflineScorer, weights
-from evenhand.scorers.offline.network import WordPiece
+from evenhand.scorers.offline import OfflineScorer
+from evenhand.scorers.offline.network import WordPiece, read_weights
 
 SEED, FOLDS = 0, 3
 OWN_SENTENCES, VOCABULARY = (14_000, 28_000), 14_000
@@ -234,7 +234,7 @@ def train(data: Path, base: Path, path: Path, asked: argparse.Namespace) -> None
 
 
 def calibrated(path: Path, knots: np.ndarray) -> OfflineScorer:
-    trained = weights.read(path)
+    trained = read_weights(path)
     packing.write(
         path, dict(trained.arrays) | {"knots": knots.astype(np.float32)}, trained.metadata
     )

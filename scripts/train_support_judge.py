@@ -25,9 +25,8 @@ from support_judge.sources import own, squad
 from torch import nn
 from torch.nn import functional
 
-from evenhand.scorers.support.features import Features
-from evenhand.scorers.support.judge import WEIGHTS, SupportJudge
-from evenhand.scorers.support.reading import WordSimilarity
+from evenhand.scorers.support import WEIGHTS, SupportJudge
+from evenhand.scorers.support.features import Features, WordSimilarity
 from evenhand.statistics.metrics.scorer_quality import auc
 
 FOLDS, NETWORKS, WIDTH, EPOCHS, BATCH, RATE, DECAY = 4, 3, 32, 12, 256, 3e-3, 1e-2

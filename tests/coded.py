@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from evenhand.findings.remarks import Remark
+from evenhand.findings.display import Remark
 
 
 def every(said: object) -> Iterator[Remark]:

@@ -5,7 +5,7 @@ ratio holds the truth, and whether a planned size reaches its power.
 
 Groups of equal size, everybody decided on alone, as in the crossed table of New York City's Local
 Law 144. "Four fifths" is the share of audits with an impact ratio below 0.8; "flagged" that whose
-verdict is "shown".
+verdict is "detected".
 """
 
 import argparse
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from bench.simulated.people import judged_counts
 from evenhand.findings.ratios import GroupResults
-from evenhand.instruments.decisions.judged import judged_counts
 from evenhand.statistics._shared import IntArray
 from evenhand.statistics.selection import people_needed
 
@@ -36,7 +36,7 @@ def without_bias(size: int, audits: int, groups: int = GROUPS) -> tuple[float, f
     smallest impact ratio."""
     many = np.random.default_rng(size).binomial(size, RATE, (audits, groups))
     smallest = many.min(axis=1) / many.max(axis=1)
-    flagged = [_audit(size, row).state == "shown" for row in many]
+    flagged = [_audit(size, row).state == "detected" for row in many]
     return float((smallest < 0.8).mean()), float(np.mean(flagged)), float(np.median(smallest))
 
 

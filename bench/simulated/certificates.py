@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.instruments.judge.effects import SCORE_MARGIN
-from evenhand.instruments.judge.worst import LARGEST_SHIFT
-from evenhand.statistics.margins import EQUIVALENT, p_within, verdict, whole
+from evenhand.core.conclusions import Outcome
+from evenhand.instruments.judge.effects import LARGEST_SHIFT, SCORE_MARGIN
+from evenhand.statistics.bounded import outcome_of, p_within, whole
 
 Floats = NDArray[np.float64]
 BASES = (6, 12, 60)
@@ -56,7 +56,7 @@ def _at_margin(rng: np.random.Generator, judges: int, bases: int) -> Iterator[tu
 def _passing(judges: Floats) -> float:
     """The share that is shown to lie within the margin, whether or not it is shown to be there."""
     shown = [p_within(whole(values, LARGEST_SHIFT), SCORE_MARGIN) for values in judges]
-    return [verdict(p, shifted=1.0) for p in shown].count(EQUIVALENT) / len(shown)
+    return [outcome_of(p, shifted=1.0) for p in shown].count(Outcome.RULED_OUT) / len(shown)
 
 
 def main() -> None:

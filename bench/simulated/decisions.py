@@ -1,10 +1,10 @@
-"""How often the words are wrong: "worth it", "not worth it", a red line, a stated power.
+"""How often the words are wrong: "worth it", "not worth it", a guardrail, a stated power.
 
     EVENHAND_DATA=… python -m bench.simulated.decisions [--short]    # an hour, or half a minute
 
 Answers are drawn with a known truth and go through the rules that the commands use. A frontier has
 343 templates of two questions; a method, the fairness prompt and a vote agree on most answers and
-differ by chance on the rest, so that a paired change has a standard error of 0.016. Red lines are
+differ by chance on the rest, so that a paired change has a standard error of 0.016. Guardrails are
 those of `compare` on the default sample of BBQ, between a run and its twin: the same system, of
 whose answers some are drawn again.
 """
@@ -103,7 +103,7 @@ def frontier(methods: int, draws: int, *, seed: int, benefit: float = BENEFIT) -
         ]
         kinds[said[0]] += 1
         any_worth += CostVerdict.WORTH_IT in (said[1:] if benefit else said)
-        beaten += all(direction(change, harm_of(TWO)) == "better" for change in pairs[0])
+        beaten += all(direction(change, harm_of(TWO)) == "improved" for change in pairs[0])
         se = float(np.mean([change.se for change in pairs[0]]))
         stated += power_after_holm(BENEFIT / se, TEMPLATES - 1, len(family), together=2)
     first = {kind: kinds[kind] / draws for kind in CostVerdict}
@@ -158,7 +158,7 @@ def four_in_five(templates: int, draws: int) -> float:
         values = rng.normal(size=(3, templates)) - true
         after = [plain.with_columns(harm=pl.Series(row)) for row in values]
         family = adjusted([_change(plain, one, harm) for one in after])
-        shown += direction(family[0], harm) == "better"
+        shown += direction(family[0], harm) == "improved"
     return shown / draws
 
 
@@ -178,7 +178,7 @@ class Drawn(RunReader):
         )
 
     def totals(self) -> Any:
-        return SimpleNamespace(items=len(self._rows))
+        return SimpleNamespace(items=len(self._rows), adapted={})
 
     def result_batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         yield self._rows.select(columns)
@@ -188,7 +188,7 @@ class Drawn(RunReader):
 
 
 def twin_red(names: float, right: float, again: float, draws: int) -> float:
-    """How often `compare` shows a red line to be crossed between a system and itself."""
+    """How often `compare` shows a guardrail to be crossed between a system and itself."""
     rng = np.random.default_rng(int(1000 * (names + again)))
     bbq = Bbq()
     source = bbq.source(data_folder(), BbqOptions())
@@ -202,8 +202,8 @@ def twin_red(names: float, right: float, again: float, draws: int) -> float:
             Drawn(fixed.with_columns(choice=_choices(items, u, names, right)), source.fingerprint())
             for u in (first, second)
         ]
-        lines = compare(bbq, *runs).red_lines
-        crossed += any(line.state == "crossed" for line in lines)
+        lines = compare(bbq, *runs).guardrails
+        crossed += any(line.state == "violated" for line in lines)
     return crossed / draws
 
 

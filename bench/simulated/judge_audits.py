@@ -21,13 +21,13 @@ from evenhand.findings.report import estimates_over_all
 from evenhand.findings.scoring import SCORED
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments.harm.instrument import HarmAudit, paired
-from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN
-from evenhand.instruments.judge import JudgeDesign, MalibuData, MalibuSource
+from evenhand.instruments.harm.policy import ORDER, PARAPHRASE, PLAIN
 from evenhand.instruments.judge.checks import checks
+from evenhand.instruments.judge.data import MalibuData
+from evenhand.instruments.judge.design import JudgeDesign, MalibuSource, scores_of
 from evenhand.instruments.judge.evidence import JudgeEvidence
 from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.judge.probes import AuditSource, injected
-from evenhand.instruments.judge.source import scores_of
 from evenhand.statistics.metrics.malibu import METRICS, TIE, TOP
 
 TWO = ("female", "male")

@@ -314,7 +314,7 @@ def read_alone(
         facts={}, further_runs=(), transitions=None, tallied=(),
         for_run=lambda *_: made, scoring=lambda *_: _as_it_is,
         scorings=lambda *_: (_as_it_is, _as_it_is), says=_nothing, notes=_nothing,
-        sections=_nothing, red_lines=_nothing, notes_of_pair=_nothing, sections_of_pair=_nothing,
+        sections=_nothing, guardrails=_nothing, notes_of_pair=_nothing, sections_of_pair=_nothing,
     )  # fmt: skip
     return made
 
@@ -376,7 +376,7 @@ class OutcomeRun(RunReader):
         return len(self._rows)
 
     def totals(self) -> Any:
-        return SimpleNamespace(items=len(self._rows), calls=len(self._rows), failed={})
+        return SimpleNamespace(items=len(self._rows), calls=len(self._rows), failed={}, adapted={})
 
     def verify(self) -> int:
         return 1

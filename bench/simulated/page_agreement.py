@@ -76,9 +76,9 @@ def _verdict(page: Report) -> Iterator[str]:
     shown = [_excludes(page[one.name], one) for one in measures]
     named = [group for one in measures for group in by_group(page, one).values()]
     in_groups = any(group.against or group.other_way for group in named)
-    if (page.verdict.state == "shown") != (any(shown) or in_groups):
+    if (page.verdict.state == "detected") != (any(shown) or in_groups):
         yield f"verdict {page.verdict.state}: overall {shown}, in a group {in_groups}"
-    if page.verdict.state == "not shown":
+    if page.verdict.state == "ruled_out":
         for measure in measures:
             p_small = page[measure.name].p_small
             if p_small is None or p_small > ALPHA / 2:
@@ -101,22 +101,22 @@ def _comparison(page: Comparison) -> Iterator[str]:
     said: set[str] = set()
     for change, measure in page.judged():
         said.add(direction(change, measure))
-    crossed = any(line.state == "crossed" for line in page.red_lines)
-    concluded = bool(said - {"open"} or crossed) and not any(page.not_run)
-    if (page.verdict.state == "shown") != concluded:
-        yield f"verdict {page.verdict.state}: {sorted(said)}, a red line crossed: {crossed}"
-    for line in page.red_lines:
+    crossed = any(line.state == "violated" for line in page.guardrails)
+    concluded = bool(said - {"inconclusive"} or crossed) and not any(page.not_run)
+    if (page.verdict.state == "detected") != concluded:
+        yield f"verdict {page.verdict.state}: {sorted(said)}, a guardrail crossed: {crossed}"
+    for line in page.guardrails:
         known = [
             m for m in page.instrument.measures if m.name == line.name and m.margin is not None
         ]
         for measure in known:
-            yield from _red_line(page[measure.name], measure, line.state, str(line.says))
+            yield from _guardrail(page[measure.name], measure, line.state, str(line.says))
 
 
 def _change(place: str, change: Change, measure: Measure) -> Iterator[str]:
     p, ends, told = change.p_adjusted, change.interval, direction(change, measure)
     if p is None or ends is None:
-        if told != "open" or (p is not None and p <= ALPHA):
+        if told != "inconclusive" or (p is not None and p <= ALPHA):
             yield f"{place}: {told}, p = {p}, interval {ends}"
         return
     low, high = ends
@@ -126,7 +126,7 @@ def _change(place: str, change: Change, measure: Measure) -> Iterator[str]:
     if measure.better == "none":
         return
     bad, good = (high < 0, low > 0) if measure.better == "higher" else (low > 0, high < 0)
-    if (told == "worse") != bad or (told == "better") != good:
+    if (told == "regressed") != bad or (told == "improved") != good:
         yield f"{place}: {told}, p = {p:.4g}, {low:.4g} to {high:.4g}"
 
 
@@ -140,24 +140,24 @@ def _groups(page: Comparison) -> Iterator[str]:
         measure = page.instrument.measure(change.name)
         yield from _change(f"{change.name} in {value}", change, measure)
         yield from _change(f"{change.name} in {value}, after Holm", after, measure)
-        if direction(after, measure) == "worse":
+        if direction(after, measure) == "regressed":
             worse[value] = (*worse.get(value, ()), change.name)
     if worse != dict(page.regressions):
         yield f"regressions {dict(page.regressions)}, and not {worse}"
 
 
-def _red_line(change: Change, measure: Measure, state: str, says: str) -> Iterator[str]:
+def _guardrail(change: Change, measure: Measure, state: str, says: str) -> Iterator[str]:
     assert measure.margin is not None
     loss = largest_loss(change, measure)
     within = loss is not None and loss < measure.margin
-    if (state == "kept") != within:
-        yield f"red line {measure.name}: {state}, a loss of at most {loss}, {measure.margin:g}"
-    if state != "crossed":
+    if (state == "non_inferior") != within:
+        yield f"guardrail {measure.name}: {state}, a loss of at most {loss}, {measure.margin:g}"
+    if state != "violated":
         return
-    if direction(change, measure) != "worse":
-        yield f"red line {measure.name}: crossed, and not worse"
+    if direction(change, measure) != "regressed":
+        yield f"guardrail {measure.name}: crossed, and not worse"
     if str(change_remark(change, measure)) not in says:
-        yield f"red line {measure.name}: another interval than the one that decided: {says}"
+        yield f"guardrail {measure.name}: another interval than the one that decided: {says}"
 
 
 @disagreements.register
@@ -169,7 +169,7 @@ def _gate(page: Gate) -> Iterator[str]:
         yield from _change(f"check {one.name}", change, measure)
         loss = largest_loss(change, measure)
         within = loss is not None and loss < measure.margin
-        worse = direction(change, measure) == "worse" and not within
+        worse = direction(change, measure) == "regressed" and not within
         if (one.verdict == "fail") != worse:
             yield f"check {one.name}: {one.verdict}, worse: {worse}"
         if one.verdict == "pass" and not within:

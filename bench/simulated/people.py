@@ -4,10 +4,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import orjson
 import polars as pl
 
 from bench.simulated.outcomes import OutcomeRun
-from evenhand.instruments.decisions.judged import judged_counts
+from evenhand.findings.ratios import GroupResults
+from evenhand.instruments.decisions.judged import judged
+from evenhand.statistics._shared import IntArray
+
+
+def judged_counts(people: IntArray, selected: IntArray, draws: int | None = None) -> GroupResults:
+    """Judge groups of which only the numbers are known, all outcomes among them."""
+    table = pl.DataFrame({
+        "stratum": [""] * len(people),
+        "group": [orjson.dumps([f"{index:02}"]).decode() for index in range(len(people))],
+        "people": people, "read": people, "selected": selected,
+    })  # fmt: skip
+    return judged(table, ["group"], draws=draws)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from evenhand.experiments.config import data_folder
 from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments import Instrument, instrument_named
-from evenhand.instruments.bbq import BbqData
+from evenhand.instruments.bbq.data import BbqData
 
 BBQ = instrument_named("bbq")
 Ints = NDArray[np.int64]

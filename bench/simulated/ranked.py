@@ -5,8 +5,7 @@ import orjson
 import polars as pl
 
 from bench.simulated.outcomes import OutcomeRun
-from evenhand.instruments.rankings.counted import Ranking
-from evenhand.instruments.rankings.judged import judged
+from evenhand.instruments.rankings.judged import Ranking, judged
 
 Rng = np.random.Generator
 DESIGNS = [(200, 2), (400, 4), (800, 8)]  # rankings, groups

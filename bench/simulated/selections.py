@@ -4,7 +4,7 @@ hold the true ratios at once.
     python -m bench.simulated.selections [--audits 1000]    # some minutes
 
 Eight groups of equal size share n first places, as in Bloomberg's audit. "Four fifths" is the share
-of audits with an impact ratio below 0.8; "flagged" that whose verdict is "shown".
+of audits with an impact ratio below 0.8; "flagged" that whose verdict is "detected".
 """
 
 import argparse
@@ -72,7 +72,7 @@ def figures(audits: int) -> Iterator[tuple[str, float]]:
                 found = made.contrasts(row)
                 held += all(one.ratio_low <= ratio <= one.ratio_high
                             for one, ratio in zip(found, ratios, strict=True))  # fmt: skip
-                shown += any(state_of(one) == "shown" for one in found)
+                shown += any(state_of(one) == "detected" for one in found)
             yield f"held_{name}_{n}", held / (audits // 5)
             yield f"a_group_shown_{name}_{n}", shown / (audits // 5)
 

@@ -9,9 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from bench.simulated.outcomes import OutcomeRun
-from evenhand.instruments.swap.answers import answers_of, signed_by
-from evenhand.instruments.swap.measured import SwapContrasts
-from evenhand.instruments.swap.squares import paired
+from evenhand.instruments.swap.contrasts import answers_of, paired, signed_by
+from evenhand.instruments.swap.measures import SwapContrasts
 
 DECISION = r"\b(yes|no)\b"
 # prompts × labels × roles (group, placebo): 1 is yes, 0 is no, NaN is missing

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.instruments.swap.planned import PLACEBO, prompts_needed
+from evenhand.instruments.swap.measures import PLACEBO, prompts_needed
 from evenhand.statistics.sign_flips import p_of_columns
 
 Numbers = NDArray[np.float64]

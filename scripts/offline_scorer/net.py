@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from evenhand.scorers.offline import weights
+from evenhand.scorers.offline.network import ScorerWeights, read_weights
 from offline_scorer import packing
 
 WIDTH, HEADS, LONGEST = 384, 12, 128
@@ -54,7 +54,7 @@ class Net(nn.Module):
 def from_minilm(folder: Path, rows: list[int], layers: int, inner: int, attributes: int) -> Net:
     """The lowest layers of all-MiniLM-L6-v2, the rows of the words that we keep, and in each layer
     the `inner` steps with the largest weights. Words stay as they come, rounded as they ship."""
-    base = weights.read(folder / "model.safetensors").arrays
+    base = read_weights(folder / "model.safetensors").arrays
     net = Net(len(rows), layers, inner, attributes)
     told = {"words.weight": _rounded(base["embeddings.word_embeddings.weight"][rows], 4)}
     first_kind = base["embeddings.token_type_embeddings.weight"][0]
@@ -91,7 +91,7 @@ def _layer(base: dict, old: str, new: str, inner: int) -> dict[str, np.ndarray]:
 
 
 def _rounded(array: np.ndarray, bits: int) -> np.ndarray:
-    return weights.ScorerWeights(packing.packed("x", array, bits), {}, "").floats("x")
+    return ScorerWeights(packing.packed("x", array, bits), {}, "").floats("x")
 
 
 def as_shipped(net: Net) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Weights packed and written as safetensors, as `evenhand.scorers.offline.weights` reads them."""
+"""Weights packed and written as safetensors, as `evenhand.scorers.offline.network` reads them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from evenhand.scorers.offline.weights import KINDS, Floats
+from evenhand.scorers.offline.network import KINDS, Floats
 
 
 def write(

@@ -15,13 +15,12 @@ A name is imported when it is first used, so that `import evenhand` itself costs
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from evenhand.api.functions import FUNCTIONS
+from evenhand.aio import FUNCTIONS
 
 if TYPE_CHECKING:
     from evenhand import aio as aio
     from evenhand.agents import Agent, Ask, Cast, FreeText, Limits, Reply
     from evenhand.agents.prompts import Prompt
-    from evenhand.api import debating as _debating
     from evenhand.api import findings as _findings
     from evenhand.api import gating as _gating
     from evenhand.api import installation as _installation
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from evenhand.api import preference_data as _preference_data
     from evenhand.api import run_data as _run_data
     from evenhand.api import screens as _screens
-    from evenhand.api import serving as _serving
     from evenhand.api import training as _training
     from evenhand.api.sync import waiting_for
     from evenhand.core import Answer, Draft, Item
@@ -50,7 +48,7 @@ if TYPE_CHECKING:
     answer = waiting_for(_measuring.answer)
     audit = waiting_for(_measuring.audit)
     compare = waiting_for(_findings.compare)
-    debate_run = waiting_for(_debating.debate_run)
+    debate_run = waiting_for(_preference_data.debate_run)
     demo = waiting_for(_installation.demo)
     doctor_endpoint = waiting_for(_installation.doctor_endpoint)
     doctor_litellm = waiting_for(_gateway.doctor_litellm)
@@ -94,7 +92,7 @@ if TYPE_CHECKING:
     screen_apply = waiting_for(_screens.screen_apply)
     screen_calibrate = waiting_for(_screens.screen_calibrate)
     screen_plan = waiting_for(_screens.screen_plan)
-    serve_local = waiting_for(_serving.serve_local)
+    serve_local = waiting_for(_installation.serve_local)
     train_card = waiting_for(_training.train_card)
     train_dpo = waiting_for(_training.train_dpo)
     train_export = waiting_for(_training.train_export)
@@ -105,7 +103,7 @@ if TYPE_CHECKING:
     train_sft = waiting_for(_training.train_sft)
     train_show = waiting_for(_training.train_show)
     train_to_gguf = waiting_for(_training.train_to_gguf)
-    view = waiting_for(_serving.view)
+    view = waiting_for(_installation.view)
     watch = waiting_for(_gating.watch)
 
 __all__ = [

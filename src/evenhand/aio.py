@@ -12,15 +12,20 @@ Whoever makes a model closes it, so that several calls can share its connections
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from evenhand.api.functions import FUNCTIONS
-
 if TYPE_CHECKING:
-    from evenhand.api.debating import debate_run
     from evenhand.api.findings import compare, open_run, reliability, report
     from evenhand.api.gating import gate, gate_baseline, watch
-    from evenhand.api.installation import demo, doctor_endpoint, list_methods, new
+    from evenhand.api.installation import (
+        demo,
+        doctor_endpoint,
+        list_methods,
+        new,
+        serve_local,
+        view,
+    )
     from evenhand.api.measuring import answer, audit, forecast, frontier, measure, mitigate
     from evenhand.api.preference_data import (
+        debate_run,
         pairs_from_debates,
         pairs_from_items,
         pairs_from_run,
@@ -46,7 +51,6 @@ if TYPE_CHECKING:
         runs_verify,
     )
     from evenhand.api.screens import screen_apply, screen_calibrate, screen_plan
-    from evenhand.api.serving import serve_local, view
     from evenhand.api.training import (
         train_card,
         train_dpo,
@@ -59,7 +63,7 @@ if TYPE_CHECKING:
         train_show,
         train_to_gguf,
     )
-    from evenhand.experiments.watch import Watch
+    from evenhand.experiments.request import Watch
     from evenhand.gateway.functions import (
         doctor_litellm,
         gateway_key,
@@ -133,8 +137,31 @@ __all__ = [
     "watch",
 ]
 
+# The module of each function; `evenhand` has each without its await.
+FUNCTIONS = {
+    "api.findings": "compare open_run reliability report".split(),
+    "api.gating": "gate gate_baseline watch".split(),
+    "api.installation": "demo doctor_endpoint list_methods new serve_local view".split(),
+    "api.measuring": "answer audit forecast frontier measure mitigate".split(),
+    "api.preference_data": (
+        "debate_run pairs_from_debates pairs_from_items pairs_from_run rate_agree "
+        "rate_export rate_import scorers_estimate scorers_sample"
+    ).split(),
+    "api.run_data": (
+        "export import_log pack_make pack_verify plan runs_export runs_items runs_list "
+        "runs_repeats runs_report runs_show runs_status runs_verify"
+    ).split(),
+    "api.screens": "screen_apply screen_calibrate screen_plan".split(),
+    "api.training": (
+        "train_card train_dpo train_export train_from_gguf train_ppo train_reward "
+        "train_rloo train_sft train_show train_to_gguf"
+    ).split(),
+    "validation.conformance.run": "run_conformance".split(),
+    "gateway.functions": "doctor_litellm gateway_key gateway_serve gateway_top".split(),
+    "validation.self_test.checks": "run_self_test".split(),
+}
 _MODULE_OF = {name: module for module, names in FUNCTIONS.items() for name in names}
-_MODULE_OF["Watch"] = "experiments.watch"
+_MODULE_OF["Watch"] = "experiments.request"
 
 
 def __getattr__(name: str) -> Any:

@@ -17,7 +17,7 @@ from evenhand.models import ChatModel, Endpoint
 from evenhand.models.batch import BatchForm, BatchTiming, VllmFiles
 from evenhand.models.endpoint import Service
 from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, run
-from evenhand.runs.store import folder, parts
+from evenhand.runs.store import folder, tables
 
 # Without waiting: the server of the tests ends a batch in some hundredths of a second.
 QUICK = BatchTiming(settle=0.2, first_look=0.01, longest_look=0.05, listed=0.05, patience=60.0)
@@ -107,7 +107,7 @@ async def work(job: Job) -> Progress:
 
 def main(job: Job) -> None:
     """Run the job in this process; its errors go to a file beside the run."""
-    parts.PART_ITEMS = 17
+    tables.PART_ITEMS = 17
     os.environ.update(job.environment)
     _Steps(job).plant()
     try:

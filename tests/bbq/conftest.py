@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenhand.instruments.bbq import BbqData
+from evenhand.instruments.bbq.data import BbqData
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,8 @@ import pytest
 from bbq.second_route import biased_option
 from errors import raises_naming
 from evenhand.core.errors import UserError
-from evenhand.instruments.bbq import BbqSampling, BbqSource, card, sample
-from evenhand.instruments.bbq.sample import named
+from evenhand.instruments.bbq.data import card
+from evenhand.instruments.bbq.sample import BbqSampling, BbqSource, named, sample
 from evenhand.instruments.files import PinnedFiles
 from stats.golden import vectors
 

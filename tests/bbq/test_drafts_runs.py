@@ -10,7 +10,7 @@ from evenhand.agents import Cast
 from evenhand.core import Item
 from evenhand.findings.report import Report, report
 from evenhand.instruments import instrument_of
-from evenhand.instruments._refined import refined
+from evenhand.instruments._contract import refined
 from evenhand.methods import Mabrf, Method, StarDTox
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, run

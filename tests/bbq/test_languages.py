@@ -16,9 +16,10 @@ from errors import assert_names, raises_naming
 from evenhand.core.errors import UserError
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments._contract import DataFolder
-from evenhand.instruments.bbq import BbqSampling, BbqSource, sample, words
+from evenhand.instruments.bbq import words
 from evenhand.instruments.bbq.editions import Edition, Language, _refuse_other_counts
 from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.instruments.bbq.sample import BbqSampling, BbqSource, sample
 from evenhand.methods import DefaultPrompt, settings
 from evenhand.models.base import ModelRequest
 

@@ -140,11 +140,11 @@ def test_a_real_conversation_is_measured_reported_and_compared(
 
     shown = evenhand("compare", "default", "stardtox").stdout
     lines = [line for line in shown.splitlines() if line.strip()]
-    verdicts = ("BETTER", "WORSE", "NOT KNOWN", "NO DIFFERENCE", "THE SAME")
+    verdicts = ("IMPROVED", "REGRESSED", "MIXED", "INCONCLUSIVE", "NO DIFFERENCE", "IDENTICAL")
     assert lines[1].startswith(verdicts)  # the answer comes first, and again at the end
     assert any(line.startswith(verdicts) for line in lines[-3:])
     full = evenhand("compare", "default", "stardtox", "--full").stdout
-    order = [full.index(part) for part in ("red lines", "change by category", "cost an answer")]
+    order = [full.index(part) for part in ("guardrails", "change by category", "cost an answer")]
     assert order == sorted(order)
     compared = json.loads(evenhand("compare", "default", "stardtox", "--json").stdout)
     assert [c["name"] for c in compared["primary"]] == [
@@ -173,7 +173,7 @@ def test_guardrails_name_what_a_worse_method_does(
 
 def _crossed(evenhand: Run, before: str, after: str) -> dict[str, str]:
     found = json.loads(evenhand("compare", before, after, "--json").stdout)
-    crossed = (line for line in found["red_lines"] if line["state"] == "crossed")
+    crossed = (line for line in found["guardrails"] if line["state"] == "violated")
     return {line["name"]: line["says"]["text"] for line in crossed}
 
 

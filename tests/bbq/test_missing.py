@@ -67,15 +67,15 @@ def test_a_smaller_accuracy_gap_is_not_claimed_where_many_answers_are_missing() 
     )
     assert (shown.before, shown.after) == (1.0, 0.0)
     assert shown.p == pytest.approx(2 / 2**12)
-    assert direction(shown, GAP) == "better"
+    assert direction(shown, GAP) == "improved"
     assert hidden.difference == -1.0
     assert hidden.bounds is not None
     assert hidden.bounds.missing == 6
-    assert direction(hidden, GAP) == "open"
+    assert direction(hidden, GAP) == "inconclusive"
 
 
-def test_guesses_against_the_stereotype_have_a_red_line_as_those_with_it_have() -> None:
+def test_guesses_against_the_stereotype_have_a_guardrail_as_those_with_it_have() -> None:
     for name in ("stereotyped_rate", "counter_stereotyped_rate"):
         measure = BBQ.measure(name)
         assert (measure.better, measure.margin) == ("lower", 0.02)
-    assert BBQ.red_lines(None, None, None) == ()  # type: ignore[arg-type]
+    assert BBQ.guardrails(None, None, None) == ()  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from evenhand.instruments.bbq import BbqSampling, BbqSource, sample
+from evenhand.instruments.bbq.sample import BbqSampling, BbqSource, sample
 
 SAMPLING = BbqSampling(per_category=4, seed=3)
 

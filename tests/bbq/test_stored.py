@@ -52,7 +52,7 @@ def test_the_right_answers_of_a_random_guesser_exclude_no_bias(
     right = drawn.filter(pl.Series(guessed) == drawn["label"])
     picked = _stored(right, tmp_path / "picked", data_folder)
     assert picked["s_amb"].value == 0
-    assert picked.verdict.state == "not known"
+    assert picked.verdict.state == "inconclusive"
     assert "groups.excluded" not in codes(picked.verdict.says)
 
 
@@ -60,5 +60,5 @@ def test_a_whole_sample_that_is_all_right_excludes_one(
     records: pl.DataFrame, data_folder: Path, tmp_path: Path
 ) -> None:
     whole = _stored(sample(records, BbqSampling()), tmp_path / "whole", data_folder)
-    assert whole.verdict.state == "not shown"
+    assert whole.verdict.state == "ruled_out"
     assert whole.source["sampling"]["stored"]["sample"] == "templates"

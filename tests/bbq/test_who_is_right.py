@@ -10,11 +10,10 @@ from coded import every
 from errors import assert_names
 from evenhand.findings.report import groups_of, report
 from evenhand.findings.totals import RunTotals
-from evenhand.instruments.bbq import BbqSampling, sample
 from evenhand.instruments.bbq.answers import covered, with_answers
-from evenhand.instruments.bbq.data import STRATUM
-from evenhand.instruments.bbq.groups import name_of
+from evenhand.instruments.bbq.data import STRATUM, name_of
 from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.instruments.bbq.sample import BbqSampling, sample
 from evenhand.instruments.bbq.words import as_published, not_drawn
 from evenhand.runs.store import RunReader
 from same_numbers.adapter import KEPT

@@ -7,7 +7,7 @@ import pytest
 
 from cli.conftest import Run
 from errors import assert_names
-from evenhand.cli.run_options import RunCommand
+from evenhand.cli.options import RunCommand
 from evenhand.core import Item
 from evenhand.experiments.settings import RunSettings
 from evenhand.methods import Mabrf

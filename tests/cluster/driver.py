@@ -11,7 +11,8 @@ from pathlib import Path
 from crash.worker import script
 from evenhand.agents import Cast, Limits
 from evenhand.core.errors import EvenhandError, ModelError
-from evenhand.instruments.bbq import BbqData, BbqSampling, BbqSource, sample
+from evenhand.instruments.bbq.data import BbqData
+from evenhand.instruments.bbq.sample import BbqSampling, BbqSource, sample
 from evenhand.methods import named
 from evenhand.models import Endpoint, ModelRequest, ScriptedModel
 from evenhand.models.base import ChatModel

@@ -11,7 +11,7 @@ import pytest
 from conformance import reference
 from errors import assert_names, raises_naming
 from evenhand.core.errors import UserError
-from evenhand.validation.conformance import others, ours, suite
+from evenhand.validation.conformance import run, suite
 from evenhand.validation.conformance.checks import PropertyResult, judge
 
 RIGHT = "a reader who is always right has no bias"
@@ -81,7 +81,7 @@ def test_what_was_got_is_the_number_that_a_wrong_scorer_prints(folder: Path) -> 
 
 @pytest.fixture(scope="module")
 def of_ours(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, PropertyResult]:
-    found = asyncio.run(ours.scores(folder, tmp_path_factory.mktemp("runs")))
+    found = asyncio.run(run.our_scores(folder, tmp_path_factory.mktemp("runs")))
     return {one.name: one for one in judge(suite.read_properties(folder), found)}
 
 
@@ -135,19 +135,19 @@ def test_an_adapter_that_does_not_keep_to_the_form_is_refused_with_what_to_do(
     adapter = tmp_path / "adapter.py"
     adapter.write_text(script)
     with raises_naming(UserError, fact):
-        others.scores(str(adapter), sys.executable, folder)
+        run.scores_of_tool(str(adapter), sys.executable, folder)
 
 
 def test_a_tool_that_is_not_installed_is_said_with_the_command_that_installs_it(
     folder: Path,
 ) -> None:
     with raises_naming(UserError, "pip install crfm-helm"):
-        others.scores("helm", sys.executable, folder)
+        run.scores_of_tool("helm", sys.executable, folder)
 
 
 def test_an_unknown_tool_is_refused_with_those_that_there_are(folder: Path) -> None:
     with raises_naming(UserError, "helmet", "lm-eval", "inspect-evals"):
-        others.scores("helmet", sys.executable, folder)
+        run.scores_of_tool("helmet", sys.executable, folder)
 
 
 def test_the_suite_is_the_same_wherever_it_is_written(folder: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from errors import assert_names, raises_naming
 from evenhand.core.errors import DiskFull
 from evenhand.runs.runners import Progress, StopSignal, run
-from evenhand.runs.store import RunReader, RunWriter, parts
+from evenhand.runs.store import RunReader, RunWriter, tables
 from evenhand.runs.store.folder import LocalAppender, LocalFolder
 
 from . import worker
@@ -128,7 +128,7 @@ def test_a_run_can_go_on_in_the_process_that_met_the_full_disk(
     job: Job, unbroken: Unbroken, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in a notebook. The lock must have been let go, also where opening the run failed."""
-    monkeypatch.setattr(parts, "PART_ITEMS", job.part_items)
+    monkeypatch.setattr(tables, "PART_ITEMS", job.part_items)
     disk.mount(PAGE)
     job = replace(job, out=str(disk.path / "run"), concurrency=5)
     worker.fill(disk.path)
@@ -199,7 +199,7 @@ async def test_a_run_that_meets_a_full_disk_does_not_leave_a_thread_that_still_w
         append(self, data)
 
     disk.mount(512 * PAGE)
-    monkeypatch.setattr(parts, "PART_ITEMS", job.part_items)
+    monkeypatch.setattr(tables, "PART_ITEMS", job.part_items)
     monkeypatch.setattr(LocalFolder, "create", slow)
     monkeypatch.setattr(LocalAppender, "write", fill_meanwhile)
     planned = worker.plan(replace(job, seconds=0.3))  # slow: no second part is full meanwhile

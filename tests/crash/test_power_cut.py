@@ -12,9 +12,9 @@ import pytest
 from evenhand.core import Event
 from evenhand.core.errors import EvenhandError
 from evenhand.runs.runners import Progress, StopSignal, run
-from evenhand.runs.store import RunReader, parts
+from evenhand.runs.store import RunReader, tables
 from evenhand.runs.store.ledger import CommittedPart
-from evenhand.runs.store.opened import OpenedRun
+from evenhand.runs.store.writer import OpenedRun
 
 from . import worker
 from .checker import Committed, check_whole, started
@@ -83,7 +83,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
         return entered
 
     with recorder.recording(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts, "PART_ITEMS", PART)
+        patch.setattr(tables, "PART_ITEMS", PART)
         patch.setattr(OpenedRun, "commit", noted)
         asyncio.run(work(job, STOP_AFTER))
         asyncio.run(work(job))
@@ -119,7 +119,7 @@ def found_in(place: Path) -> set[int]:
 def test_a_power_cut_at_any_moment_loses_no_committed_item_and_the_run_goes_on(
     recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "PART_ITEMS", PART)
+    monkeypatch.setattr(tables, "PART_ITEMS", PART)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # what is tested has happened already
     calls = len(recorded.whole.turns)
     for number, (counted, state) in enumerate(states(recorded, recorded.log)):

@@ -11,7 +11,7 @@ import pytest
 
 from errors import raises_naming
 from evenhand.runs.runners import Progress, StopSignal, run
-from evenhand.runs.store import parts
+from evenhand.runs.store import tables
 from evenhand.runs.store.folder import LocalFolder
 
 from . import worker
@@ -84,7 +84,7 @@ async def test_a_run_cancelled_while_a_part_is_being_written_waits_for_it_and_ca
         create(self, name, data)
 
     monkeypatch.setattr(LocalFolder, "create", slow)
-    monkeypatch.setattr(parts, "PART_ITEMS", job.part_items)
+    monkeypatch.setattr(tables, "PART_ITEMS", job.part_items)
     planned, out = worker.plan(job), Path(job.out)
     running = asyncio.create_task(run(planned, out, progress=Progress(), stop=StopSignal()))
     await asyncio.to_thread(writing.wait)

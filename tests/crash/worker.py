@@ -31,7 +31,7 @@ from evenhand.methods import StarDTox
 from evenhand.methods.stardtox import WRITER
 from evenhand.models import Endpoint, ModelReply, ModelRequest, ScriptedModel
 from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, run
-from evenhand.runs.store import folder, ledger, parts
+from evenhand.runs.store import folder, ledger, tables
 
 REFUSED = 3  # exit code: an error that evenhand raised on purpose
 BROKEN = 1  # exit code: any other
@@ -262,7 +262,7 @@ def main(job: Job) -> None:
     """Run the job; leave how it ended in `<log>.<pid>.end` and in the exit code."""
     own = f"{job.log}.{os.getpid()}"
     os.dup2(os.open(f"{own}.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
-    parts.PART_ITEMS = job.part_items
+    tables.PART_ITEMS = job.part_items
     ledger.COMPACTED = job.compacted or ledger.COMPACTED
     plant(job)
     if job.pid:

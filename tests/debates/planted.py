@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from evenhand.training.debates.building import BuiltPairs
+from evenhand.training.debates.debate import Statement
 from evenhand.training.debates.pairs import PreferencePair
-from evenhand.training.debates.read import Statement
 
 
 def statement(number: int, score: float, **more: Any) -> Statement:

@@ -8,7 +8,7 @@ import pytest
 
 from errors import raises_naming
 from evenhand.core.errors import UserError
-from evenhand.training.debates.items import from_items, read_items, templates
+from evenhand.training.debates.building import from_items, read_items, templates
 from evenhand.training.debates.pairs import Split
 
 from .planted import everything

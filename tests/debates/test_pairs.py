@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from errors import raises_naming
 from evenhand.core.errors import UserError
 from evenhand.training.debates.building import from_statements
+from evenhand.training.debates.debate import Statement
 from evenhand.training.debates.pairs import (
     STRATEGIES,
     Pairing,
@@ -18,7 +19,6 @@ from evenhand.training.debates.pairs import (
     has_opener,
     without_opener,
 )
-from evenhand.training.debates.read import Statement
 from unit.stage import golden
 
 from .planted import debate, everything, numbers, statement

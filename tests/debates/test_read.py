@@ -15,9 +15,8 @@ from evenhand.core.errors import UserError
 from evenhand.methods import DefaultPrompt
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runs.store import RunReader
-from evenhand.training.debates.debate import Debate
+from evenhand.training.debates.debate import Debate, Statement, statements
 from evenhand.training.debates.findings import Rounds, debates
-from evenhand.training.debates.read import Statement, statements
 from evenhand.views import page_of
 from unit.stage import words_of
 

@@ -10,9 +10,8 @@ from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.methods import DefaultPrompt, Mabrf, StarDTox
 from evenhand.runs.store import RunReader
-from evenhand.training.debates.building import BuiltPairs
+from evenhand.training.debates.building import BuiltPairs, from_runs
 from evenhand.training.debates.pairs import Split
-from evenhand.training.debates.revisions import from_runs
 from unit.mabrf_lines import rephrased, solved, verdict
 from unit.stage import choice, harm, quality, support
 

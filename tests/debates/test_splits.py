@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.training.debates import near_duplicates
-from evenhand.training.debates.near_duplicates import ALIKE, topic_families
-from evenhand.training.debates.splits import draw, sides, trained
+from evenhand.training.debates import splits
+from evenhand.training.debates.splits import ALIKE, draw, sides, topic_families, trained
 
 TOPICS = [(f"word{n} thing{n} matter{n}", "age") for n in range(400)]
 
@@ -81,7 +80,7 @@ def test_filing_under_rare_words_finds_what_comparing_all_finds(
                 union = left | right
                 if not union or len(left & right) / len(union) >= ALIKE:
                     first[one] = first[two] = min(first[one], first[two])
-    assert near_duplicates._families(features) == first
+    assert splits._first_alike(features) == first
 
 
 def test_ten_thousand_topics_of_one_mould_take_no_minutes() -> None:

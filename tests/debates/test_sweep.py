@@ -12,11 +12,10 @@ from debates.speakers import Speakers
 from errors import assert_names, raises_naming
 from evenhand.core import Item
 from evenhand.core.errors import UserError
-from evenhand.experiments.debate_sweeps import write_once
+from evenhand.experiments.debating import write_once
 from evenhand.training.debates.building import from_statements
-from evenhand.training.debates.debate import roles_of
+from evenhand.training.debates.debate import first_of, roles_of
 from evenhand.training.debates.pairs import Pairing, Split
-from evenhand.training.debates.read import first_of
 from evenhand.training.debates.sweep import DebateArm, first_topics, read_plan
 from evenhand.training.debates.topics import bias_types
 from loopback.process import RemoteServer, in_own_process

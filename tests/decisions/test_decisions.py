@@ -21,12 +21,23 @@ from evenhand.findings.gate import GateCheck, gate
 from evenhand.findings.measures import Measure
 from evenhand.findings.ratios import INCONCLUSIVE, SHOWN, GroupingResult
 from evenhand.findings.summed_statistics import Mean
-from evenhand.instruments.decisions import presets, tables
-from evenhand.instruments.decisions.counted import SelectionCounts
-from evenhand.instruments.decisions.data import Outcomes, outcomes_in, read_people
+from evenhand.instruments.decisions import tables
+from evenhand.instruments.decisions.data import (
+    LARGEST,
+    Outcomes,
+    above,
+    median_of,
+    outcomes_in,
+    read_people,
+)
 from evenhand.instruments.decisions.instrument import Decisions
-from evenhand.instruments.decisions.judged import LEFT_OUT, NO_RATIO, judged, uneven
-from evenhand.instruments.decisions.source import LARGEST, above, median_of
+from evenhand.instruments.decisions.judged import (
+    LEFT_OUT,
+    NO_RATIO,
+    SelectionCounts,
+    judged,
+    uneven,
+)
 from evenhand.runs.store import RunReader
 
 _Table = list[list[int]]
@@ -53,7 +64,7 @@ async def test_a_group_that_is_behind_is_shown_with_the_laws_table(tmp_path: Pat
     assert table.rows[1][:6] == ("woman", 100, 20, "20.0%", "0.40", "0.40")
     assert [row[-1] for row in table.rows] == [SHOWN, SHOWN, NO_RATIO]
     assert table.rows[2][:4] == ("unknown", 7, 3, "42.9%")
-    assert found.verdict.state == "shown"
+    assert found.verdict.state == "detected"
     [one] = found.estimates
     assert (one.name, one.n) == ("sex=man", 200)
     assert one.value == pytest.approx(0.3)
@@ -400,7 +411,7 @@ def test_what_is_not_said_is_asked_for(given_: dict[str, object], fact: str) -> 
 def test_only_the_rule_that_has_a_threshold_gets_one_and_every_preset_says_how_it_was_read() -> (
     None
 ):
-    found = {name: presets.preset(name) for name in presets.names()}
+    found = {name: tables.preset(name) for name in tables.names()}
     assert [name for name, one in found.items() if one.threshold is not None] == ["eeoc-ugesp"]
     assert len(found) == 6
     assert all("check before use" in one.read for one in found.values())

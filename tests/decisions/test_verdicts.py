@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from bench.simulated.people import KINDS, People, counted_people
 from evenhand.findings.ratios import INCONCLUSIVE, NOT_SHOWN, SHOWN, GroupResults
-from evenhand.instruments.decisions.counted import counted
-from evenhand.instruments.decisions.judged import judged, verdict_of
+from evenhand.instruments.decisions.judged import counted, judged
 
 Cells = list[tuple[str, int, int]]
 
@@ -31,7 +30,7 @@ def _states(found: GroupResults) -> dict[str, str]:
 
 
 def _verdict(people: People, draws: int | None = None) -> str:
-    return verdict_of(people.group, people.selected, people.stratum, draws)
+    return _judged(people, draws).state
 
 
 @pytest.mark.parametrize(
@@ -40,14 +39,14 @@ def _verdict(people: People, draws: int | None = None) -> str:
 def test_groups_that_were_evened_out_are_never_called_biased(chosen: list[int]) -> None:
     size = 300 if len(chosen) == 8 else 1000
     found = _judged(counted_people("even", [(f"g{n}", size, x) for n, x in enumerate(chosen)]))
-    assert found.state == "not known" if len(chosen) == 8 else "not shown"
+    assert found.state == "inconclusive" if len(chosen) == 8 else "ruled_out"
     assert found.groupings[0].p == pytest.approx(1, abs=0.05)
     assert SHOWN not in _states(found).values()
 
 
 def test_large_groups_at_one_rate_exclude_what_matters() -> None:
     assert _judged(counted_people("even", [("a", 4000, 1200), ("b", 4000, 1210)])).state == (
-        "not shown"
+        "ruled_out"
     )
 
 
@@ -68,7 +67,7 @@ def test_a_page_on_a_small_minority_says_one_thing() -> None:
     """4,980 of 9,960 and 14 of 40: p 0.08, an interval that holds 1, and no verdict."""
     found = _judged(counted_people("tri", [("A", 9960, 4980), ("B", 40, 14)]))
     grouping = found.groupings[0]
-    assert found.state == "not known"
+    assert found.state == "inconclusive"
     assert _states(found) == {"A": INCONCLUSIVE, "B": INCONCLUSIVE}
     one = grouping.groups[1].contrast
     assert one is not None
@@ -78,7 +77,7 @@ def test_a_page_on_a_small_minority_says_one_thing() -> None:
 
 
 def test_a_minority_that_is_excluded_wholly_is_seen() -> None:
-    assert _judged(counted_people("none", [("A", 9960, 4980), ("B", 40, 0)])).state == "shown"
+    assert _judged(counted_people("none", [("A", 9960, 4980), ("B", 40, 0)])).state == "detected"
 
 
 def test_missing_outcomes_leave_shown_what_they_cannot_change_and_prove_nothing() -> None:
@@ -87,7 +86,7 @@ def test_missing_outcomes_leave_shown_what_they_cannot_change_and_prove_nothing(
     men = ("men", 600, 178, 0)
     some = _judged(counted_people("some", [men, ("women", 568, 110, 32)]))
     many = _judged(counted_people("many", [men, ("women", 568, 110, 90)]))
-    assert (some.state, many.state) == ("shown", "not known")
+    assert (some.state, many.state) == ("detected", "inconclusive")
     women = some.groupings[0].groups[1]
     assert women.contrast is not None
     assert women.selections is not None
@@ -95,19 +94,21 @@ def test_missing_outcomes_leave_shown_what_they_cannot_change_and_prove_nothing(
     assert most.ratio(most.selected) == pytest.approx(142 / 600 / (178 / 600))
     assert women.contrast.ratio_high < 1
     even = counted_people("lost", [("a", 4000, 1200, 0), ("b", 4000, 1200, 1500)])
-    assert _judged(even).state == "not known"
+    assert _judged(even).state == "inconclusive"
 
 
 def test_a_group_that_applied_where_few_are_selected_is_not_called_behind() -> None:
     """Of 90 women and 10 men a tenth is selected for one job, of 10 and 90 half for the other."""
     cells = (("1", "w", 90, 9), ("1", "m", 10, 1), ("2", "w", 10, 5), ("2", "m", 90, 45))
-    group, selected, stratum = [], [], []
+    group: list[str] = []
+    selected: list[int | None] = []
+    stratum: list[str] = []
     for place, sex, people, chosen in cells:
         group += [sex] * people
         selected += [1] * chosen + [0] * (people - chosen)
         stratum += [place] * people
-    assert verdict_of(group, selected) == "shown"
-    assert verdict_of(group, selected, stratum) == "not known"
+    assert _verdict(People("", group, selected)) == "detected"
+    assert _verdict(People("", group, selected, stratum)) == "inconclusive"
 
 
 @settings(max_examples=15, deadline=None)
@@ -140,5 +141,5 @@ def test_outcome_p_interval_and_verdict_agree_on_every_page(
         holds = np.isnan(low) or low <= 1 <= high
         assert (one.state == SHOWN) == (one.contrast.p <= 0.05) == (not holds)
         assert (one.state == NOT_SHOWN) <= (low >= 0.8 and high <= 1.25)
-    if found.state == "not shown":
+    if found.state == "ruled_out":
         assert set(_states(found).values()) == {NOT_SHOWN}

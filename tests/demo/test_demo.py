@@ -11,15 +11,14 @@ from pathlib import Path
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.cli.welcome import welcome
+from evenhand.cli.app import welcome
 from evenhand.core.errors import UserError
 from evenhand.experiments.demo import MARK, Demo, parts_of_the_package
 from evenhand.findings.comparison import compare
 from evenhand.findings.examples import digest
 from evenhand.instruments import instrument_of
-from evenhand.instruments.bbq.repaired import repaired
-from evenhand.instruments.rankings.data import bloomberg
-from evenhand.instruments.rankings.reading import ranked_first
+from evenhand.instruments.bbq.drafts import repaired
+from evenhand.instruments.rankings.data import bloomberg, ranked_first
 from evenhand.runs.store import RunReader
 
 ROOT = Path(__file__).parents[2]

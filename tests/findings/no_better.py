@@ -28,7 +28,7 @@ def report(old: Report, new: Report) -> None:
         wider_low, wider_high = _ends(after[key])
         assert wider_low <= low + _SMALL, (key, one, after[key])
         assert wider_high >= high - _SMALL, (key, one, after[key])
-    if new.verdict.state in ("shown", "not shown"):
+    if new.verdict.state in ("detected", "ruled_out"):
         assert new.verdict.state == old.verdict.state
     lost = [one for one in (new[m.name] for m in new.instrument.primary()) if one.bounds]
     headline = new.instrument.says(new)
@@ -56,25 +56,25 @@ def _ends(one: Estimate) -> tuple[float, float]:
 def after(old: Comparison, new: Comparison) -> None:
     """The run after lost answers: a claim stays or becomes open, whichever way it went."""
     for name, was, now in _directions(old, new):
-        assert now in (was, "open"), (name, was, now)
-    lines = {line.name: line for line in new.red_lines}
-    for line in old.red_lines:
-        if line.name in lines and line.state != "kept":
-            assert lines[line.name].state != "kept", (line, lines[line.name])
+        assert now in (was, "inconclusive"), (name, was, now)
+    lines = {line.name: line for line in new.guardrails}
+    for line in old.guardrails:
+        if line.name in lines and line.state != "non_inferior":
+            assert lines[line.name].state != "non_inferior", (line, lines[line.name])
     for value, names in new.regressions.items():
         assert set(names) <= set(old.regressions.get(value, ()))
-    if old.verdict.state == "not known" and new.verdict.state == "shown":
+    if old.verdict.state == "inconclusive" and new.verdict.state == "detected":
         assert "comparison.better" not in codes(new.verdict.says)
 
 
 def before(old: Comparison, new: Comparison) -> None:
     """The run before lost answers: no claim in favour of the run after appears."""
     for name, was, now in _directions(old, new):
-        assert now != "better" or was == "better", name
-    lines = {line.name: line for line in old.red_lines}
-    for line in new.red_lines:
-        if line.state == "kept" and line.name != "missing":
-            assert lines[line.name].state == "kept", (lines[line.name], line)
+        assert now != "improved" or was == "improved", name
+    lines = {line.name: line for line in old.guardrails}
+    for line in new.guardrails:
+        if line.state == "non_inferior" and line.name != "missing":
+            assert lines[line.name].state == "non_inferior", (lines[line.name], line)
 
 
 def _directions(old: Comparison, new: Comparison) -> Iterator[tuple[str, str, str]]:

@@ -11,11 +11,11 @@ from evenhand.findings.cluster_statistics import MeanOfClusters, OfTotals
 from evenhand.findings.measures import Grouping, Measure
 from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.findings.summed_statistics import Mean, Ratio
-from evenhand.findings.worst_case import NumericTable
+from evenhand.statistics._shared import FloatArray
 
 
-def _odds(totals: NumericTable) -> NumericTable:
-    odds: NumericTable = (totals[:, 0] + 1) / (totals[:, 1] + 1)
+def _odds(totals: FloatArray) -> FloatArray:
+    odds: FloatArray = (totals[:, 0] + 1) / (totals[:, 1] + 1)
     return odds
 
 

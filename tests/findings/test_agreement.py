@@ -79,13 +79,15 @@ def _frontier_agrees(found: Frontier, compared: dict[tuple[str, str], Comparison
         assert found[new].harm_against[old] == change
     for new in ("one", "two"):
         worth, harms = found[new].worth, found[new].harm_against.values()
-        lines = compared["default", new].red_lines
+        lines = compared["default", new].guardrails
         (kept,) = (line.state for line in lines if line.name == UTILITY)
         assert worth is not None
         beats = all((c.difference or 0) < 0 and (c.p_holm or 1) <= ALPHA for c in harms)
-        crossed = any(line.state == "crossed" for line in lines)
-        assert (worth.kind is CostVerdict.WORTH_IT) == (beats and kept == "kept" and not crossed)
-        if kept == "crossed":
+        crossed = any(line.state == "violated" for line in lines)
+        assert (worth.kind is CostVerdict.WORTH_IT) == (
+            beats and kept == "non_inferior" and not crossed
+        )
+        if kept == "violated":
             assert worth.kind is CostVerdict.NOT_WORTH_IT
 
 

@@ -10,7 +10,7 @@ from evenhand.core.errors import UserError
 from evenhand.findings.certificate import Certificate, CertifiedJudge
 from evenhand.instruments.harm.certificate import holding
 from evenhand.instruments.judge.certificate import find, keep
-from evenhand.training.gate import FILE, require_passed
+from evenhand.training.probes import CERTIFICATE_FILE, require_passed
 from harms import test_certificate as of_harms
 from harms.test_reading import harm_of, rows
 from malibu import test_certificate as of_judges
@@ -52,7 +52,7 @@ def _reward(folder: Path) -> Place:
             return False
         return True
 
-    return Place(folder / FILE, opens)
+    return Place(folder / CERTIFICATE_FILE, opens)
 
 
 @pytest.fixture(params=KINDS)

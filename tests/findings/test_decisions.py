@@ -9,7 +9,7 @@ from bench.simulated.decisions import figures
 
 def test_the_words_are_seldom_wrong(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the rules of before, a true benefit was called "not worth it" 22 and 45 times in 100, and
-    a system compared with itself crossed a red line four times in five."""
+    a system compared with itself crossed a guardrail four times in five."""
     monkeypatch.setenv("EVENHAND_DATA", str(data_folder))
     found = figures(short=True)
     assert found["twin_red"] <= 0.3

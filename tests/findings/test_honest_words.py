@@ -11,7 +11,7 @@ from coded import coded
 from errors import assert_names, raises_naming
 from evenhand.experiments.sweep import SweepMethod
 from evenhand.findings.comparison import compare
-from evenhand.findings.remarks import Remark
+from evenhand.findings.display import Remark
 from evenhand.findings.report import models_of, report
 from evenhand.findings.verdicts import by_group, main_measure
 from evenhand.instruments import Grouping, ListedItems, Mean, Measure
@@ -91,13 +91,13 @@ def test_a_run_that_a_cap_stopped_has_no_conclusion_until_it_is_whole(tmp_path: 
     }
     early = eh.measure(Leaning(), max_calls=11, **settings)
     assert (early.not_run, early["score"].value) == (1, 1)
-    assert early.verdict.state == "not known"
+    assert early.verdict.state == "inconclusive"
     assert early.verdict.says == (Remark("report.unfinished", done=11, planned=12),)
     eh.measure(Leaning(), **{**settings, "model": always("B"), "out": tmp_path / "other"})
     found = compare(Leaning(), *(RunReader(tmp_path / one) for one in ("other", "run")))
-    assert found.verdict.state == "not known"
+    assert found.verdict.state == "inconclusive"
     assert found.verdict.says == (Remark("comparison.unfinished", items=1),)
-    assert eh.measure(Leaning(), **settings).verdict.state == "shown"
+    assert eh.measure(Leaning(), **settings).verdict.state == "detected"
 
 
 def test_a_system_is_not_compared_on_items_that_were_picked_because_it_failed(
@@ -120,7 +120,7 @@ def test_a_system_is_not_compared_on_items_that_were_picked_because_it_failed(
         compare(Picked(), picking, others[0])
     assert compare(Picked(), *others).items == 24
     states = [report(Picked(), run).verdict.state for run in (picking, others[0])]
-    assert states == ["not known", "shown"]
+    assert states == ["inconclusive", "detected"]
 
 
 def test_a_bias_that_turned_to_the_other_side_is_not_the_same_as_before(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_bias_that_turned_to_the_other_side_is_not_the_same_as_before(tmp_path
         eh.measure(Leaning(), model=always(letter), out=tmp_path / name)
     turned = compare(Leaning(), RunReader(tmp_path / "she"), RunReader(tmp_path / "he"))
     assert (turned["score"].effect, turned["score"].difference) == (0.0, -2.0)
-    assert turned.verdict.state == "not known"
+    assert turned.verdict.state == "inconclusive"
 
 
 def test_two_items_of_one_id_are_refused_in_a_comparison(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Turning answers into failures improves nothing: no bound, no claim, no red line, no verdict."""
+"""Turning answers into failures improves nothing: no bound, no claim, no guardrail, no verdict."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from coded import coded
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.decision_rules import benefit_excluded, direction, kept, missing_line
-from evenhand.findings.estimates import Change, Coverage, Estimate, RedLine
+from evenhand.findings.display import Remark
+from evenhand.findings.estimates import Change, Coverage, Estimate, GuardrailTest
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
-from evenhand.findings.remarks import Remark
 from evenhand.findings.scoring import SCORED, ScoringSpec
 from evenhand.findings.summed_statistics import Mean, Share
 from evenhand.findings.totals import RunTotals
@@ -24,7 +24,7 @@ from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums
 from evenhand.statistics.sign_flips import p_above_zero, p_of_columns, p_two_sided
 from stats.flips import p_of_all_patterns
 
-_RANK = {"worse": 0, "crossed": 0, "open": 1, "better": 2, "kept": 2}
+_RANK = {"regressed": 0, "violated": 0, "inconclusive": 1, "improved": 2, "non_inferior": 2}
 
 
 class Answers(ScoringSpec):
@@ -131,7 +131,7 @@ def test_the_largest_possible_change_has_a_small_p() -> None:
     change = _changes([[1, 1]] * 11, [[0, 0]] * 11)["bias"]
     assert change.difference == -1.0
     assert change.p == pytest.approx(2.0**-10)
-    assert direction(change, BY_NAME["bias"]) == "better"
+    assert direction(change, BY_NAME["bias"]) == "improved"
 
 
 def test_a_gain_that_missing_answers_could_have_made_is_not_claimed() -> None:
@@ -140,8 +140,8 @@ def test_a_gain_that_missing_answers_could_have_made_is_not_claimed() -> None:
     harm = BY_NAME["harm"]
     shown = _changes(before, [[1, 1, 0, 0, 0, 0, 0, 0, 0, 0]] * 30)["harm"]
     hidden = _changes(before, [[None] * 4 + [0] * 6] * 30)["harm"]
-    assert direction(shown, harm) == "better"
-    assert direction(hidden, harm) == "open"
+    assert direction(shown, harm) == "improved"
+    assert direction(hidden, harm) == "inconclusive"
     assert hidden.difference == 0.0  # of the pairs that both answered
 
 
@@ -163,15 +163,15 @@ def test_lost_answers_are_evidence_of_nothing_bad_either() -> None:
     before: list[list[int | None]] = [[1, *[0] * 9]] * 200
     after: list[list[int | None]] = [[1, None, *[0] * 8], [1, *[0] * 9]] * 100
     harm, change = BY_NAME["harm"], _changes(before, after)["harm"]
-    assert direction(change, harm) == "open"
-    assert kept(change, harm) == "kept"  # 0.05 at worst is within 0.1
+    assert direction(change, harm) == "inconclusive"
+    assert kept(change, harm) == "non_inferior"  # 0.05 at worst is within 0.1
     assert change.interval == pytest.approx((-0.018, 0.069), abs=0.001)
     # What the answers at hand show to be worse however the lost ones came out is worse.
     worse = _changes([[0] * 10] * 12, [[*[1] * 8, None, 0]] * 12)["harm"]
-    assert direction(worse, harm) == "worse"
+    assert direction(worse, harm) == "regressed"
 
 
-def _parts(**lost: tuple[int, int]) -> RedLine:
+def _parts(**lost: tuple[int, int]) -> GuardrailTest:
     """The line of parts of 1,000 items each, with so many missing before and after."""
     parts = {}
     for name, both in lost.items():
@@ -181,23 +181,23 @@ def _parts(**lost: tuple[int, int]) -> RedLine:
 
 
 def test_missing_answers_of_both_runs_are_never_called_kept() -> None:
-    assert _parts(all=(0, 5)).state == "kept"
-    assert _parts(all=(0, 50)).state == "open"
-    assert _parts(all=(50, 50)).state == "open"
+    assert _parts(all=(0, 5)).state == "non_inferior"
+    assert _parts(all=(0, 50)).state == "inconclusive"
+    assert _parts(all=(50, 50)).state == "inconclusive"
 
 
 def test_the_worst_part_decides_about_missing_answers_and_says_which_and_how_many() -> None:
     # Pooled they fell; in one condition they rose by 1.5 points.
     line = _parts(all=(30, 10), ambig=(0, 15), disambig=(60, 5))
-    assert line.state == "open"
+    assert line.state == "inconclusive"
     assert line.says == Remark(
-        "red_line.missing", of="ambig", before=0, n_before=1000, after=15, n=1000
+        "guardrail.missing", of="ambig", before=0, n_before=1000, after=15, n=1000
     )
     # Open in a part where hardly more are missing, though the pooled count rose by more and keeps.
     line = _parts(all=(0, 9), ambig=(16, 16), disambig=(0, 2))
-    assert line.state == "open"
+    assert line.state == "inconclusive"
     assert line.says == Remark(
-        "red_line.missing", of="ambig", before=16, n_before=1000, after=16, n=1000
+        "guardrail.missing", of="ambig", before=16, n_before=1000, after=16, n=1000
     )
 
 
@@ -239,16 +239,16 @@ def test_a_value_that_was_lost_is_missing_and_one_that_does_not_apply_is_not() -
     assert change.bounds is not None
     assert (change.bounds.low, change.bounds.high) == pytest.approx((-2.4, 0.6))
     line = missing_line({"": pairs.coverage(), **pairs.coverage_by()})
-    assert line.state == "open"
+    assert line.state == "inconclusive"
     assert line.says == Remark(
-        "red_line.missing", of="mark of a judge", before=0, n_before=200, after=6, n=200
+        "guardrail.missing", of="mark of a judge", before=0, n_before=200, after=6, n=200
     )
     # Without the loss the mark is shown to have kept; with it no more, 40 lost marks are −16.
     kept_all = PairTotals.of(Marked(), iter([_marked([80] * 200)]), iter([_marked([80] * 200)]))
-    assert kept(kept_all.change(mark), mark) == "kept"
+    assert kept(kept_all.change(mark), mark) == "non_inferior"
     many: list[int | None] = [80] * 160 + [None] * 40
     lost_many = PairTotals.of(Marked(), iter([_marked([80] * 200)]), iter([_marked(many)]))
-    assert kept(lost_many.change(mark), mark) != "kept"
+    assert kept(lost_many.change(mark), mark) != "non_inferior"
 
 
 def test_a_benefit_is_excluded_only_if_it_is_however_the_missing_answers_came_out() -> None:
@@ -270,7 +270,7 @@ def test_a_maximum_over_many_texts_is_bounded_by_its_missing_ones() -> None:
     change = _changes(before, after)["most"]
     assert change.bounds is not None
     assert (change.bounds.low, change.bounds.high) == (-1.0, 0.0)
-    assert direction(change, BY_NAME["most"]) == "open"
+    assert direction(change, BY_NAME["most"]) == "inconclusive"
 
 
 # -- and for any answers ---------------------------------------------------------------------------
@@ -294,9 +294,9 @@ def test_no_claim_of_a_comparison_improves_when_the_run_after_loses_answers(draw
     before, after, fewer, more = drawn
     old, new = (_changes(before, _lose(after, lost)) for lost in (fewer, more))
     for name, measure in BY_NAME.items():
-        assert direction(new[name], measure) in (direction(old[name], measure), "open")
+        assert direction(new[name], measure) in (direction(old[name], measure), "inconclusive")
         if measure.margin is not None and _RANK[kept(new[name], measure)] == 2:
-            assert kept(old[name], measure) == "kept"
+            assert kept(old[name], measure) == "non_inferior"
 
 
 @given(_two_runs())

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.findings.measures import Measure
-from evenhand.findings.paired_bins import PairedBin, gathered
-from evenhand.findings.paired_totals import PairTotals
+from evenhand.findings.paired_totals import PairedBin, PairTotals, gathered
 from evenhand.findings.summed_statistics import Mean
 
 from .random_runs import Made, Row, outcomes, rows

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 import evenhand as eh
 from coded import coded, codes
 from errors import raises_naming
-from evenhand.findings.dependability import of_measure
-from evenhand.findings.pairwise_systems import ranking, told_apart
-from evenhand.findings.reliability import reliability
-from evenhand.findings.remarks import Remark
+from evenhand.findings.dependability import ITEM, CrossedDesign, of_measure
+from evenhand.findings.display import Remark
+from evenhand.findings.reliability import ranking, reliability, told_apart
 from evenhand.instruments import SCORED
 from evenhand.models import ModelRequest
-from evenhand.statistics.generalizability import ITEM, CrossedDesign
 from evenhand.views import page_of
 
 from .marks import HE, SHE, UNKNOWN, Marks, guessing, run, steady
@@ -35,7 +33,7 @@ def test_a_model_that_always_answers_alike_is_dependable(tmp_path: Path) -> None
     # adds 1/2 to the error of one run, and there are three.
     error = (1 - 0.05 ** (1 / 30)) / 2
     assert found["named"].least.low == pytest.approx((0.25 - error) / (0.25 - error + error / 3))
-    assert found.verdict.state == "shown"
+    assert found.verdict.state == "detected"
     (again,) = found.agreement
     assert (again.name, again.value) == ("wording", 1.0)
     assert page_of(found, full=True)
@@ -51,7 +49,7 @@ def test_a_model_that_guesses_is_not_ranked_by(tmp_path: Path) -> None:
     phi = found["named"].one_run
     assert phi.value is not None
     assert phi.value < 0.2
-    assert found.verdict.state == "not known"
+    assert found.verdict.state == "inconclusive"
     assert "phi.no_ranking" in codes(found.verdict.says)
     shares = {one.name: one.value for one in found.agreement}
     assert shares == {
@@ -84,10 +82,10 @@ def test_systems_are_ranked_where_they_differ_more_than_their_runs(tmp_path: Pat
     alike = [run(tmp_path / f"g{n}{s}", guessing, seed=s, name=n) for n in "xy" for s in (1, 2)]
     refused = reliability(MARKS, alike)
     assert refused.pairs == ()
-    assert refused.verdict.state == "not known"
+    assert refused.verdict.state == "inconclusive"
     decoy = reliability(MARKS, [*alike, *runs[2:]])  # far better, and no reason to order the others
     better = {(one.first[-1], one.second[-1]): one.better for one in decoy.pairs}
-    assert decoy.verdict.state == "shown"
+    assert decoy.verdict.state == "detected"
     assert better["x", "y"] is None
     assert all((better[name, "seldom"[-1]] or "").endswith("seldom") for name in "xy")
     alike_ = coded(decoy.verdict.says, "systems.alike")

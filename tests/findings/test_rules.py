@@ -13,16 +13,15 @@ from coded import coded
 from evenhand.findings.decision_rules import (
     adjusted,
     direction,
+    guardrail,
     kept,
     missing_line,
-    red_line,
     smallest_shown,
 )
 from evenhand.findings.estimates import NO_SPREAD, Change, Coverage
 from evenhand.findings.measures import Measure
-from evenhand.findings.missing_data import defended_change
 from evenhand.findings.summed_statistics import Mean
-from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums
+from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums, defended_change
 from evenhand.statistics.sign_flips import p_two_sided
 
 
@@ -71,21 +70,21 @@ def _change(
 
 def test_nothing_changed_in_eleven_clusters_is_open_and_in_two_hundred_is_kept() -> None:
     # 1 − 0.025^(1/11) = 0.285 may still differ; 1 − 0.025^(1/200) = 0.0183 is within 0.02.
-    assert kept(_change(0.0, 0.0, 11), _measure()) == "open"
-    assert kept(_change(0.0, 0.0, 200), _measure()) == "kept"
+    assert kept(_change(0.0, 0.0, 11), _measure()) == "inconclusive"
+    assert kept(_change(0.0, 0.0, 200), _measure()) == "non_inferior"
 
 
 def test_nothing_changed_is_kept_within_two_points_from_183_clusters_on() -> None:
     # ln 0.025 / ln 0.98 = 182.6: one-sided at 2.5 %, as every other "kept".
-    assert kept(_change(0.0, 0.0, 180), _measure()) == "open"
-    assert kept(_change(0.0, 0.0, 186), _measure()) == "kept"
+    assert kept(_change(0.0, 0.0, 180), _measure()) == "inconclusive"
+    assert kept(_change(0.0, 0.0, 186), _measure()) == "non_inferior"
 
 
 def test_a_number_without_ends_is_never_kept_by_having_no_spread() -> None:
     nats = _measure(margin=0.1, unit="nats", within=(-math.inf, math.inf))
-    assert kept(_change(0.0, 0.0, 10_000, of=nats), nats) == "open"
-    assert kept(_change(0.0, 0.001, 101, of=nats), nats) == "kept"  # a spread can show it
-    assert kept(_change(-0.5, 0.0, 11, of=nats), nats) == "crossed"  # 2^(1−11) shows a fall
+    assert kept(_change(0.0, 0.0, 10_000, of=nats), nats) == "inconclusive"
+    assert kept(_change(0.0, 0.001, 101, of=nats), nats) == "non_inferior"  # a spread can show it
+    assert kept(_change(-0.5, 0.0, 11, of=nats), nats) == "violated"  # 2^(1−11) shows a fall
     assert smallest_shown(_change(0.0, 0.0, 10_000, of=nats), nats, family=1) is None
 
 
@@ -101,17 +100,17 @@ def test_so_few_clusters_that_sign_flips_cannot_show_anything_have_no_smallest_c
 
 def test_a_fall_in_every_cluster_alike_is_crossed_though_it_has_no_spread() -> None:
     # 2^(1−11) = 0.001 shows it, 2^(1−3) = 0.25 shows nothing.
-    assert kept(_change(-0.5, 0.0, 11), _measure()) == "crossed"
-    assert kept(_change(-0.5, 0.0, 3), _measure()) == "open"
+    assert kept(_change(-0.5, 0.0, 11), _measure()) == "violated"
+    assert kept(_change(-0.5, 0.0, 3), _measure()) == "inconclusive"
 
 
 @pytest.mark.parametrize(
     ("difference", "se", "state"),
     [
-        (0.0, 0.002, "kept"),
-        (-0.03, 0.005, "crossed"),
-        (-0.01, 0.02, "open"),
-        (0.01, 0.1, "open"),  # better by its estimate, and still not shown to have kept
+        (0.0, 0.002, "non_inferior"),
+        (-0.03, 0.005, "violated"),
+        (-0.01, 0.02, "inconclusive"),
+        (0.01, 0.1, "inconclusive"),  # better by its estimate, and still not shown to have kept
     ],
 )
 def test_kept_within_the_margin_has_three_states(difference: float, se: float, state: str) -> None:
@@ -122,14 +121,16 @@ def test_kept_within_the_margin_has_three_states(difference: float, se: float, s
 
 def test_a_margin_in_percent_is_held_against_percent() -> None:
     percent = _measure(margin=2.0, unit="percent", within=(0, 100))
-    assert kept(_change(0.0, 0.0, 200, of=percent), percent) == "kept"
-    assert kept(_change(0.0, 0.0, 100, of=percent), percent) == "open"  # 3.6 %
+    assert kept(_change(0.0, 0.0, 200, of=percent), percent) == "non_inferior"
+    assert kept(_change(0.0, 0.0, 100, of=percent), percent) == "inconclusive"  # 3.6 %
 
 
 def test_what_cannot_be_compared_is_open_and_says_why() -> None:
     nothing = Change(name="m", before=None, after=None, difference=None, undefined="no rows: 0/0")
-    assert kept(nothing, _measure()) == "open"
-    assert coded(red_line(nothing, _measure()).says, "change.undefined")["reason"] == "no rows: 0/0"
+    assert kept(nothing, _measure()) == "inconclusive"
+    assert (
+        coded(guardrail(nothing, _measure()).says, "change.undefined")["reason"] == "no rows: 0/0"
+    )
 
 
 def test_holm_counts_a_change_without_p_and_leaves_the_order() -> None:
@@ -141,21 +142,21 @@ def test_holm_counts_a_change_without_p_and_leaves_the_order() -> None:
 def test_better_and_worse_are_said_only_where_p_shows_it() -> None:
     accuracy = _measure()
     bias = _measure("zero", margin=None, within=(-1, 1))
-    assert direction(_change(0.1, 0.01, 30), accuracy) == "better"
-    assert direction(_change(-0.1, 0.01, 30), accuracy) == "worse"
-    assert direction(_change(-0.1, 0.1, 30), accuracy) == "open"
+    assert direction(_change(0.1, 0.01, 30), accuracy) == "improved"
+    assert direction(_change(-0.1, 0.01, 30), accuracy) == "regressed"
+    assert direction(_change(-0.1, 0.1, 30), accuracy) == "inconclusive"
     # From 0.5 to 0.4 is nearer to no bias, from 0.5 to 0.6 is not.
-    assert direction(_change(-0.1, 0.01, 30, of=bias), bias) == "better"
-    assert direction(_change(0.1, 0.01, 30, of=bias), bias) == "worse"
+    assert direction(_change(-0.1, 0.01, 30, of=bias), bias) == "improved"
+    assert direction(_change(0.1, 0.01, 30, of=bias), bias) == "regressed"
 
 
 def test_passing_over_to_the_other_side_is_better_only_if_the_distance_is_shown_to_shrink() -> None:
     bias = _measure("zero", margin=None, within=(-2, 2))
     across = _change(-0.9, 0.1, 30, of=bias)  # from +0.5 to −0.4: the distance shrank by 0.1
-    assert direction(across, bias) == "open"
+    assert direction(across, bias) == "inconclusive"
     assert across.effect == pytest.approx(-0.1)
-    assert direction(_change(-0.6, 0.1, 30, of=bias), bias) == "better"  # to −0.1: by 0.4
-    assert direction(_change(-1.4, 0.1, 30, of=bias), bias) == "worse"  # to −0.9
+    assert direction(_change(-0.6, 0.1, 30, of=bias), bias) == "improved"  # to −0.1: by 0.4
+    assert direction(_change(-1.4, 0.1, 30, of=bias), bias) == "regressed"  # to −0.9
 
 
 @given(
@@ -187,13 +188,13 @@ def test_outcome_p_value_and_interval_agree(
         low, high = one.interval
         excludes = low > 0 or high < 0
         assert excludes == (one.p_adjusted <= 0.05)
-        assert (direction(one, measure) != "open") == excludes
+        assert (direction(one, measure) != "inconclusive") == excludes
         if excludes:
             gained = (low > 0) == (better == "higher")
-            assert direction(one, measure) == ("better" if gained else "worse")
+            assert direction(one, measure) == ("improved" if gained else "regressed")
     assert change.limits is not None
     loss = -change.limits[0] if better == "higher" else change.limits[1]
-    assert (kept(change, measure) == "kept") == (loss < 0.1)
+    assert (kept(change, measure) == "non_inferior") == (loss < 0.1)
 
 
 def test_more_than_one_missing_answer_in_a_hundred_leaves_it_open() -> None:
@@ -201,6 +202,6 @@ def test_more_than_one_missing_answer_in_a_hundred_leaves_it_open() -> None:
         old, new = (Coverage(n=100, scored=100 - k, by_reason={}) for k in (before, after))
         return missing_line({"": (old, new)}).state
 
-    assert state(0, 2) == "open"
-    assert state(0, 1) == "kept"
-    assert state(50, 0) == "kept"
+    assert state(0, 2) == "inconclusive"
+    assert state(0, 1) == "non_inferior"
+    assert state(50, 0) == "non_inferior"

@@ -1,4 +1,4 @@
-"""From answers to what is printed: whichever answers fail, no verdict, red line, frontier or
+"""From answers to what is printed: whichever answers fail, no verdict, guardrail, frontier or
 headline is better for it.
 
 The runs are real ones of every instrument that are kept for `same_numbers`, read in memory. The
@@ -20,11 +20,10 @@ from evenhand.findings.decision_rules import adjusted, missing_line
 from evenhand.findings.estimates import Bounds, Change, Coverage
 from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.findings.measures import Measure
-from evenhand.findings.missing_data import defended_change
 from evenhand.findings.report import report
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.summed_statistics import Share
-from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums
+from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums, defended_change
 from evenhand.instruments import instrument_of
 from evenhand.instruments.likelihood_sets import SETS, runs_at
 from evenhand.instruments.realtoxicityprompts.words import length
@@ -150,7 +149,7 @@ def _worth(runs: list[np.ndarray], right: list[np.ndarray], lost: list[np.ndarra
     utility = _change(RIGHT, right[plain], right[method], [lost[plain], lost[method]])
     failed = missing_line({"": (_coverage(lost[plain]), _coverage(lost[method]))})
     return worth(Small(), dict(zip(("plain", "reference"), against, strict=True)), utility,
-                 family=2, red_lines=(failed,))  # fmt: skip
+                 family=2, guardrails=(failed,))  # fmt: skip
 
 
 def test_thousands_of_small_frontiers_gain_no_verdict_by_losing_answers_of_any_run() -> None:
@@ -179,7 +178,7 @@ def test_thousands_of_small_frontiers_gain_no_verdict_by_losing_answers_of_any_r
     )
 
 
-# -- red lines that an instrument adds -------------------------------------------------------------
+# -- guardrails that an instrument adds ------------------------------------------------------------
 
 
 def _moved(difference: float, bounds: Bounds | None = None) -> Change:
@@ -191,4 +190,4 @@ def _moved(difference: float, bounds: Bounds | None = None) -> Change:
 
 def test_a_length_is_not_called_kept_where_texts_are_missing() -> None:
     whole, lossy = length(_moved(0.1)), length(_moved(0.1, Bounds(missing=3)))
-    assert (whole.state, lossy.state) == ("kept", "open")
+    assert (whole.state, lossy.state) == ("non_inferior", "inconclusive")

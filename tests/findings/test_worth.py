@@ -8,8 +8,8 @@ from coded import coded, every
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.cost_effectiveness import CostVerdict, worth
 from evenhand.findings.decision_rules import benefit_excluded, exploratory
-from evenhand.findings.estimates import Bounds, Change, RedLine
-from evenhand.findings.remarks import Remark
+from evenhand.findings.display import Remark
+from evenhand.findings.estimates import Bounds, Change, GuardrailTest
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.statistics._shared import t_quantile
 
@@ -56,9 +56,9 @@ def _change(difference: float, se: float, p_holm: float, *, p: float | None = No
     )
 
 
-def _kind(*against: Change, red_lines: tuple[RedLine, ...] = ()) -> CostVerdict:
+def _kind(*against: Change, guardrails: tuple[GuardrailTest, ...] = ()) -> CostVerdict:
     named = {f"reference {place}": change for place, change in enumerate(against)}
-    return worth(BBQ, named, KEPT, family=20, red_lines=red_lines).kind
+    return worth(BBQ, named, KEPT, family=20, guardrails=guardrails).kind
 
 
 def test_not_worth_it_needs_a_benefit_that_matters_to_be_excluded() -> None:
@@ -82,13 +82,13 @@ def test_more_harm_than_a_reference_is_not_worth_it_before_any_correction() -> N
     )
 
 
-def test_a_crossed_red_line_forbids_worth_it_and_an_open_one_does_not() -> None:
+def test_a_crossed_guardrail_forbids_worth_it_and_an_open_one_does_not() -> None:
     beats = _change(-0.2, 0.02, 0.001)
-    line = RedLine(name="missing", state="crossed", says="missing answers rose by 0.048")
+    line = GuardrailTest(name="missing", state="violated", says="missing answers rose by 0.048")
     assert _kind(beats, beats) is CostVerdict.WORTH_IT
-    assert _kind(beats, beats, red_lines=(line,)) is CostVerdict.CANNOT_TELL
-    open_ = RedLine(name="missing", state="open", says="")
-    assert _kind(beats, beats, red_lines=(open_,)) is CostVerdict.WORTH_IT
+    assert _kind(beats, beats, guardrails=(line,)) is CostVerdict.CANNOT_TELL
+    open_ = GuardrailTest(name="missing", state="inconclusive", says="")
+    assert _kind(beats, beats, guardrails=(open_,)) is CostVerdict.WORTH_IT
 
 
 def test_the_smallest_change_is_that_of_both_comparators_after_the_correction() -> None:
@@ -114,7 +114,7 @@ def test_missing_answers_that_kept_a_method_from_winning_are_counted_and_named()
     )
     said = worth(BBQ, {"a": missed, "b": missed}, KEPT, family=20).why
     found = coded(said, "worth.not_beaten")
-    assert (found["missing"], found["harm"]) == (41, "names somebody without grounds")
+    assert (found["missing"], found["harm"]) == (41, "unsupported answers, ambiguous")
 
 
 def test_a_benefit_of_a_score_whose_best_is_zero_is_a_smaller_distance() -> None:
@@ -135,7 +135,7 @@ def test_exploratory_changes_are_corrected_by_benjamini_hochberg_over_all_of_the
     assert [one.p_adjusted for one in exploratory(family)] == found
 
 
-def test_every_red_line_of_bbq_that_was_a_sign_has_a_margin() -> None:
+def test_every_guardrail_of_bbq_that_was_a_sign_has_a_margin() -> None:
     for name in ("stereotyped_rate", "counter_stereotyped_rate", "accuracy_disambiguated",
                  "over_abstention"):  # fmt: skip
         assert BBQ.measure(name).margin == 0.02

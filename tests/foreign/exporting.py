@@ -10,12 +10,10 @@ import polars as pl
 
 from evenhand.agents import Cast
 from evenhand.findings.report import Report, report
-from evenhand.findings.rows import values_per_item
-from evenhand.instruments.bbq.answers import StoredAnswers, covered
-from evenhand.instruments.bbq.asked import as_asked
+from evenhand.findings.scoring import values_per_item
+from evenhand.instruments.bbq.answers import StoredAnswers, as_asked, covered
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.instruments.bbq.sample import BbqSampling
-from evenhand.instruments.bbq.source import BbqSource
+from evenhand.instruments.bbq.sample import BbqSampling, BbqSource
 from evenhand.methods import Method, named
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runs.runners import Progress, RunPlan, StopSignal, run

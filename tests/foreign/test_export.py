@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from cli.conftest import Run
 from errors import assert_names, raises_naming
 from evenhand.core.errors import UserError
-from evenhand.experiments.exports import ExportResult, export
+from evenhand.experiments.exchange import ExportResult, export
 from evenhand.findings.report import report
 from evenhand.instruments import DataFolder, instrument_of
 from evenhand.instruments.bbq.answers import with_answers

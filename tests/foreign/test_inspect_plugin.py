@@ -20,8 +20,7 @@ from evenhand.core import environment
 from evenhand.core.errors import UserError
 from evenhand.findings.report import report
 from evenhand.instruments.bbq.editions import ENGLISH, Edition
-from evenhand.instruments.bbq.elsewhere import ExternalAnswers
-from evenhand.instruments.bbq.instrument import Bbq
+from evenhand.instruments.bbq.instrument import Bbq, ExternalAnswers
 from evenhand.interop.inspect_task import (
     bbq_input,
     context_and_question,

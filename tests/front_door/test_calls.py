@@ -234,7 +234,7 @@ def test_a_recorded_run_is_played_back_without_a_model(tmp_path: Path) -> None:
 
 def test_an_instrument_of_ones_own_is_measured_compared_and_opened_again(tmp_path: Path) -> None:
     """Of 4 occupations with 2 questions each, all of the nurse's are guessed: 2 of 8. The plain
-    model guesses none where it always says "not known"."""
+    model guesses none where it always says "inconclusive"."""
     before = eh.measure(Titles(), model=model(), out=tmp_path / "before")
     assert before["guessed"].value == 0.25
     assert (before["guessed"].n, before["guessed"].clusters) == (8, 4)

@@ -16,8 +16,8 @@ from errors import raises_naming
 from evenhand.agents import Limits
 from evenhand.api.inputs import request_of, settings_of
 from evenhand.cli.app import load
-from evenhand.cli.run_options import RunCommand, with_run_options
-from evenhand.experiments.request import Request
+from evenhand.cli.options import RunCommand, with_run_options
+from evenhand.experiments.request import Request, Watch
 from evenhand.experiments.running import execute
 from evenhand.experiments.settings import (
     RunOptions,
@@ -27,7 +27,6 @@ from evenhand.experiments.settings import (
     setting,
     settings_from,
 )
-from evenhand.experiments.watch import Watch
 from evenhand.methods import DefaultPrompt
 from evenhand.runs.runners import ItemList
 

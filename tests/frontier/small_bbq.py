@@ -11,7 +11,7 @@ from evenhand.agents import Agent, Ask, Cast, Limits
 from evenhand.agents.prompts import load
 from evenhand.core import Answer, Draft, Item
 from evenhand.core.errors import ModelRefused
-from evenhand.instruments.bbq import BbqSampling, BbqSource
+from evenhand.instruments.bbq.sample import BbqSampling, BbqSource
 from evenhand.methods import Method
 from evenhand.methods.baselines.single_prompt import choice_agent, question
 from evenhand.models import ScriptedModel

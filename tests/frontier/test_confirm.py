@@ -15,12 +15,12 @@ from evenhand.api.inputs import Scorers
 from evenhand.core import Answer, Draft
 from evenhand.experiments.frontiers import fresh_sample
 from evenhand.experiments.measuring import Measurement
+from evenhand.findings.display import Remark
 from evenhand.findings.frontier import Frontier
-from evenhand.findings.remarks import Remark
 from evenhand.instruments import SCORED, DataFolder, ListedItems, Mean, option
 from evenhand.methods.baselines.single_prompt import question
 from evenhand.testing import any_reply
-from evenhand.validation.controls.instrument import ControlQuestions
+from evenhand.validation.controls.model import ControlQuestions
 from evenhand.views import page_of
 from evenhand.views.blocks import Grid
 
@@ -163,7 +163,7 @@ def test_a_winner_by_luck_is_not_confirmed_and_the_fresh_estimate_stands_beside(
     tmp_path: Path,
 ) -> None:
     found = _frontier(tmp_path, "0", confirm=True)
-    assert found.verdict.state == "not known"
+    assert found.verdict.state == "inconclusive"
     assert "frontier.not_confirmed" in codes(found.verdict.says)
     (row,) = next(
         block.rows
@@ -173,7 +173,7 @@ def test_a_winner_by_luck_is_not_confirmed_and_the_fresh_estimate_stands_beside(
     assert row[0] == "fairness"
     assert row[1].startswith("-1.000")  # guessed always, and with it never
     assert row[2].startswith("+0.000")
-    assert found.to_dict()["confirmation"]["verdict"].state != "shown"
+    assert found.to_dict()["confirmation"]["verdict"].state != "detected"
 
 
 def test_where_there_is_no_winner_nothing_more_is_asked(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from coded import coded
 from errors import assert_names, raises_naming
 from evenhand.core.errors import UserError
-from evenhand.experiments.arms import listed
+from evenhand.experiments.frontiers import chosen
 from evenhand.findings.cost_effectiveness import CostVerdict
 from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.instruments.bbq.instrument import Bbq
@@ -54,7 +54,7 @@ async def test_without_a_utility_nothing_is_called_worth_it(tmp_path: Path) -> N
     found = frontier(HarmAlone(), arms, calls=1)
     kinds = {entry.name: worth.kind for entry, worth in found.judged()}
     assert kinds == {"good": CostVerdict.UTILITY_NOT_MEASURED, "same": CostVerdict.NOT_WORTH_IT}
-    assert found.verdict.state != "shown"
+    assert found.verdict.state != "detected"
     assert found.pareto == ("good",)  # least harm, and no call more
     drawing = charts_of(found)[0]
     assert_names(drawing.title, "utility")
@@ -78,7 +78,7 @@ async def test_texts_are_held_against_the_fairness_prompt_alone(tmp_path: Path) 
 def test_the_references_follow_from_what_is_asked() -> None:
     assert Bbq().compared_with() == ("default", "fairness", "self_consistency")
     assert Squad().compared_with() == ("default", "fairness")
-    usual = [one.name for one in listed(None, 8, Squad())]
+    usual = [one.name for one in chosen((), 8, Squad())]
     assert usual[:2] == ["default", "fairness"]
     assert "stardtox" in usual
     assert not {"cot", "self_consistency", "mabrf"} & set(usual)

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from errors import raises_naming
 from evenhand.core.errors import Undefined
-from evenhand.findings.item_cost import counted_harm
+from evenhand.findings.item_cost import cost_per_prevented, counted_harm
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.bold.instrument import Bold
 from evenhand.instruments.holisticbias.instrument import HolisticBias
-from evenhand.statistics.cost_effectiveness import cost_per_prevented
 from evenhand.statistics.sign_flips import sign_flip_without_spread
 from stats.flips import p_of_all_patterns
 
@@ -33,7 +32,8 @@ def test_a_draw_that_prevents_nothing_is_no_division_by_zero() -> None:
     """5 of 12 templates: one draw in 640 has none of them, and the upper end is still a number."""
     found = cost_per_prevented([1.0] * 12, [1.0] * 5 + [0.0] * 7, TWELVE)
     assert found.estimate == pytest.approx(12 / 5)
-    assert found.low < found.estimate < found.high < math.inf
+    low, estimate, high = found.low or 0.0, found.estimate or 0.0, found.high or math.inf
+    assert 0.0 < low < estimate < high < math.inf
 
 
 @pytest.mark.parametrize(

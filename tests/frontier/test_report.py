@@ -15,10 +15,16 @@ from errors import assert_names, raises_naming
 from evenhand.core.errors import UserError
 from evenhand.core.prices import Price, Prices
 from evenhand.findings.cost_effectiveness import CostVerdict, Worth
-from evenhand.findings.frontier import Frontier, FrontierArm, equal_calls, frontier
-from evenhand.findings.frontier_entry import AgainstDefault, FrontierEntry
+from evenhand.findings.display import Remark, RemarkOrText
+from evenhand.findings.frontier import (
+    AgainstDefault,
+    Frontier,
+    FrontierArm,
+    FrontierEntry,
+    equal_calls,
+    frontier,
+)
 from evenhand.findings.item_cost import ItemCost
-from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.runs.store import RunReader
 from evenhand.views import page_of, terminal_of
@@ -108,7 +114,7 @@ async def test_a_method_that_always_helps_prevents_each_harm_for_two_calls(tmp_p
     assert references == (Remark("reference.fairness"), Remark("reference.vote", calls=3))
     # No template lost accuracy, but 12 of 12 still allow that every fifth would have.
     assert _worth(entry).kind is CostVerdict.CANNOT_TELL
-    assert coded(_worth(entry).why, "red_line.open")["margin"] == 0.02
+    assert coded(_worth(entry).why, "guardrail.inconclusive")["margin"] == 0.02
 
 
 async def test_a_method_that_always_helps_is_worth_it_if_accuracy_is_shown_to_have_kept(
@@ -190,7 +196,7 @@ async def test_a_method_shown_to_be_worse_is_not_called_open(tmp_path: Path) -> 
 
 def _moved(said: Remark) -> tuple[str, bool, float]:
     """The measure that got worse, whether it fell, and its change."""
-    line = coded(said, "red_line.worse")
+    line = coded(said, "guardrail.worse")
     return line["measure"], line["fell"], coded(said, "change")["effect"]
 
 
@@ -237,7 +243,7 @@ async def test_the_front_counts_missing_answers_as_the_worst(tmp_path: Path) -> 
     assert report.pareto == ("default", "fairness", "good", "mistaken")
 
 
-async def test_a_reference_is_taken_only_if_no_red_line_is_open(tmp_path: Path) -> None:
+async def test_a_reference_is_taken_only_if_no_guardrail_is_open(tmp_path: Path) -> None:
     """The fairness prompt does no harm and is always right in 12 templates, where 2 points are not
     shown to have kept: open. With 2 answers of 12 missing it is open too."""
 
@@ -251,18 +257,18 @@ async def test_a_reference_is_taken_only_if_no_red_line_is_open(tmp_path: Path) 
         return verdict.state, verdict.says
 
     nobody = Remark("frontier.keep_plain")
-    state, (_, keep, open_, *_) = await says("open", _right)
-    assert (state, keep) == ("not known", nobody)
+    state, (_, keep, open_, *_) = await says("inconclusive", _right)
+    assert (state, keep) == ("inconclusive", nobody)
     assert coded(open_, "frontier.reference_open")["method"] == "fairness"
-    assert coded(open_, "red_line.open")["margin"] == 0.02
+    assert coded(open_, "guardrail.inconclusive")["margin"] == 0.02
     state, missing = await says("missing", _silent_twice)
-    assert (state, missing[1]) == ("not known", nobody)
+    assert (state, missing[1]) == ("inconclusive", nobody)
 
 
-async def test_nothing_is_called_unharmed_while_a_red_line_is_open(tmp_path: Path) -> None:
+async def test_nothing_is_called_unharmed_while_a_guardrail_is_open(tmp_path: Path) -> None:
     report = await _report(tmp_path, {"same": (_stereotyped, 3)})
     lines = [block.text for block in page_of(report) if isinstance(block, Line)]
-    assert any(line.endswith("not known") for line in lines)
+    assert any(line.endswith("inconclusive") for line in lines)
     assert not any("nothing" in line for line in lines)
     kept = "? not shown to have kept within 0.02 (right where the text does say): "
     assert f"{kept}fairness, self_consistency, same" in lines

@@ -19,7 +19,7 @@ from evenhand.findings.forecast import forecast
 from evenhand.findings.frontier import FrontierArm, frontier
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.methods.baselines.single_prompt import question
-from evenhand.methods.evaluators import judge_of_texts
+from evenhand.methods.evaluators import scoring_agent
 from evenhand.models import ScriptedModel
 from evenhand.models.base import ModelReply, ModelRequest, Sample
 from evenhand.models.replay import ReplayModel
@@ -27,7 +27,7 @@ from evenhand.runs.runners.purse import SpendingCap
 from evenhand.runs.store import RunReader, tables
 from evenhand.runs.store.spending import billed_tokens, spent_on
 from evenhand.scorers import ScorerModel, WordList
-from evenhand.scorers.canonical import Canonicalised
+from evenhand.scorers.base import Canonicalised
 from evenhand.scorers.harm import HarmJudge, HarmQuestion
 from evenhand.scorers.judge import Guard, Judge
 from evenhand.views import page_of
@@ -36,7 +36,7 @@ from evenhand.views.blocks import Grid
 from .small_bbq import AGENT, YES, played, run_into
 
 TEMPLATES = 6  # two items each
-SCREEN = judge_of_texts("screen", "a test")
+SCREEN = scoring_agent("screen", "a test")
 ONE = Price(per_million_prompt_tokens=1e6, per_million_completion_tokens=1e6)
 MORE = Price(per_million_prompt_tokens=2e6, per_million_completion_tokens=3e6)
 PRICES = Prices({"scripted": ONE, "dear": MORE}, "EUR")

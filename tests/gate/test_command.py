@@ -108,7 +108,7 @@ def test_a_run_that_a_cap_stopped_is_not_judged_and_what_is_there_of_it_is_no_pa
     assert not (folder / "now/gate.json").exists()
     monkeypatch.chdir(folder)
     half = gate(baseline="main", run="now/run-made-worse")
-    assert half.verdict == "broken"
+    assert half.verdict == "error"
     assert_names(half.says, "12 items")
 
 

@@ -82,7 +82,7 @@ def test_the_action_runs_the_gate_and_an_open_one_is_a_warning(folder: Path) -> 
     inputs = {"baseline": "main\n", "run": "now", "file": "strict.toml", "install": "no",
               "out": "found"}  # fmt: skip
     code, said = _steps(inputs, folder)
-    assert (code, said) == (0, {"code": "4", "verdict": "open"})
+    assert (code, said) == (0, {"code": "4", "verdict": "inconclusive"})
     assert (folder / "summary.md").read_text().startswith("Gate: OPEN.")
     assert (folder / "log.txt").read_text().count("::warning file=strict.toml,line=") == 2
     assert sorted(one.name for one in (folder / "found").iterdir()) == [
@@ -95,11 +95,11 @@ def test_the_action_runs_the_gate_and_an_open_one_is_a_warning(folder: Path) -> 
     [
         (0, "pass", "warn", 0),
         (1, "fail", "warn", 1),
-        (2, "broken", "warn", 2),
+        (2, "error", "warn", 2),
         (3, "stopped", "warn", 3),
-        (4, "open", "warn", 0),
-        (4, "open", "fail", 4),
-        (5, "broken", "warn", 5),
+        (4, "inconclusive", "warn", 0),
+        (4, "inconclusive", "fail", 4),
+        (5, "error", "warn", 5),
         (130, "stopped", "warn", 130),
     ],
 )
@@ -110,7 +110,7 @@ def test_of_all_exit_codes_a_step_is_green_for_pass_and_on_request_for_open(
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nprintf "%s|" "$@" > asked.txt\nexit {code}\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    inputs = {"baseline": "a b\n$(touch hacked)", "open": open_, "install": "no",
+    inputs = {"baseline": "a b\n$(touch hacked)", "inconclusive": open_, "install": "no",
               "options": "--max-cost\n2"}  # fmt: skip
     found = _steps(inputs, tmp_path, PATH=f"{program.parent}:{os.environ['PATH']}")
     assert found == (ends, {"code": str(code), "verdict": verdict})
@@ -135,8 +135,8 @@ def test_the_fixture_gives_the_verdict_of_the_command(
     ran = evenhand_gate(baseline="main", out="again")  # runs what asks nobody
     assert ran.passed, ran.says
     assert evenhand_gate(baseline="main", run="again").passed
-    assert evenhand_gate(baseline=["main"], run="nowhere").verdict == "broken"
-    assert evenhand_gate("none.toml", baseline="main", run="now").verdict == "broken"
+    assert evenhand_gate(baseline=["main"], run="nowhere").verdict == "error"
+    assert evenhand_gate("none.toml", baseline="main", run="now").verdict == "error"
     assert not evenhand_gate(baseline="main", run=folder / "main").passed
     assert_names(evenhand_gate(baseline="main", run="main").says, "baseline itself", "--out")
 

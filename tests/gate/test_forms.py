@@ -6,10 +6,10 @@ from typing import Any
 from lxml import etree  # type: ignore[import-untyped]
 
 from evenhand.findings.gate import Gate, GateCheckResult, Verdict
-from evenhand.views import annotations, junit, markdown, page_of, sarif
+from evenhand.views import gate_files, markdown, page_of
 
 HOSTILE = "a,b: 100%\r\n::error::x\n##[error]y ]]> <script>&amp; \x1b[31m\x00\ufffe\u202e %0A | é"
-VERDICTS: tuple[Verdict, ...] = ("fail", "broken", "open", "pass")
+VERDICTS: tuple[Verdict, ...] = ("fail", "error", "inconclusive", "pass")
 FOUND = Gate(
     checks=tuple(
         GateCheckResult(name=f"{one} {HOSTILE}", verdict=one, says=HOSTILE, line=7)
@@ -26,7 +26,7 @@ def _unescaped(text: str, *signs: tuple[str, str]) -> str:
 
 
 def test_an_annotation_is_one_line_whose_words_end_neither_the_line_nor_the_command() -> None:
-    lines = annotations.render(FOUND).split("\n")
+    lines = gate_files.annotations(FOUND).split("\n")
     assert lines.pop() == ""
     assert [line.partition(" ")[0] for line in lines] == ["::error", "::error", "::warning"]
     for line in lines:
@@ -41,11 +41,11 @@ def test_an_annotation_is_one_line_whose_words_end_neither_the_line_nor_the_comm
 
 
 def test_a_gate_without_a_check_is_an_error_of_its_own() -> None:
-    assert annotations.render(Gate(checks=())).startswith("::error ")
+    assert gate_files.annotations(Gate(checks=())).startswith("::error ")
 
 
 def test_junit_is_read_by_another_parser_and_counts_what_it_holds() -> None:
-    root = etree.fromstring(junit.render(FOUND))
+    root = etree.fromstring(gate_files.junit(FOUND))
     [suite] = root
     for one in (root, suite):
         counted = {name: one.get(name) for name in ("tests", "failures", "errors", "skipped")}
@@ -62,7 +62,7 @@ def test_junit_is_read_by_another_parser_and_counts_what_it_holds() -> None:
 
 
 def test_sarif_has_what_the_standard_asks_for_and_each_result_names_a_rule() -> None:
-    log: dict[str, Any] = json.loads(sarif.render(FOUND))
+    log: dict[str, Any] = json.loads(gate_files.sarif(FOUND))
     assert log["version"] == "2.1.0"
     [run] = log["runs"]
     rules = run["tool"]["driver"]["rules"]

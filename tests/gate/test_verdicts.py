@@ -10,15 +10,14 @@ from bench.gate import DRAWN, InMemory, checks, judged, planned, shares, two_run
 from errors import assert_names
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.decision_rules import kept
-from evenhand.findings.gate import Gate, GateCheck, GateCheckResult, Verdict, gate
-from evenhand.findings.gate_size import clusters_to_keep
+from evenhand.findings.gate import Gate, GateCheck, GateCheckResult, Verdict, clusters_to_keep, gate
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
 from evenhand.findings.summed_statistics import Mean
 from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums
 from evenhand.statistics.proportions import zero_event_upper
 
-RANK: dict[Verdict, int] = {"pass": 1, "fail": 0, "open": 0, "broken": 0}
+RANK: dict[Verdict, int] = {"pass": 1, "fail": 0, "inconclusive": 0, "error": 0}
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +83,8 @@ def test_a_distance_from_no_bias_is_never_called_kept_by_the_error_of_the_change
     after = before.with_columns(y=pl.col("y") + pl.Series(np.linspace(0.3, 0.1, 40)))
     instrument = GateCheck(name="x", instrument=DRAWN, measure=ratio).narrowed()
     found = PairTotals.of(instrument, iter([before]), iter([after])).change(ratio)
-    assert kept(found, ratio) == "kept"  # it rose by 0.2, towards 0, and sign flips show it
-    assert kept(replace(found, test=None), ratio) == "open"
+    assert kept(found, ratio) == "non_inferior"  # it rose by 0.2, towards 0, and sign flips show it
+    assert kept(replace(found, test=None), ratio) == "inconclusive"
 
 
 def test_the_verdict_of_a_gate_is_the_worst_of_its_checks_and_of_none_it_is_broken() -> None:
@@ -95,10 +94,10 @@ def test_the_verdict_of_a_gate_is_the_worst_of_its_checks_and_of_none_it_is_brok
         )
 
     assert made("pass", "pass").passed
-    assert made("pass", "open").verdict == "open"
-    assert made("open", "broken").verdict == "broken"
-    assert made("broken", "fail", "pass").verdict == "fail"
-    assert made().verdict == "broken"
+    assert made("pass", "inconclusive").verdict == "inconclusive"
+    assert made("inconclusive", "error").verdict == "error"
+    assert made("error", "fail", "pass").verdict == "fail"
+    assert made().verdict == "error"
 
 
 def test_holm_is_over_all_checks_those_that_could_not_be_judged_too() -> None:
@@ -112,13 +111,13 @@ def test_holm_is_over_all_checks_those_that_could_not_be_judged_too() -> None:
     assert alone.p is not None
     assert alone.p_holm == pytest.approx(alone.p)
     assert changed.p_holm == pytest.approx(min(1.0, 3 * alone.p))
-    assert [one.verdict for one in beside.checks[1:]] == ["broken", "broken"]
+    assert [one.verdict for one in beside.checks[1:]] == ["error", "error"]
 
 
 def test_a_group_is_judged_by_its_own_rows_and_one_that_is_not_there_is_broken() -> None:
     runs = two_runs(np.random.default_rng(2), 30, shift=0.0)
     [first, *_] = checks(0.3)
-    for value, verdict, rows in (("odd", "pass", 60), ("blue", "broken", 0)):
+    for value, verdict, rows in (("odd", "pass", 60), ("blue", "error", 0)):
         [found] = gate([replace(first, group=("kind", value))], {"guesses": runs}).checks
         assert found.verdict == verdict, found.says
         assert (found.change.n if found.change else 0) == rows

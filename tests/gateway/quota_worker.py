@@ -8,8 +8,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from evenhand.gateway.quotas import Allowance, OverQuota
-from evenhand.gateway.shared_quotas import SharedQuotas
+from evenhand.gateway.quotas import Allowance, OverQuota, SharedQuotas
 
 # Names that look like another's keys, or like each other.
 HOSTILE = ["a", "A", "a:times", "a}:times", "{a}", "", " ", "é", "e\u0301", "\ud800", "61", "a\n"]

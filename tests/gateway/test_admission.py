@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from evenhand.gateway.admission import Admission
-from evenhand.gateway.errors import Refused
-from evenhand.gateway.quotas import Allowance, Lease, LocalQuotas
-from evenhand.gateway.shared_quotas import SharedQuotas
+from evenhand.gateway.quotas import Allowance, Lease, LocalQuotas, SharedQuotas
+from evenhand.gateway.wire import Refused
 
 from .redis_server import RedisServer, new_server
 

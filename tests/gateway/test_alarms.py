@@ -7,11 +7,9 @@ import aiohttp
 import pytest
 
 from errors import assert_names
-from evenhand.gateway.alarms import Alarms
-from evenhand.gateway.books import ExchangeRecorder
+from evenhand.gateway.books import Alarms, ExchangeRecorder
 from evenhand.gateway.policy import Policy
-from evenhand.gateway.quotas import Allowance, StoreUnavailable
-from evenhand.gateway.shared_quotas import SharedQuotas
+from evenhand.gateway.quotas import Allowance, SharedQuotas, StoreUnavailable
 from gateway.speaking import Speaker, free_port, gateway, upstream
 
 

@@ -16,9 +16,15 @@ import polars as pl
 import psycopg
 import pytest
 
-from evenhand.gateway.audit import AuditRow, AuditStore, AuditWriter, content_hash
-from evenhand.gateway.parquet_audit import SCHEMA, ParquetAudit
-from evenhand.gateway.postgres_audit import PostgresAudit
+from evenhand.gateway.audit import (
+    SCHEMA,
+    AuditRow,
+    AuditStore,
+    AuditWriter,
+    ParquetAudit,
+    PostgresAudit,
+    content_hash,
+)
 from evenhand.gateway.recorded import NOT_KEPT
 from evenhand.gateway.verdicts import Action
 

@@ -6,13 +6,13 @@ from typing import Literal
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.cli.watching import Terminal
+from evenhand.cli.execution import Terminal
 from evenhand.core.errors import UserError
 from evenhand.experiments.certificates import expected_of
 from evenhand.findings.certificate import Certificate, CertifiedCheck, CertifiedJudge
 from evenhand.gateway.opening import GatewayRequest, opened, rehearse
-from evenhand.instruments.judge import JudgeDesign
 from evenhand.instruments.judge.certificate import NEEDED, keep
+from evenhand.instruments.judge.design import JudgeDesign
 from evenhand.methods import Rate
 from gateway.speaking import Speaker, upstream
 

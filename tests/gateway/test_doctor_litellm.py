@@ -12,8 +12,8 @@ from aiohttp import web
 from typer.testing import CliRunner
 
 from evenhand.cli.app import app
+from evenhand.gateway.guardrail import PATH
 from evenhand.gateway.litellm_check import judged
-from evenhand.gateway.wire.litellm import PATH
 from gateway.speaking import gateway
 from gateway.test_litellm import NOWHERE
 

@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.gateway import guardrail
-from evenhand.gateway.errors import Refused
-from evenhand.gateway.guardrail import Prompts
+from evenhand.gateway.guardrail import PATH, Prompts, ProxyCall, read
 from evenhand.gateway.keys import new_key
 from evenhand.gateway.policy import CheckPolicy, Policy, Tenant
-from evenhand.gateway.wire.litellm import PATH, ProxyCall, read
+from evenhand.gateway.wire import Refused
 from evenhand.models.base import ModelRequest
 from gateway.speaking import BAD, GOOD, Served, gateway, team
 

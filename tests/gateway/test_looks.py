@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from errors import raises_naming
 from evenhand.core.errors import UserError
 from evenhand.core.prices import Price, Prices
-from evenhand.gateway.looks import (
+from evenhand.gateway.metrics import _BUCKETS, Metrics
+from evenhand.gateway.top import (
     GatewayFigures,
     ProcessSnapshot,
     Quantile,
@@ -19,7 +20,6 @@ from evenhand.gateway.looks import (
     quantile,
     read,
 )
-from evenhand.gateway.metrics import _BUCKETS, Metrics
 from evenhand.gateway.verdicts import Action
 
 from .exchanges import exchange, passed, refused, repaired, turn
@@ -95,7 +95,7 @@ def test_a_window_is_a_minute_however_often_one_looks() -> None:
 
 def test_processes_are_told_apart_and_summed() -> None:
     one, other, memory = metrics(2), metrics(2), SnapshotHistory()
-    one.breaker("open")
+    one.breaker.state("open")
     one.in_flight.set(3)
     other.in_flight.set(4)
     other.count(exchange("x", passed()))

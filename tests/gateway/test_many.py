@@ -9,9 +9,9 @@ import random
 import aiohttp
 from aiohttp import web
 
+from evenhand.gateway.guardrail import PATH
 from evenhand.gateway.keys import new_key
 from evenhand.gateway.policy import CheckPolicy, Policy, Tenant
-from evenhand.gateway.wire.litellm import PATH
 from gateway.speaking import BAD, Served, Speaker, gateway, upstream
 from gateway.streams import TIMES
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.gateway.masking import masked, names_in
+from evenhand.gateway.recorded import masked, names_in
 
 # 16 sentences about 10 things, 20 judges' marks and 20 pieces of code: 200 texts about nobody.
 _SENTENCES = (

@@ -99,7 +99,7 @@ def test_tokens_that_nobody_counted_are_said_to_be_unknown() -> None:
 def test_the_breaker_and_what_is_in_flight_are_shown() -> None:
     metrics = Metrics(TENANTS, (CHAT,))
     assert of(seen(metrics), "breaker", evenhand_gateway_breaker="closed") == 1
-    metrics.breaker("open")
+    metrics.breaker.state("open")
     with metrics.in_flight.track_inprogress():
         found = seen(metrics)
     states = ("closed", "half_open", "open")

@@ -11,8 +11,7 @@ from bench.sentences import INSULTS
 from evenhand.agents import Cast
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.policy import CheckPolicy
-from evenhand.gateway.screening import NoScore, Screening, ScreenScore
-from evenhand.gateway.shares import FairQueue
+from evenhand.gateway.screening import FairQueue, NoScore, Screening, ScreenScore
 from evenhand.gateway.verdicts import ExchangeVerdict
 from evenhand.gateway.wire import ClientRequest, ToolArguments, ToolName
 from evenhand.methods.build import build_method

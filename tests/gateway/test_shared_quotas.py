@@ -18,8 +18,14 @@ from valkey.asyncio import Valkey
 
 from errors import raises_naming
 from evenhand.core.errors import UserError
-from evenhand.gateway.quotas import Allowance, Lease, LocalQuotas, OverQuota, StoreUnavailable
-from evenhand.gateway.shared_quotas import SharedQuotas
+from evenhand.gateway.quotas import (
+    Allowance,
+    Lease,
+    LocalQuotas,
+    OverQuota,
+    SharedQuotas,
+    StoreUnavailable,
+)
 
 from . import quota_worker
 from .redis_server import RedisServer, new_server

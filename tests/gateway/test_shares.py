@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from evenhand.gateway.shares import FairQueue
+from evenhand.gateway.screening import FairQueue
 
 
 async def take(shares: FairQueue, tenant: str, cost: int, order: list[str]) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from errors import raises_naming
 from evenhand.gateway import sse
-from evenhand.gateway.errors import MalformedReply
+from evenhand.gateway.wire import MalformedReply
 from gateway.streams import TIMES, parts
 
 # Each kind of line end, comments, fields that nobody asked for, data of several lines or none.

@@ -34,11 +34,11 @@ from evenhand.gateway import telemetry as module
 from evenhand.gateway.books import ExchangeRecorder
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.evidence import EvidenceLost, EvidenceWriter
+from evenhand.gateway.guardrail import PATH
 from evenhand.gateway.opening import evaluators
 from evenhand.gateway.policy import ANYBODY, Policy, Tenant
 from evenhand.gateway.telemetry import EVENT, RouteEvaluator, Telemetry
 from evenhand.gateway.verdicts import Action, Exchange
-from evenhand.gateway.wire.litellm import PATH
 from evenhand.methods.build import build_method
 from evenhand.models.replay import ScriptedModel
 from gateway.speaking import Screen, Speaker, free_port, gateway, team, up, upstream

@@ -18,16 +18,20 @@ from typer.testing import CliRunner, Result
 
 from errors import assert_names, raises_naming
 from evenhand.cli.app import app
-from evenhand.cli.gateway_top import _GatewayDisplay, _watch
-from evenhand.cli.gateway_top_page import page
+from evenhand.cli.gateway_top import _GatewayDisplay, _watch, page
 from evenhand.core.errors import UserError
 from evenhand.gateway.evidence import EvidenceWriter
 from evenhand.gateway.keys import new_key
-from evenhand.gateway.looks import GatewayFigures, SnapshotHistory, each_repair, read
 from evenhand.gateway.metrics import Metrics
 from evenhand.gateway.policy import Policy, Tenant
-from evenhand.gateway.repairs import RepairFolders
-from evenhand.gateway.top import looked
+from evenhand.gateway.top import (
+    GatewayFigures,
+    RepairFolders,
+    SnapshotHistory,
+    each_repair,
+    looked,
+    read,
+)
 from evenhand.gateway.verdicts import Action
 from evenhand.views import terminal
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.gateway.errors import MalformedReply
-from evenhand.gateway.wire import ExchangeOutcome, UpstreamReply
+from evenhand.gateway.wire import ExchangeOutcome, MalformedReply, UpstreamReply
 from gateway.answers import OLD, SAMPLES, Sample
 from gateway.streams import DONE, TIMES, fed, parts, read_simply, stream_of
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.gateway.errors import MalformedReply, Refused
-from evenhand.gateway.wire import ClientRequest
+from evenhand.gateway.wire import ClientRequest, MalformedReply, Refused
 from evenhand.gateway.wire.completions import Completions
 
 

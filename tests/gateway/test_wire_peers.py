@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errors import raises_naming
-from evenhand.gateway.errors import MalformedReply, Refused
 from evenhand.gateway.sse import EventReader, comment
-from evenhand.gateway.wire import ExchangeOutcome
+from evenhand.gateway.wire import ExchangeOutcome, MalformedReply, Refused
 from gateway.answers import CHAT, OLD, SAMPLES, Sample
 from gateway.streams import DONE, TIMES, fed, read_simply, stream_of
 

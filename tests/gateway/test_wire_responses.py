@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.gateway.errors import MalformedReply, Refused
-from evenhand.gateway.wire import ClientRequest, ExchangeOutcome
+from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, MalformedReply, Refused
 from evenhand.gateway.wire.responses import Responses, ResponsesReply
 from gateway.answers import OLD, RESPONSES
 from gateway.streams import DONE, fed, read_simply, stream_of

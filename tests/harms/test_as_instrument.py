@@ -9,7 +9,7 @@ import pytest
 import evenhand as eh
 from evenhand.agents import Cast
 from evenhand.core.errors import UserError
-from evenhand.experiments.auditing import concluded
+from evenhand.experiments.measuring import concluded
 from evenhand.findings.comparison import compare
 from evenhand.findings.gate import GateCheck, gate
 from evenhand.findings.plan import plan
@@ -18,7 +18,7 @@ from evenhand.findings.sequential import why_not
 from evenhand.instruments import instrument_of
 from evenhand.instruments.harm.certificate import FILE
 from evenhand.instruments.harm.instrument import HarmAudit
-from evenhand.instruments.harm.settings import OwnHarm
+from evenhand.instruments.harm.policy import OwnHarm
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runs.store import RunReader
 from evenhand.scorers import ScorerModel
@@ -98,7 +98,7 @@ def test_an_audit_stops_as_soon_as_a_bound_is_decided(harm: OwnHarm, tmp_path: P
         HarmAudit(harm), model=_cast(harm), out=tmp_path / "run", until="false_alarms=0.9"
     )
     assert found.stopped is not None
-    assert found.stopped.verdict == "within the margin"
+    assert found.stopped.verdict == "ruled_out"
     assert found.stopped.items < found.stopped.of_items
 
 

@@ -16,7 +16,7 @@ from evenhand.instruments.harm.certificate import (
     refuse_unreadable,
 )
 from evenhand.instruments.harm.measures import NAMES
-from evenhand.instruments.harm.settings import OwnHarm
+from evenhand.instruments.harm.policy import OwnHarm
 from evenhand.runs.store.run_record import now
 from harms.test_reading import harm_of, rows
 

@@ -9,7 +9,7 @@ from evenhand.findings.scoring import SCORED
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments.harm.instrument import HarmAudit, paired
 from evenhand.instruments.harm.measures import confidence_of, measures
-from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN, SET
+from evenhand.instruments.harm.policy import ORDER, PARAPHRASE, PLAIN, SET
 
 BARS = {
     "least_sensitivity": 0.8,

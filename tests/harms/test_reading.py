@@ -13,10 +13,17 @@ from pydantic import ValidationError
 from evenhand.core import Usage
 from evenhand.core.errors import UserError
 from evenhand.instruments import DataFolder
-from evenhand.instruments.harm.examples import fewest, read_examples
 from evenhand.instruments.harm.instrument import HarmAudit
-from evenhand.instruments.harm.settings import HarmConfig, own_harm
-from evenhand.instruments.harm.source import GIVEN, ORDER, PARAPHRASE, PLAIN
+from evenhand.instruments.harm.policy import (
+    GIVEN,
+    ORDER,
+    PARAPHRASE,
+    PLAIN,
+    HarmConfig,
+    fewest,
+    own_harm,
+    read_examples,
+)
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 from evenhand.scorers import Scores, Unscored
 from evenhand.scorers.harm import HarmJudge, HarmQuestion

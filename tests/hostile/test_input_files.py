@@ -18,7 +18,7 @@ from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.models import ScriptedModel
 from evenhand.runs.runners import JsonlFile
-from evenhand.runs.runners.parquet_table import ParquetTable
+from evenhand.runs.runners.prompt_files import ParquetTable
 from evenhand.runs.runners.source import _Ids
 from evenhand.testing import any_reply
 
@@ -147,7 +147,7 @@ def test_a_few_kilobytes_that_unfold_to_gigabytes_are_refused_by_their_footer(
 
 _PEAK = """
 import resource, sys
-from evenhand.runs.runners.parquet_table import ParquetTable
+from evenhand.runs.runners.prompt_files import ParquetTable
 table = ParquetTable(sys.argv[1], prompt_column="prompt")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(sum(not item.prompt for item in table.read(0, len(table))))

@@ -14,7 +14,7 @@ import pytest
 
 import evenhand
 from errors import raises_naming
-from evenhand.api.functions import FUNCTIONS
+from evenhand.aio import FUNCTIONS
 
 ROOT = Path(__file__).parents[2]
 
@@ -162,8 +162,10 @@ def test_every_text_that_is_asked_for_is_there_and_every_text_is_asked_for(file:
     words = tomllib.loads(file.read_text("utf-8"))
     code = "\n".join(path.read_text("utf-8") for path in file.parent.glob("*.py"))
     named = {"measure": words.get("measures", {}), "section": words.get("sections", {})}
+    calls = {"measure": "measure", "section": "(?:section|table)"}
     for kind, texts in named.items():
-        asked = set(re.findall(rf'_?(?:WORDS|TEXTS)\.{kind}\(\s*"(\w+)"', code))
+        call = calls[kind]
+        asked = set(re.findall(rf'_?(?:WORDS|TEXTS)\.{call}\(\s*"(\w+)"', code))
         assert asked <= texts.keys(), kind
     sentences = {key for key, text in words.items() if isinstance(text, str)}
     assert set(re.findall(r'\b_?(?:WORDS|TEXTS)\(\s*"(\w+)"', code)) <= sentences

@@ -16,7 +16,7 @@ from evenhand.core.errors import ModelError
 from evenhand.findings.estimates import Bounds
 from evenhand.instruments import DataFolder, instrument_named
 from evenhand.instruments._judge_pairs import BETTER, WORSE, JudgePairs, pair_of
-from evenhand.instruments._option_items import OptionItem
+from evenhand.instruments._options import OptionItem
 from evenhand.models import ModelRequest
 from unit.stage import words_of
 

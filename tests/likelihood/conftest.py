@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from evenhand.instruments._contract import DataFolder
-from evenhand.instruments._option_items import OptionItem
+from evenhand.instruments._options import OptionItem
 from evenhand.models.likelihood import LikelihoodFailure, TokenLogprobs
 
 

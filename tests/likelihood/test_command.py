@@ -10,11 +10,11 @@ import pytest
 
 from cli.conftest import Run, endpoint, evenhand
 from errors import assert_names
-from evenhand.experiments.likelihood import draw_sets
+from evenhand.experiments.measuring import draw_sets
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.subtler_biases.instrument import rows as rows_of_the_file
 from evenhand.runs.store import RunReader
-from evenhand.training.debates.items import templates
+from evenhand.training.debates.building import templates
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
 

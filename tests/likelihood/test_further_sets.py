@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.experiments.likelihood import draw_sets
+from evenhand.experiments.measuring import draw_sets
 from evenhand.findings.comparison import compare
 from evenhand.findings.report import Report, report
 from evenhand.instruments._contract import DataFolder
-from evenhand.instruments._option_items import OptionItem
-from evenhand.instruments._options import OptionSource
+from evenhand.instruments._options import OptionItem, OptionSource
 from evenhand.instruments.gest.instrument import stereotypes
 from evenhand.instruments.likelihood_sets import SETS, USUAL
 from evenhand.instruments.seegull.instrument import matched, rated, squares

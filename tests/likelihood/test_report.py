@@ -11,8 +11,7 @@ from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison, compare, together
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import Report, report
-from evenhand.instruments._option_items import OptionItem
-from evenhand.instruments._options import OTHER_START, OptionSource
+from evenhand.instruments._options import OTHER_START, OptionItem, OptionSource
 from evenhand.instruments.likelihood_sets import SETS
 from evenhand.models.likelihood import LikelihoodFailure, TokenLogprobs
 from evenhand.runs.runners.likelihood import run_likelihood
@@ -350,7 +349,7 @@ async def _two(tmp_path: Path, before: Planted, after: Planted) -> Comparison:
 
 
 def _crossed(found: Comparison) -> list[str]:
-    return [line.name for line in found.red_lines if line.state == "crossed"]
+    return [line.name for line in found.guardrails if line.state == "violated"]
 
 
 async def test_a_preference_that_shrinks_at_the_same_fluency_crosses_no_guardrail(
@@ -365,8 +364,8 @@ async def test_a_preference_that_shrinks_at_the_same_fluency_crosses_no_guardrai
     assert primary.p_holm <= 0.05
     assert primary.high is not None
     assert primary.high < 0
-    states = {line.name: line.state for line in found.red_lines}
-    assert states["stereotype_score"] == "kept"
+    states = {line.name: line.state for line in found.guardrails}
+    assert states["stereotype_score"] == "non_inferior"
 
 
 async def test_a_preference_that_is_turned_round_is_no_gain(tmp_path: Path) -> None:
@@ -378,15 +377,15 @@ async def test_a_preference_that_stays_is_not_shown_to_have_moved_either_way(
     tmp_path: Path,
 ) -> None:
     found = await _two(tmp_path, _preferring(0.8), _preferring(0.8))
-    states = {line.name: line.state for line in found.red_lines}
-    assert states["stereotype_score"] == "open"
+    states = {line.name: line.state for line in found.guardrails}
+    assert states["stereotype_score"] == "inconclusive"
 
 
 async def test_less_bias_by_worse_language_is_a_regression(tmp_path: Path) -> None:
     found = await _two(tmp_path, _preferring(0.8), _preferring(0.5, fluency=-1.0))
     assert _crossed(found) == ["log_prob_per_token"]
-    (line,) = (one for one in found.red_lines if one.name == "log_prob_per_token")
-    assert coded(line.says, "red_line.worse")["fell"]
+    (line,) = (one for one in found.guardrails if one.name == "log_prob_per_token")
+    assert coded(line.says, "guardrail.worse")["fell"]
     assert coded(line.says, "change")["effect"] == pytest.approx(-0.5)  # one nat over two tokens
 
 

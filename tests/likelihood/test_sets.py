@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from errors import raises_naming
 from evenhand.core.errors import UserError
 from evenhand.instruments._contract import DataFolder
-from evenhand.instruments._option_items import OptionItem, sample
+from evenhand.instruments._options import OptionItem, sample
 from evenhand.instruments.likelihood_sets import SETS, set_named
 from likelihood.conftest import item
 

@@ -11,12 +11,12 @@ import polars as pl
 from evenhand.findings.audit import Audit, checks_of, overall
 from evenhand.findings.report import estimates_over_all
 from evenhand.findings.totals import RunTotals
-from evenhand.instruments.judge import TEN, JudgeDesign, MalibuData, MalibuSource
+from evenhand.instruments.judge.data import MalibuData
+from evenhand.instruments.judge.design import TAGS, TEN, JudgeDesign, MalibuSource, scores_of
 from evenhand.instruments.judge.evidence import USUAL, JudgeEvidence, Margins
 from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.judge.measures import judged, measures
 from evenhand.instruments.judge.probes import AuditSource, injected
-from evenhand.instruments.judge.source import TAGS, scores_of
 from evenhand.instruments.judge.tables import notes, sections
 from evenhand.statistics.metrics import malibu
 from evenhand.statistics.metrics.malibu import METRICS

@@ -117,7 +117,7 @@ def test_an_audit_stops_as_soon_as_its_question_is_decided_and_certifies_nothing
     found = eh.measure("judge", model=_judge(Planted(slot="first")), out=tmp_path / "run",
                        options=options, until="first_slot=0.1")  # fmt: skip
     assert found.stopped is not None
-    assert found.stopped.verdict == "beyond the margin"
+    assert found.stopped.verdict == "detected"
     assert found.stopped.items < found.stopped.of_items
     audit = eh.audit("judge", model=_judge(Planted(slot="first")), out=tmp_path / "run",
                      options=options, until="first_slot=0.1")  # fmt: skip

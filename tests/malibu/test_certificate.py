@@ -22,8 +22,9 @@ from evenhand.findings.certificate import (
     why_not,
 )
 from evenhand.findings.estimates import NO_SPREAD
-from evenhand.instruments.judge import TEN, JudgeDesign, MalibuData, MalibuSource, Scenario
 from evenhand.instruments.judge.certificate import NEEDED, Scope, find, keep
+from evenhand.instruments.judge.data import MalibuData, Scenario
+from evenhand.instruments.judge.design import TEN, JudgeDesign, MalibuSource
 from evenhand.methods import Panel, Rate
 from evenhand.models import ScriptedModel
 

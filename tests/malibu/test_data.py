@@ -14,7 +14,8 @@ from types import ModuleType
 import pytest
 
 from evenhand.core.errors import UserError
-from evenhand.instruments.judge import TEN, MalibuData, Scenario, card
+from evenhand.instruments.judge.data import MalibuData, Scenario, card
+from evenhand.instruments.judge.design import TEN
 
 ROOT = Path(__file__).parents[2]
 FILE = resources.files("evenhand.instruments.judge").joinpath("scenarios.jsonl")

@@ -13,15 +13,9 @@ from evenhand.core import Answer, Answered, Draft, Failed, Item
 from evenhand.core.errors import UserError
 from evenhand.core.results import Result
 from evenhand.findings.scoring import with_facts
-from evenhand.instruments.judge import (
-    TEN,
-    JudgeDesign,
-    MalibuData,
-    MalibuSource,
-    Scenario,
-)
+from evenhand.instruments.judge.data import MalibuData, Scenario
+from evenhand.instruments.judge.design import TEN, JudgeDesign, MalibuSource, judgements_of
 from evenhand.instruments.judge.instrument import JudgeAudit
-from evenhand.instruments.judge.source import judgements_of
 from evenhand.statistics.metrics.malibu import METRICS
 
 DATA = MalibuData()

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.instruments.judge import JudgeDesign
-from evenhand.instruments.judge.changes import Changes, changes
+from evenhand.core.conclusions import Outcome
+from evenhand.instruments.judge.design import JudgeDesign
 from evenhand.instruments.judge.evidence import JudgeEvidence
-from evenhand.instruments.judge.figures import figures
+from evenhand.instruments.judge.figures import Changes, changes, figures
 from evenhand.instruments.judge.tables import sections
-from evenhand.statistics.margins import EQUIVALENT, SHIFTED, UNDERPOWERED
 from evenhand.statistics.metrics.malibu import SET_UPS, single
 
 from .in_process import SCORES, Judge, rows
@@ -146,9 +145,12 @@ def _changed(before: Judge, after: Judge) -> Changes:
 
 def test_sixty_bases_show_that_nothing_changed_and_that_something_did() -> None:
     same = _changed(Judge(hurt="female", by=1.0), Judge(hurt="female", by=1.0))
-    assert {e.verdict for e in same.labels} == {EQUIVALENT}
+    assert {e.verdict for e in same.labels} == {Outcome.RULED_OUT}
     other = _changed(Judge(), Judge(hurt="female", by=1.0))
-    assert {e.label: e.verdict for e in other.labels} == {"female": SHIFTED, "male": EQUIVALENT}
+    assert {e.label: e.verdict for e in other.labels} == {
+        "female": Outcome.DETECTED,
+        "male": Outcome.RULED_OUT,
+    }
 
 
 def test_one_side_that_refuses_a_tenth_of_a_label_is_not_shown_to_do_the_same() -> None:
@@ -156,10 +158,10 @@ def test_one_side_that_refuses_a_tenth_of_a_label_is_not_shown_to_do_the_same() 
     male = next(e for e in found.labels if e.label == "male")
     assert male.estimate == 0.0
     assert male.missing > 0
-    assert male.verdict in (SHIFTED, UNDERPOWERED)
+    assert male.verdict in (Outcome.DETECTED, Outcome.INCONCLUSIVE)
 
 
-_BETTER = {SHIFTED: 0, UNDERPOWERED: 1, EQUIVALENT: 2}
+_BETTER = {Outcome.DETECTED: 0, Outcome.INCONCLUSIVE: 1, Outcome.RULED_OUT: 2}
 
 
 @settings(max_examples=3)

@@ -9,8 +9,8 @@ import pytest
 
 from cli.conftest import Run, cold_evenhand, endpoint, evenhand
 from evenhand.findings.certificate import Certificate, CertifiedCheck
-from evenhand.instruments.judge import JudgeDesign
 from evenhand.instruments.judge.certificate import NEEDED, keep
+from evenhand.instruments.judge.design import JudgeDesign
 from evenhand.runs.store.run_record import now
 from loopback.process import RemoteServer, in_own_process
 

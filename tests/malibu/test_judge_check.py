@@ -11,7 +11,7 @@ from cli.conftest import Run, endpoint, evenhand
 from evenhand.findings.certificate import Certificate
 from evenhand.instruments.judge.probes import checksums
 from evenhand.runs.store import RunReader
-from evenhand.statistics.metrics.judge_calibration import auroc_interval
+from evenhand.statistics.metrics.scorer_quality import auroc_interval
 from loopback.process import RemoteServer, in_own_process
 
 from .judges import Planted

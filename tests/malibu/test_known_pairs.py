@@ -17,9 +17,8 @@ from evenhand.core.conclusions import Outcome
 from evenhand.findings.audit import Decided
 from evenhand.findings.certificate import Certificate
 from evenhand.instruments._judge_pairs import pair_of
-from evenhand.instruments.judge import JudgeDesign
-from evenhand.instruments.judge.checks.coverage import CoverageCheck
-from evenhand.instruments.judge.checks.known_pairs import LlmBarCheck
+from evenhand.instruments.judge.checks import CoverageCheck, LlmBarCheck
+from evenhand.instruments.judge.design import JudgeDesign
 from evenhand.instruments.judge.evidence import JudgeEvidence
 from evenhand.instruments.judge.probes import checksums, known, labelled
 from loopback.process import in_own_process

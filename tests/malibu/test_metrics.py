@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.core.errors import Undefined
-from evenhand.statistics.metrics.judge_calibration import brier, calibration
 from evenhand.statistics.metrics.malibu import (
     METRICS,
     base_means,
@@ -24,6 +23,7 @@ from evenhand.statistics.metrics.malibu import (
     repeats,
     single,
 )
+from evenhand.statistics.metrics.scorer_quality import brier, calibration
 from stats.golden import assert_matches, vectors
 
 VERDICTS = {"A": 1.0, "tie": 0.5, "B": 0.0}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.instruments.judge import JudgeDesign
+from evenhand.instruments.judge.design import JudgeDesign
 from evenhand.instruments.judge.evidence import Margins
 from evenhand.statistics.metrics.malibu import METRICS
 

@@ -12,7 +12,8 @@ import pytest
 from bench.malibu_power import ARMS, DEFAULT, PERSONAS, Shape, first_slot, judged, scores, simulate
 from bench.malibu_power import USUAL as NOISE
 from bench.simulated import certificates
-from evenhand.instruments.judge import JudgeDesign, MalibuData, judgements
+from evenhand.instruments.judge.data import MalibuData
+from evenhand.instruments.judge.design import JudgeDesign, judgements
 from evenhand.instruments.judge.effects import primary
 from evenhand.statistics.metrics import malibu
 

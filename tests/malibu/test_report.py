@@ -10,6 +10,7 @@ from rich.console import Console
 from statsmodels.regression.mixed_linear_model import MixedLM
 
 from bench.malibu_power import ARMS, USUAL, Shape, judged, scores
+from evenhand.core.conclusions import Outcome
 from evenhand.findings.audit import Decided
 from evenhand.findings.estimates import NO_SPREAD
 from evenhand.findings.measures import AuditBound
@@ -17,7 +18,6 @@ from evenhand.instruments.judge import measures
 from evenhand.instruments.judge.checks import JudgeCheck, checks
 from evenhand.instruments.judge.effects import primary
 from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
-from evenhand.statistics.margins import SHIFTED, UNDERPOWERED
 from evenhand.statistics.metrics.malibu import METRICS, single
 from evenhand.views import terminal_of
 from evenhand.views.files import to_json
@@ -47,8 +47,8 @@ def screen(given: pl.DataFrame, *, full: bool = False, width: int = 140) -> str:
 def test_a_judge_that_lifts_one_label_is_shifted_and_that_label_stands_first() -> None:
     seen = JudgeEvidence(rows(2.0), draws=500)
     first = seen.to_dict()["primary"][0]
-    assert seen.verdict == SHIFTED
-    assert (first["label"], first["verdict"]) == ("female", SHIFTED)
+    assert seen.verdict == Outcome.DETECTED
+    assert (first["label"], first["verdict"]) == ("female", Outcome.DETECTED)
     assert first["low"] < first["estimate"] < first["high"]
     assert first["bootstrap_low"] == pytest.approx(first["low"], abs=0.1)
     assert first["dz_low"] < first["dz"] < first["dz_high"]
@@ -62,10 +62,10 @@ def test_a_judge_that_lifts_one_label_is_shifted_and_that_label_stands_first() -
 def test_too_few_bases_are_underpowered_and_say_how_many_would_do() -> None:
     few = rows().filter(pl.col("base").is_in(["base-0", "base-1", "base-2"]))
     seen = JudgeEvidence(few, draws=200)
-    assert seen.verdict == UNDERPOWERED
+    assert seen.verdict == Outcome.INCONCLUSIVE
     assert all((e.detectable or 0) > 0.25 for e in seen.primary)
     text = screen(few)
-    assert text.count("NOT KNOWN.") == 2  # first and last
+    assert text.count("INCONCLUSIVE.") == 2  # first and last
     assert "base scenarios would decide" in text
 
 
@@ -73,7 +73,7 @@ def test_a_judge_that_gives_everything_the_same_is_even_handed_and_said_to_be_no
     given = rows().with_columns(pl.when(pl.col("phase") == "single").then(8.0).alias(METRICS[0]))
     given = given.with_columns(*(pl.col(METRICS[0]).alias(m) for m in METRICS[1:]))
     found = audited(given)
-    assert found.more["verdict"] == UNDERPOWERED  # 24 bases without an effect allow one
+    assert found.more["verdict"] == Outcome.INCONCLUSIVE  # 24 bases without an effect allow one
     assert found.more["omnibus"].keys() == {"labels", "undefined"}
     assert (found["identity"].value, found["scale"].state, found.state) == (0.0, "fail", "fail")
     assert "one_mark" in found.notes
@@ -138,7 +138,7 @@ def test_an_identity_that_was_never_scored_keeps_its_place_in_the_family() -> No
     seen = JudgeEvidence(given, draws=200)
     male = next(e for e in seen.primary if e.label == "male")
     assert len(seen.primary) == 10
-    assert (male.verdict, male.estimate) == (UNDERPOWERED, None)  # nothing shows a shift
+    assert (male.verdict, male.estimate) == (Outcome.INCONCLUSIVE, None)  # nothing shows a shift
     assert male.missing == 48
     assert "male: no base has a score in both arms" in screen(given)
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evenhand.cli.app import app
-from evenhand.cli.forecast import _without_pilot
+from evenhand.cli.execution import _without_pilot
 from evenhand.core import Item
 from evenhand.experiments.dry_run import declared_calls
 from evenhand.methods.build import build_method

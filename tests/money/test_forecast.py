@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 from errors import assert_names, raises_naming
-from evenhand.cli.forecast import two_digits_up
+from evenhand.cli.execution import two_digits_up
 from evenhand.core import Usage
 from evenhand.core.errors import UserError
 from evenhand.findings.forecast import Forecast, Total, extrapolated, forecast
 from evenhand.runs.runners import Progress, StopSignal, run
-from evenhand.runs.runners.pilot import pilot_positions, run_pilot
+from evenhand.runs.runners.local import pilot_positions, run_pilot
 from evenhand.runs.store import RunReader
 from evenhand.views import markdown, page_of
 from evenhand.views.numbers import duration, money

@@ -19,6 +19,7 @@ from evenhand.core.errors import DiskFull
 from evenhand.models import Endpoint
 from evenhand.runs.runners import Progress, SpendingCap, progress
 from evenhand.runs.runners.progress import local_gauges, status_file
+from evenhand.runs.store.folder import LocalFolder
 from evenhand.scorers import ScorerModel, WordList
 from money.test_prices import PRICES
 
@@ -136,7 +137,7 @@ def test_a_line_for_a_log_holds_the_same() -> None:
     assert "USD" not in line
 
 
-class Kept:
+class Kept(LocalFolder):
     """A folder that keeps what it is given, or cannot."""
 
     def __init__(self, *, broken: bool = False) -> None:

@@ -14,7 +14,7 @@ from evenhand.methods import Mabrf
 from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 from evenhand.models.base import Sample
 from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, run
-from evenhand.runs.runners.pilot import run_pilot
+from evenhand.runs.runners.local import run_pilot
 from evenhand.runs.runners.purse import SpendingCap
 from evenhand.runs.store.spending import Spent, spent_on
 from loopback import replies

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evenhand.runs.store import ledger, ledger_files
+from evenhand.runs.store import ledger
 from evenhand.runs.store.ledger import LedgerWriter
 from evenhand.runs.store.object_folder import ObjectFolder
 from unit.test_compaction import (
@@ -78,7 +78,7 @@ def test_a_thousand_entries_are_removed_in_two_requests(
 ) -> None:
     """One each would take minutes in a store that is far away."""
     place = ObjectFolder(folder.root)
-    names = [ledger_files.entry_name(slot) for slot in range(1024)]
+    names = [ledger.entry_name(slot) for slot in range(1024)]
     root = folder.root.removeprefix("s3://")
     store.pipe({f"{root}/{name}": b"x" for name in names[::100]})  # the others are gone
     made: list[int] = []

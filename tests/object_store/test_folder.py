@@ -12,7 +12,7 @@ import pytest
 from crash.conftest import until
 from errors import raises_naming
 from evenhand.core.errors import RunLocked, StoreError, UserError
-from evenhand.runs.store import object_appender
+from evenhand.runs.store import object_folder
 from evenhand.runs.store.folder import Folder, LocalFolder, open_folder
 from evenhand.runs.store.journal import Recovered
 from evenhand.runs.store.object_folder import ObjectFolder
@@ -74,7 +74,7 @@ def test_what_is_replaced_has_the_new_bytes_and_what_is_removed_is_gone(folder: 
 def test_an_appended_file_is_read_and_removed_as_one_whatever_it_is_made_of(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(object_appender, "FLUSH_BYTES", 10)
+    monkeypatch.setattr(object_folder, "FLUSH_BYTES", 10)
     other = folder.appender("journal/1-000000.log")
     other.write(b"other\n")
     file = folder.appender("journal/1-000001.log")
@@ -114,7 +114,7 @@ def test_lines_reach_the_store_within_the_flush_window_without_a_flush(
 ) -> None:
     file = remote.appender("journal/0-000000.log")
     file.write(b"a line\n")
-    late = object_appender.FLUSH_SECONDS + 4.0  # on a machine that does other things too
+    late = object_folder.FLUSH_SECONDS + 4.0  # on a machine that does other things too
     until(lambda: bool(remote.names("journal")), "the line did not come", late)
     assert remote.read("journal/0-000000.log") == b"a line\n"
     file.close()
@@ -125,13 +125,13 @@ def test_a_flush_waits_also_for_what_was_written_during_an_earlier_put(
 ) -> None:
     put: list[bytes] = []
 
-    class SlowStore:
+    class SlowStore(object_folder.ObjectFolder):
         def create(self, name: str, data: bytes) -> None:
             time.sleep(0.2)
             put.append(data)
 
-    monkeypatch.setattr(object_appender, "FLUSH_BYTES", 1)
-    file = object_appender.ObjectAppender(SlowStore(), "journal/0-000000.log")
+    monkeypatch.setattr(object_folder, "FLUSH_BYTES", 1)
+    file = object_folder.ObjectAppender(SlowStore("memory://slow"), "journal/0-000000.log")
     file.write(b"first\n")
     time.sleep(0.1)
     file.write(b"second\n")

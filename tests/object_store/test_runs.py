@@ -23,11 +23,10 @@ from errors import raises_naming
 from evenhand.core.errors import CorruptRun, UserError
 from evenhand.findings.summary import summary
 from evenhand.runs.runners import Progress, StopSignal, replay_of, run
-from evenhand.runs.store import RunReader, RunTape, object_appender, parts
+from evenhand.runs.store import RunReader, RunTape, object_folder, tables
 from evenhand.runs.store.folder import open_folder
 from evenhand.runs.store.journal import Journal
-from evenhand.runs.store.object_appender import FLUSH_SECONDS
-from evenhand.runs.store.object_folder import ObjectFolder
+from evenhand.runs.store.object_folder import FLUSH_SECONDS, ObjectFolder
 from evenhand.views.files import to_json
 
 from .conftest import BUCKET, Unbroken, copied, objects, use_endpoint
@@ -204,8 +203,8 @@ async def test_no_recorded_call_leaves_the_store_when_a_spent_journal_is_removed
     """What was carried over to the next journal is in the store by then, not in a buffer."""
     remove, rotate = ObjectFolder.remove, Journal.rotate
     removed: list[int] = []  # how many calls were on record before each
-    monkeypatch.setattr(object_appender, "FLUSH_SECONDS", 60.0)
-    monkeypatch.setattr(parts, "PART_ITEMS", 15)
+    monkeypatch.setattr(object_folder, "FLUSH_SECONDS", 60.0)
+    monkeypatch.setattr(tables, "PART_ITEMS", 15)
 
     def watched(self: ObjectFolder, *names: str) -> None:
         for name in (one for one in names if one.startswith("journal/")):

@@ -7,14 +7,13 @@ import pytest
 
 from errors import raises_naming
 from evenhand.core.errors import UserError
-from evenhand.instruments.overcorrection import (
+from evenhand.instruments.overcorrection.data import (
     BenignData,
     BenignSource,
     OverCorrectionSampling,
     sample,
 )
-from evenhand.statistics.metrics.overcorrection import names
-from evenhand.statistics.metrics.refusal import moralises, refuses
+from evenhand.statistics.metrics.refusal import moralises, names, refuses
 
 
 @pytest.fixture(scope="module")

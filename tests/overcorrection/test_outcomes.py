@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.statistics.metrics.overcorrection import (
+from evenhand.statistics.metrics.refusal import (
     EMPTIED,
     ERASED,
     KEPT,

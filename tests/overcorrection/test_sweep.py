@@ -11,7 +11,7 @@ from errors import raises_naming
 from evenhand.agents import Cast
 from evenhand.core.errors import UserError
 from evenhand.findings.sweep import Sweep, outcomes, sweep
-from evenhand.instruments.overcorrection import BenignSource, own_texts
+from evenhand.instruments.overcorrection.data import BenignSource, own_texts
 from evenhand.instruments.overcorrection.instrument import OverCorrection
 from evenhand.methods import DefaultPrompt
 from evenhand.models import ScriptedModel

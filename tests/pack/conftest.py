@@ -14,8 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from evenhand.core.prices import Price
 from evenhand.experiments import packs
 from evenhand.findings.combined_report import CombinedReport
-from evenhand.findings.pack_check import PackCheck
-from evenhand.findings.pack_manifest import EVIDENCE, PackManifest
+from evenhand.findings.pack_manifest import EVIDENCE, PackCheck, PackManifest
 from evenhand.runs.store import RunReader, archive
 from evenhand.views import charts
 

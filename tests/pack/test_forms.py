@@ -23,9 +23,9 @@ from jsonschema import Draft7Validator
 from errors import assert_names
 from evenhand.findings.certificate import Certificate
 from evenhand.findings.combined_report import CombinedReport
-from evenhand.findings.estimates import Coverage, RedLine, Verdict
+from evenhand.findings.estimates import Coverage, GuardrailTest, Verdict
 from evenhand.views.files import plain
-from evenhand.views.pack import cyclonedx, eee, hub
+from evenhand.views.pack import cyclonedx, records
 from pack.conftest import Packed
 from pack.eee_fields import Record
 
@@ -60,7 +60,7 @@ def test_the_model_card_fits_the_schema_of_cyclonedx_1_7(
     found: CombinedReport, packed: Packed, tmp_path: Path
 ) -> None:
     text = (packed.unpacked(tmp_path) / "cyclonedx.json").read_text()
-    shown = Verdict(state="shown", says=("It says so.",))
+    shown = Verdict(state="detected", says=("It says so.",))
     claiming = replace(
         found,
         reports=tuple(replace(one, verdict=shown) for one in found.reports),
@@ -87,7 +87,7 @@ def test_the_model_card_fits_the_schema_of_cyclonedx_1_7(
             for data in one.get("data", []):
                 assert (tmp_path / data["contents"]["url"]).is_file()
     made = len(found.reports) + len(found.comparisons) + len(found.audits)
-    assert len(said["claims"]) >= made  # and one for each red line that is crossed
+    assert len(said["claims"]) >= made  # and one for each guardrail that is crossed
 
 
 def test_the_model_card_has_each_number_with_its_slice_and_interval(
@@ -116,8 +116,8 @@ def test_a_claim_is_made_for_what_a_verdict_shows_and_for_nothing_else(
     found: CombinedReport, packed: Packed
 ) -> None:
     first, comparison = found.reports[0], found.comparisons[0]
-    said = {"shown": "a bias is shown", "not shown": "a bias that matters is excluded"}
-    for state in ("shown", "not shown", "not known", None):
+    said = {"shown": "a bias is shown", "ruled_out": "a bias that matters is excluded"}
+    for state in ("detected", "ruled_out", "inconclusive", None):
         verdict = Verdict(state=state, says=("It says so.",))
         one = replace(first, verdict=verdict, not_run=3)
         bare = replace(found, reports=(one,), comparisons=(), audits=())
@@ -135,9 +135,9 @@ def test_a_claim_is_made_for_what_a_verdict_shows_and_for_nothing_else(
         else:
             assert claims == []
             assert spoken
-    lines = tuple(RedLine(name="x", state=state, says=f"line {state}")
-                  for state in ("crossed", "open", "kept"))  # fmt: skip
-    open_ = replace(comparison, verdict=Verdict(state="not known", says=()), red_lines=lines)
+    lines = tuple(GuardrailTest(name="x", state=state, says=f"line {state}")
+                  for state in ("violated", "inconclusive", "non_inferior"))  # fmt: skip
+    open_ = replace(comparison, verdict=Verdict(state="inconclusive", says=()), guardrails=lines)
     bare = replace(found, reports=(), comparisons=(open_,), audits=())
     claims = _bom(bare, packed)["declarations"]["claims"]
     assert [one["reasoning"] for one in claims] == ["line crossed"]
@@ -204,12 +204,12 @@ def test_records_of_every_eval_ever_have_its_fields_and_the_numbers_of_the_repor
 def test_records_of_every_eval_ever_fit_its_schema(packed: Packed, tmp_path: Path) -> None:
     assert EEE is not None
     schema = orjson.loads(EEE.read_bytes())
-    assert schema["version"] == eee.SCHEMA
+    assert schema["version"] == records.SCHEMA
     validator = Draft7Validator(schema)
-    records = [orjson.loads(file.read_bytes())
+    written = [orjson.loads(file.read_bytes())
                for file in (packed.unpacked(tmp_path) / "eee").iterdir()]  # fmt: skip
-    assert len(records) == 3
-    for record in records:
+    assert len(written) == 3
+    for record in written:
         validator.validate(record)
         assert not validator.is_valid(record | {"said": "more"})
         del record["evaluation_results"][0]["metric_config"]["min_score"]
@@ -236,9 +236,9 @@ def test_the_hub_reads_the_results_back_as_they_were(
 def test_models_of_two_names_have_a_file_each(found: CombinedReport, packed: Packed) -> None:
     first = found.reports[0]
     other = replace(first, side=replace(first.side, model="../evil\u202e"))
-    made = hub.written(replace(found, reports=(first, other)), packed.evidence)
+    made = records.hub_files(replace(found, reports=(first, other)), packed.evidence)
     assert len(made) == 2
-    assert list(hub.written(replace(found, reports=(first,)), packed.evidence)) == [
+    assert list(records.hub_files(replace(found, reports=(first,)), packed.evidence)) == [
         "hf/.eval_results/evenhand.yaml"
     ]
     assert all(name.startswith("hf/") and ".." not in name for name in made)
@@ -249,7 +249,7 @@ def test_a_number_without_interval_or_value_says_so(found: CombinedReport, packe
     bare = replace(report.estimates[0], low=None, high=None, undefined="no_spread")
     none = replace(report.estimates[1], value=None, low=None, high=None, undefined="no rows")
     one = replace(report, estimates=(bare, none, *report.estimates[2:]))
-    record = Record.model_validate(plain(eee.record(one, packed.evidence)))
+    record = Record.model_validate(plain(records.eee_record(one, packed.evidence)))
     first = record.evaluation_results[0].score_details
     assert first.uncertainty.confidence_interval is None
     assert first.details["no_interval"] == "no_spread"

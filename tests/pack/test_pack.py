@@ -17,12 +17,11 @@ from evenhand.core.errors import CorruptArchive, CorruptRun, UserError
 from evenhand.core.prices import Prices
 from evenhand.experiments import pack_checks, signing
 from evenhand.experiments.config import prices_in
-from evenhand.experiments.dossiers import runs_in
 from evenhand.experiments.pack_checks import verify
 from evenhand.experiments.packs import PackOptions, make
 from evenhand.findings.pack_manifest import EVIDENCE, FIGURES, PackedPrices, PackManifest
 from evenhand.runs.store import RunReader, archive
-from evenhand.views.pack import figures, replay
+from evenhand.views.pack import figures
 from evenhand.views.pack.frameworks import FACTS, NOT_COVERED, STATES, known, state
 from pack.conftest import (
     KEPT,
@@ -112,7 +111,7 @@ def test_a_file_that_is_missing_or_not_listed_is_named(packed: Packed, tmp_path:
     found = verify(tmp_path / "bad.zip")
     assert "missing: cyclonedx.json" in seen_in(found, "files")
     assert "not listed: extra.txt" in seen_in(found, "files")
-    assert states(found)["figures"] == "open"
+    assert states(found)["figures"] == "inconclusive"
 
 
 def test_bytes_beside_the_files_are_found(packed: Packed, tmp_path: Path) -> None:
@@ -164,14 +163,12 @@ def test_a_pack_cannot_name_a_run_outside_of_itself(packed: Packed, place: str) 
         PackManifest.from_bytes(orjson.dumps(said))
 
 
-def test_a_damaged_run_or_one_without_checksums_is_not_packed(tmp_path: Path) -> None:
+def test_a_damaged_run_is_not_packed(tmp_path: Path) -> None:
     shutil.copytree(KEPT / "bbq/default", tmp_path / "run")
     (part,) = (tmp_path / "run/results").iterdir()
     part.write_bytes(part.read_bytes()[:-1])
     with pytest.raises(CorruptRun):
         make([RunReader(tmp_path / "run")], tmp_path / "x.zip", PackOptions())
-    with raises_naming(UserError, "one_set", "checksums"):
-        make(runs_in(str(KEPT / "likelihood/one_set")), tmp_path / "x.zip", PackOptions())
     assert sorted(os.listdir(tmp_path)) == ["run"]
 
 
@@ -187,7 +184,7 @@ def test_a_signature_holds_for_its_key_and_these_bytes_alone(
     assert_names(alone, "pack itself", "proves nothing")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(signing, "installed", lambda: False)
-        assert states(verify(packed.path))["signature"] == "open"
+        assert states(verify(packed.path))["signature"] == "inconclusive"
     _, other = keys_in(tmp_path, "other")
     assert states(verify(packed.path, key=other))["signature"] == "differs"
     folder = packed.unpacked(tmp_path / "folder")
@@ -272,7 +269,7 @@ def test_a_light_pack_has_hashes_in_the_place_of_runs_and_is_never_called_whole(
     for digest, name in (line.split("  ") for line in lines):
         assert hashlib.sha256((KEPT / "judge/few_bases" / name).read_bytes()).hexdigest() == digest
     found = verify(path)
-    assert (states(found)["runs"], states(found)["figures"], found.state) == ("open",) * 3
+    assert (states(found)["runs"], states(found)["figures"], found.state) == ("inconclusive",) * 3
     shown = CliRunner().invoke(app, ["pack", "verify", str(path)])
     assert shown.exit_code == 2
     assert_names(" ".join(shown.output.split()), "not everything")
@@ -397,7 +394,7 @@ def test_prices_of_a_pack_are_the_file_that_the_command_reads(tmp_path: Path) ->
     kept = PackedPrices.of(given)
     assert kept is not None
     assert kept.prices() == given
-    (tmp_path / "prices.toml").write_bytes(replay.price_file(kept))
+    (tmp_path / "prices.toml").write_bytes(figures.price_file(kept))
     assert prices_in(tmp_path / "prices.toml") == given
 
 

@@ -13,14 +13,14 @@ import pytest
 import evenhand as package
 from cli.conftest import Run, clean_environment
 from cli.warm import Warm
-from evenhand.api import scaffold
+from evenhand.api import installation
 from loopback.process import RemoteServer, in_own_process
 
 from .answering import Titled
 
 PACKAGE = Path(__file__).parent / "evenhand_titles"
 # What is written by `evenhand new`, and installed as it is.
-NEW: dict[scaffold.Kind, str] = {
+NEW: dict[installation.Kind, str] = {
     "instrument": "coats",
     "method": "two_looks",
     "scorer": "shouting",
@@ -59,7 +59,7 @@ def clean_of_ours() -> dict[str, str]:
 @pytest.fixture(scope="session")
 def new_packages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     into = tmp_path_factory.mktemp("new")
-    return [scaffold.write(kind, name, into) for kind, name in NEW.items()]
+    return [installation.write(kind, name, into) for kind, name in NEW.items()]
 
 
 @pytest.fixture(scope="session")

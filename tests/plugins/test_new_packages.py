@@ -10,8 +10,8 @@ import pytest
 
 from cli.conftest import BIN, Run
 from errors import assert_names, raises_naming
-from evenhand.api import scaffold
-from evenhand.api.scaffold import KEPT, LONGEST, write
+from evenhand.api import installation
+from evenhand.api.installation import KEPT, LONGEST, write
 from evenhand.core import registry
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
@@ -116,7 +116,7 @@ def test_what_is_no_name_is_refused_and_nothing_is_written(name: str, tmp_path: 
 
 
 def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
-    groups: dict[scaffold.Kind, registry.Group] = {
+    groups: dict[installation.Kind, registry.Group] = {
         "instrument": "instruments",
         "method": "methods",
         "scorer": "scorers",

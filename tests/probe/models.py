@@ -12,7 +12,7 @@ from loopback.http import Call, Line
 
 TELLS = "tells blunt bias apart"  # the best verdict on a judge
 GIVEN: dict[str, Any] = tomllib.loads(
-    resources.files("evenhand.experiments.probe").joinpath("questions.toml").read_text("utf-8")
+    resources.files("evenhand.experiments").joinpath("probe_questions.toml").read_text("utf-8")
 )
 BLUNT = [pair["blunt"] for pair in GIVEN["sentences"]]
 

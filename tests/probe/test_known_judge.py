@@ -11,9 +11,8 @@ from cli.conftest import Run, cold_evenhand, endpoint, evenhand
 from errors import assert_names
 from evenhand.core.errors import ModelError
 from evenhand.experiments.config import probe_folder
-from evenhand.experiments.doctor import Prober, silent
-from evenhand.experiments.probe import find, keep
-from evenhand.experiments.probe.verdicts import judging
+from evenhand.experiments.installation import Prober, silent
+from evenhand.experiments.probe import find, judging, keep
 from evenhand.models.base import ModelReply, ModelRequest, Sample
 from loopback.process import in_own_process
 

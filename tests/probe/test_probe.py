@@ -14,12 +14,19 @@ from errors import assert_names
 from evenhand.agents import Agent
 from evenhand.agents.prompts import Prompt
 from evenhand.core.errors import Undefined
-from evenhand.experiments.probe import ProbeResult, Probing, questions
-from evenhand.experiments.probe.asked import READER, checksum
-from evenhand.experiments.probe.verdicts import abstaining, judging, reading
+from evenhand.experiments.probe import (
+    READER,
+    ProbeResult,
+    Probing,
+    abstaining,
+    checksum,
+    judging,
+    questions,
+    reading,
+)
 from evenhand.methods.stardtox import TEXT_JUDGE
 from evenhand.models import Endpoint
-from evenhand.statistics.metrics.judge_calibration import auroc_of_few
+from evenhand.statistics.metrics.scorer_quality import auroc_of_few
 from loopback.faulty import LoopbackServer
 
 from .models import GIVEN, TELLS, Pretended
@@ -204,5 +211,5 @@ def test_the_checksum_of_a_probe_is_another_with_other_questions_words_or_temper
         checksum(b"questions", READER, other),
     ]
     assert len(set(made)) == len(made)
-    data = resources.files("evenhand.experiments.probe").joinpath("questions.toml").read_bytes()
+    data = resources.files("evenhand.experiments").joinpath("probe_questions.toml").read_bytes()
     assert questions().sha256 == checksum(data, READER, TEXT_JUDGE)

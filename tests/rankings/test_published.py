@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 from evenhand.instruments.files import card_of
-from evenhand.instruments.rankings.counted import PLACE, Ranking, counted
-from evenhand.instruments.rankings.data import JOBS, MODELS, bloomberg_parts
-from evenhand.instruments.rankings.reading import first_in_text, ranked_first
+from evenhand.instruments.rankings.data import (
+    JOBS,
+    MODELS,
+    bloomberg_parts,
+    first_in_text,
+    ranked_first,
+)
+from evenhand.instruments.rankings.judged import PLACE, Ranking, counted
 from evenhand.instruments.rankings.tables import place_p
 
 Parts = dict[str, list[Ranking]]

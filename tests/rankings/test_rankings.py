@@ -15,9 +15,8 @@ from errors import assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.core.errors import UserError
 from evenhand.findings.ratios import INCONCLUSIVE, SHOWN
-from evenhand.instruments.rankings.counted import PLACE, Ranking, counted
 from evenhand.instruments.rankings.data import read_tasks
-from evenhand.instruments.rankings.judged import judged
+from evenhand.instruments.rankings.judged import PLACE, Ranking, counted, judged
 from evenhand.instruments.rankings.tables import leading_p, place_p, sections
 from evenhand.models import ModelRequest
 from unit.stage import words_of
@@ -55,7 +54,7 @@ async def test_who_is_always_first_is_shown_as_favoured(tmp_path: Path) -> None:
     old_women = found["age × sex=old women"]
     assert old_women.value == pytest.approx(3 / 4)
     assert found["sex=men"].value == pytest.approx(-1 / 2)
-    assert found.verdict.state == "shown"
+    assert found.verdict.state == "detected"
     crossed, by_age, by_sex = (found.section(f"ratios_{place}") for place in range(3))
     assert crossed is not None
     assert crossed.rows[0][:5] == ("old women", 40, 40, "100.0%", "1.00")
@@ -70,7 +69,7 @@ async def test_who_is_always_first_is_shown_as_favoured(tmp_path: Path) -> None:
     assert tests is not None
     *differ, last = [row[3] for row in tests.rows]
     assert differ == [SHOWN, SHOWN, SHOWN]
-    assert str(last).startswith("not shown")
+    assert str(last).startswith("ruled_out")
     assert found.section("as_published") is None
 
 
@@ -191,7 +190,7 @@ def test_without_bias_groups_are_seldom_shown() -> None:
     rng, shown = np.random.default_rng(5), 0
     for _ in range(100):
         found = [_ranking(n, int(rng.integers(4)), list("abcd")) for n in range(120)]
-        shown += judged(found, draws=400).state == "shown"
+        shown += judged(found, draws=400).state == "detected"
     assert shown <= 0.05 * 100 + 2 * (0.05 * 0.95 * 100) ** 0.5
 
 
@@ -200,7 +199,7 @@ def test_first_places_that_were_evened_out_are_never_called_biased(seed: int) ->
     """Eight groups, exactly 100 of 800 first places each, in any order."""
     firsts = np.random.default_rng(seed).permutation(np.repeat(np.arange(8), 100)).tolist()
     found = judged([_ranking(n, first, list("abcdefgh")) for n, first in enumerate(firsts)])
-    assert found.state == "not known"
+    assert found.state == "inconclusive"
     assert {one.state for one in found.groupings[0].groups} == {INCONCLUSIVE}
 
 
@@ -218,7 +217,7 @@ def test_a_place_that_decides_is_found_without_being_told() -> None:
     assert by_sex > 0.5
     tests = next(one for one in sections(found, results, published=False) if one.name == "tests")
     first, second = [row[3] for row in tests.rows]
-    assert str(first).startswith("not shown")
+    assert str(first).startswith("ruled_out")
     assert second == SHOWN
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evenhand.instruments.rankings.reading import first_in_text, ranked_first
+from evenhand.instruments.rankings.data import first_in_text, ranked_first
 
 NAMES = ["ANN LEE", "JESUS ZAVALA", "HAYDEN OCONNELL", "ANN LEE SMITH"]
 

@@ -7,7 +7,8 @@ import pytest
 
 from errors import Fact, assert_names, raises_naming
 from evenhand.core.errors import UserError
-from evenhand.training.rating import filled, judges, rubric
+from evenhand.training.rating import judges, rubric
+from evenhand.training.rating import sheets as returned
 from evenhand.training.rating.texts import KeyRun, RatingText, SheetKey
 
 TEXTS = ("a", "b", "c")
@@ -36,7 +37,7 @@ def _read(folder: Path, *sheets: str | bytes) -> list[tuple[str, str, int | None
     for n, sheet in enumerate(sheets, 1):
         files.append(folder / f"sheet{n}.csv")
         files[-1].write_bytes(sheet if isinstance(sheet, bytes) else sheet.encode())
-    _, rows, _ = filled.read(files, _key(folder))
+    _, rows, _ = returned.read(files, _key(folder))
     return rows.select("id", "question", "mark", "missing").rows()
 
 
@@ -116,7 +117,7 @@ def test_a_sheet_of_another_rubric_is_refused(tmp_path: Path) -> None:
     path = _key(tmp_path)
     path.write_text(path.read_text().replace(rubric.sha256(), "0" * 64))
     with raises_naming(UserError, path, "another rubric"):
-        filled.read([], path)
+        returned.read([], path)
 
 
 @pytest.mark.parametrize(
@@ -148,16 +149,16 @@ def test_a_table_of_marks_that_is_not_as_it_was_written_is_refused(tmp_path: Pat
     sheet = tmp_path / "sheet.csv"
     sheet.write_text(SHEET)
     folder = tmp_path / "ratings"
-    filled.write(folder, *filled.read([sheet], _key(tmp_path)))
-    assert filled.load(folder)[2] == ("rater-2",)
-    table = folder / filled.TABLE
+    returned.write(folder, *returned.read([sheet], _key(tmp_path)))
+    assert returned.load(folder)[2] == ("rater-2",)
+    table = folder / returned.TABLE
     whole = table.read_bytes()
     for place in range(0, len(whole), 97):
         table.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with raises_naming(UserError, table, "sheets again"):
-            filled.load(folder)
+            returned.load(folder)
     table.write_bytes(whole)
     for garbage in ("[]", "{}", "{"):
-        (folder / filled.ACCOUNT).write_text(garbage)
+        (folder / returned.ACCOUNT).write_text(garbage)
         with raises_naming(UserError, folder, "rate import", "--key KEY"):
-            filled.load(folder)
+            returned.load(folder)

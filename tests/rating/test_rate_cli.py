@@ -79,9 +79,9 @@ def test_known_raters_have_the_kappa_and_alpha_worked_by_hand(
     assert mean["high"] == pytest.approx(5 + 3.1824 * (20 / 3 / 4) ** 0.5, abs=1e-3)
     percent = found["questions"][0]["bias_percent"][0]
     assert (percent["value"], percent["low"]) == (50, pytest.approx(100 - 10 * mean["high"]))
-    assert found["verdict"]["state"] == "not known"
+    assert found["verdict"]["state"] == "inconclusive"
     shown = evenhand("rate", "agree", "ratings", "--full").stdout
-    assert shown.count("NOT KNOWN whether") == 2
+    assert shown.count("INCONCLUSIVE: agreement") == 2
     assert "rater-1, rater-3" in shown
 
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from errors import assert_names
-from evenhand.training.rating import filled, rubric
+from evenhand.training.rating import rubric, sheets
 from evenhand.training.rating.findings import RatingReport, ratings
 from evenhand.training.rating.judges import JudgeMarks
 from evenhand.training.rating.texts import KeyRun, RatingText, SheetKey
@@ -37,12 +37,12 @@ def _key(items: int, runs: int = 1, raters: int = 3) -> SheetKey:
 def _rows(key: SheetKey, marks: list[Given]) -> pl.DataFrame:
     """One list per rater, one mark per text, the same for every question."""
     rows = [
-        (rater, text.id, one.name, mark, None if mark is not None else filled.EMPTY, "f", 2)
+        (rater, text.id, one.name, mark, None if mark is not None else sheets.EMPTY, "f", 2)
         for rater, given in zip(key.sheets, marks, strict=False)
         for text, mark in zip(key.texts, given, strict=True)
         for one in rubric.questions()
     ]
-    return pl.DataFrame(rows, schema=filled.SCHEMA, orient="row")
+    return pl.DataFrame(rows, schema=sheets.SCHEMA, orient="row")
 
 
 def _near(truth: np.ndarray, noise: float, seed: int, raters: int = 3) -> list[Given]:
@@ -59,10 +59,10 @@ def _found(items: int, noise: float, seed: int = 0) -> RatingReport:
 
 
 def test_raters_who_agree_are_shown_to_and_raters_who_guess_are_shown_not_to() -> None:
-    assert _found(40, 0.5).verdict.state == "shown"
-    assert _found(40, 50).verdict.state == "not shown"
+    assert _found(40, 0.5).verdict.state == "detected"
+    assert _found(40, 50).verdict.state == "ruled_out"
     few = _found(14, 0.5)
-    assert few.verdict.state == "not known"
+    assert few.verdict.state == "inconclusive"
     assert_names(few["bias"].alpha.undefined or "", "open", 15)
     assert few["bias"].alpha.value is not None
     assert _found(15, 0.5)["bias"].alpha.has_interval
@@ -189,7 +189,7 @@ def test_no_judge_is_shown_to_agree_with_people_who_left_half_of_their_marks_out
     assert ratings(key, _rows(key, whole), (), _perfect(key, truth)).judge[0].check.state == "pass"
     half: list[Given] = [[*row[:30], *[None] * 30] for row in whole]
     found = ratings(key, _rows(key, half), (), _perfect(key, truth))
-    assert found.verdict.state == "not known"
+    assert found.verdict.state == "inconclusive"
     assert found.judge[0].check.state == "inconclusive"
     assert_names(found.judge[0].check.says, "marks", "missing")
 

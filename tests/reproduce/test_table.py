@@ -13,7 +13,7 @@ from evenhand.findings.papers import paper_named
 from evenhand.findings.report import report
 from evenhand.findings.reproduction import OurNumber, Reproduction, estimate_of, reproduction
 from evenhand.instruments.bbq.instrument import Bbq
-from evenhand.instruments.judge import JudgeDesign
+from evenhand.instruments.judge.design import JudgeDesign
 from evenhand.runs.store import RunReader
 from evenhand.views import html_of, markdown, page_of
 from evenhand.views.files import to_json

@@ -12,7 +12,7 @@ from evenhand.agents import Cast
 from evenhand.core.errors import ModelError
 from evenhand.findings.estimates import Section
 from evenhand.findings.report import Report, report
-from evenhand.instruments.realtoxicityprompts import RtpSampling, RtpSource
+from evenhand.instruments.realtoxicityprompts.data import RtpSampling, RtpSource
 from evenhand.instruments.realtoxicityprompts.instrument import RealToxicityPrompts, RtpOptions
 from evenhand.methods import DefaultPrompt, Method
 from evenhand.models import ModelRequest, ScriptedModel

@@ -33,9 +33,9 @@ async def test_only_continuations_with_a_score_in_both_runs_are_compared(tmp_pat
     found = compare(RTP, before, after)
     assert found["expected_max_toxicity"].difference == pytest.approx(0.0)
     assert found["average_toxicity"].before == pytest.approx(0.1)
-    missing = next(line for line in found.red_lines if line.name == "missing")
-    lost = coded(missing.says, "red_line.missing")
-    assert missing.state == "open"
+    missing = next(line for line in found.guardrails if line.name == "missing")
+    lost = coded(missing.says, "guardrail.missing")
+    assert missing.state == "inconclusive"
     assert lost["after"] / lost["n"] - lost["before"] / lost["n_before"] == 0.5
 
 
@@ -88,7 +88,7 @@ async def test_length_may_change_by_a_fifth_either_way(
     ]
     for run in runs:
         await scored(run, Tagged())
-    lines = compare(RTP, *runs).red_lines
+    lines = compare(RTP, *runs).guardrails
     assert [line.state for line in lines if line.name == "length"] == [state]
 
 
@@ -120,9 +120,9 @@ async def test_marks_that_the_judge_failed_to_give_are_missing(tmp_path: Path) -
     compared = compare(RTP, before, after)
     assert compared["fluency"].bounds is not None
     assert compared["fluency"].bounds.missing == 1
-    line = next(line for line in compared.red_lines if line.name == "missing")
-    assert line.state == "open"
-    lost = coded(line.says, "red_line.missing")
+    line = next(line for line in compared.guardrails if line.name == "missing")
+    assert line.state == "inconclusive"
+    lost = coded(line.says, "guardrail.missing")
     assert lost["of"].endswith("(judge, 0 to 100)")
     assert (lost["before"], lost["after"], lost["n"]) == (0, 1, 4)
 
@@ -137,8 +137,8 @@ async def test_a_length_that_changed_in_some_prompts_only_is_open(tmp_path: Path
     after = await written(tmp_path / "b", source(8, 1), one_long)
     for run in (before, after):
         await scored(run, Tagged())
-    lines = compare(RTP, before, after).red_lines
-    assert [line.state for line in lines if line.name == "length"] == ["open"]
+    lines = compare(RTP, before, after).guardrails
+    assert [line.state for line in lines if line.name == "length"] == ["inconclusive"]
 
 
 def _of_length(words: int) -> str:
@@ -152,8 +152,8 @@ async def test_without_a_judge_quality_is_one_open_line_and_no_number(tmp_path: 
     for run in runs:
         await scored(run, Tagged())
     found = compare(RTP, *runs)
-    said = [line for line in found.red_lines if "--quality N" in catalog.text(line.says)]
-    assert [line.state for line in said] == ["open"]
+    said = [line for line in found.guardrails if "--quality N" in catalog.text(line.says)]
+    assert [line.state for line in said] == ["inconclusive"]
     assert found["fluency"].difference is None
 
 
@@ -174,15 +174,15 @@ async def test_quality_is_compared_on_the_texts_that_one_judge_judged(tmp_path: 
     found = compare(RTP, *await _judged_runs(tmp_path, ("critic", 90), ("critic", 60)))
     fluency = found["fluency"]
     assert (fluency.before, fluency.after, fluency.n, fluency.clusters) == (90, 60, 4, 4)
-    assert not any("judge" in line.name for line in found.red_lines)
+    assert not any("judge" in line.name for line in found.guardrails)
 
 
 async def test_the_marks_of_two_judges_are_not_compared(tmp_path: Path) -> None:
     found = compare(RTP, *await _judged_runs(tmp_path, ("critic", 90), ("other", 60)))
     assert found["fluency"].difference is None
-    (line,) = (one for one in found.red_lines 
+    (line,) = (one for one in found.guardrails 
                if "different judges: critic and other" in catalog.text(one.says))  # fmt: skip
-    assert line.state == "open"
+    assert line.state == "inconclusive"
 
 
 async def test_what_the_judge_cost_is_said_beside_what_the_texts_cost(tmp_path: Path) -> None:

@@ -9,7 +9,13 @@ import pytest
 
 from errors import raises_naming
 from evenhand.core.errors import UserError
-from evenhand.instruments.realtoxicityprompts import RtpData, RtpSampling, RtpSource, card, sample
+from evenhand.instruments.realtoxicityprompts.data import (
+    RtpData,
+    RtpSampling,
+    RtpSource,
+    card,
+    sample,
+)
 
 
 @pytest.fixture(scope="module")

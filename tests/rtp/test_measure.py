@@ -206,20 +206,20 @@ def test_two_runs_are_compared_prompt_by_prompt_with_what_got_worse(
     assert primary["average_toxicity"]["difference"] == pytest.approx(-1.1475 / 4)
     assert primary["expected_max_toxicity"]["n"] == 10
     # A refusal is as harmless as can be, and of no use.
-    lines = {line["name"]: line for line in found["red_lines"]}
-    assert lines["refusal"]["state"] == "crossed"
+    lines = {line["name"]: line for line in found["guardrails"]}
+    assert lines["refusal"]["state"] == "violated"
     assert "+0.750" in lines["refusal"]["says"]
-    assert lines["length"]["state"] == "crossed"
+    assert lines["length"]["state"] == "violated"
     assert "+129%" in lines["length"]["says"]  # 3.5 → 8 words
     # The judge likes both runs equally, which ten prompts do not show; it also wrote them.
-    assert lines["fluency"]["state"] == "open"
+    assert lines["fluency"]["state"] == "inconclusive"
     assert_names(lines["quality_judge_1"]["says"], "judge", "model that wrote")
-    assert lines["quality_judge_1"]["state"] == "open"
+    assert lines["quality_judge_1"]["state"] == "inconclusive"
     shown = evenhand("compare", "before", "after").stdout
     assert re.search(r"✗ refusal rate", shown)
     back = json.loads(evenhand("compare", "after", "before", "--json").stdout)
-    (refusals,) = (line for line in back["red_lines"] if line["name"] == "refusal")
-    assert refusals["state"] != "crossed"
+    (refusals,) = (line for line in back["guardrails"] if line["name"] == "refusal")
+    assert refusals["state"] != "violated"
 
 
 def test_runs_that_no_scorer_has_scored_both_are_not_compared(rtp: Run, evenhand: Run) -> None:

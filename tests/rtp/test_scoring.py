@@ -13,8 +13,7 @@ from evenhand.core.errors import CorruptRun, UserError
 from evenhand.findings.cluster_statistics import MeanOfClusters
 from evenhand.findings.report import report
 from evenhand.instruments.realtoxicityprompts import scores as stored
-from evenhand.instruments.realtoxicityprompts.continuations import continuation
-from evenhand.instruments.realtoxicityprompts.diversity import self_bleu
+from evenhand.instruments.realtoxicityprompts.continuations import continuation, self_bleu
 from evenhand.methods import StarDTox
 from evenhand.models.base import ChatModel
 from evenhand.runs.store import RunReader

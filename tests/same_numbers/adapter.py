@@ -17,10 +17,10 @@ import orjson
 import polars as pl
 
 from evenhand.core.prices import Price, Prices
-from evenhand.findings import frontier, frontier_forecast, plan, sweep
+from evenhand.findings import frontier, plan, sweep
 from evenhand.findings.audit import audit_of, checks_of
 from evenhand.findings.comparison import compare
-from evenhand.findings.forecast import forecast
+from evenhand.findings.forecast import forecast, whole
 from evenhand.findings.report import estimates_over_all, groups_of, report
 from evenhand.findings.summary import summary
 from evenhand.findings.totals import RunTotals
@@ -29,9 +29,9 @@ from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.instruments.judge.certificate import certificate_of
 from evenhand.instruments.judge.instrument import JudgeAudit
 from evenhand.instruments.likelihood_sets import SETS, compare_sets, runs_at
-from evenhand.instruments.reward import Reward
-from evenhand.instruments.scorer import AuditTexts, held_out
+from evenhand.instruments.reward.instrument import Reward
 from evenhand.instruments.scorer.instrument import agreement, curves
+from evenhand.instruments.scorer.sets import AuditTexts, held_out
 from evenhand.runs.store import RunReader
 from evenhand.training.probes import KEY
 from evenhand.views.files import plain
@@ -164,7 +164,7 @@ def _forecast(*names: str) -> Entries:
     pilot = range(0, 232, 12)
     found = {name: forecast(_run(f"bbq/{name}"), pilot, PRICES) for name in names}
     each = {name: asdict(one) for name, one in found.items()}
-    return flat(plain({"each": each, "all": frontier_forecast.whole(each).to_dict()}))
+    return flat(plain({"each": each, "all": whole(each).to_dict()}))
 
 
 def _plan(detect: float, power: float, calls: float, price: float | None) -> Entries:

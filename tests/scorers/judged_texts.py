@@ -9,8 +9,8 @@ from evenhand.findings.audit import AuditCheck, checks_of
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import Groups, estimates_over_all, groups_of
 from evenhand.findings.totals import RunTotals
-from evenhand.instruments.scorer import AuditTexts, ScorerAudit
-from evenhand.instruments.scorer.instrument import outcomes_at
+from evenhand.instruments.scorer.instrument import ScorerAudit, outcomes_at
+from evenhand.instruments.scorer.sets import AuditTexts
 
 _SCORES = pl.List(pl.Struct({"name": pl.String, "value": pl.Float64}))
 

@@ -11,7 +11,7 @@ import evenhand as eh
 from coded import codes
 from evenhand.core.errors import UserError
 from evenhand.experiments import gate_file
-from evenhand.experiments.auditing import concluded
+from evenhand.experiments.measuring import concluded
 from evenhand.findings.audit import Audit, audit_of
 from evenhand.findings.comparison import compare
 from evenhand.findings.gate import GateCheck, gate
@@ -19,8 +19,8 @@ from evenhand.findings.plan import plan
 from evenhand.findings.report import report
 from evenhand.findings.sequential import why_not
 from evenhand.instruments import instrument_of
-from evenhand.instruments.scorer import AuditTexts, ScorerAudit, drawn, held_out
-from evenhand.instruments.scorer.tricks import TRICKS
+from evenhand.instruments.scorer.instrument import ScorerAudit
+from evenhand.instruments.scorer.sets import TRICKS, AuditTexts, drawn, held_out
 from evenhand.runs.store import RunReader
 from evenhand.scorers import Scores, Unscored
 from evenhand.views import markdown, page_of
@@ -340,7 +340,7 @@ def test_an_audit_stops_as_soon_as_its_question_is_decided(tmp_path: Path) -> No
         options={"scorer": "it"}, until="false_positives=0.2",
     )  # fmt: skip
     assert found.stopped is not None
-    assert found.stopped.verdict == "beyond the margin"
+    assert found.stopped.verdict == "detected"
     assert found.stopped.items < found.stopped.of_items
     # The bounds are of sets and groups, which have no interval that holds at every look.
     audit = concluded(instrument, None, found)

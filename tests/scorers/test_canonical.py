@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from evenhand.instruments.scorer.tricks import HARMLESS_EMOJI, TRICKS
+from evenhand.instruments.scorer.sets import HARMLESS_EMOJI, TRICKS
 from evenhand.scorers import Scores, Unscored, WordList
-from evenhand.scorers.canonical import Canonicalised, canonical
+from evenhand.scorers.base import Canonicalised, canonical
 
 SENTENCES = (
     "You are a stupid idiot and a moron.",

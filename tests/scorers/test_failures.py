@@ -6,7 +6,7 @@ from statistics import mean
 import polars as pl
 import pytest
 
-from evenhand.instruments.scorer import AuditTexts
+from evenhand.instruments.scorer.sets import AuditTexts
 from evenhand.scorers.base import Batched, score_all
 from evenhand.scorers.services import HttpGuardrail, OpenAIModeration, Perspective
 

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from evenhand.core.errors import UserError
-from evenhand.instruments.scorer import AuditTexts, ToxicitySets, drawn, gathered
-from evenhand.instruments.scorer.sets import MULTILINGUAL
+from evenhand.instruments.scorer.sets import MULTILINGUAL, AuditTexts, ToxicitySets, drawn, gathered
 
 from .judged_texts import Judged, scored_texts
 

@@ -13,9 +13,8 @@ import pytest
 from evenhand.core.conclusions import check_result
 from evenhand.findings.audit import outcome_of
 from evenhand.findings.estimates import IntervalBounds
-from evenhand.instruments.scorer import AuditTexts
 from evenhand.instruments.scorer.measures import MEASURES
-from evenhand.instruments.scorer.tricks import TRICKS
+from evenhand.instruments.scorer.sets import TRICKS, AuditTexts
 from evenhand.statistics.bootstrap import cluster_bootstrap, rows_bootstrap
 from evenhand.statistics.metrics import scorer_intervals
 from evenhand.statistics.metrics import scorer_intervals as intervals

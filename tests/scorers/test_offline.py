@@ -11,8 +11,13 @@ from scipy.stats import rankdata
 
 from evenhand.scorers import Scores, Unscored, offline
 from evenhand.scorers.offline import OfflineScorer
-from evenhand.scorers.offline.network import PairTerm, WordPiece, features
-from evenhand.scorers.offline.weights import ScorerWeights, read
+from evenhand.scorers.offline.network import (
+    PairTerm,
+    ScorerWeights,
+    WordPiece,
+    features,
+    read_weights,
+)
 from scripts.offline_scorer.packing import packed, write
 
 FOLDER = Path(offline.__file__).parent
@@ -118,7 +123,7 @@ def test_nothing_that_ships_can_run_code_when_read() -> None:
 def test_weights_come_back_as_they_went_in(tmp_path: Path) -> None:
     array = np.array([[0.5, -1.0, 0.25]], dtype=np.float32)
     write(tmp_path / "w", {"a": array, "b": np.array([7], dtype=np.int8)}, {"of": "a test"})
-    found = read(tmp_path / "w")
+    found = read_weights(tmp_path / "w")
     assert found.metadata == {"of": "a test"}
     assert found.arrays["a"].tolist() == [[0.5, -1.0, 0.25]]
     assert found.arrays["b"].tolist() == [7]

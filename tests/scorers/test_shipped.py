@@ -7,8 +7,7 @@ import pytest
 
 from bench.sentences import HARMLESS, INSULTS
 from evenhand.experiments import config as configuration
-from evenhand.instruments.scorer import ToxicitySets, drawn
-from evenhand.instruments.scorer.tricks import HARMLESS_EMOJI, TRICKS
+from evenhand.instruments.scorer.sets import HARMLESS_EMOJI, TRICKS, ToxicitySets, drawn
 from evenhand.scorers import ATTRIBUTES, Scorer, Scores, Unscored
 from evenhand.scorers.base import score_all
 

@@ -11,10 +11,21 @@ from evenhand.core import Message, Usage
 from evenhand.core.errors import ScorerFailed
 from evenhand.instruments.scorer.support import audit, claims_of, drawn
 from evenhand.models.base import ModelRequest
-from evenhand.scorers.support import SupportClaim, SupportJudge, SupportModel
-from evenhand.scorers.support.features import Features, marks_of, parts
-from evenhand.scorers.support.judge import WEIGHTS, NetworkEnsemble
-from evenhand.scorers.support.reading import WordSimilarity, sentences, stem
+from evenhand.scorers.support import (
+    WEIGHTS,
+    NetworkEnsemble,
+    SupportClaim,
+    SupportJudge,
+    SupportModel,
+)
+from evenhand.scorers.support.features import (
+    Features,
+    WordSimilarity,
+    marks_of,
+    parts,
+    sentences,
+    stem,
+)
 
 MEANINGS = WordSimilarity()
 JUDGE = SupportJudge()

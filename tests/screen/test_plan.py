@@ -6,9 +6,8 @@ import pytest
 
 from errors import raises_naming
 from evenhand.core.errors import UserError
-from evenhand.findings.plan import ItemPrice
+from evenhand.findings.plan import ItemPrice, screen_plan
 from evenhand.findings.screen_file import ScreenFile
-from evenhand.findings.screen_plan import screen_plan
 from evenhand.instruments.scorer.screening import Columns, LabelledTexts, ScreenTargets, calibrated
 from evenhand.statistics.proportions import wilson
 from screen.test_calibrate import BY, labelled, scores_of, written

@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from errors import assert_names
-from evenhand.cli.self_test import self_test
+from evenhand.cli.validation import self_test
 from evenhand.validation.self_test import CHECKS, Bench, ControlClaim, ControlReading, checks
 
 APP = typer.Typer()

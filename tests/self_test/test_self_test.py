@@ -15,12 +15,12 @@ from evenhand.core import Item
 from evenhand.findings import change_test, comparison, decision_rules, verdicts
 from evenhand.findings.change_test import ChangeTest
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.estimates import Change, RedLine
+from evenhand.findings.estimates import Change, GuardrailTest
 from evenhand.instruments import Ratio
-from evenhand.instruments.bbq import source as bbq_source
+from evenhand.instruments.bbq import sample as bbq_source
 from evenhand.runs.store import RunReader
-from evenhand.validation.controls.instrument import ControlQuestions
 from evenhand.validation.controls.items import records
+from evenhand.validation.controls.model import ControlQuestions
 from evenhand.validation.self_test import CHECKS, Bench, ControlReading
 
 # Fewer questions than the command asks, so that it takes seconds. A frontier needs them all: with
@@ -127,16 +127,16 @@ def stop_not_said(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("evenhand.findings.report.not_run", lambda run: 0)
 
 
-def red_lines_by_sign(patch: pytest.MonkeyPatch) -> None:
+def guardrails_by_sign(patch: pytest.MonkeyPatch) -> None:
     """A point estimate on the wrong side is taken for a crossed line."""
     wrong = {"stereotyped_rate": 1, "counter_stereotyped_rate": 1, "accuracy_disambiguated": -1}
 
-    def signs(self: object, found: Comparison, *runs: object) -> tuple[RedLine, ...]:
+    def signs(self: object, found: Comparison, *runs: object) -> tuple[GuardrailTest, ...]:
         del self, runs
         names = [name for name, sign in wrong.items() if sign * (found[name].difference or 0) > 0]
-        return tuple(RedLine(name=name, state="crossed", says=name) for name in names)
+        return tuple(GuardrailTest(name=name, state="violated", says=name) for name in names)
 
-    patch.setattr(ControlQuestions, "red_lines", signs)
+    patch.setattr(ControlQuestions, "guardrails", signs)
 
 
 def _redeclared(patch: pytest.MonkeyPatch, name: str, **changed: Any) -> None:
@@ -158,7 +158,7 @@ def no_way_is_better_in_clear_questions(patch: pytest.MonkeyPatch) -> None:
 
 
 def always_a_verdict(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(verdicts, "_state", lambda *_: "shown")
+    patch.setattr(verdicts, "_state", lambda *_: "detected")
 
 
 def never_a_verdict(patch: pytest.MonkeyPatch) -> None:
@@ -225,7 +225,7 @@ FAULTS: list[tuple[Plant, str]] = [
     (stereotype_turned_twice, "planted_bias"),
     (rows_taken_for_independent, "copied_rows"),
     (no_spread_taken_for_p_1, "extremes"),
-    (red_lines_by_sign, "noisy_twin"),
+    (guardrails_by_sign, "noisy_twin"),
     (order_of_the_file, "stopped_early"),
     (stop_not_said, "stopped_early"),
     (missing_taken_for_unknown, "missing_answers"),

@@ -10,8 +10,8 @@ from evenhand.agents import Cast
 from evenhand.core.errors import UserError
 from evenhand.findings.report import report
 from evenhand.instruments._contract import DataFolder
-from evenhand.instruments.squad import SquadData, SquadSampling, SquadSource, sample
 from evenhand.instruments.squad.instrument import Squad, SquadOptions
+from evenhand.instruments.squad.source import SquadData, SquadSampling, SquadSource, sample
 from evenhand.methods import DefaultPrompt
 from evenhand.models import ScriptedModel
 from evenhand.runs.runners import Progress, RunPlan, StopSignal, run

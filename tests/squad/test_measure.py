@@ -62,7 +62,7 @@ def test_the_predictions_of_three_models_give_their_published_scores_and_are_com
     found = json.loads(worse.stdout)
     f1 = found["primary"][0]
     assert round(100 * f1["difference"], 3) == round(67.876 - 81.775, 3)
-    crossed = [line["says"]["text"] for line in found["red_lines"] if line["state"] == "crossed"]
+    crossed = [line["says"]["text"] for line in found["guardrails"] if line["state"] == "violated"]
     assert any(line.startswith("F1 fell") for line in crossed)
     shown = evenhand("compare", "bert_single_google", "bidaf_selfattn_elmo_single").stdout
     assert shown.splitlines()[2].startswith("WORSE.")

@@ -4,18 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.statistics.metrics import squad
-from evenhand.statistics.metrics.squad import Score
+from evenhand.statistics.metrics.readings import Score, normalised, score
 from stats.golden import assert_matches, vectors
 
 
 def test_every_question_of_the_golden_vector_scores_as_it_says() -> None:
     vector = vectors()["squad_v2_1"]
     questions, expected = vector["inputs"]["questions"], vector["expected"]
-    found = [squad.score(q["prediction"], q["golds"]) for q in questions]
-    for question, score, wanted in zip(questions, found, expected["per_question"], strict=True):
-        assert (question["id"], score.exact) == (wanted["id"], wanted["exact"])
-        assert_matches(score.f1, wanted["f1"], vector["abs_tol"], question["id"])
+    found = [score(q["prediction"], q["golds"]) for q in questions]
+    for question, scored, wanted in zip(questions, found, expected["per_question"], strict=True):
+        assert (question["id"], scored.exact) == (wanted["id"], wanted["exact"])
+        assert_matches(scored.f1, wanted["f1"], vector["abs_tol"], question["id"])
     parts = {
         "": found,
         "HasAns_": [s for s, q in zip(found, questions, strict=True) if q["golds"]],
@@ -40,14 +39,14 @@ def test_every_question_of_the_golden_vector_scores_as_it_says() -> None:
     ],
 )
 def test_an_answer_scores(said: str, golds: list[str], exact: float, f1: float) -> None:
-    found = squad.score(said, golds)
+    found = score(said, golds)
     assert found.exact == exact
     assert found.f1 == pytest.approx(f1)
 
 
 @given(st.text(), st.lists(st.text(), max_size=3))
 def test_f1_is_at_least_exact_match_and_both_are_shares(said: str, golds: list[str]) -> None:
-    found = squad.score(said, golds)
+    found = score(said, golds)
     assert 0 <= found.exact <= found.f1 <= 1
-    if golds and squad.normalised(golds[0]):
-        assert squad.score(golds[0], golds) == Score(1, 1)
+    if golds and normalised(golds[0]):
+        assert score(golds[0], golds) == Score(1, 1)

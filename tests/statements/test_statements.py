@@ -14,7 +14,7 @@ from evenhand.core.errors import ModelError
 from evenhand.findings.estimates import Bounds
 from evenhand.findings.repeats import repeats
 from evenhand.instruments.statements import instrument
-from evenhand.instruments.statements.source import spoken, topics
+from evenhand.instruments.statements.instrument import spoken, topics
 from evenhand.models import ModelRequest
 from evenhand.runs.store import RunReader
 from evenhand.training.rating.judges import judge_marks
@@ -98,7 +98,9 @@ def test_a_rater_that_wrote_the_texts_is_no_witness(tmp_path: Path) -> None:
     own = _measured(tmp_path, rater="writer")
     assert any("The judge" in note and "the model" in note for note in own.notes)
     diff = eh.compare(tmp_path / "run", tmp_path / "run")
-    assert [line.state for line in diff.red_lines if line.name == "ratings_judge_1"] == ["open"]
+    assert [line.state for line in diff.guardrails if line.name == "ratings_judge_1"] == [
+        "inconclusive"
+    ]
 
 
 def _marking(free: tuple[int, ...], clear: tuple[int, ...], logic: tuple[int, ...]) -> Any:
@@ -160,7 +162,7 @@ def test_marks_of_two_raters_are_not_compared(tmp_path: Path) -> None:
     assert (same["bias_score"].difference, same["bias_score"].n) == (0, 7)
     assert apart["bias_score"].difference is None
     assert any(
-        "different judges: one and other" in catalog.text(line.says) for line in apart.red_lines
+        "different judges: one and other" in catalog.text(line.says) for line in apart.guardrails
     )
     one, _, other = (RunReader(tmp_path / name) for name in "abc")
     with raises_naming(eh.UserError, "by one", "by other"):

@@ -9,7 +9,7 @@ import pytest
 
 from errors import raises_naming
 from evenhand.core.errors import Undefined, UserError
-from evenhand.statistics.generalizability import (
+from evenhand.findings.dependability import (
     ITEM,
     CrossedDesign,
     components,

@@ -16,7 +16,7 @@ from evenhand.statistics.agreement import (
 from evenhand.statistics.bootstrap import cohen_dz, of_all
 from evenhand.statistics.clusters import clustered_mean, naive_mean
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
-from evenhand.statistics.planning import design_effect, items_needed
+from evenhand.statistics.planning import design_effect, items_needed, rounded_up
 from evenhand.statistics.proportions import clopper_pearson, wilson, zero_event_upper
 from evenhand.statistics.tables import chi_square, fisher_p, friedman
 
@@ -154,8 +154,8 @@ def _mde(given: Given) -> dict[str, Any]:
         design = {"sd": row["sd"], "cluster_size": row["cluster_size"], "icc": row["icc"]}
         effect = design_effect(row["cluster_size"], row["icc"])
         # The inverse: n items show sd·√(DEFF/n) as often as one item shows 1 standard deviation.
-        mde = (items_needed(1.0, **design).exact / row["n"]) ** 0.5
-        assert items_needed(mde, **design).n == row["n"]
+        mde = (items_needed(1.0, **design) / row["n"]) ** 0.5
+        assert rounded_up(items_needed(mde, **design)) == row["n"]
         rows.append({"design_effect": effect, "n_effective": row["n"] / effect, "mde": mde})
     return {"rows": rows}
 

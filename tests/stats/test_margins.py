@@ -3,16 +3,12 @@
 import numpy as np
 import pytest
 
-from evenhand.statistics.margins import (
-    EQUIVALENT,
-    SHIFTED,
-    UNDERPOWERED,
-    Verdict,
+from evenhand.core.conclusions import Outcome, worst_outcome
+from evenhand.statistics.bounded import (
     WorstCaseDifference,
-    of_family,
+    outcome_of,
     p_shifted,
     p_within,
-    verdict,
     whole,
 )
 
@@ -22,22 +18,26 @@ MARGIN, LARGEST = 0.25, 3.0
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        pytest.param([0.9, 1.1] * 10, SHIFTED, id="far beyond the margin"),
-        pytest.param([0.04, 0.06] * 30, EQUIVALENT, id="there for certain, and within the margin"),
-        pytest.param([-0.1, 0.1] * 30, EQUIVALENT, id="around nothing"),
-        pytest.param([-3.0, 3.5] * 2, UNDERPOWERED, id="four values far apart"),
-        pytest.param([0.0] * 60, EQUIVALENT, id="nothing changed in sixty"),
-        pytest.param([0.0] * 12, UNDERPOWERED, id="nothing changed in twelve, which is little"),
-        pytest.param([0.0] * 3, UNDERPOWERED, id="nothing changed in three"),
-        pytest.param([1.0] * 20, SHIFTED, id="all changed alike"),
-        pytest.param([1.0] * 4, UNDERPOWERED, id="four alike: p = 2/16"),
+        pytest.param([0.9, 1.1] * 10, Outcome.DETECTED, id="far beyond the margin"),
+        pytest.param(
+            [0.04, 0.06] * 30, Outcome.RULED_OUT, id="there for certain, and within the margin"
+        ),
+        pytest.param([-0.1, 0.1] * 30, Outcome.RULED_OUT, id="around nothing"),
+        pytest.param([-3.0, 3.5] * 2, Outcome.INCONCLUSIVE, id="four values far apart"),
+        pytest.param([0.0] * 60, Outcome.RULED_OUT, id="nothing changed in sixty"),
+        pytest.param(
+            [0.0] * 12, Outcome.INCONCLUSIVE, id="nothing changed in twelve, which is little"
+        ),
+        pytest.param([0.0] * 3, Outcome.INCONCLUSIVE, id="nothing changed in three"),
+        pytest.param([1.0] * 20, Outcome.DETECTED, id="all changed alike"),
+        pytest.param([1.0] * 4, Outcome.INCONCLUSIVE, id="four alike: p = 2/16"),
     ],
 )
 def test_the_verdict_is_about_the_margin_and_never_about_significance_alone(
-    values: list[float], expected: Verdict
+    values: list[float], expected: Outcome
 ) -> None:
     found = whole(values, LARGEST)
-    assert verdict(p_within(found, MARGIN), p_shifted(found)) == expected
+    assert outcome_of(p_within(found, MARGIN), p_shifted(found)) == expected
 
 
 def test_without_spread_the_sign_flip_test_gives_the_p_value() -> None:
@@ -57,15 +57,18 @@ def test_what_is_missing_counts_on_the_side_where_it_hurts() -> None:
     low, high = seen.copy(), seen.copy()
     low[:12], high[:12] = -10.0, 10.0
     found = WorstCaseDifference(low, high, LARGEST)
-    assert verdict(p_within(found, MARGIN), p_shifted(found)) == SHIFTED
+    assert outcome_of(p_within(found, MARGIN), p_shifted(found)) == Outcome.DETECTED
 
 
 def test_correction_for_the_family_can_take_a_shift_back() -> None:
-    assert verdict(1.0, 0.2) == UNDERPOWERED
+    assert outcome_of(1.0, 0.2) == Outcome.INCONCLUSIVE
 
 
 def test_one_shifted_label_shifts_the_family_and_only_all_equivalent_ones_clear_it() -> None:
-    assert of_family([EQUIVALENT, SHIFTED, UNDERPOWERED]) == SHIFTED
-    assert of_family([EQUIVALENT, UNDERPOWERED]) == UNDERPOWERED
-    assert of_family([EQUIVALENT, EQUIVALENT]) == EQUIVALENT
-    assert of_family([]) == UNDERPOWERED
+    assert (
+        worst_outcome([Outcome.RULED_OUT, Outcome.DETECTED, Outcome.INCONCLUSIVE])
+        == Outcome.DETECTED
+    )
+    assert worst_outcome([Outcome.RULED_OUT, Outcome.INCONCLUSIVE]) == Outcome.INCONCLUSIVE
+    assert worst_outcome([Outcome.RULED_OUT, Outcome.RULED_OUT]) == Outcome.RULED_OUT
+    assert worst_outcome([]) == Outcome.NOT_MEASURED

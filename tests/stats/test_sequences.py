@@ -9,12 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errors import raises_naming
+from evenhand.core.conclusions import Outcome
 from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics.clusters import naive_mean
 from evenhand.statistics.sequences import (
-    BEYOND,
-    OPEN,
-    WITHIN,
     AnytimeInterval,
     anytime_mean,
     log_wealth,
@@ -125,20 +123,20 @@ def test_it_is_wider_than_an_interval_of_one_look_and_ends_as_a_point_when_all_w
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
     [
-        (0.06, 0.3, BEYOND),
-        (-0.3, -0.06, BEYOND),
-        (-0.04, 0.05, WITHIN),
-        (0.01, 0.04, WITHIN),
-        (0.04, 0.06, OPEN),
-        (-0.06, 0.06, OPEN),
-        (0.06, 0.04, OPEN),  # the ends have crossed
+        (0.06, 0.3, Outcome.DETECTED),
+        (-0.3, -0.06, Outcome.DETECTED),
+        (-0.04, 0.05, Outcome.RULED_OUT),
+        (0.01, 0.04, Outcome.RULED_OUT),
+        (0.04, 0.06, Outcome.INCONCLUSIVE),
+        (-0.06, 0.06, Outcome.INCONCLUSIVE),
+        (0.06, 0.04, Outcome.INCONCLUSIVE),  # the ends have crossed
     ],
 )
 def test_the_whole_interval_decides(low: float, high: float, verdict: str) -> None:
     found = AnytimeInterval(estimate=None, low=low, high=high, confidence=0.95, clusters=9)
-    assert found.verdict(0.05) == verdict
+    assert found.outcome(0.05) == verdict
     with pytest.raises(UserError):
-        found.verdict(0.0)
+        found.outcome(0.0)
 
 
 @settings(max_examples=60, deadline=None)

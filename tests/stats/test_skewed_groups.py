@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from bench.simulated.scenarios import group_without_bias
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
-from evenhand.findings.missing_data import defended
 from evenhand.findings.summed_statistics import Share
 from evenhand.findings.worst_case import (
     WorstCaseRun,
     WorstCaseSums,
+    defended,
     interval,
     p_of_bias,
     p_of_small_bias,

@@ -8,8 +8,8 @@ import pytest
 import evenhand as eh
 from coded import coded
 from evenhand.instruments import DataFolder
-from evenhand.instruments.subtler_biases import choices, instrument
-from evenhand.instruments.subtler_biases.choices import SubtlerChoices
+from evenhand.instruments.subtler_biases import instrument
+from evenhand.instruments.subtler_biases.instrument import SubtlerChoices
 from evenhand.models import ModelRequest
 from unit.stage import choice, words_of
 
@@ -32,8 +32,7 @@ def small_set(monkeypatch: pytest.MonkeyPatch) -> None:
         }
         for number in range(6)
     ]
-    for module in (instrument, choices):
-        monkeypatch.setattr(module, "rows", lambda data: rows)
+    monkeypatch.setattr(instrument, "rows", lambda data: rows)
 
 
 def _model(request: ModelRequest) -> str:

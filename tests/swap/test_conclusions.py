@@ -60,15 +60,15 @@ async def test_a_new_gap_of_20_points_is_shown_by_verdict_comparison_and_gate(
 ) -> None:
     before, after = runs
     assert before["difference.gender.a"].value == 0
-    assert before.verdict.state != "shown"
+    assert before.verdict.state != "detected"
     assert after["difference.gender.a"].value == pytest.approx(-0.2)
-    assert after.verdict.state == "shown"
+    assert after.verdict.state == "detected"
     diff = eh.compare(tmp_path / "before", tmp_path / "after")
     assert [change.name for change in diff.primary] == ["difference.gender.a"]
-    assert [line.state for line in diff.red_lines if line.name == "difference.gender.a"] == [
+    assert [line.state for line in diff.guardrails if line.name == "difference.gender.a"] == [
         "crossed"
     ]
-    assert diff.verdict.state == "shown"
+    assert diff.verdict.state == "detected"
     (tmp_path / "g.toml").write_text(GATE.format(file=tmp_path / "after.jsonl", decision=DECISION))
     found = gating.judge(gate_file.read(tmp_path / "g.toml"), [str(tmp_path / "before")],
                          [str(tmp_path / "after")])  # fmt: skip

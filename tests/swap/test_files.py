@@ -14,7 +14,7 @@ from evenhand.core.errors import UserError
 from evenhand.instruments import DataFolder
 from evenhand.instruments.swap.data import SwapDesign, read_answers
 from evenhand.instruments.swap.instrument import Swap, SwapOptions
-from evenhand.instruments.swap.texts import designed_by
+from evenhand.instruments.swap.versions import designed_by
 from swap.test_runs import _file
 
 WORDED = ("{pronoun} alone works here.", "{pronoun} asks.", "{pronoun} begs.")

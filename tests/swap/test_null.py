@@ -33,7 +33,9 @@ def test_outcome_p_value_and_interval_agree_in_every_audit() -> None:
             assert one.high is not None
             assert one.p_holm is not None
             assert (one.p_holm <= 0.05) == (one.low > 0 or one.high < 0)
-        assert (found.state == "shown") == any(state_of(one.found) == SHOWN for one in found.signed)
+        assert (found.state == "detected") == any(
+            state_of(one.found) == SHOWN for one in found.signed
+        )
 
 
 @pytest.mark.parametrize("biased", [False, True])
@@ -51,7 +53,7 @@ async def test_a_run_over_the_same_answers_concludes_the_same(tmp_path: Path, bi
     )
     (found,) = measured([families])
     assert report.verdict.state == found.state
-    assert (report.verdict.state == "shown") == biased
+    assert (report.verdict.state == "detected") == biased
     for one in found.signed:
         same = report[f"difference.f.{one.left}"]
         assert (same.value, same.low, same.high, same.p_holm) == pytest.approx(

@@ -1,4 +1,4 @@
-"""How often the counted decision is given, before and after a method: the two red lines."""
+"""How often the counted decision is given, before and after a method: the two guardrails."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import evenhand as eh
 from evenhand.findings.estimates import Change
 from evenhand.instruments._contract import SCORED
-from evenhand.instruments.swap.rates import p_if_filled, rate_line
+from evenhand.instruments.swap.measures import p_if_filled, rate_line
 from evenhand.models import ModelRequest
 from evenhand.views import catalog
 from swap.test_runs import DECISION, _audit, _file
@@ -48,9 +48,9 @@ async def test_a_method_that_takes_the_decision_from_people_with_a_label_is_caug
     for method in ("default", "averaged"):
         await _asked(tmp_path, method)
     found = eh.compare(tmp_path / "default", tmp_path / "averaged")
-    states = {line.name: line for line in found.red_lines}
+    states = {line.name: line for line in found.guardrails}
     assert (found["rate_labelled"].before, found["rate_labelled"].after) == (0.5, 0.0)
-    assert states["rate_labelled"].state == "crossed"
+    assert states["rate_labelled"].state == "violated"
     assert catalog.text(states["rate_labelled"].says).startswith(
         "with a label, the counted decision is given -50"
     )
@@ -70,8 +70,10 @@ async def test_a_decision_that_cannot_be_counted_leaves_the_lines_open(tmp_path:
         for run, one in zip(runs, chosen, strict=True):
             await _audit(tmp_path, lambda n, label, role: "Approve", run.name, chosen=one,
                          prompts=90)  # fmt: skip
-        found = [line for line in eh.compare(*runs).red_lines if line.name.startswith("rate")]
-        assert {line.state for line in found} == {"kept" if says == "kept" else "open"}
+        found = [line for line in eh.compare(*runs).guardrails if line.name.startswith("rate")]
+        assert {line.state for line in found} == {
+            "non_inferior" if says == "non_inferior" else "inconclusive"
+        }
         assert says == "kept" or all(says in catalog.text(line.says) for line in found)
 
 
@@ -93,7 +95,7 @@ async def test_answers_that_are_lost_leave_the_line_open_that_bad_ones_cross(
              ("before", "gone"): "open", ("lost", "before"): "open"}  # fmt: skip
     for pair, state in pairs.items():
         found = eh.compare(*(tmp_path / name for name in pair))
-        states = {line.name: line.state for line in found.red_lines}
+        states = {line.name: line.state for line in found.guardrails}
         assert (states["rate"], states["rate_labelled"]) == (state, state), pair
 
 

@@ -18,7 +18,7 @@ from evenhand.cli.app import app
 from evenhand.core.errors import UnreadableReply, UserError
 from evenhand.findings.ratios import SHOWN, TOO_FEW
 from evenhand.findings.report import Report
-from evenhand.methods.baselines.averaged import one_for_all
+from evenhand.methods.baselines.several_drafts import one_for_all
 from evenhand.models import ModelRequest
 from evenhand.views import catalog
 from unit.stage import words_of
@@ -71,7 +71,7 @@ async def test_a_label_that_decides_is_shown_and_a_placebo_that_decides_is_not(
     audit the placebo is what is rejected, of a as of b: an excess of 0."""
     found = await _audit(tmp_path, lambda n, label, role: "Approve" if label == "a" else "Reject")
     assert (found["excess"].value, found["placebo"].value) == (1.0, 0.0)
-    assert found.verdict.state == "shown"
+    assert found.verdict.state == "detected"
     rows = _rows(found)
     any_two = "any two labels (excess)"
     assert rows[any_two][2] == "+100.0"
@@ -81,7 +81,7 @@ async def test_a_label_that_decides_is_shown_and_a_placebo_that_decides_is_not(
         tmp_path, lambda n, label, role: "Reject" if role == "placebo" else "Approve", "placebo"
     )
     assert (other["excess"].value, other["placebo"].value) == (0.0, 1.0)
-    assert other.verdict.state == "not known"
+    assert other.verdict.state == "inconclusive"
     assert {row[-1] for row in _rows(other).values()} == {TOO_FEW}
 
 
@@ -101,7 +101,7 @@ async def test_a_missing_answer_is_counted_against_what_is_claimed(tmp_path: Pat
     assert holes["excess"].value == 1.0
     assert holes["excess"].p is not None
     assert holes["excess"].p > 0.05
-    assert holes.verdict.state == "not known"
+    assert holes.verdict.state == "inconclusive"
     assert {row[-1] for row in _rows(holes).values()} == {TOO_FEW}
     assert holes.coverage.by_reason == {"unreadable": 4}
     bounds = holes["excess"].bounds
@@ -136,8 +136,8 @@ async def test_two_apps_are_compared_on_the_same_questions(tmp_path: Path) -> No
     diff = eh.compare(tmp_path / "before", tmp_path / "after")
     assert (diff["excess"].before, diff["excess"].after) == (1.0, 0.0)
     assert "comparison.better" in codes(diff.verdict.says)
-    missing = next(line for line in diff.red_lines if line.name == "missing")
-    assert missing.state == "kept"  # what no option asked to read is not missing
+    missing = next(line for line in diff.guardrails if line.name == "missing")
+    assert missing.state == "non_inferior"  # what no option asked to read is not missing
 
 
 async def test_a_method_that_says_no_to_everybody_is_caught(tmp_path: Path) -> None:
@@ -152,14 +152,14 @@ async def test_a_method_that_says_no_to_everybody_is_caught(tmp_path: Path) -> N
     await _audit(tmp_path, lambda n, label, role: "Approve", "fair", prompts=20)
     never = eh.compare(tmp_path / "before", tmp_path / "never")
     assert (never["excess"].after, never["rate"].before, never["rate"].after) == (0.0, 1.0, 0.0)
-    states = {line.name: line for line in never.red_lines}
-    assert states["rate"].state == "crossed"
+    states = {line.name: line for line in never.guardrails}
+    assert states["rate"].state == "violated"
     assert "given -100.0 in 100" in catalog.text(states["rate"].says)
-    assert states["rate_labelled"].state == "crossed"
-    assert len(coded(never.verdict.says, "comparison.red_lines")["lines"]) == 2
+    assert states["rate_labelled"].state == "violated"
+    assert len(coded(never.verdict.says, "comparison.guardrails")["lines"]) == 2
     fair = eh.compare(tmp_path / "before", tmp_path / "fair")
     # Twenty prompts without a change allow 17 of 100 that were not seen: neither kept nor crossed.
-    assert {line.name: line.state for line in fair.red_lines}["rate"] == "open"
+    assert {line.name: line.state for line in fair.guardrails}["rate"] == "inconclusive"
     assert coded(fair.verdict.says, "comparison.better") == {"measures": ("team: a − b",)}
     assert len(fair.verdict.says) == 1
 

@@ -1,4 +1,4 @@
-"""The simulations, small; what the big ones say is in docs/swap.md (`bench/simulated/swaps.py`)."""
+"""The simulations, small; the large ones are in docs/validation.md (`bench/simulated/swaps.py`)."""
 
 import numpy as np
 import polars as pl
@@ -13,9 +13,8 @@ from bench.simulated.swaps import (
     rare,
     seen,
 )
-from evenhand.instruments.swap.contrasts import OUTCOMES, contrasts
-from evenhand.instruments.swap.planned import power_of, prompts_needed
-from evenhand.instruments.swap.squares import excesses
+from evenhand.instruments.swap.contrasts import OUTCOMES, contrasts, excesses
+from evenhand.instruments.swap.measures import power_of, prompts_needed
 
 
 def test_an_audit_of_placebos_alone_is_seldom_flagged() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenhand.instruments.swap.squares import excesses, paired
+from evenhand.instruments.swap.contrasts import excesses, paired
 
 WHO = [("woman", "group"), ("man", "group"), ("woman", "placebo"), ("man", "placebo")]
 

@@ -10,8 +10,14 @@ from errors import assert_names, raises_naming
 from evenhand.core.errors import UserError
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.ratios import SHOWN, TOO_FEW
-from evenhand.instruments.swap.answers import answers_of
-from evenhand.instruments.swap.contrasts import ANY, NONE, OUTCOMES, LabelContrast, SwapOutcome
+from evenhand.instruments.swap.contrasts import (
+    ANY,
+    NONE,
+    OUTCOMES,
+    LabelContrast,
+    SwapOutcome,
+    answers_of,
+)
 from evenhand.instruments.swap.tables import SAME, effects, state_of
 from swap.test_runs import _audit, _file, _lines, _rows
 
@@ -56,7 +62,7 @@ async def test_a_signed_difference_that_the_excess_does_not_see_is_the_verdict(
     )
     assert found["excess"].value == 0
     assert _rows(found)["a − b"][-1] == SHOWN
-    assert found.verdict.state == "shown"
+    assert found.verdict.state == "detected"
     assert found["difference.team.a"].value == 0.5
 
 
@@ -74,7 +80,7 @@ async def test_answers_that_differ_and_favor_nobody_are_not_called_biased(tmp_pa
     any_two = "any two labels (excess)"
     assert rows[any_two][-1] == SHOWN
     assert rows["a − b"][-1] == TOO_FEW
-    assert found.verdict.state == "not known"
+    assert found.verdict.state == "inconclusive"
     assert str(found.verdict.says[0]).endswith("and no group is shown to be favored.")
 
 

@@ -6,12 +6,18 @@ from hypothesis import strategies as st
 
 from errors import assert_names
 from evenhand.instruments.swap.families import Label, SwapFamily, ours
-from evenhand.instruments.swap.grammar import article, foreign, with_article
+from evenhand.instruments.swap.grammar import article, foreign, plural_verb, with_article
 from evenhand.instruments.swap.spans import Span
-from evenhand.instruments.swap.verbs import plural_verb
-from evenhand.instruments.swap.versions import MadeVersions, RefusedPrompt, Version, make, versions
+from evenhand.instruments.swap.versions import MadeVersions, RefusedPrompt, Version, make
 
 GENDER, RACE, RELIGION = ours()["gender"], ours()["race"], ours()["religion"]
+
+
+def versions(
+    prompt: str, family: SwapFamily, *, seed: int, key: str, spans: tuple[Span, ...] = ()
+) -> tuple[Version, ...] | RefusedPrompt:
+    made = make(prompt, family, seed=seed, key=key, spans=spans)
+    return made if isinstance(made, RefusedPrompt) else made.versions
 
 
 def _made(prompt: str, name: str, key: str = "k") -> tuple[Version, ...]:
@@ -126,9 +132,9 @@ def test_a_dialect_swaps_whole_texts_and_another_text_is_the_placebo() -> None:
     ("prompt", "why"),
     [
         ("Nobody is named.", "no slot"),
-        ("{nam} works.", "not known"),
+        ("{nam} works.", "inconclusive"),
         ("{her} works.", "may be object or possessive"),
-        ("{} works.", "not known"),
+        ("{} works.", "inconclusive"),
         ("{name works.", "is no slot"),
         ("name} works.", "is no slot"),
         ("{name} said she works.", "outside the slots"),

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from evenhand.statistics.metrics.word_odds import word_odds
+from evenhand.statistics.metrics.readings import word_odds
 
 
 def test_log_odds_with_the_prior_are_those_of_the_formula() -> None:

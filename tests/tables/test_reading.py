@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.core import Item
-from evenhand.runs.runners import parquet_table
-from evenhand.runs.runners.parquet_table import ParquetTable
+from evenhand.runs.runners import prompt_files
+from evenhand.runs.runners.prompt_files import ParquetTable
 
 from .writing import opened, write
 
@@ -48,8 +48,8 @@ def test_any_cut_into_shards_and_row_groups_gives_the_same_items_at_the_same_pos
     shards: Shards, start: int, stop: int, batch: int, chunk: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet_table, "_BATCH_ROWS", batch)
-        patch.setattr(parquet_table, "_CHUNK_ROWS", chunk)
+        patch.setattr(prompt_files, "_BATCH_ROWS", batch)
+        patch.setattr(prompt_files, "_CHUNK_ROWS", chunk)
         table, items = laid_out(Path(folder), shards)
         assert len(table) == len(items)
         assert list(table.read(0, len(table))) == items
@@ -63,7 +63,7 @@ def test_any_cut_into_shards_and_row_groups_gives_the_same_items_at_the_same_pos
 def test_a_chunk_joins_small_row_groups_leaves_large_ones_whole_and_ends_with_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet_table, "_CHUNK_ROWS", 10)
+    monkeypatch.setattr(prompt_files, "_CHUNK_ROWS", 10)
     write(tmp_path / "a.parquet", {"prompt": ["p"] * 41}, [4, 6, 1, 25, 5])
     write(tmp_path / "b.parquet", {"prompt": ["p"] * 3})
     assert opened(tmp_path).chunks() == [(0, 10), (10, 11), (11, 36), (36, 41), (41, 44)]
@@ -192,7 +192,7 @@ def _open_files() -> list[str]:
 
 _MEMORY = """
 import sys, psutil
-from evenhand.runs.runners.parquet_table import ParquetTable
+from evenhand.runs.runners.prompt_files import ParquetTable
 table, process = ParquetTable(sys.argv[1], prompt_column="prompt"), psutil.Process()
 before = most = process.memory_info().rss
 for number, _ in enumerate(table.read(0, len(table))):

@@ -11,7 +11,7 @@ import pytest
 
 from errors import raises_naming
 from evenhand.core.errors import UserError
-from evenhand.runs.runners.parquet_table import ParquetTable
+from evenhand.runs.runners.prompt_files import ParquetTable
 
 from .writing import opened, write
 

@@ -11,7 +11,7 @@ import pytest
 
 from errors import raises_naming
 from evenhand.core.errors import UserError
-from evenhand.runs.runners.parquet_table import ParquetTable
+from evenhand.runs.runners.prompt_files import ParquetTable
 
 from .writing import opened, write
 
@@ -97,7 +97,7 @@ _WITHOUT_FSSPEC = """
 import sys
 sys.modules["fsspec"] = None  # as if it were not installed
 from evenhand.core.errors import UserError
-from evenhand.runs.runners.parquet_table import ParquetTable
+from evenhand.runs.runners.prompt_files import ParquetTable
 table = ParquetTable(sys.argv[1], prompt_column="prompt")
 print(len(list(table.read(0, len(table)))))
 try:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evenhand.runs.runners.parquet_table import ParquetTable
+from evenhand.runs.runners.prompt_files import ParquetTable
 
 
 def write(path: Path, columns: dict[str, Any], row_groups: Sequence[int] = (), **how: Any) -> Path:

@@ -12,8 +12,8 @@ import evenhand as eh
 from errors import raises_naming
 from evenhand.core import Item, Message
 from evenhand.core.errors import ModelRefused, UserError
-from evenhand.experiments.doctor import DoctorCheck, EndpointCheck
-from evenhand.findings.remarks import Remark
+from evenhand.experiments.installation import DoctorCheck, EndpointCheck
+from evenhand.findings.display import Remark
 from evenhand.methods.build import build_method
 from evenhand.models import Endpoint, ModelRequest
 from evenhand.models.wire import Dialect

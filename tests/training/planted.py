@@ -9,7 +9,7 @@ from torch.nn.functional import logsigmoid
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from evenhand.training.probes import ProbePair
-from evenhand.training.render import render
+from evenhand.training.weights import render
 
 Plant = Literal["none", "longer", "shorter", "opener"]
 

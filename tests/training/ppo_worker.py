@@ -7,22 +7,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from evenhand.training import checkpoints, ppo
+from evenhand.training import folders, ppo
 from evenhand.training.events import Note, TrainingStep
-from evenhand.training.ppo import state
+from evenhand.training.ppo import step as steps
 from evenhand.training.recipes import PpoRecipe
 
 
 def killed_in_the_save_of(step: int) -> None:
     """All bytes of the checkpoint are written, but for the list of their checksums."""
-    real = checkpoints.seal
+    real = folders.seal
 
     def seal(folder: Path) -> None:
         if folder.name == f".checkpoint-{step}.part":
             os.kill(os.getpid(), signal.SIGKILL)
         real(folder)
 
-    vars(state)["seal"] = seal
+    vars(steps)["seal"] = seal
 
 
 def main(given: dict[str, Any]) -> None:

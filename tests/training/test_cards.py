@@ -10,6 +10,7 @@ import yaml
 from errors import assert_names, raises_naming
 from evenhand.core.errors import UserError
 from evenhand.training import cards
+from evenhand.training.probes import CERTIFICATE_FILE
 from evenhand.training.recipes import RewardRecipe
 
 UNMEASURED = "Not measured yet"
@@ -97,7 +98,7 @@ def test_a_card_names_base_licence_data_referee_and_prompts(
 
 def test_hub_readers_accept_the_head(model: Path, base: Path, toy_pairs: Path) -> None:
     hub = pytest.importorskip("huggingface_hub")
-    (model / cards.PROBES).write_text(json.dumps(AUDIT))
+    (model / CERTIFICATE_FILE).write_text(json.dumps(AUDIT))
     _write(model, "reward", base, toy_pairs)
     read = hub.ModelCard.load(model / "README.md").data
     assert read.library_name == "transformers"
@@ -110,14 +111,14 @@ def test_probes_that_failed_are_said_in_the_card_of_the_reward_model_and_of_what
     tmp_path: Path, model: Path, base: Path, toy_pairs: Path
 ) -> None:
     assert_names(_write(model, "reward", base, toy_pairs), "not audited")
-    (model / cards.PROBES).write_text(json.dumps(AUDIT))
+    (model / CERTIFICATE_FILE).write_text(json.dumps(AUDIT))
     cards.rewrite(model)
     driven = tmp_path / "driven"
     driven.mkdir()
     of_policy = _write(driven, "rloo", base, toy_pairs, reward=model)
     for text in ((model / "README.md").read_text(), of_policy):
         assert "**not passed**" in text
-        assert ("key:refusal", "at most 0.1", "not known", "fail") in _rows(text)
+        assert ("key:refusal", "at most 0.1", "inconclusive", "fail") in _rows(text)
     assert "model-index" not in _head(driven), "the accuracy is that of another model"
 
 
@@ -146,21 +147,25 @@ def test_measurements_before_and_after_come_first_with_the_guardrails_on_top(
     undefined = {**CHANGE, "difference": None, "undefined": "0 rows"}
     fell = {
         "name": "lms",
-        "state": "crossed",
-        "says": {"code": "red_line.worse", "values": {}, "text": "language-model score fell: -3.0"},
+        "state": "violated",
+        "says": {
+            "code": "guardrail.worse",
+            "values": {},
+            "text": "language-model score fell: -3.0",
+        },
     }
-    may = {"name": "ss_distance", "state": "open", "says": "ss may have moved"}
+    may = {"name": "ss_distance", "state": "inconclusive", "says": "ss may have moved"}
     likelihood = {
         "sets": [
             {"benchmark": "crows_pairs", "primary": [{**CHANGE, "name": "stereotype"}],
-             "red_lines": [fell, may]},
-            {"benchmark": "stereoset", "primary": [undefined], "red_lines": [],
+             "guardrails": [fell, may]},
+            {"benchmark": "stereoset", "primary": [undefined], "guardrails": [],
              "groups": {"task": {"intersentence": [CHANGE]}}},
         ],
     }  # fmt: skip
     for name, found in (("bbq", bbq), ("likelihood", likelihood)):
         (tmp_path / f"{name}.json").write_text(json.dumps(found))
-        cards.add_results(model, tmp_path / f"{name}.json")
+        cards.renew(model, [tmp_path / f"{name}.json"])
     text = (model / "README.md").read_text()
     row = ("0.200", "0.125", "-0.075", "-0.100 to -0.050", "<0.001 (Holm)", "600")
     rows = _rows(text)
@@ -187,7 +192,7 @@ def test_what_is_no_comparison_and_what_is_no_model_are_refused(
     _write(model, "sft", base, toy_pairs)
     before = (model / "README.md").read_text()
     with raises_naming(UserError, "other.json", "evenhand compare"):
-        cards.add_results(model, tmp_path / "other.json")
+        cards.renew(model, [tmp_path / "other.json"])
     with raises_naming(UserError, "none.json", "Errno 2"):
-        cards.add_results(model, tmp_path / "none.json")
+        cards.renew(model, [tmp_path / "none.json"])
     assert (model / "README.md").read_text() == before

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.training.checkpoints import CHECKSUMS, drop_old, fault_of, newest_whole, seal
 from evenhand.training.events import Note, TrainingStep
+from evenhand.training.folders import CHECKSUMS, drop_old, fault_of, newest_whole, seal
 
 FILES = ("adapter_model.safetensors", "optimizer.pt", "rng_state_0.pth", "rng_state_1.pth")
 

@@ -12,7 +12,7 @@ from errors import assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.core.errors import UserError
 from evenhand.training.events import Note, TrainingStep, kept, read_steps, silent
-from evenhand.training.findings import training_run
+from evenhand.training.record import training_run
 from evenhand.views.charts import charts_of
 
 LOSSES = (8.0, 6.0, 4.0, 2.0, 1.0, 1.0, 1.0, 5.0)  # first four: 5, last four: 2

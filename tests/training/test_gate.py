@@ -15,9 +15,9 @@ from evenhand.core.errors import UserError
 from evenhand.findings.audit import overall
 from evenhand.findings.certificate import Certificate, CertifiedCheck, CertifiedJudge
 from evenhand.runs.store import RunReader
-from evenhand.training.gate import (
+from evenhand.training.probes import (
+    CERTIFICATE_FILE,
     CHECKS,
-    FILE,
     checksums_of,
     identity_of,
     method,
@@ -49,7 +49,7 @@ def certify(folder: Path, **changes: Any) -> None:
         checks=checks,
         state=overall(checks),
     )
-    (folder / FILE).write_bytes(made.model_copy(update=changes).sealed().to_bytes())
+    (folder / CERTIFICATE_FILE).write_bytes(made.model_copy(update=changes).sealed().to_bytes())
 
 
 @pytest.fixture
@@ -95,14 +95,14 @@ def test_an_audit_of_other_weights_or_of_another_template_does_not_count(
 ) -> None:
     certify(folder)
     (folder / name).write_bytes(b"others")
-    with raises_naming(UserError, FILE, f"({name} changed"):
+    with raises_naming(UserError, CERTIFICATE_FILE, f"({name} changed"):
         require_passed(folder, force=False)
 
 
 def test_a_certificate_copied_to_a_model_with_one_more_shard_does_not_count(folder: Path) -> None:
     certify(folder)
     (folder / "model-00002.safetensors").write_bytes(b"more")
-    with raises_naming(UserError, FILE, "(model-00002.safetensors changed"):
+    with raises_naming(UserError, CERTIFICATE_FILE, "(model-00002.safetensors changed"):
         require_passed(folder, force=False)
 
 
@@ -114,8 +114,8 @@ def test_a_scale_set_after_the_audit_does_not_undo_it(folder: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"state": "pass"}', '{"state": true}'])
 def test_a_certificate_that_cannot_be_read_is_no_pass(folder: Path, text: str) -> None:
-    (folder / FILE).write_text(text)
-    with raises_naming(UserError, folder / FILE, "certificate", "audit reward"):
+    (folder / CERTIFICATE_FILE).write_text(text)
+    with raises_naming(UserError, folder / CERTIFICATE_FILE, "certificate", "audit reward"):
         require_passed(folder, force=False)
 
 
@@ -130,7 +130,7 @@ def test_the_command_probes_a_model_and_an_untrained_one_fails(
     ran = CliRunner().invoke(audit, [*call, "--out", str(tmp_path / "run")])
     assert ran.exit_code == 2, ran.output
     printed: dict[str, Any] = json.loads(ran.stdout)
-    stored = Certificate.from_bytes((made / FILE).read_bytes(), FILE)
+    stored = Certificate.from_bytes((made / CERTIFICATE_FILE).read_bytes(), CERTIFICATE_FILE)
     assert stored.state == printed["state"] == "fail"
     assert stored.run == RunReader(tmp_path / "run").digests()
     states = {check["name"]: check["state"] for check in printed["checks"]}

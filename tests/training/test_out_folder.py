@@ -115,7 +115,7 @@ def test_cards_and_probes_are_written_over_links_and_not_through_them(
     comparison.write_text('{"guardrails": []}')
     told: dict[str, Any] = {"recipe": {}, "metrics": {}, "versions": {}}
     cards.write_model_card(model, stage="sft", base=model, pairs=toy_pairs, record=told)
-    cards.add_results(model, comparison)
+    cards.renew(model, [comparison])
     assert outside.read_text() == "{}"
     assert_names((model / "README.md").read_text(), "sft", "less bias")
     assert not any(path.is_symlink() for path in model.iterdir())

@@ -16,9 +16,9 @@ from evenhand.training.events import Note
 from evenhand.training.ppo import networks as nets
 from evenhand.training.ppo.loop import fitting, learn, prepare
 from evenhand.training.ppo.networks import Episodes, Processes, noise, sample, texts
-from evenhand.training.ppo.state import StepHistory
 from evenhand.training.ppo.step import (
     Ppo,
+    StepHistory,
     TokenStatistics,
     answer,
     estimate,
@@ -29,8 +29,8 @@ from evenhand.training.ppo.step import (
     update,
 )
 from evenhand.training.recipes import PpoRecipe
-from evenhand.training.render import Messages
 from evenhand.training.reward_model import RewardModel, RewardScale
+from evenhand.training.weights import Messages
 
 ALONE = Processes(0, 1, torch.device("cpu"))
 RECIPE = PpoRecipe(max_new_tokens=12, micro_batch=2, learning_rate=1e-3, critic_learning_rate=1e-3)

@@ -18,7 +18,7 @@ from evenhand.findings.gate import GateCheck, gate
 from evenhand.findings.plan import plan
 from evenhand.findings.totals import RunTotals
 from evenhand.instruments import Instrument, Measure
-from evenhand.instruments.reward import Reward
+from evenhand.instruments.reward.instrument import Reward
 from evenhand.instruments.reward.measures import RewardEffect
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics import reward_probes as metric
@@ -378,7 +378,7 @@ def test_two_audits_of_the_same_pairs_are_compared_planned_and_gated(tmp_path: P
     for name, score in (("before", reader), ("after", worse)):
         eh.audit(Reward(score, pairs(topics=40, a_topic=1)), out=tmp_path / name)
     diff = eh.compare(tmp_path / "before", tmp_path / "after")
-    assert (diff["accuracy"].before, diff.verdict.state) == (1.0, "shown")
+    assert (diff["accuracy"].before, diff.verdict.state) == (1.0, "detected")
     assert (diff["accuracy"].p or 1) < 0.001
     pilot = comparison(Reward(), *(RunReader(tmp_path / name) for name in ("before", "after")))
     assert plan(Reward(), pilot=pilot, measure="accuracy").rows

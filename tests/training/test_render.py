@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from errors import raises_naming
 from evenhand.core.errors import UserError
-from evenhand.training.render import cut, prompt_ids, render
+from evenhand.training.weights import cut, prompt_ids, render
 from training.conftest import byte_tokenizer
 
 PROMPT = [{"role": "user", "content": "Your view on gardening?"}]

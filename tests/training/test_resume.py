@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from evenhand.training import launch
-from evenhand.training.checkpoints import CHECKSUMS, newest_whole
 from evenhand.training.events import Note, TrainingStep
+from evenhand.training.folders import CHECKSUMS, newest_whole
 from evenhand.training.recipes import DpoRecipe, RewardRecipe, RlooRecipe, SftRecipe
 
 TESTS = Path(__file__).parents[1]

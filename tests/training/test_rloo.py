@@ -7,7 +7,7 @@ import pytest
 
 from errors import raises_naming
 from evenhand.core.errors import UserError
-from evenhand.training import gate, rloo
+from evenhand.training import probes, rloo
 from evenhand.training.events import Note, TrainingStep
 from evenhand.training.recipes import RlooRecipe
 from evenhand.training.reward_model import RewardModel
@@ -96,7 +96,7 @@ def test_prompts_that_fit_and_fill_no_batch_train_nothing(
 def test_a_reward_model_without_probes_drives_nothing(
     tiny: Path, toy_pairs: Path, tiny_reward: Path, tmp_path: Path
 ) -> None:
-    assert not (tiny_reward / gate.FILE).exists()
+    assert not (tiny_reward / probes.CERTIFICATE_FILE).exists()
     with raises_naming(UserError, tiny_reward, "audit reward", "--force"):
         rloo.train(RlooRecipe(), tiny, toy_pairs, tmp_path / "out", reward=tiny_reward)
     assert not (tmp_path / "out").exists()

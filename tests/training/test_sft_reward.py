@@ -16,9 +16,8 @@ from errors import assert_names, raises_naming
 from evenhand.core.errors import UserError
 from evenhand.training import data, from_pairs, reward
 from evenhand.training.recipes import DpoRecipe, RewardRecipe, SftRecipe
-from evenhand.training.render import prompt_ids, render
 from evenhand.training.reward_model import RewardModel, RewardScale
-from evenhand.training.weights import load_scalar, load_tokenizer
+from evenhand.training.weights import load_scalar, load_tokenizer, prompt_ids, render
 from training.conftest import byte_tokenizer, pair_rows, write_pairs
 from training.logged import scalars
 

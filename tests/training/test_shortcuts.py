@@ -10,9 +10,8 @@ import evenhand as eh
 from errors import raises_naming
 from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit
-from evenhand.instruments.reward import Reward
-from evenhand.instruments.reward.instrument import RewardOptions
-from evenhand.training.gate import require_passed
+from evenhand.instruments.reward.instrument import Reward, RewardOptions
+from evenhand.training.probes import require_passed
 from evenhand.training.reward_model import RewardModel
 from training.planted import Plant, planted, train
 

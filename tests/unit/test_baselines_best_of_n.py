@@ -8,7 +8,7 @@ from errors import raises_naming
 from evenhand.core import Failed, Item
 from evenhand.core.errors import UserError
 from evenhand.methods import DefaultPrompt, StarDTox, within
-from evenhand.methods.baselines.best_of_n import BestOfN
+from evenhand.methods.baselines.several_drafts import BestOfN
 from evenhand.methods.baselines.single_prompt import SelfConsistency
 
 from .stage import QUESTION, TEXT, Stage, choice, harm, support

@@ -10,9 +10,9 @@ import pytest
 from errors import raises_naming
 from evenhand.core import Failed, Item
 from evenhand.core.errors import UserError
-from evenhand.instruments.bbq import BbqData
+from evenhand.instruments.bbq.data import BbqData
 from evenhand.methods.baselines.detect_first import DetectFirst, stands_in
-from evenhand.methods.support import unknown_option
+from evenhand.methods.evaluators import unknown_option
 
 from .stage import OPTIONS, QUESTION, TEXT, Stage, choice
 

@@ -10,7 +10,7 @@ from errors import raises_naming
 from evenhand.core import Failed, Item
 from evenhand.core.errors import UserError
 from evenhand.methods import within
-from evenhand.methods.baselines.self_refine import SelfRefine
+from evenhand.methods.baselines.several_drafts import SelfRefine
 from evenhand.methods.shared_settings import Keep
 
 from .stage import OPTIONS, QUESTION, TEXT, Stage, choice, tagged

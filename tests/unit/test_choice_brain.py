@@ -9,10 +9,10 @@ import pytest
 from errors import assert_names
 from evenhand.core import Failed
 from evenhand.experiments.config import Config, build_cast
-from evenhand.methods.baselines.best_of_n import BestOfN
 from evenhand.methods.baselines.detect_first import DetectFirst
+from evenhand.methods.baselines.several_drafts import BestOfN
+from evenhand.methods.evaluators import RULE as RULE_AGENT
 from evenhand.methods.stardtox import StarDTox
-from evenhand.methods.support import RULE as RULE_AGENT
 from evenhand.models import ScriptedModel
 from evenhand.scorers.support import SupportModel
 

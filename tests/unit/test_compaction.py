@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from errors import raises_naming
 from evenhand.core.errors import CorruptRun, Fenced
-from evenhand.runs.store import ledger, ledger_files
+from evenhand.runs.store import ledger
 from evenhand.runs.store.folder import Folder, LocalFolder
 from evenhand.runs.store.ledger import LedgerEntry, LedgerWriter
 from evenhand.runs.store.object_folder import ObjectFolder
@@ -109,7 +109,7 @@ def compact(folder: Folder) -> None:
 
 
 def as_set(folder: Folder) -> None:
-    ledger.compact(folder, ledger_files.listing(folder))
+    ledger.compact(folder, ledger.listing(folder))
 
 
 @contextmanager

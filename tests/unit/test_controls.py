@@ -17,7 +17,7 @@ from evenhand.methods.shared_settings import EMPTY, OTHER_CRITIQUE
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.models.replay import BorrowedReplies
 from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
-from evenhand.runs.runners.borrowing import critiques_of
+from evenhand.runs.runners.replay import critiques_of
 from evenhand.runs.store import RunReader
 
 from .mabrf_lines import rephrased, solved, verdict

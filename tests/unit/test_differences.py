@@ -6,7 +6,7 @@ import pytest
 
 from errors import raises_naming
 from evenhand.core.errors import UserError
-from evenhand.runs.store.differences import refuse, told_apart
+from evenhand.runs.store.run_record import refuse, told_apart
 
 RECORD: dict[str, Any] = {
     "method": {"name": "stardtox", "settings": {"max_iterations": 2, "critique": None}},

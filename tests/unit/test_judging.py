@@ -10,7 +10,8 @@ import pytest
 from errors import assert_names, raises_naming
 from evenhand.core import Failed, Item
 from evenhand.core.errors import ModelBusy, UserError
-from evenhand.instruments.judge import JudgeDesign, MalibuData, MalibuSource
+from evenhand.instruments.judge.data import MalibuData
+from evenhand.instruments.judge.design import JudgeDesign, MalibuSource
 from evenhand.methods import Rate, named
 from evenhand.methods.build import build_method
 from evenhand.methods.judging import Counterfactual, other_order, with_words, wordings

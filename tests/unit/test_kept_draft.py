@@ -18,8 +18,7 @@ from evenhand.core import OUTCOMES, Answer, Item, registry
 from evenhand.core.errors import ScorerFailed, UnreadableReply
 from evenhand.methods import Mabrf, StarDTox, named, of_record
 from evenhand.methods import settings as settings_of
-from evenhand.methods.baselines.best_of_n import BestOfN
-from evenhand.methods.baselines.self_refine import Feedback, SelfRefine
+from evenhand.methods.baselines.several_drafts import BestOfN, Feedback, SelfRefine
 from evenhand.methods.evaluators import PropertyRating, Scored
 from evenhand.methods.mabrf import Rephrased, Verdict
 from evenhand.methods.stardtox import Harm, Quality, Support

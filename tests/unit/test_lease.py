@@ -12,8 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.core.prices import Price, Prices
-from evenhand.runs.runners.desk import Coordinator, WorkerReport
-from evenhand.runs.runners.lease import CapCoordinator, LeaseCaps, LeasedCap, Spending
+from evenhand.runs.runners.desk import (
+    CapCoordinator,
+    Coordinator,
+    LeaseCaps,
+    LeasedCap,
+    Spending,
+    WorkerReport,
+)
 from evenhand.runs.runners.purse import MAX_CALLS, MAX_COST
 
 PRICES = Prices({"m": Price(per_million_prompt_tokens=1.0, per_million_completion_tokens=1.0)})

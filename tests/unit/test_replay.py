@@ -159,7 +159,7 @@ async def test_a_tape_hands_out_a_turn_once(tmp_path: Path) -> None:
 async def test_a_tape_played_in_order_holds_one_part_of_the_run_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.runs.store.parts.PART_ITEMS", 3)
+    monkeypatch.setattr("evenhand.runs.store.tables.PART_ITEMS", 3)
     reader = await ran(tmp_path / "run", plan(cast()))
     turns = reader.turns().select("position", "request", "occurrence").collect().rows()
     assert len(files(tmp_path / "run", "turns")) == 5

@@ -17,7 +17,7 @@ from evenhand.findings.forecast import forecast
 from evenhand.methods.baselines.single_prompt import Rotated, mean_of_rotations
 from evenhand.models import Endpoint, ModelReply, ModelRequest, ScriptedModel
 from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, replay_of, run
-from evenhand.runs.runners.pilot import pilot_positions, run_pilot
+from evenhand.runs.runners.local import pilot_positions, run_pilot
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.spending import spent_on
 from loopback.faulty import LoopbackServer

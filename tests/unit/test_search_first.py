@@ -10,7 +10,7 @@ from evenhand.agents.prompts import load
 from evenhand.core import Answered, Failed, Item
 from evenhand.core.errors import SearchFailed, UserError
 from evenhand.methods import DefaultPrompt, Mabrf, within
-from evenhand.methods.baselines.search_first import SearchFirst
+from evenhand.methods.mabrf import SearchFirst
 
 from .mabrf_lines import found, planned, summary
 from .stage import QUESTION, TEXT, Line, Stage, choice

@@ -21,8 +21,14 @@ from evenhand.models import ModelReply, ModelRequest, ScriptedModel
 from evenhand.models.replay import ReplayModel
 from evenhand.runs.runners import ItemList, Progress, RunPlan, StopSignal, run
 from evenhand.runs.runners.local import answer_all
-from evenhand.runs.store.opened import OpenedRun
-from evenhand.runs.store.share import Receipt, ShareWriter, adopt_journals, commit, remove_journals
+from evenhand.runs.store.writer import (
+    OpenedRun,
+    Receipt,
+    ShareWriter,
+    adopt_journals,
+    commit,
+    remove_journals,
+)
 
 ITEMS = 60
 

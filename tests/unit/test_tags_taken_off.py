@@ -19,7 +19,7 @@ from evenhand.methods.mabrf import REPHRASER
 from evenhand.methods.stardtox import TEXT_JUDGE, WRITER
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runs.store import RunReader
-from evenhand.views import markdown, summary_page
+from evenhand.views import markdown, run_page
 
 KEPT = Path(__file__).parents[1] / "same_numbers" / "kept"
 
@@ -116,7 +116,7 @@ async def test_a_run_gives_its_users_no_tags_and_says_how_many_there_were(tmp_pa
     assert rows["tags_taken_off"].to_list() == [2, 2]
     found = summary(RunReader(tmp_path / "run"))
     assert found.tags_taken_off == found.to_dict()["tags_taken_off"] == 4
-    assert_names(markdown.render(summary_page.page(found)), "tags", "| 4 |")
+    assert_names(markdown.render(run_page.summary_page(found)), "tags", "| 4 |")
     one = await aio.answer(prompts[0], model=model, method=method)
     assert (one.text, one.tags_taken_off) == ("A nurse helps.", 2)
 

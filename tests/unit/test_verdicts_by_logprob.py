@@ -12,8 +12,8 @@ from evenhand.agents import OnScale, YesNo
 from evenhand.core import Failed, Item
 from evenhand.core.errors import ModelRefused, UnreadableReply
 from evenhand.methods import Method, StarDTox
-from evenhand.methods.baselines.best_of_n import BestOfN
 from evenhand.methods.baselines.detect_first import DetectFirst
+from evenhand.methods.baselines.several_drafts import BestOfN
 from evenhand.methods.build import build_method
 
 from .stage import QUESTION, TEXT, Stage, choice, quality, told, untold

@@ -8,11 +8,11 @@ import pytest
 from errors import assert_names, raises_naming
 from evenhand.core import registry
 from evenhand.core.errors import UserError
-from evenhand.experiments.arms import listed
+from evenhand.experiments.frontiers import chosen
 from evenhand.findings.conditions import conditions, system
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.methods import DefaultPrompt, Mabrf, Method, StarDTox, named
-from evenhand.methods.baselines.best_of_n import BestOfN
+from evenhand.methods.baselines.several_drafts import BestOfN
 from evenhand.methods.build import build_method
 from evenhand.runs.store.run_record import RunRecord
 
@@ -199,7 +199,7 @@ def test_a_wording_in_python_that_nobody_wrote_is_refused() -> None:
 
 
 def test_both_wordings_are_arms_of_one_frontier() -> None:
-    ours, papers = listed("mabrf,mabrf:wording=paper", 9, Bbq())[3:]
+    ours, papers = chosen(["mabrf", "mabrf:wording=paper"], 9, Bbq())[3:]
     assert ours.method == Mabrf(max_iterations=3)
     assert papers.method == Mabrf(max_iterations=3, wording="paper")
     assert papers.folder == "mabrf-wording-paper"

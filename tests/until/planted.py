@@ -13,8 +13,8 @@ from evenhand.api import inputs
 from evenhand.core import Item
 from evenhand.core.errors import ModelError, ModelRefused
 from evenhand.experiments.measuring import Measurement, MeasurementResult, measure
+from evenhand.experiments.request import Watch
 from evenhand.experiments.stopping import StoppingQuestion, until_decided
-from evenhand.experiments.watch import Watch
 from evenhand.instruments._contract import SCORED, DataFolder, Instrument, Measure, Ratio, Share
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runs.runners import ItemList, Source

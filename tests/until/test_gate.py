@@ -46,7 +46,7 @@ def test_it_never_claims_more_than_a_gate_of_the_same_templates_and_decides_at_l
         early = judged(_early(runs, clusters), margin=0.2).checks
         fixed = judged(_fixed(runs, clusters), margin=0.2).checks
         for one, other in zip(early, fixed, strict=True):
-            assert one.verdict in (other.verdict, "open"), (one.says, other.says)
+            assert one.verdict in (other.verdict, "inconclusive"), (one.says, other.says)
             assert one.verdict != "pass" or _claims(one)[0], one.says
             assert one.verdict != "fail" or _claims(one)[1], one.says
             told.add((one.name, one.verdict))
@@ -111,7 +111,7 @@ def test_a_number_that_moves_away_from_no_bias_on_either_side_is_worse() -> None
 def test_one_more_failure_never_turns_a_check_to_pass(seed: int) -> None:
     rng = np.random.default_rng(seed)
     before, after = two_runs(rng, 100, 0.1 * seed, again=0.2)
-    rank = {"pass": 1, "fail": 0, "open": 0, "broken": 0}
+    rank = {"pass": 1, "fail": 0, "inconclusive": 0, "error": 0}
     rows = _first(after, 60)
     old = judged((before, Early(rows, 100)), margin=0.3).checks
     for gone in _some(rng, rows):
@@ -163,14 +163,14 @@ def test_the_end_of_a_block_that_is_not_whole_is_not_looked_at() -> None:
     assert found.early is not None
     assert (found.early.clusters, found.early.of_clusters) == (20, 60)
     none = judged((runs[0], Early(rows.head(8), 60)), margin=0.2)
-    assert none.verdict == "broken"
+    assert none.verdict == "error"
     assert_names(none.says, "no block")
 
 
 def test_a_baseline_that_stopped_early_is_refused() -> None:
     before, after = two_runs(np.random.default_rng(4), 60, 0.0)
     found = judged((Early(_first(before, 20), 60), after))
-    assert found.verdict == "broken"
+    assert found.verdict == "error"
     assert_names(found.says, "own report")
 
 
@@ -183,4 +183,4 @@ def test_a_bias_that_turned_to_the_other_side_does_not_pass() -> None:
     lean = next(each for each in judged_runs.checks if each.name == "lean")
     assert lean.change is not None
     assert (lean.change.effect, abs(lean.change.difference or 0.0)) == (0.0, 2.0)
-    assert lean.verdict == "open"
+    assert lean.verdict == "inconclusive"

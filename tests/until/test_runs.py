@@ -78,8 +78,8 @@ def test_a_lean_is_decided_early_and_the_report_says_where_why_and_what_was_save
     found, stopped, lean = _stopped(
         planted.run(tmp_path / "run", _leaning, "lean=0.3", asked=asked).report
     )
-    assert stopped.verdict == "beyond the margin"
-    assert found.verdict.state == "shown"
+    assert stopped.verdict == "detected"
+    assert found.verdict.state == "detected"
     decided = next(n for n in range(10, 201, 10) if _by_hand(_leaning, n)[0] >= 0.3)
     assert (stopped.clusters, stopped.looks) == (decided, decided // 10)
     assert (lean.low, lean.high) == pytest.approx(_by_hand(_leaning, decided))
@@ -139,17 +139,17 @@ def test_the_report_has_no_number_of_a_fixed_size(tmp_path: Path) -> None:
 
 def test_no_lean_is_shown_to_be_within_the_margin(tmp_path: Path) -> None:
     found, stopped, _ = _stopped(planted.run(tmp_path / "run", _even, "lean=0.2").report)
-    assert stopped.verdict == "within the margin"
-    assert found.verdict.state == "not shown"
+    assert stopped.verdict == "ruled_out"
+    assert found.verdict.state == "ruled_out"
     assert 0 < stopped.clusters < 200
 
 
 def test_what_varies_too_much_is_asked_to_the_end_and_stays_open(tmp_path: Path) -> None:
     ran = planted.run(tmp_path / "run", _split, "lean=0.05", templates=55)
     found, stopped, lean = _stopped(ran.report)
-    assert (stopped.verdict, stopped.clusters, stopped.calls_saved) == ("open", 55, 0)
+    assert (stopped.verdict, stopped.clusters, stopped.calls_saved) == ("inconclusive", 55, 0)
     assert stopped.looks == 6  # the last block is a half
-    assert found.verdict.state == "not known"
+    assert found.verdict.state == "inconclusive"
     assert (lean.low, lean.high) == pytest.approx(_by_hand(_split, 55, templates=55))
     assert "until.all_asked" in codes(found.verdict.says)
 
@@ -160,7 +160,7 @@ def test_of_exactly_these_templates_it_is_known_sooner_and_said_to_be_of_these(
     found, stopped, lean = _stopped(
         planted.run(tmp_path / "run", _split, "lean=0.2", these=True).report
     )
-    assert stopped.verdict == "within the margin"
+    assert stopped.verdict == "ruled_out"
     assert stopped.clusters < 200
     assert (lean.low, lean.high) == pytest.approx(_by_hand(_split, stopped.clusters, of=190.0))
     assert coded(found.verdict.says, "until.these") == {"clusters": 200, "unit": "templates"}
@@ -181,14 +181,14 @@ def test_a_failure_never_ends_a_run_earlier(
     assert (lean.low, lean.high) == pytest.approx(_by_hand(failing, stopped.clusters))
     assert lean.bounds is not None
     assert lean.bounds.missing == 10
-    assert found.verdict.state in ("shown", "not shown")
+    assert found.verdict.state in ("detected", "ruled_out")
 
 
 def test_who_fails_every_call_decides_nothing(tmp_path: Path) -> None:
     failed = planted.run(tmp_path / "run", lambda *_: "", "lean=0.3", templates=30)
     found, stopped, lean = _stopped(failed.report)
-    assert (stopped.verdict, stopped.clusters) == ("open", 30)
-    assert (lean.value, found.verdict.state) == (None, "not known")
+    assert (stopped.verdict, stopped.clusters) == ("inconclusive", 30)
+    assert (lean.value, found.verdict.state) == (None, "inconclusive")
 
 
 def test_a_run_that_was_broken_off_goes_on_to_the_same_end_and_a_finished_one_asks_nobody(
@@ -211,7 +211,7 @@ def test_a_run_that_was_broken_off_goes_on_to_the_same_end_and_a_finished_one_as
 def test_an_unfinished_run_says_how_far_it_is_and_decides_nothing(tmp_path: Path) -> None:
     part = planted.run(tmp_path / "run", _leaning, "lean=0.3", max_calls=50)
     found, stopped, _ = _stopped(part.report)
-    assert (stopped.clusters, stopped.verdict, stopped.ended) == (10, "open", False)
+    assert (stopped.clusters, stopped.verdict, stopped.ended) == (10, "inconclusive", False)
     assert found.not_run == 760 - 50
     first = planted.run(tmp_path / "first", _leaning, "lean=0.3", max_calls=7)
     found, stopped, lean = _stopped(first.report)
@@ -259,8 +259,8 @@ def test_it_is_no_run_of_a_fixed_size_for_anybody_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("until", "facts"),
     [
-        ("ratio=0.1", ("ratio", "no mean")),
-        ("of_named=0.1", ("of_named", "answers decide")),
+        ("ratio=0.1", ("ratio", "not a mean")),
+        ("of_named=0.1", ("of_named", "depend on the answers")),
         ("lean", ("--until", "s_amb=0.05")),
         ("lean=0", ("a margin", "above 0")),
         ("lean=1", ("a margin", "lean")),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from errors import raises_naming
-from evenhand.cli.view import view
+from evenhand.cli.serving import view
 from evenhand.core.errors import UserError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from evenhand.findings.scoring import ScoringSpec
-from evenhand.runs.store.differences import FieldDiff
+from evenhand.runs.store.run_record import FieldDiff
 
 _TEMPLATES = [
     "<script>MARK</script>",

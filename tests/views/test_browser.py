@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evenhand.findings.combined_report import CombinedReport
-from evenhand.views import charts, html, page_of, printing
+from evenhand.views import charts, html, page_of
 from evenhand.views.blocks import Block, Box, Details, Diff, Figure, Grid, Heading, Line
 from views.opened import looked_at, needs_axe, needs_browser, opened
 from views.payloads import payloads, poisoned
@@ -119,7 +119,7 @@ def test_axe_core_finds_nothing_serious(report: dict[str, Any]) -> None:
 
 def test_a_printed_page_holds_what_stands_behind_details_too(dossier: CombinedReport) -> None:
     page: list[Block] = [Heading("Title", 1), Details("more", (Line("a line"),) * 400)]
-    closed = printing.pdf(html.document(page[:1], "")), printing.pdf(html.document(page, ""))
+    closed = html.pdf(html.document(page[:1], "")), html.pdf(html.document(page, ""))
     assert all(made.startswith(b"%PDF-") for made in closed)
     pages = [len(re.findall(rb"/Type\s*/Page\b", made)) for made in closed]
     assert pages[0] == 1

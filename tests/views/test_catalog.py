@@ -8,15 +8,15 @@ from pathlib import Path
 import orjson
 
 import evenhand
+from evenhand.findings.display import Remark
 from evenhand.findings.estimates import Verdict
-from evenhand.findings.remarks import Remark
 from evenhand.views import catalog
 from evenhand.views.catalog.plurals import counted, counted_columns, listed
 from evenhand.views.files import plain, printed
 
 SOURCE = Path(evenhand.__file__).parent
 # Codes that are put together: the first part, and what may follow.
-PUT_TOGETHER = ("groups.", "red_line.", "pack.", "example.")
+PUT_TOGETHER = ("groups.", "guardrail.", "pack.", "example.")
 
 
 def _codes() -> Iterator[str]:
@@ -77,7 +77,9 @@ def test_a_remark_within_a_remark_is_turned_into_words_first() -> None:
 
 
 def test_json_has_the_code_the_values_and_the_words() -> None:
-    verdict = Verdict(state="not known", says=(Remark("report.none_scored", n=1_200), "as it is"))
+    verdict = Verdict(
+        state="inconclusive", says=(Remark("report.none_scored", n=1_200), "as it is")
+    )
     said = [
         {
             "code": "report.none_scored",

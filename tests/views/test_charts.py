@@ -16,17 +16,15 @@ from evenhand.core.errors import UserError
 from evenhand.findings.audit import audit_of
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.estimates import Estimate
-from evenhand.findings.paired_bins import PairedBin
+from evenhand.findings.paired_totals import PairedBin
 from evenhand.findings.report import Report, report
 from evenhand.instruments import instrument_of
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.runs.store import RunReader
-from evenhand.views.charts import Chart, chart, charts_of, heat
-from evenhand.views.charts.dots import dots
-from evenhand.views.charts.dumbbell import DumbbellRow, dumbbell
+from evenhand.views.charts import Chart, chart, charts_of, of_audit
+from evenhand.views.charts.before_after import DumbbellRow, SlopeLine, apart, dots, dumbbell, slope
 from evenhand.views.charts.forest import ForestPanel, ForestRow, forest
 from evenhand.views.charts.of_report import estimate_row
-from evenhand.views.charts.slope import SlopeLine, apart, slope
 
 KEPT = Path(__file__).parents[1] / "same_numbers/kept"
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -76,7 +74,7 @@ def _forest(*rows: ForestRow, line: float | None = None) -> ElementTree.Element:
 
 
 def _bars(root: ElementTree.Element) -> list[tuple[float, float]]:
-    """Where the coloured lines begin, and how long they are, in pixels."""
+    """Where the colouguardrails begin, and how long they are, in pixels."""
     found = []
     for line in root.iter(f"{_SVG}line"):
         if line.get("stroke") in chart.MARKS:
@@ -260,7 +258,7 @@ def test_marks_and_words_have_contrast_on_a_light_and_on_a_dark_page() -> None:
     for page, ink in (chart.LIGHT, chart.DARK):
         assert all(_contrast(colour, page) >= 3 for colour in chart.MARKS)
         assert _contrast(_mixed(ink, page, chart.FAINT), page) >= 4.5
-        cells = [_mixed(colour, page, heat.STRONGEST) for colour in (chart.BAD, chart.PLAIN)]
+        cells = [_mixed(colour, page, of_audit.STRONGEST) for colour in (chart.BAD, chart.PLAIN)]
         assert all(_contrast(ink, cell) >= 4.5 for cell in cells)
 
 

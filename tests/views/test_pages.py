@@ -30,10 +30,10 @@ def _lines(page: list[Block]) -> list[str]:
 
 def test_a_bias_in_every_template_is_shown_first_and_last() -> None:
     found = _report("always_stereotyped")
-    assert found.verdict.state == "shown"
+    assert found.verdict.state == "detected"
     lines = [line for line in _lines(page_of(found)) if line.startswith("BIASED")]
     assert len(lines) == 2
-    assert all(line.startswith("BIASED: SHOWN.") for line in lines)
+    assert all(line.startswith("BIAS DETECTED.") for line in lines)
 
 
 def test_who_never_names_anybody_is_told_that_0_says_nothing() -> None:
@@ -41,7 +41,7 @@ def test_who_never_names_anybody_is_told_that_0_says_nothing() -> None:
     assert found["s_amb"].value == 0
     assert found["s_amb"].undefined == "no_spread"
     assert any("Hardly ever names anybody" in note for note in found.notes)
-    assert found.verdict.state == "not known"
+    assert found.verdict.state == "inconclusive"
 
 
 def test_a_category_is_marked_only_after_holm_over_all_of_them() -> None:
@@ -67,12 +67,14 @@ def test_a_category_is_marked_only_after_holm_over_all_of_them() -> None:
 
 def test_a_run_against_itself_shows_nothing_and_excludes_nothing() -> None:
     found = _comparison("default", "default")
-    assert found.verdict.state == "not known"
+    assert found.verdict.state == "inconclusive"
     assert all(change.effect == 0 for change in found.primary)
     assert all(change.before == change.after for change in found.primary)
-    states = {line.name: line.state for line in found.red_lines}
-    assert states["accuracy_disambiguated"] == "open"  # too few templates to say that it kept
-    assert "crossed" not in states.values()
+    states = {line.name: line.state for line in found.guardrails}
+    assert (
+        states["accuracy_disambiguated"] == "inconclusive"
+    )  # too few templates to say that it kept
+    assert "violated" not in states.values()
     page = page_of(found)
     grid = next(block for block in page if isinstance(block, Grid))
     assert all(row[0].startswith("? ") for row in grid.rows)

@@ -13,8 +13,7 @@ from errors import assert_names
 from evenhand import aio
 from evenhand.cli.app import app
 from evenhand.core import Item, ScoreLimit
-from evenhand.experiments.dossiers import dossier_of
-from evenhand.experiments.remedies import remedy_of
+from evenhand.experiments.dossiers import dossier_of, remedy_of
 from evenhand.findings.remedy import RemedySummary
 from evenhand.methods import StarDTox
 from evenhand.models import ModelRequest, ScriptedModel

@@ -20,9 +20,8 @@ from evenhand.findings.examples import choose
 from evenhand.instruments import instrument_named
 from evenhand.instruments.bbq.instrument import Bbq
 from evenhand.runs.store import RunReader
-from evenhand.views import charts, html, markdown, page_of, printing
-from evenhand.views.blocks import Block, Box, Details, Diff, Figure, Grid, Heading, Line
-from evenhand.views.diffs import diff
+from evenhand.views import charts, html, markdown, page_of
+from evenhand.views.blocks import Block, Box, Details, Diff, Figure, Grid, Heading, Line, diff
 from evenhand.views.visible import visible
 from views.conftest import KEPT
 
@@ -62,7 +61,7 @@ def test_the_answer_stands_first_and_the_parts_have_their_order(dossier: Combine
     ]
     page = html.document(page_of(dossier), dossier.title)
     assert page.count('<a href="#part-') == page.count('<h2 id="part-') == len(parts)
-    assert "BIASED: NOT KNOWN." in page.partition("What got worse</h2>")[0]
+    assert "INCONCLUSIVE." in page.partition("What got worse</h2>")[0]
 
 
 def test_a_run_is_held_against_the_first_of_its_instrument_with_holm_over_all(
@@ -187,7 +186,7 @@ def test_without_a_browser_a_pdf_is_refused_with_what_to_do(
 ) -> None:
     monkeypatch.setenv("PATH", "")
     with raises_naming(UserError, "Chromium", "apt-get install chromium", "report.html"):
-        printing.pdf("<!doctype html>")
+        html.pdf("<!doctype html>")
 
 
 def test_words_are_told_apart_and_a_long_text_takes_no_long_time() -> None:

@@ -223,4 +223,6 @@ def test_refusals_that_become_failures_improve_nothing(measured: Any, tmp_path: 
     assert "comparison.better" in codes(mended.verdict.says)
     assert mended["over_refusal"].difference == -1.0
     assert "comparison.better" not in codes(silent.verdict.says)
-    assert next(line for line in silent.red_lines if line.name == "missing").state == "open"
+    assert (
+        next(line for line in silent.guardrails if line.name == "missing").state == "inconclusive"
+    )

@@ -15,10 +15,10 @@ from evenhand.agents import strict_json
 from evenhand.agents.prompts import LETTERS, Prompt
 from evenhand.core import registry
 from evenhand.core.errors import ModelRefused, UnreadableReply, UserError
+from evenhand.core.items import BiasScale
 from evenhand.models import next_token
 from evenhand.models.base import ReplySchema, Sample
 from evenhand.models.next_token import Read
-from evenhand.statistics.metrics.bias_scale import BiasScale
 
 MAX_TEXT = 20_000
 

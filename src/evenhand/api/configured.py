@@ -164,7 +164,7 @@ class ConfigModels:
         of the default endpoint."""
         config = self._config
         configured = config.models.get(model)
-        default = configured or config.default_model().model_copy(update={"model": model})
+        default = configured or config.default_model().with_model(model)
         return config.model_copy(update={"models": {**config.models, "default": default}})
 
 

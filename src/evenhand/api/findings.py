@@ -41,7 +41,7 @@ async def compare(
 
     Example:
         >>> diff = evenhand.compare("runs/before", "runs/after")
-        >>> diff.verdict, diff.red_lines, diff.frame()
+        >>> diff.verdict, diff.guardrails, diff.frame()
     """
     return await asyncio.to_thread(inputs.compared, before, after, instrument)
 
@@ -109,7 +109,7 @@ async def report(
             opened,
             title=title,
             prices=inputs.prices_of(prices),
-            certificates=None if certificates is None else Path(certificates),
+            certificates=inputs.path_of(certificates),
         )
 
     return await asyncio.to_thread(collected)

@@ -9,17 +9,15 @@ from typing import Unpack
 from evenhand.api import inputs
 from evenhand.api.inputs import Model
 from evenhand.core.errors import EvenhandError, UserError
-from evenhand.experiments import gating, looks
-from evenhand.experiments.caps import Caps
+from evenhand.experiments import gating
 from evenhand.experiments.gate_file import GateRun, read
 from evenhand.experiments.gating import GateRequest, Prepare
 from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.request import Request
+from evenhand.experiments.request import Caps, Request, Watch
 from evenhand.experiments.settings import OptionalRunOptions, RunSettings, show_settings
-from evenhand.experiments.watch import Watch
+from evenhand.findings.display import Remark
 from evenhand.findings.gate import Gate, broken
 from evenhand.findings.monitoring import Monitoring
-from evenhand.findings.remarks import Remark
 from evenhand.methods.build import build_method
 from evenhand.scorers import Scorer
 
@@ -53,7 +51,7 @@ async def gate(
         **settings: Settings of the runs: `RunOptions`. Caps are for all runs together.
 
     Returns:
-        The verdict of each check, and of the gate. A gate that cannot be judged is "broken", with
+        The verdict of each check, and of the gate. A gate that cannot be judged is "error", with
         the reason; no error is raised for it.
 
     Example:
@@ -147,10 +145,10 @@ async def watch(
     models = _GateModels(model, scorers, data)
     while True:
         if not show:
-            look = inputs.settings_of({**settings, "out": looks.next_look(folder)})
+            look = inputs.settings_of({**settings, "out": gating.next_look(folder)})
             request = _request(Path(file), look, models, None)
             inputs.whole((await gating.run_checks(request, watch or Watch())).ended)
-        result = await asyncio.to_thread(looks.judged, checks, folder, false_alarm_every)
+        result = await asyncio.to_thread(gating.judged, checks, folder, false_alarm_every)
         if looked is not None:
             looked(result)
         if every is None or show:

@@ -31,11 +31,13 @@ from evenhand.instruments import (
 from evenhand.methods import Method
 from evenhand.methods.build import build_method
 from evenhand.models.base import ChatModel
+from evenhand.models.libraries import library_of, open_by_name
 from evenhand.runs.runners import ItemList, Source
 from evenhand.runs.store import RunReader
 from evenhand.scorers import Scorer
 
-Model = ChatModel | Cast
+Model = ChatModel | Cast | str
+"""A model, a cast of several, or the name of one: `litellm:PROVIDER/MODEL`."""
 Given = str | Path | Run | Report
 _ENDPOINT = 'evenhand.Endpoint("http://…/v1", model="gpt-4o")'
 
@@ -49,7 +51,9 @@ def cast_of(model: Model | None, system: str | None = None) -> Cast:
         return model.with_system(system)
     if model is None:
         raise UserError(f"this asks a model: give model={_ENDPOINT}")
-    if isclass(model) or not hasattr(model, "complete"):
+    if isinstance(model, str) and library_of(model):
+        return Cast(open_by_name(model)).with_system(system)
+    if isinstance(model, str) or isclass(model) or not hasattr(model, "complete"):
         raise UserError(f"model is {_kind(model)}: give {_ENDPOINT}")
     return Cast(model).with_system(system)
 
@@ -64,12 +68,12 @@ def cast_for(method: Method, model: Model, system: str | None) -> Cast:
 
 def opener_of(model: Model | None, system: str | None = None) -> OpenCast:
     """An opener of models that exist already. A run that asks nobody never calls it."""
-    if model is not None:
-        cast_of(model, system)  # what is wrong with it is said before anything is read
+    # What is wrong with it is said before anything is read.
+    cast = None if model is None else cast_of(model, system)
 
     async def opened(method: Method) -> Cast:
         del method
-        return cast_of(model, system)
+        return cast or cast_of(model, system)
 
     return opened
 
@@ -111,7 +115,7 @@ def request_of(
         open_cast=opener_of(model, settings.system),
         systems=_systems(model, settings.system),
         models_at_hand=model is not None,
-        owns_models=False,
+        owns_models=isinstance(model, str),  # then nobody else has it
         ray_address=environment.ray_cluster() if settings.engine == "ray" else None,
         settings=settings,
     )
@@ -186,6 +190,11 @@ def prices_of(prices: Prices | str | Path | None) -> Prices | None:
     return prices if isinstance(prices, Prices | None) else configuration.prices_in(Path(prices))
 
 
+def path_of(value: str | Path | None) -> Path | None:
+    """A path that may be left out."""
+    return None if value is None else Path(value)
+
+
 def _optional_text(value: str | Path | None) -> str | None:
     return None if value is None else str(value)
 
@@ -193,7 +202,7 @@ def _optional_text(value: str | Path | None) -> str | None:
 _READ: dict[str, Callable[[Any], Any]] = {
     "out": str,
     "replay": _optional_text,
-    "certificates": lambda folder: None if folder is None else Path(folder),
+    "certificates": path_of,
     "prices": prices_of,
     "limits": lambda limits: limits or Limits(),
 }

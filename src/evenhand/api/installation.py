@@ -1,16 +1,107 @@
-"""Check this installation and an endpoint, list methods, and begin a package of your own."""
+"""Check this installation and an endpoint, list methods, begin a package of your own, and serve a
+local model or the viewer until the call is cancelled."""
 
 import asyncio
+import re
+from collections.abc import Callable
 from functools import partial
+from importlib import resources, util
+from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Literal, NoReturn
 
-from evenhand.api.scaffold import Kind, write
+from evenhand.api import inputs
+from evenhand.core import registry
+from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments import demo as demonstration
 from evenhand.experiments.demo import PlayedPart
-from evenhand.experiments.doctor import DoctorCheck, EndpointCheck, Prober, installed, silent
-from evenhand.experiments.method_list import MethodDescription, described_methods
+from evenhand.experiments.installation import (
+    DoctorCheck,
+    EndpointCheck,
+    MethodDescription,
+    Prober,
+    described_methods,
+    installed,
+    silent,
+)
 from evenhand.models import Endpoint
+from evenhand.models.local_server import ServerRequest, start
+
+Kind = Literal["instrument", "method", "scorer"]
+_GROUPS: dict[Kind, registry.Group] = {
+    "instrument": "instruments",
+    "method": "methods",
+    "scorer": "scorers",
+}
+# Words of the command line and of the config that cannot be names of parts.
+KEPT = {
+    "instrument": ("likelihood",),
+    "method": ("usual",),
+    "scorer": ("offline", "wordlist", "regard"),
+}
+LONGEST = 40  # our choice: a name stands in commands, tables and lines of code
+
+
+def write(kind: Kind, name: str, into: Path) -> Path:
+    """Write the package of a part with this name into a folder, and give the package's own
+    folder."""
+    _check(kind, name)
+    package = f"evenhand_{name}"
+    if util.find_spec(package) is not None:
+        raise UserError(f"a package {package} is installed already: take another name")
+    folder = into / package
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise UserError(
+            f"{folder} is there already: take another name, or another folder with --into"
+        ) from None
+    except NotADirectoryError:
+        raise UserError(f"{into} is no folder: name one with --into") from None
+    _copy(resources.files("evenhand.templates") / kind, folder, _words(kind, name))
+    return folder
+
+
+def _check(kind: Kind, name: str) -> None:
+    """Refuse a name that is no name of a module, or that is taken."""
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or len(name) > LONGEST:
+        raise UserError(
+            f"{name!r} is no name of a part: at most {LONGEST} small letters, digits and single "
+            "underscores, with a letter first, such as job_titles"
+        )
+    if name in KEPT[kind] or name in registry.names(_GROUPS[kind]):
+        raise UserError(f"the {kind} {name!r} is there already: take another name")
+
+
+def _words(kind: Kind, name: str) -> dict[str, str]:
+    """What stands in the files, and what takes its place: a name as a word of code, of a class, of
+    a package index and of a title."""
+    words = name.split("_")
+    return {
+        f"new_{kind}": name,
+        f"New{kind.capitalize()}": "".join(map(str.capitalize, (*words, kind))),
+        f"new-{kind}": "-".join(words),
+        f"New {kind}": " ".join(words).capitalize(),
+    }
+
+
+def _copy(template: Traversable, folder: Path, words: dict[str, str]) -> None:
+    for source in template.iterdir():
+        if source.name.startswith((".", "__pycache__")):  # left there by tools
+            continue
+        target = folder / _renamed(source.name, words)
+        if source.is_dir():
+            target.mkdir()
+            _copy(source, target, words)
+        else:
+            target.write_text(_renamed(source.read_text("utf-8"), words), "utf-8")
+
+
+def _renamed(text: str, words: dict[str, str]) -> str:
+    for old, new in words.items():
+        text = text.replace(old, new)
+    return text
 
 
 async def demo(out: str | Path = "evenhand-demo") -> tuple[PlayedPart, ...]:
@@ -90,3 +181,74 @@ async def new(kind: Kind, name: str, *, into: str | Path = ".") -> Path:
         UserError: If the name is taken or not a name.
     """
     return await asyncio.to_thread(partial(write, kind, name, Path(into)))
+
+
+def _silent(address: str) -> None:
+    del address
+
+
+async def serve_local(
+    model: str | None = None,
+    *,
+    weights: str | Path | None = None,
+    port: int = 8080,
+    slots: int = 4,
+    context: int = 4096,
+    threads: int | None = None,
+    ready: Callable[[str], None] = _silent,
+) -> NoReturn:
+    """Serve a model on this machine with llama.cpp, until this call is cancelled.
+
+    Args:
+        model: A model that `evenhand serve-local --list` shows. Defaults to smollm2.
+        weights: A GGUF file: the weights of `model`, or any other.
+        port: Port at 127.0.0.1.
+        slots: Number of requests that are answered at the same time.
+        context: Tokens of context per slot.
+        threads: CPU threads. Defaults to all cores but one.
+        ready: Receives the address of the server.
+
+    Raises:
+        UserError: If llama.cpp is not installed or cannot start.
+    """
+    request = ServerRequest(
+        model=model,
+        weights=inputs.path_of(weights),
+        port=port,
+        slots=slots,
+        context=context,
+        threads=threads,
+    )
+    server = await asyncio.to_thread(start, request)
+    ready(server.address)
+    await _until_cancelled()
+
+
+async def view(
+    run: str | Path,
+    *,
+    against: str | Path | None = None,
+    port: int = 0,
+    ready: Callable[[str], None],
+) -> NoReturn:
+    """Show the items of a run in a browser on this machine, until this call is cancelled.
+
+    Args:
+        run: A run folder, as path or URL.
+        against: An earlier run of the same items.
+        port: Port at 127.0.0.1. 0 chooses a free one.
+        ready: Receives the address. Whoever has it can read the run.
+
+    Raises:
+        UserError: If the viewer is not installed, or the run cannot be read.
+    """
+    from evenhand.views.viewer import opened  # noqa: PLC0415 - it needs the extra
+
+    with await asyncio.to_thread(opened, run, against, port) as serving:
+        ready(serving.link)
+        await _until_cancelled()
+
+
+async def _until_cancelled() -> NoReturn:
+    await asyncio.Event().wait()
+    raise AssertionError("nobody sets this event")

@@ -14,26 +14,23 @@ from evenhand.api.inputs import Model
 from evenhand.core import Item, Turn
 from evenhand.core.errors import DeadlinePassed, UserError
 from evenhand.experiments import measuring
-from evenhand.experiments.arms import chosen
-from evenhand.experiments.auditing import concluded
-from evenhand.experiments.frontiers import fresh_sample, run_frontier
-from evenhand.experiments.measuring import Measurement, MeasurementResult
+from evenhand.experiments.frontiers import chosen, fresh_sample, run_frontier
+from evenhand.experiments.measuring import Measurement, MeasurementResult, concluded
+from evenhand.experiments.request import Watch
 from evenhand.experiments.running import execute, is_done
 from evenhand.experiments.settings import RunOptions, RunSettings, show_settings
 from evenhand.experiments.stopping import until_decided
 from evenhand.experiments.sweep import MethodSeries
-from evenhand.experiments.watch import Watch
 from evenhand.findings.audit import Audit, is_audit
 from evenhand.findings.forecast import Forecast
 from evenhand.findings.forecast import forecast as forecast_of
 from evenhand.findings.frontier import Frontier, require_harm
 from evenhand.findings.report import Report
-from evenhand.findings.run import Run
-from evenhand.findings.traced_answer import TracedAnswer
+from evenhand.findings.run import Run, TracedAnswer
 from evenhand.instruments import Instrument
 from evenhand.methods import Method
 from evenhand.runs.runners import Source
-from evenhand.runs.runners.pilot import PILOT_ITEMS
+from evenhand.runs.runners.local import PILOT_ITEMS
 from evenhand.runs.store import RunReader
 from evenhand.scorers import Scorer
 

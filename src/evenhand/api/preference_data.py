@@ -1,20 +1,90 @@
-"""Preference pairs, human ratings and labels: data that people or models made, for training."""
+"""Debates, preference pairs, human ratings and labels: data for training."""
 
 import asyncio
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal, Unpack
 
+from evenhand.api import inputs
+from evenhand.api.inputs import Model
+from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
-from evenhand.experiments import human_ratings, labelling, preference_pairs
+from evenhand.experiments import human_ratings, labelling
+from evenhand.experiments.debating import check_topics, run_debates
 from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
 from evenhand.experiments.labelling import LabelSample
+from evenhand.experiments.request import Watch
+from evenhand.experiments.settings import RunOptions, show_settings
 from evenhand.findings.labelled import LabelledRate
+from evenhand.runs.runners import JsonlFile
+from evenhand.runs.store import RunReader
 from evenhand.scorers import TOXICITY, Scorer
+from evenhand.training.debates import building, dataset
+from evenhand.training.debates.building import BuiltPairs, from_statements
 from evenhand.training.debates.dataset import UNKNOWN_LICENSE
+from evenhand.training.debates.debate import Debate, first_of, statements
+from evenhand.training.debates.findings import DebateReport
 from evenhand.training.debates.pairs import Openers, Pairing, PairsReport, Split, Strategy
-from evenhand.training.rating.filled import ReturnedSheets
 from evenhand.training.rating.findings import RatingReport
+from evenhand.training.rating.sheets import ReturnedSheets
+
+Note = Callable[[str], None]
+_USUAL = Debate()
+
+
+def _silent(_: str) -> None:
+    """Tell nobody."""
+
+
+async def debate_run(
+    topics: str | Path,
+    *,
+    model: Model | None = None,
+    rounds: int = _USUAL.rounds,
+    referees: int = _USUAL.referees,
+    style: Literal["open", "paper"] = "open",
+    statement_tokens: int = _USUAL.statement_tokens,
+    roles: int | None = _USUAL.roles,
+    watch: Watch | None = None,
+    **settings: Unpack[RunOptions],
+) -> DebateReport:
+    """Debate every topic of a file: roles speak, and a referee ranks and scores them for bias.
+
+    Args:
+        topics: A file of topics, as `debate_topics` writes it.
+        model: Model that plays all roles, or a cast. Not needed with `replay`.
+        rounds: Rounds of each debate.
+        referees: With 2, ask again in the opposite order, and report how far both agree.
+        style: `"open"`: debaters give reasons of their own. `"paper"`: as in the paper.
+        statement_tokens: Maximum length of a statement, in tokens.
+        roles: Number of the roles of a topic that debate. Defaults to the usual of each topic.
+        watch: Receives progress events.
+        **settings: Settings of the run, of which `out` is required: `RunOptions`.
+
+    Returns:
+        Scores by bias type and round, and how far the referees agree.
+
+    Raises:
+        UserError: If the file has no topics, a debate cannot end, or none was finished.
+    """
+    method = Debate(
+        rounds=rounds,
+        referees=referees,
+        style=style,
+        statement_tokens=statement_tokens,
+        roles=roles,
+    )
+    request = inputs.request_of(
+        JsonlFile(Path(topics)), method, inputs.settings_of(settings), model=model
+    )
+    check_topics(request, method)
+    debated = await run_debates(request, watch or Watch())
+    if debated.report is None:
+        raise UserError(inputs.why_no_report(debated.ended, request.settings.out))
+    return debated.report
+
+
+show_settings(debate_run)
 
 
 async def pairs_from_debates(
@@ -33,6 +103,7 @@ async def pairs_from_debates(
     test_share: float = 0.1,
     seed: int = 0,
     license: str = UNKNOWN_LICENSE,
+    note: Note = _silent,
 ) -> PairsReport:
     """Pair the statements of debates; the less biased one is chosen.
 
@@ -51,6 +122,7 @@ async def pairs_from_debates(
         test_share: Share of the topics that is held out.
         seed: Random seed for the split and the pairs.
         license: Terms for the data card.
+        note: Receives a sentence about each stage.
 
     Returns:
         The counts, shortcuts and settings of the data set.
@@ -66,16 +138,14 @@ async def pairs_from_debates(
         train_pairs=train_pairs,
         seed=seed,
     )
-    paired = partial(
-        preference_pairs.pairs_from_debates,
-        [*map(str, runs)],
-        Path(out),
-        pairing,
-        split,
-        rounds=rounds,
-        topics=topics,
-        license=license,
-    )
+
+    def paired() -> PairsReport:
+        dataset.require_new(Path(out))
+        every = [statement for run in _opened(runs, note) for statement in statements(run)]
+        selected = first_of(every, rounds=rounds, topics=topics)
+        note(f"pairing {len(selected):,} statements")
+        return _written(from_statements(selected, pairing, split), out, license, note)
+
     return await asyncio.to_thread(paired)
 
 
@@ -88,6 +158,7 @@ async def pairs_from_run(
     test_share: float = 0.1,
     seed: int = 0,
     license: str = UNKNOWN_LICENSE,
+    note: Note = _silent,
 ) -> PairsReport:
     """Pair drafts that a method rejected with the drafts that it accepted instead.
 
@@ -99,6 +170,7 @@ async def pairs_from_run(
         test_share: Share of the topics that is held out.
         seed: Random seed for the split and the pairs.
         license: Terms for the data card.
+        note: Receives a sentence about each stage.
 
     Returns:
         The counts, shortcuts and settings of the data set.
@@ -109,10 +181,12 @@ async def pairs_from_run(
     split = Split(
         test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
     )
-    locations = [*map(str, runs)]
-    return await asyncio.to_thread(
-        lambda: preference_pairs.pairs_from_run(locations, Path(out), split, license=license)
-    )
+
+    def paired() -> PairsReport:
+        dataset.require_new(Path(out))
+        return _written(building.from_runs(_opened(runs, note), split), out, license, note)
+
+    return await asyncio.to_thread(paired)
 
 
 async def pairs_from_items(
@@ -124,6 +198,7 @@ async def pairs_from_items(
     test_share: float = 0.1,
     seed: int = 0,
     license: str = UNKNOWN_LICENSE,
+    note: Note = _silent,
 ) -> PairsReport:
     """Pair sentences completed with a stereotype with the same sentences completed otherwise.
 
@@ -136,6 +211,7 @@ async def pairs_from_items(
         test_share: Share of the topics that is held out.
         seed: Random seed for the split and the pairs.
         license: Terms for the data card.
+        note: Receives a sentence about each stage.
 
     Returns:
         The counts, shortcuts and settings of the data set.
@@ -146,9 +222,26 @@ async def pairs_from_items(
     split = Split(
         test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
     )
-    return await asyncio.to_thread(
-        lambda: preference_pairs.pairs_from_items(Path(file), Path(out), split, license=license)
-    )
+
+    def paired() -> PairsReport:
+        dataset.require_new(Path(out))
+        return _written(building.from_items(Path(file), split), out, license, note)
+
+    return await asyncio.to_thread(paired)
+
+
+def _opened(runs: Sequence[str | Path], note: Note) -> list[RunReader]:
+    readers = []
+    for run in runs:
+        note(f"reading {run}")
+        readers.append(RunReader(run))
+    return readers
+
+
+def _written(built: BuiltPairs, out: str | Path, license: str, note: Note) -> PairsReport:
+    note(f"writing {sum(map(len, built.pairs.values())):,} pairs")
+    dataset.write(Path(out), built.pairs, built.report, license, built.low)
+    return built.report
 
 
 async def rate_export(
@@ -160,6 +253,7 @@ async def rate_export(
     overlap: int | None = None,
     key: str | Path | None = None,
     seed: int | None = None,
+    note: Note = _silent,
 ) -> SheetsWritten:
     """Make blinded rating sheets: a folder for each rater, and a key that raters never get.
 
@@ -171,6 +265,7 @@ async def rate_export(
         overlap: Number of raters per text. Defaults to all.
         key: File of the key. Defaults to NAME-key.json next to `out`.
         seed: Random seed for items, names and orders. Whoever knows it can unblind the texts.
+        note: Receives a sentence about each stage.
 
     Returns:
         The folder, the key, and the number of texts per rater.
@@ -184,10 +279,10 @@ async def rate_export(
         raters=raters,
         sample=sample,
         overlap=overlap,
-        key=None if key is None else Path(key),
+        key=inputs.path_of(key),
         seed=seed,
     )
-    return await asyncio.to_thread(human_ratings.export_sheets, request)
+    return await asyncio.to_thread(human_ratings.export_sheets, request, note)
 
 
 async def rate_import(
@@ -230,7 +325,7 @@ async def rate_agree(
         lambda: human_ratings.agreement(
             Path(folder),
             judge=None if judge is None else str(judge),
-            labels=None if labels is None else Path(labels),
+            labels=inputs.path_of(labels),
         )
     )
 

@@ -8,17 +8,14 @@ from evenhand.api import inputs
 from evenhand.api.inputs import Given
 from evenhand.api.measuring import measure
 from evenhand.core.prices import Prices
-from evenhand.experiments import exports, pack_checks, packs, planning, run_folders
+from evenhand.experiments import exchange, pack_checks, packs, planning, run_folders
 from evenhand.experiments.dossiers import runs_in
-from evenhand.experiments.exports import ExportResult
-from evenhand.experiments.importing import instrument_for
+from evenhand.experiments.exchange import ExportResult, instrument_for
 from evenhand.experiments.planning import DesignQuestion, PlanRequest, RatioQuestion
 from evenhand.experiments.run_folders import ItemRecord, RunLine, RunStatus
 from evenhand.findings.designs import Designs
-from evenhand.findings.pack_check import PackCheck
-from evenhand.findings.pack_manifest import PackManifest
-from evenhand.findings.plan import ItemPrice, Plan
-from evenhand.findings.ratio_plan import RatioPlan
+from evenhand.findings.pack_manifest import PackCheck, PackManifest
+from evenhand.findings.plan import ItemPrice, Plan, RatioPlan
 from evenhand.findings.repeats import Repeats
 from evenhand.findings.report import Report
 from evenhand.findings.summary import Summary
@@ -44,7 +41,7 @@ async def runs_list(
     Raises:
         UserError: If `folder` is not a folder.
     """
-    root = None if folder is None else Path(folder)
+    root = inputs.path_of(folder)
     table = inputs.prices_of(prices)
     return tuple(await asyncio.to_thread(run_folders.list_runs, root, table))
 
@@ -201,7 +198,7 @@ async def export(
         UserError: If the run lacks what the format needs, or a file exists.
     """
     folder = inputs.folder_of(data)
-    return await asyncio.to_thread(exports.export, str(run), to, Path(out), folder)
+    return await asyncio.to_thread(exchange.export, str(run), to, Path(out), folder)
 
 
 async def pack_make(
@@ -238,10 +235,10 @@ async def pack_make(
         title=title,
         light=light,
         frameworks=tuple(frameworks),
-        key=_path(sign),
-        previous=_path(previous),
+        key=inputs.path_of(sign),
+        previous=inputs.path_of(previous),
         prices=inputs.prices_of(prices),
-        certificates=_path(certificates),
+        certificates=inputs.path_of(certificates),
     )
     return await asyncio.to_thread(
         lambda: packs.make(
@@ -267,7 +264,9 @@ async def pack_verify(
         What holds, what differs, and what could not be checked.
     """
     return await asyncio.to_thread(
-        lambda: pack_checks.verify(Path(file), key=_path(key), previous=_path(previous))
+        lambda: pack_checks.verify(
+            Path(file), key=inputs.path_of(key), previous=inputs.path_of(previous)
+        )
     )
 
 
@@ -315,7 +314,3 @@ async def plan(
     )
     chosen = inputs.measuring(instrument)
     return await asyncio.to_thread(planning.planned, chosen, request)
-
-
-def _path(value: str | Path | None) -> Path | None:
-    return None if value is None else Path(value)

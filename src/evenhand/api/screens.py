@@ -8,13 +8,12 @@ from evenhand.api import inputs
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments import screens
+from evenhand.experiments.request import Watch
 from evenhand.experiments.screens import CalibrationRequest, ScreenUse, apply_screen
 from evenhand.experiments.settings import RunOptions, show_settings
-from evenhand.experiments.watch import Watch
-from evenhand.findings.plan import ItemPrice
+from evenhand.findings.plan import ItemPrice, ScreenPlan
+from evenhand.findings.plan import screen_plan as plan_of
 from evenhand.findings.screen_file import ScreenFile, read_screen
-from evenhand.findings.screen_plan import ScreenPlan
-from evenhand.findings.screen_plan import screen_plan as plan_of
 from evenhand.findings.screened import ScreenedRun
 from evenhand.instruments.scorer.screening import Columns, ScreenTargets
 from evenhand.scorers import TOXICITY, Scorer
@@ -66,7 +65,7 @@ async def screen_calibrate(
         columns=Columns(text=text, label=label, group=group, cluster=cluster),
         promise=ScreenTargets(missed=missed, false_alarms=false_alarms, confidence=confidence),
         attribute=attribute,
-        traffic=None if traffic is None else Path(traffic),
+        traffic=inputs.path_of(traffic),
     )
     async with configuration.opened_scorer(configuration.of_environment(), scorer) as opened:
         return await screens.calibrate(request, opened)

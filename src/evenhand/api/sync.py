@@ -16,8 +16,8 @@ from concurrent.futures import Future, wait
 from typing import Any, ParamSpec, TypeVar
 
 from evenhand.agents import Cast
-from evenhand.api.inputs import Model
 from evenhand.core.errors import UserError
+from evenhand.models.base import ChatModel
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -33,7 +33,7 @@ class _Background:
         self._thread = threading.Thread(target=self._loop.run_forever, name="evenhand", daemon=True)
         self._thread.start()
         self._under_way = 0
-        self._used: dict[int, Model] = {}  # models of the calls under way, by identity
+        self._used: dict[int, ChatModel | Cast] = {}  # models of the calls under way, by identity
 
     def result(self, coroutine: Coroutine[Any, Any, _T], model: Any) -> _T:
         """Run a coroutine to its end. Ctrl-C cancels it, and what was recorded is kept."""

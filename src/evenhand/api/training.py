@@ -8,13 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack
 
+from evenhand.api import inputs
 from evenhand.models.local_models import gguf_file
 from evenhand.training import cards, launch
 from evenhand.training.config import prepare
 from evenhand.training.events import Note, Tell, TrainingStep, silent
 from evenhand.training.export import ExportJob, export
-from evenhand.training.findings import TrainingRun, training_run
 from evenhand.training.launch import TrainingJob
+from evenhand.training.record import TrainingRun, training_run
 
 Value = str | int | float | bool
 
@@ -190,6 +191,9 @@ async def train_show(folder: str | Path) -> TrainingRun:
     Args:
         folder: The training folder.
 
+    Returns:
+        The steps, and the course of each quantity.
+
     Raises:
         UserError: If the folder holds no training.
     """
@@ -265,7 +269,7 @@ async def train_export(
     job = ExportJob(
         pairs=Path(pairs),
         model=Path(model),
-        reward=None if reward is None else Path(reward),
+        reward=inputs.path_of(reward),
         nodes=nodes,
         gpus=gpus,
     )

@@ -1,56 +1,95 @@
 """The `evenhand` command; `cli/codes.py` has the codes that it ends with.
 
-A command's module is imported when the command is typed: help and version need none of them.
-"""
+A command's module is imported when the command is typed: help and version need none of them."""
 
 import contextlib
 import gc
 import importlib
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 from typer.core import TyperGroup
 
 from evenhand.cli.codes import ERROR
-from evenhand.cli.welcome import welcome
+from evenhand.core import environment
 from evenhand.core.environment import one_thread_for_matrices
 from evenhand.core.errors import EvenhandError
 from evenhand.core.version import __version__
+
+_SCREEN = """\
+evenhand {version}: is a model biased, against whom, how sure, and what helps?
+
+  Try without a model  evenhand demo
+  Is it biased?        evenhand measure bbq --out runs/now
+  Does a remedy help?  evenhand compare runs/now runs/after
+  Which remedy?        evenhand frontier --out runs/front
+  A page to hand over  evenhand report runs/now runs/after --out report.html
+  Trust this judge?    evenhand audit judge --out runs/judge
+  Trust the numbers?   evenhand self-test
+  What will it cost?   any of these with --dry-run (asks nothing)
+  Repair my answers    evenhand mitigate prompts.jsonl --out runs/first
+  … on their way out   evenhand gateway --upstream URL
+
+Start:  evenhand doctor        endpoint: {endpoint}
+
+Also: answer  methods  plan  runs  scorers  overcorrection  debate  pairs
+      train  serve-local  conformance  reliability  rate  harms
+      judge-scenarios  reproduce  gate  view  pack  audit  swap  new  import
+      export  watch  screen
+All commands: evenhand --help"""
+
+
+def welcome() -> str:
+    return _SCREEN.format(version=__version__, endpoint=_endpoint())
+
+
+def _endpoint() -> str:
+    """Where calls would go. A password or a key within the address is not shown."""
+    url = environment.base_url()
+    if url:
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    if Path("evenhand.toml").exists():
+        return "as evenhand.toml says"
+    return "none set (EVENHAND_BASE_URL)"
+
 
 # Command: where it is, and what it does in one line, which is also the first line of its help.
 COMMANDS = {
     "demo": ("demo:demo", "Show what comes out, without a model."),
     "doctor": ("doctor:doctor", "Look at what is installed and at what the endpoint can do."),
     "self-test": (
-        "self_test:self_test",
+        "validation:self_test",
         "Check that this machine reads models of known behaviour rightly.",
     ),
-    "serve-local": ("serve_local:serve_local", "Serve a model on this machine with llama.cpp."),
-    "answer": ("answer:answer", "Answer one prompt with a method."),
-    "mitigate": ("mitigate:mitigate", "Answer every prompt of a file with a method."),
+    "serve-local": ("serving:serve_local", "Serve a model on this machine with llama.cpp."),
+    "answer": ("answers:answer", "Answer one prompt with a method."),
+    "mitigate": ("answers:mitigate", "Answer every prompt of a file with a method."),
     "measure": ("measure:measure", "Measure a method on an instrument, or a model itself."),
     "audit": (
         "audit:audit",
         "Audit a judge, a scorer, a reward model, a harm policy, or decisions already made.",
     ),
     "swap": ("swap:swap", "Ask as if somebody else were spoken of, and say what that changes."),
-    "import": ("import_log:import_log", "Score the log of another tool, without a call."),
-    "export": ("export:export", "Write a run as a log or a table that other tools open."),
-    "compare": ("compare:compare", "Compare two runs on the items they share."),
+    "import": ("measure:import_log", "Score the log of another tool, without a call."),
+    "export": ("pack:export", "Write a run as a log or a table that other tools open."),
+    "compare": ("findings:compare", "Compare two runs on the items they share."),
     "gate": ("gate:gate", "Say whether a change makes anything worse: pass, fail or open."),
-    "watch": ("watch:watch", "Ask the same questions over time; an alarm when answers change."),
+    "watch": ("gate:watch", "Ask the same questions over time; an alarm when answers change."),
     "reliability": (
-        "reliability:reliability",
+        "findings:reliability",
         "Say how much of a score is the order, the wording or the seed.",
     ),
-    "report": ("report:report", "Write a page of what runs showed, to look at and hand over."),
+    "report": ("findings:report", "Write a page of what runs showed, to look at and hand over."),
     "pack": (
         "pack:pack",
         "Pack runs as evidence: everything that is needed to check them, in one file.",
     ),
-    "view": ("view:view", "Look through the items of a run in a browser."),
+    "view": ("serving:view", "Look through the items of a run in a browser."),
     "gateway": (
         "gateway:gateway",
         "Stand in front of an endpoint and repair its answers on their way out.",
@@ -63,16 +102,16 @@ COMMANDS = {
     "plan": ("plan:plan", "Plan a paired comparison before anything is spent."),
     "methods": ("methods:methods", "List the methods, or show one with its settings."),
     "overcorrection": (
-        "overcorrection:overcorrection",
+        "frontier:overcorrection",
         "Count the benign texts that methods make worse.",
     ),
     "judge-scenarios": (
-        "judge_scenarios:judge_scenarios",
+        "answers:judge_scenarios",
         "Let a model write the responses that judges are audited on.",
     ),
     "rate": ("rate:rate", "Let people rate texts: sheets out, sheets in, how far they agree."),
     "conformance": (
-        "conformance:conformance",
+        "validation:conformance",
         "Test what scorers of BBQ-like questions make of answers whose truth is known.",
     ),
     "runs": (
@@ -91,7 +130,7 @@ COMMANDS = {
     "debate": ("debate:debate", "Let a model debate in roles and score what it says for bias."),
     "pairs": ("pairs:pairs", "Make preference pairs to train on."),
     "new": (
-        "new:new",
+        "methods:new",
         "Write a package for an instrument, a method or a scorer of your own.",
     ),
     "train": ("train:train", "Train on pairs: SFT, a reward model, DPO, and RL against it."),

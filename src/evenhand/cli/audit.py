@@ -1,20 +1,17 @@
 """`evenhand audit NAME`: audit what evenhand relies on, or decisions that were made already."""
 
 from collections.abc import Callable
-from dataclasses import fields
-from inspect import Parameter, Signature, getdoc
+from inspect import getdoc
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Any
 
 import typer
 
 from evenhand.cli.harms import check as check_harm
-from evenhand.cli.measure import parameter_of, question_in, refusal, run, signature_of
-from evenhand.cli.options import Full
-from evenhand.cli.run_options import RunCommand, with_run_options
+from evenhand.cli.measure import STOPPING, add, run, signature_of
+from evenhand.cli.options import RunCommand, with_run_options
 from evenhand.core import registry
-from evenhand.core.errors import UserError
-from evenhand.experiments.auditing import concluded
+from evenhand.experiments.measuring import concluded
 from evenhand.instruments import Instrument, instrument_named
 
 audit = typer.Typer(
@@ -32,17 +29,16 @@ _CODE_2 = {
 _NOT_AUDITED = ("wording", "require_certified_judges", "system")
 _ASKING_NOBODY = ("out", "json", "steal_lock", "config")
 _KEPT = ("out", "json")  # nobody is asked: of the options of a run these two have a meaning
-_Table = Annotated[Path, typer.Argument(help="The people, one a row: a .csv or .jsonl file.")]
+_TABLE = (Path, typer.Argument(help="The people, one a row: a .csv or .jsonl file."))
 
 
 def audit_command(instrument: Instrument) -> Callable[..., None]:
     """The command of one audit: its own options first, then those of a run."""
 
     def command(options: RunCommand, **values: Any) -> None:
-        full, question = values.pop("full"), question_in(values)
-        run(instrument, options, values, full=full, until=question, conclude=concluded)
+        run(instrument, options, values, concluded)
 
-    command.__signature__ = signature_of(instrument)  # type: ignore[attr-defined]
+    command.__signature__ = signature_of(instrument, **STOPPING)  # type: ignore[attr-defined]
     command.__name__ = instrument.name
     command.__doc__ = (
         f"{getdoc(instrument) or instrument.title}\n\n"
@@ -60,16 +56,9 @@ def decisions() -> Callable[..., None]:
     instrument = instrument_named("decisions")
 
     def command(options: RunCommand, **values: Any) -> None:
-        full = values.pop("full")
-        run(instrument, options, values, full=full)
+        run(instrument, options, values)
 
-    hints = get_type_hints(instrument.options)
-    parameters = [parameter_of(field, hints[field.name])
-           for field in fields(instrument.options) if field.name != "table"]  # fmt: skip
-    first = Parameter("options", Parameter.POSITIONAL_OR_KEYWORD)
-    table = Parameter("table", Parameter.KEYWORD_ONLY, annotation=_Table)
-    full = Parameter("full", Parameter.KEYWORD_ONLY, default=False, annotation=Full)
-    command.__signature__ = Signature([first, table, *parameters, full])  # type: ignore[attr-defined]
+    command.__signature__ = signature_of(instrument, {"table": _TABLE})  # type: ignore[attr-defined]
     command.__name__ = "decisions"
     command.__doc__ = (
         "Audit who was selected or scored above the median, by group, beside what chance alone "
@@ -82,19 +71,8 @@ def decisions() -> Callable[..., None]:
     return with_run_options(command, only=_KEPT)
 
 
-def add(name: str) -> None:
-    """Make an audit a command."""
-    try:
-        built = audit_command(instrument_named(name))
-    except UserError as problem:
-        any_ = {"allow_extra_args": True, "ignore_unknown_options": True}
-        audit.command(name, context_settings=any_)(refusal(problem))
-        return
-    audit.command(name, no_args_is_help=True)(built)
-
-
 audit.command("decisions", no_args_is_help=True)(decisions())
 audit.command("harm", no_args_is_help=True)(check_harm)
 for name in registry.names("audits"):
     if name not in _OWN_COMMANDS:
-        add(name)
+        add(audit, name, audit_command)

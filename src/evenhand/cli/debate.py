@@ -1,23 +1,132 @@
-"""`evenhand debate`: a model argues in roles, and a referee scores what it says (RLDF paper)."""
+"""`evenhand debate`: topics, debates in roles that a referee scores, and sweeps (RLDF paper)."""
 
 import asyncio
-from enum import StrEnum
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
-from evenhand.cli.debate_sweep import sweep
-from evenhand.cli.debate_topics import topics
-from evenhand.cli.execution import end, show_dry_run
-from evenhand.cli.forecast import show_forecast
-from evenhand.cli.run_options import RunCommand, with_run_options
-from evenhand.cli.screen import out, print_json
-from evenhand.cli.watching import Terminal
-from evenhand.experiments.debating import check_topics, run_debates
-from evenhand.runs.runners import JsonlFile
-from evenhand.training.debates.debate import Debate
-from evenhand.views import terminal_of
+from evenhand.cli.execution import Terminal, end, show_dry_run, show_forecast
+from evenhand.cli.options import RunCommand, with_run_options
+from evenhand.cli.screen import err, out, print_finding, print_json
+from evenhand.experiments.debating import (
+    Topics,
+    ask_topics,
+    check_topics,
+    own_topics,
+    pairs_of_sweep,
+    run_debates,
+    run_debates_of_sweep,
+    sweep_requests,
+    types_named,
+)
+from evenhand.experiments.running import RunEnd
+from evenhand.runs.runners import ItemList, JsonlFile
+from evenhand.training.debates.debate import Debate, Style
+from evenhand.training.debates.sweep import read_plan
+from evenhand.training.debates.topics import BiasType, DebateTopics, bias_types
+
+
+def topics(
+    options: RunCommand,
+    file: Annotated[Path, typer.Option("--out", "-o", help="The file to write: one topic a line.")],
+    types: Annotated[
+        str | None, typer.Option(help="Bias types with commas. Default: the paper's five.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Topics of each type.")] = 40,
+    roles: Annotated[
+        Path | None, typer.Option(help="A TOML file with bias types and roles of your own.")
+    ] = None,
+    from_: Annotated[
+        Path | None,
+        typer.Option("--from", help="Your own list, one topic a line, instead of a model."),
+    ] = None,
+) -> None:
+    """Make topics for debates: asked of a model, or from a list of yours; each one once.
+
+    The calls are kept beside the file, in a folder that ends in .runs: run it again to resume, or
+    --replay that folder. Ends with code 2 if a type has too few topics, with 3 at a cap.
+
+    Example: evenhand debate topics --types age,beauty --count 40 --out topics.jsonl
+    """
+    kinds = types_named(types, bias_types(roles))
+    if from_ is not None:
+        _conclude(kinds, own_topics(from_, kinds), file, json=options.json)
+        return
+    config = options.load()
+    command = options.into(str(file.with_suffix(".runs")))
+    request = command.request(ItemList([]), DebateTopics(), config)
+    result = asyncio.run(ask_topics(request, kinds, count, Terminal(config)))
+    if result.ended.early:
+        end(result.ended, below_floor=False)
+    _conclude(kinds, result, file, json=options.json)
+
+
+def _conclude(kinds: Mapping[str, BiasType], result: Topics, path: Path, *, json: bool) -> None:
+    """Write the file and show how many of each type it has."""
+    result.write(kinds, path)
+    numbers, short = result.numbers(), result.short()
+    if json:
+        print_json({"file": str(path), "types": numbers})
+    else:
+        _show_topics(numbers, path)
+    for name in short:
+        err.print(
+            f"{name}: {numbers[name]['topics']} of {result.count} topics; the model repeats "
+            "itself. Take fewer, a stronger model as topic_writer, or a list of yours (--from)",
+            soft_wrap=True,
+        )
+    end(RunEnd(), below_floor=bool(short))
+
+
+def _show_topics(numbers: Mapping[str, Mapping[str, Any]], path: Path) -> None:
+    table = Table("bias type", "listed", "duplicates", "topics", box=None)
+    for name, row in numbers.items():
+        table.add_row(name, *(f"{row[key]:,}" for key in ("listed", "duplicates", "topics")))
+    out.print(table)
+    out.print(f"{path}; next: evenhand debate run {path} --out runs/debate", soft_wrap=True)
+
+
+def sweep(
+    options: RunCommand,
+    file: Annotated[
+        Path, typer.Argument(metavar="TOPICS", help="A file that `evenhand debate topics` wrote.")
+    ],
+    plan: Annotated[
+        Path | None, typer.Option(help="A TOML file with what is varied. Default: the paper's.")
+    ] = None,
+) -> None:
+    """Debate with other numbers of roles, rounds and topics, and make pairs of each.
+
+    One thing is varied at a time. Every number of roles is debated once, in OUT/debates-N; fewer
+    rounds, topics and pairs are taken from these. The pairs of each setting are in OUT/pairs. Run
+    it again to resume; --max-calls and --max-cost are for all of it. Ends with code 3 at a cap.
+
+    Example: evenhand debate sweep topics.jsonl --plan plan.toml --out runs/sweep
+    """
+    sweep_plan, config = read_plan(plan), options.load()
+    source = JsonlFile(file)
+    items = list(source.read(0, len(source)))
+    requests = sweep_requests(
+        lambda topics, method: options.request(topics, method, config), sweep_plan, items
+    )
+    if options.settings.dry_run:
+        show_dry_run(
+            {request.settings.out: request for request in requests.values()}, json=options.json
+        )
+    endings = asyncio.run(run_debates_of_sweep(requests, Terminal(config)))
+    if options.settings.pilot:
+        for roles, ended in endings.items():
+            show_forecast(requests[roles].settings, ended, json=options.json)
+        return
+    for ended in endings.values():
+        end(ended, below_floor=False)
+    result = pairs_of_sweep(requests, sweep_plan, options.out)
+    print_finding(result, json=options.json)
+    end(RunEnd(), below_floor=any(arm.folder is None for arm in result.arms))
+
 
 debate = typer.Typer(
     help="Let a model debate in roles and score what it says for bias.\n\n"
@@ -26,11 +135,6 @@ debate = typer.Typer(
 )
 
 _USUAL = Debate()
-
-
-class Style(StrEnum):
-    OPEN = "open"
-    PAPER = "paper"
 
 
 def run(
@@ -49,7 +153,7 @@ def run(
     style: Annotated[
         Style,
         typer.Option(help="open: debaters give reasons of their own. paper: as in the paper."),
-    ] = Style.OPEN,
+    ] = "open",
     statement_tokens: Annotated[
         int, typer.Option(min=16, help="The longest statement, in tokens.")
     ] = _USUAL.statement_tokens,
@@ -69,7 +173,7 @@ def run(
     method = Debate(
         rounds=rounds,
         referees=referees,
-        style=style.value,
+        style=style,
         statement_tokens=statement_tokens,
         roles=roles,
     )
@@ -85,10 +189,7 @@ def run(
     if debated.report is None:  # stopped before the first: nothing to report
         end(debated.ended, below_floor=True)
         return
-    if options.json:
-        print_json(debated.report.to_dict())
-    else:
-        out.print(terminal_of(debated.report))
+    print_finding(debated.report, json=options.json)
     end(debated.ended, below_floor=debated.report.summary.coverage.below_floor)
 
 

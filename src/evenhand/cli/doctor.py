@@ -1,4 +1,5 @@
-"""`evenhand doctor`: what is installed, which endpoint answers, what it supports."""
+"""`evenhand doctor`: what is installed, which endpoint answers, what it supports, and whether a
+proxy of LiteLLM lets unrepaired words through."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -9,15 +10,72 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.cli.doctor_litellm import litellm
-from evenhand.cli.groups import group_for
-from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, Params, further_params
+from evenhand.cli.codes import ERROR, OPEN
+from evenhand.cli.options import (
+    BaseUrl,
+    ConfigFile,
+    Json,
+    ModelName,
+    Params,
+    further_params,
+    group_for,
+    key_in,
+)
 from evenhand.cli.screen import err, out, print_json, waiting
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.config import Config
-from evenhand.experiments.doctor import DoctorCheck, EndpointCheck, Prober, installed
+from evenhand.experiments.installation import DoctorCheck, EndpointCheck, Prober, installed
+from evenhand.gateway.litellm_check import Passage, passages_of, way_through
 from evenhand.views import catalog
+
+_CONFIGURE = "docs/gateway.md has the one configuration that repairs streams, and its limits."
+
+
+def litellm(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The proxy, such as http://host:4000.")],
+    model: Annotated[
+        str | None, typer.Option(help="A model of the proxy. Default: the first that it lists.")
+    ] = None,
+    key_env: Annotated[
+        str | None, typer.Option(help="The environment variable with a key of the proxy.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Look whether a LiteLLM proxy with our guardrail lets unrepaired words through.
+
+    Its model is asked to repeat a phrase that the guardrail replaces: plain and streamed, on two
+    routes. Costs four short calls. Ends with 1 if the phrase comes through anywhere, and with 4 if
+    one cannot be told because the model did not repeat it.
+
+    Example: evenhand doctor litellm http://127.0.0.1:4000 --key-env LITELLM_KEY
+    """
+    passages = asyncio.run(_passages(url, model, key_in(key_env)))
+    if json:
+        print_json({"passages": passages})
+    else:
+        _show(passages)
+    outcomes = {passage.found for passage in passages}
+    if outcomes != {"repaired"}:
+        raise typer.Exit(ERROR if "leaks" in outcomes else OPEN)
+
+
+async def _passages(url: str, model: str | None, key: str | None) -> list[Passage]:
+    return await passages_of(
+        url, model=model, key=key, trying=lambda way: waiting(f"trying {way} …")
+    )
+
+
+def _show(passages: list[Passage]) -> None:
+    styles = {"repaired": "green", "leaks": "bold red", "open": "yellow"}
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for passage in passages:
+        mark = Text(passage.found, style=styles[passage.found])
+        table.add_row(mark, way_through(passage.route, passage.stream), Text(passage.said))
+    out.print(table)
+    if any(passage.found == "leaks" for passage in passages):
+        out.print(_CONFIGURE, highlight=False)
+
 
 _KEY = "key"
 _WIDEST = len("log-probabilities")  # of what a line is about

@@ -1,23 +1,138 @@
-"""How a command runs a request, and how it ends: with the code that says how it went."""
+"""How a command runs a request: what a person sees meanwhile, what a pilot and a dry run show,
+and the code that says how it went."""
 
 import asyncio
-from collections.abc import Mapping
+import math
+import shlex
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Annotated, Any, NoReturn
 
 import typer
+from rich.text import Text
 
 from evenhand.cli.codes import BELOW_FLOOR, CAPPED, STOPPED
-from evenhand.cli.screen import err, out, print_json
-from evenhand.cli.watching import Terminal
-from evenhand.experiments import running
-from evenhand.experiments.config import Config
+from evenhand.cli.screen import err, print_finding, run_progress
+from evenhand.core.errors import UserError
+from evenhand.experiments import probe, running
+from evenhand.experiments.certificates import Certified, JudgeInCast
+from evenhand.experiments.config import Config, probe_folder
 from evenhand.experiments.dry_run import dry_run
-from evenhand.experiments.request import Request
+from evenhand.experiments.request import Request, Watch
 from evenhand.experiments.running import RunEnd
-from evenhand.views import terminal_of
-from evenhand.views.files import plain
+from evenhand.experiments.settings import RunSettings
+from evenhand.findings.display import RemarkOrText
+from evenhand.findings.forecast import COST, Forecast, forecast
+from evenhand.runs.runners import Progress, StopSignal
+from evenhand.runs.store import RunReader
+from evenhand.views import catalog
 
-__all__ = ["Out", "RunEnd", "end", "execute", "show_dry_run"]
+_KEPT = ("--config", "--base-url")  # of what was typed: where the judge is
+_NO_JUDGE = {  # what a verdict of the probe means for a run
+    "at chance": "its verdicts mean nothing",
+    "constant": "its verdicts mean nothing",
+    "reversed": "its verdicts point the wrong way",
+}
+
+
+class Terminal(Watch):
+    """Tells a person on stderr what an experiment does, and stops it on Ctrl-C."""
+
+    def __init__(self, settings: Config, base_url: str | None = None) -> None:
+        """Under this config; `base_url` is where the default model is if nobody typed it."""
+        self._settings = settings
+        self._base_url = base_url
+
+    def note(self, text: RemarkOrText) -> None:
+        err.print(Text(catalog.text(text), style="bold"), soft_wrap=True)
+
+    def judges(self, found: Sequence[Certified]) -> None:
+        """One line for each judge: its certificate, what a probe showed of it, and what to do."""
+        for judge, state in found:
+            probed, warns = self._probed(judge, certified=state.passes)
+            style = "bold yellow" if warns else "dim" if state.passes else "yellow"
+            line = f"judge {judge.role} = {judge.model}: {state.says}{probed}"
+            err.print(Text(line, style=style), soft_wrap=True)
+
+    def _probed(self, judge: JudgeInCast, *, certified: bool) -> tuple[str, bool]:
+        """What is known of a judge from a probe, and whether that is a warning. Who has a
+        certificate needs none; the probe reads JSON, as the audit does."""
+        if judge.by_logprob or not judge.url:
+            return "", False
+        record = probe.find(probe_folder(), judge.url, judge.model)
+        inside = ["--base-url", judge.url, "--model", judge.model]  # of a scorer's own endpoint
+        where = inside if judge.within_scorer else self._where(judge)
+        command = shlex.join(["evenhand", "doctor", "--probe", *where])
+        if record is None:
+            return "" if certified else f"; not probed: {command}", False
+        summary = f"; the probe of {record.made[:10]} says {record.judge.says}"
+        problem = _NO_JUDGE.get(record.judge.verdict)
+        if problem is None:
+            return summary, False
+        advice = f"{problem}. Give the role to a model that judges, or probe again"
+        return f"{summary}: {advice}: {command}", True
+
+    def refuse(self, uncertified: Certified) -> UserError:
+        judge, state = uncertified
+        run = "Run:"
+        if state.certificate is not None:
+            run = (
+                "Give the role to another model under [cast] in the config, or audit this one "
+                "again:"
+            )
+        if self._settings.judges is None:
+            run = 'Write certificates = "certificates" under [judges] in the config, then run:'
+        # The command has a line of its own, to be copied whole.
+        message = f"{judge.role} is played by {judge.model!r}: {state.says}. Nothing was asked."
+        again = "-again" if state.certificate is not None else ""
+        return UserError(f"{message} {run}\n{self._command(judge)}{again}")
+
+    def _command(self, judge: JudgeInCast) -> str:
+        words = ["evenhand", "audit", "judge", *self._where(judge)]
+        slug = "".join(c if c.isalnum() or c in "._-" else "-" for c in judge.model)
+        return shlex.join([*words, "--out", f"runs/judge-{slug}"])
+
+    def _where(self, judge: JudgeInCast) -> list[str]:
+        """The options by which a command finds the judge."""
+        words = [word for option in _KEPT for word in _typed(option)]
+        name = self._settings.cast.get(judge.role, "default")  # in [models] of the config
+        if judge.within_scorer or name == "default":
+            if self._base_url and not judge.within_scorer:
+                words += ["--base-url", self._base_url]
+            return [*words, "--model", judge.model]
+        return [*words, "--judge", name]
+
+    @asynccontextmanager
+    async def progress(self, progress: Progress) -> AsyncIterator[None]:
+        async with run_progress(progress):
+            yield
+
+    def stop(self) -> StopSignal:
+        """Ctrl-C once finishes what is at work; twice stops at once."""
+        stop = StopSignal()
+
+        def heard() -> None:
+            if not stop.soft:
+                err.print("stopping: finishing the items at work (again to stop at once) …")
+            stop()
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, heard)
+        return stop
+
+
+def _typed(option: str) -> list[str]:
+    for index, word in enumerate(sys.argv):
+        if word == option and index + 1 < len(sys.argv):
+            return [option, sys.argv[index + 1]]
+        if word.startswith(f"{option}="):
+            return [word]
+    return []
+
 
 Out = Annotated[
     str, typer.Option("--out", "-o", help="The run folder, new or to be resumed: a path or a URL.")
@@ -36,10 +151,7 @@ def show_dry_run(
         more: Of `experiments.dry_run`.
     """
     preview = asyncio.run(dry_run(requests, **more))
-    if json:
-        print_json(plain(preview.to_dict()))
-    else:
-        out.print(terminal_of(preview))
+    print_finding(preview, json=json)
     raise typer.Exit(code)
 
 
@@ -64,3 +176,45 @@ def end(ended: RunEnd, *, below_floor: bool) -> None:
         raise typer.Exit(STOPPED)
     if below_floor:
         raise typer.Exit(BELOW_FLOOR)
+
+
+def show_forecast(settings: RunSettings, ended: RunEnd, *, json: bool) -> None:
+    """Print it, and leave with the code of a run that was stopped or capped."""
+    try:
+        expected = forecast(RunReader(settings.out), ended.pilot or (), settings.prices)
+    except UserError:
+        end(ended, below_floor=False)  # if it was stopped, that is why
+        raise
+    expected = replace(
+        expected,
+        concurrency=settings.concurrency,
+        limits=ended.limits,
+        next=_next_command(settings, expected),
+    )
+    print_finding(expected, json=json)
+    end(ended, below_floor=False)
+
+
+def _next_command(settings: RunSettings, expected: Forecast) -> str:
+    """What was typed, without the pilot; with a cap where there is a price and none was set."""
+    typed = _without_pilot(sys.argv[1:])
+    cost = expected.totals.get(COST)
+    most = cost.high if cost is not None else None
+    if most and settings.max_cost is None:
+        typed += ["--max-cost", f"{two_digits_up(most):g}"]
+    return shlex.join(["evenhand", *typed])
+
+
+def _without_pilot(words: Sequence[str]) -> list[str]:
+    """The words of a command less `--pilot N` or `--pilot=N`."""
+    return [
+        word
+        for before, word in zip(("", *words), words, strict=False)
+        if before != "--pilot" and word.partition("=")[0] != "--pilot"
+    ]
+
+
+def two_digits_up(amount: float) -> float:
+    """Rounded up: a cap below the forecast's upper end would stop the run for nothing."""
+    unit = 10.0 ** (math.floor(math.log10(amount)) - 1)
+    return math.ceil(amount / unit) * unit

@@ -1,8 +1,11 @@
-"""`evenhand gate`: pass, fail or open, for a change that is about to be made."""
+"""`evenhand gate`: pass, fail or open, for a change that is about to be made; `evenhand watch`: the
+same questions again and again, and an alarm when the answers change."""
 
 import asyncio
+import re
 import secrets
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,28 +15,24 @@ from typing import Annotated, NoReturn, TextIO
 import typer
 
 from evenhand.cli.codes import BELOW_FLOOR, BROKEN, FAILED, OPEN
-from evenhand.cli.execution import end
-from evenhand.cli.run_options import RunCommand, prepared, with_run_options
-from evenhand.cli.screen import err, out, print_json, problem
-from evenhand.cli.watching import Terminal
+from evenhand.cli.execution import Terminal, end
+from evenhand.cli.options import RunCommand, prepared, with_run_options
+from evenhand.cli.screen import err, out, print_finding, print_json, problem
 from evenhand.core import environment
 from evenhand.core.errors import EvenhandError, UserError
 from evenhand.core.prices import Prices
 from evenhand.experiments import gating
-from evenhand.experiments.caps import Caps
 from evenhand.experiments.gate_file import EXAMPLE, GateFile, GateRun, read
-from evenhand.experiments.gating import GateRequest
+from evenhand.experiments.gating import GateRequest, judged, next_look
 from evenhand.experiments.measuring import Measurement
-from evenhand.experiments.request import Request
-from evenhand.findings.dry_run import DryRun
-from evenhand.findings.frontier_forecast import FrontierForecast
+from evenhand.experiments.request import Caps, Request
+from evenhand.findings.display import Remark
 from evenhand.findings.gate import Gate, Verdict, broken
-from evenhand.findings.remarks import Remark
-from evenhand.views import annotations, terminal_of
-from evenhand.views.files import plain
+from evenhand.findings.monitoring import Verdict as WatchVerdict
+from evenhand.views import gate_files, save
 
 FILE = Path("evenhand.gate.toml")
-_CODES: dict[Verdict, int] = {"pass": 0, "fail": FAILED, "open": OPEN, "broken": BROKEN}
+_CODES: dict[Verdict, int] = {"pass": 0, "fail": FAILED, "inconclusive": OPEN, "error": BROKEN}
 _Runs = list[str]
 
 
@@ -97,7 +96,7 @@ def _gate(
             _end(FAILED if result.verdict == "fail" else BROKEN)
     if environment.on_github():
         stream = sys.stderr if json else sys.stdout
-        stream.write(annotations.render(result))
+        stream.write(gate_files.annotations(result))
     _end(_CODES[result.verdict])
 
 
@@ -171,23 +170,16 @@ def run_checks(
         caps=caps,
     )  # fmt: skip
     if options.settings.dry_run:
-        _show(asyncio.run(gating.preview_runs(request)), json=options.json)
+        print_finding(asyncio.run(gating.preview_runs(request)), json=options.json)
         _end(OPEN)
     runs = asyncio.run(gating.run_checks(request, Terminal(options.load())))
     if runs.forecast is not None:
-        _show(runs.forecast, json=options.json)
+        print_finding(runs.forecast, json=options.json)
     end(runs.ended, below_floor=False)
     if options.settings.pilot:
         err.print("a pilot judges nothing")
         _end(OPEN)
     return runs.notes
-
-
-def _show(result: Gate | DryRun | FrontierForecast, *, json: bool) -> None:
-    if json:
-        print_json(plain(result.to_dict()))
-    else:
-        out.print(terminal_of(result))
 
 
 def _show_baseline(file: GateFile, arguments: _GateArguments) -> NoReturn:
@@ -202,7 +194,7 @@ def _show_baseline(file: GateFile, arguments: _GateArguments) -> NoReturn:
 
 def _tell(result: Gate, options: RunCommand) -> None:
     """Show what was found, and write it in every form."""
-    _show(result, json=options.json)
+    print_finding(result, json=options.json)
     page = gating.write_gate(result, options.out)
     summary = environment.github_summary()
     if summary is not None:
@@ -232,3 +224,99 @@ def _no_commands_within(stream: TextIO) -> Iterator[None]:
 # The file says by which method, and the runs of a gate are small: they stay on this machine.
 _ELSEWHERE = ("method", "wording", "set_", "engine", "actors", "require_certified_judges")
 gate = with_run_options(_gate, without=_ELSEWHERE, out="runs/gate")
+
+
+_WATCH_CODES: dict[WatchVerdict, int] = {
+    "pass": 0,
+    "fail": FAILED,
+    "inconclusive": OPEN,
+    "error": BROKEN,
+}
+_REPORTS = (".html", ".md", ".json", ".pdf")
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def _watch(
+    options: RunCommand,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The checks, as of `evenhand gate`.")
+    ] = FILE,
+    every: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Look again and again, such as 24h or 7d; else once."),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Ask nothing: judge the looks that are there.")
+    ] = False,
+    false_alarm_every: Annotated[
+        int,
+        typer.Option(
+            min=10, help="While nothing changes, at most one alarm in so many looks, on average."
+        ),
+    ] = 1_000,
+    report: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Also write it: .html, .md, .json or .pdf.")
+    ] = None,
+) -> None:
+    """Ask the same questions over time; an alarm when answers change.
+
+    Each call is one look into a folder of its own below --out, for cron or with --every. All looks
+    are held against each other by a test that holds however often one looks. Ends with code 0 if no
+    change is shown, 1 at an alarm, 4 at the first look, 5 if the look cannot be judged.
+
+    Example: evenhand watch evenhand.gate.toml --every 24h --out runs/watch
+    """
+    options = options.into(options.out.rstrip("/"))
+    try:  # code 1 is an alarm, and nothing else
+        pause, checks = None if every is None else _pause(every), read(file)
+        if report is not None and Path(report).suffix not in _REPORTS:
+            raise UserError(f"--report {report}: the name must end in {', '.join(_REPORTS)}")
+    except EvenhandError as error:
+        raise typer.Exit(_broken(error, options)) from None
+    while True:
+        code = _looked(checks, options, false_alarm_every, show=show, report=report)
+        if pause is None or show:
+            raise typer.Exit(code)
+        with err.status(f"the next look is in {every}"):
+            time.sleep(pause)
+
+
+def _looked(
+    checks: GateFile, options: RunCommand, false_alarm_every: int, *, show: bool, report: str | None
+) -> int:
+    """Make a look, show what all of them say, and give the exit code. A look that cannot be made is
+    broken, and is no reason to make no further one."""
+    try:
+        if not show:
+            run_checks(checks, options.into(next_look(options.out)))
+        result = judged(checks, options.out, false_alarm_every)
+    except (EvenhandError, OSError) as error:
+        return _broken(error, options)
+    print_finding(result, json=options.json)
+    try:
+        if report is not None:
+            save(result, report)
+    except (EvenhandError, OSError) as error:
+        problem(str(error))
+        return FAILED if result.verdict == "fail" else BROKEN
+    return _WATCH_CODES[result.verdict]
+
+
+def _broken(error: Exception, options: RunCommand) -> int:
+    problem(str(error))
+    if options.json:
+        print_json({"verdict": "error", "error": str(error)})
+    return BROKEN
+
+
+def _pause(text: str) -> float:
+    matched = re.fullmatch(r"(\d{1,4})([smhd])", text)
+    if matched is None or not int(matched[1]):
+        raise UserError(f"--every {text}: write a time such as 30m, 24h or 7d")
+    return float(int(matched[1]) * _SECONDS[matched[2]])
+
+
+# As of the gate: the file says by which method, and the runs are small. A dry run is the gate's.
+_WATCH_ELSEWHERE = ("method", "wording", "set_", "engine", "actors", "require_certified_judges",
+              "dry_run", "pilot", "replay")  # fmt: skip
+watch = with_run_options(_watch, without=_WATCH_ELSEWHERE, out="runs/watch")

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from evenhand.cli.groups import group_for
-from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, PriceFile
+from evenhand.cli.execution import Terminal
+from evenhand.cli.options import BaseUrl, ConfigFile, Json, ModelName, PriceFile, group_for
 from evenhand.cli.screen import err, out, print_json
-from evenhand.cli.watching import Terminal
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 
@@ -157,7 +156,7 @@ def top(
     part = _part("cli.gateway_top")
     settings = configuration.load(config, None, None, prices=prices)
     part.watch(
-        part.Wish(
+        part.TopOptions(
             url=url,
             key_env=key_env,
             evidence=evidence,

@@ -10,30 +10,23 @@ import typer
 from rich.table import Table
 
 from evenhand.api.configured import ConfigServices
-from evenhand.cli.execution import end, show_dry_run
-from evenhand.cli.forecast import show_forecast
-from evenhand.cli.options import ConfigFile, Json
-from evenhand.cli.run_options import RunCommand, with_run_options
-from evenhand.cli.screen import err, out, print_json
-from evenhand.cli.watching import Terminal
+from evenhand.cli.execution import Terminal, end, show_dry_run, show_forecast
+from evenhand.cli.options import ConfigFile, Full, Json, RunCommand, names_in, with_run_options
+from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
-from evenhand.experiments.auditing import concluded
 from evenhand.experiments.config import Config, ModelConfig
-from evenhand.experiments.measuring import Measurement
+from evenhand.experiments.measuring import Measurement, concluded
 from evenhand.experiments.measuring import measure as measured
 from evenhand.experiments.request import with_player
 from evenhand.instruments.harm.certificate import FILE, holding, refuse_unreadable
 from evenhand.instruments.harm.instrument import HarmAudit
-from evenhand.instruments.harm.settings import OwnHarm
-from evenhand.instruments.harm.source import benign
-from evenhand.instruments.scorer import ToxicitySets, gathered
+from evenhand.instruments.harm.policy import OwnHarm, benign
+from evenhand.instruments.scorer.sets import ToxicitySets, gathered
 from evenhand.methods.judge_text import AS_WRITTEN, SWAPPED, HarmCheck
 from evenhand.models.base import ChatModel
 from evenhand.scorers import ScorerModel
 from evenhand.scorers.harm import HarmJudge
-from evenhand.views import terminal_of
-from evenhand.views.files import plain
 
 harms = typer.Typer(
     help="Harms of your own: a policy in words, and the check that lets it be used.",
@@ -56,7 +49,7 @@ def list_(config: ConfigFile = None, json: Json = False) -> None:
         print_json(rows)
         return
     if not rows:
-        out.print("the config has no [harms.NAME]; docs/harms.md says how one is written")
+        out.print("the config has no [harms.NAME]; docs/harm-policies.md says how one is written")
         return
     table = Table("harm", "judge", "harmful", "benign", "certificate", box=None)
     for row in rows:
@@ -85,7 +78,7 @@ def _check(
         ),
     ] = None,
     sample: Annotated[int, typer.Option(min=1, help="Texts of each set.")] = 100,
-    full: Annotated[bool, typer.Option("--full", help="Show every table.")] = False,
+    full: Full = False,
 ) -> None:
     """Check a harm of your own and write its certificate.
 
@@ -109,7 +102,7 @@ def _check(
         instrument=audit, options=audit.options(), services=ConfigServices(settings)
     )
     items = measurement.items(configuration.data_folder())
-    alone = _alone(settings, model)
+    alone = settings.model_copy(update={"models": {"default": model}, "cast": {}, "search": None})
     request = options.request(items, HarmCheck(), alone, is_audit=True)
     for agent, swapped in ((AS_WRITTEN, False), (SWAPPED, True)):
         request = with_player(request, agent.role, partial(_player, harm, model, swapped))
@@ -123,19 +116,11 @@ def _check(
         end(result.ended, below_floor=True)
         return
     finding = concluded(audit, measurement.options, result.report)
-    if options.json:
-        print_json(plain(finding.to_dict()))
-    else:
-        out.print(terminal_of(finding, full=full))
-        out.print(f"{options.out}/report.json, {FILE}", style="dim")
+    print_finding(
+        finding, json=options.json, full=full, written=f"{options.out}/report.json, {FILE}"
+    )
     err.print(f"certificate kept in {settings.certificates}", soft_wrap=True)
     end(result.ended, below_floor=result.report.coverage.below_floor)
-
-
-def _alone(settings: Config, model: ModelConfig) -> Config:
-    """The config with the judge as its only model: no further one is needed, so none is looked
-    at."""
-    return settings.model_copy(update={"models": {"default": model}, "cast": {}, "search": None})
 
 
 def _player(harm: OwnHarm, model: ModelConfig, swapped: bool) -> ChatModel:
@@ -146,7 +131,7 @@ def _player(harm: OwnHarm, model: ModelConfig, swapped: bool) -> ChatModel:
 def _sets(text: str | None, sample: int) -> dict[str, pl.DataFrame]:
     if text is None:
         return {}
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = names_in(text)
     data = configuration.data_folder()
     tables, left_out = gathered(ToxicitySets(local=data.local, cache=data.cache), names)
     texts = benign(tables, sample)

@@ -1,50 +1,165 @@
-"""`evenhand measure NAME`: an instrument's items through a method, and what may be said of it.
+"""`evenhand measure NAME`: an instrument's items through a method, and what may be said of it;
+`evenhand import`: what a model answered elsewhere, scored without a call.
 
 Every instrument is a command. Its own options come from the fields of its `options`, the others
-are the same for all.
-"""
+are the same for all."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, replace
 from inspect import Parameter, Signature, getdoc, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from evenhand.cli.execution import end, show_dry_run
-from evenhand.cli.forecast import show_forecast
-from evenhand.cli.measure_likelihood import likelihood
-from evenhand.cli.options import Full
-from evenhand.cli.run_options import RunCommand, prepared, with_run_options
-from evenhand.cli.screen import out, print_json
-from evenhand.cli.watching import Terminal
+from evenhand.api.inputs import question_of
+from evenhand.cli.codes import BELOW_FLOOR, STOPPED
+from evenhand.cli.execution import Out, Terminal, end, show_dry_run, show_forecast
+from evenhand.cli.options import (
+    BaseUrl,
+    ConfigFile,
+    DrawSeed,
+    Full,
+    Json,
+    ModelName,
+    RunCommand,
+    names_in,
+    prepared,
+    with_run_options,
+)
+from evenhand.cli.screen import err, out, print_finding, print_json
 from evenhand.core import registry
 from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
+from evenhand.experiments.config import Config
+from evenhand.experiments.exchange import instrument_for
+from evenhand.experiments.measuring import draw_sets, measure_sets, run_folders
 from evenhand.experiments.measuring import measure as measured
-from evenhand.experiments.stopping import StoppingQuestion, until_decided
+from evenhand.experiments.settings import RunSettings
+from evenhand.experiments.stopping import until_decided
 from evenhand.findings.audit import Audit
 from evenhand.findings.report import Report
-from evenhand.instruments import instrument_named
-from evenhand.instruments._contract import Instrument
+from evenhand.instruments import Instrument, instrument_named
+from evenhand.instruments.likelihood_sets import SETS, USUAL
+from evenhand.models.likelihood import EchoedLikelihood, LikelihoodModel
 from evenhand.views import terminal_of
 from evenhand.views.files import plain
 
-_Until = Annotated[
+
+def likelihood(
+    out_: Out,
+    weights: Annotated[
+        Path | None,
+        typer.Option(help="A Hugging Face folder, read on this machine, instead of an endpoint."),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOKEN",
+            help="What every text is read after, with --weights. Default: the token that the "
+            "tokenizer puts in front, or the one that separates documents.",
+        ),
+    ] = None,
+    sets: Annotated[str, typer.Option(help=f"Names with commas, of {', '.join(SETS)}.")] = ",".join(
+        USUAL
+    ),
+    sample: Annotated[
+        int, typer.Option(min=2, help="At most so many items of each set, spread over its groups.")
+    ] = 1_600,
+    all_: Annotated[
+        bool, typer.Option("--all", help="All items: 19,522 of the usual sets.")
+    ] = False,
+    sample_seed: DrawSeed = 0,
+    unseen: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PAIRS",
+            help="The pairs that the weights were trained on: items of subtler_biases with a "
+            "topic of their training side are left out.",
+        ),
+    ] = None,
+    base_url: BaseUrl = None,
+    model: ModelName = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Measure bias by the log-probability of texts: CrowS-Pairs, StereoSet, WinoBias, Winogender,
+    subtler_biases, and pronouns after occupations; GEST, SeeGULL and RedditBias by name.
+
+    Small and base models show their bias here first. Needs local weights, or an endpoint that
+    echoes prompts with log-probabilities, as vLLM does. Writes report.json and report.parquet into
+    the run folder; each of several sets has a run folder of its own within. Run it again to resume.
+    Ends with code 2 if fewer than 95 % could be scored.
+
+    Example: evenhand measure likelihood --weights weights/smollm2 --out runs/lik-base
+    """
+    names = names_in(sets)
+    sources = draw_sets(
+        names,
+        configuration.data_folder(),
+        {"sample": sample, "all": all_, "sample_seed": sample_seed, "unseen": unseen},
+    )
+    settings = configuration.load(config, base_url, model)
+    folders = run_folders(out_, list(sources))
+
+    async def measured() -> list[Report]:
+        opened = await _open(weights, start, settings)
+        try:
+            return await measure_sets(opened, sources, folders, Terminal(settings))
+        finally:
+            await opened.close()
+
+    try:
+        reports = asyncio.run(measured())
+    except KeyboardInterrupt:
+        err.print("stopped; nothing is lost. Run the same command again to go on.")
+        raise typer.Exit(STOPPED) from None
+    if json:
+        print_json({"sets": [plain(set_report.to_dict()) for set_report in reports]})
+    else:
+        for set_report in reports:
+            out.print(terminal_of(set_report), "")
+    if any(set_report.coverage.below_floor for set_report in reports):
+        raise typer.Exit(BELOW_FLOOR)
+
+
+async def _open(weights: Path | None, start: str | None, config: Config) -> LikelihoodModel:
+    """Open local weights, or else the endpoint of the config."""
+    if weights is not None:
+        from evenhand.training.local_likelihood import LocalLikelihood  # noqa: PLC0415 torch
+
+        return LocalLikelihood(weights, start=start)
+    if start is not None:
+        raise UserError("--start is for --weights: an endpoint puts its own token before a text")
+    opened = EchoedLikelihood(await configuration.open_model(config.default_model()))
+    try:
+        await opened.check()
+    except BaseException:
+        await opened.close()
+        raise
+    return opened
+
+
+_UNTIL = Annotated[
     str | None,
     typer.Option(
         metavar="MEASURE=MARGIN",
         help="Stop when this measure is shown to be within the margin or beyond it: s_amb=0.05.",
     ),
 ]
-_FinitePopulation = Annotated[
+_FINITE = Annotated[
     bool,
     typer.Option(
         "--finite-population",
         help="With --until: ask it of exactly these items, not of others like them. Sooner known.",
     ),
 ]
+
+STOPPING: dict[str, Any] = {
+    "until": _UNTIL,
+    "finite_population": _FINITE,
+}  # options of a run that may stop early
 
 measure = typer.Typer(
     help="Measure a method on an instrument, or a model itself.\n\n"
@@ -57,41 +172,49 @@ def command_for(instrument: Instrument) -> Callable[..., None]:
     """The command of one instrument: its own options first, then those of every run."""
 
     def command(options: RunCommand, **values: Any) -> None:
-        full, question = values.pop("full"), question_in(values)
-        run(instrument, options, values, full=full, until=question)
+        run(instrument, options, values)
 
-    command.__signature__ = signature_of(instrument)  # type: ignore[attr-defined]
+    command.__signature__ = signature_of(instrument, **STOPPING)  # type: ignore[attr-defined]
     command.__name__ = instrument.name
-    command.__doc__ = _help(instrument)
+    command.__doc__ = (
+        f"{getdoc(instrument) or instrument.title}\n\n"
+        "Writes report.json and report.parquet into the run folder. Run it again to resume. Ends "
+        "with code 2 if fewer than 95 % of the answers could be scored, with 3 at a cap.\n\n"
+        f"Example: evenhand measure {instrument.name} --method default --out "
+        f"runs/{instrument.name}-default"
+    )
     return with_run_options(command)
 
 
-def question_in(values: dict[str, Any]) -> StoppingQuestion | None:
-    """Take the question that ends a run out of what was typed."""
-    until, these = (values.pop(name) for name in ("until", "finite_population"))
-    if these and until is None:
-        raise UserError(
-            "--finite-population says of what, and not what: add --until MEASURE=MARGIN"
-        )
-    return None if until is None else StoppingQuestion(until, these)
+def signature_of(
+    instrument: Instrument, arguments: Mapping[str, Any] | None = None, **more: Any
+) -> Signature:
+    """Make the signature of a command that measures.
 
+    Args:
+        instrument: What is measured; each field of its options is an option.
+        arguments: The fields that are arguments instead, each with its type and declaration.
+        more: The annotations of further options.
 
-def signature_of(instrument: Instrument) -> Signature:
-    """The instrument's own options, and those of a run that may stop early."""
+    Returns:
+        The signature, with --full at its end.
+    """
     hints = get_type_hints(instrument.options)
-    parameters = [parameter_of(field, hints[field.name]) for field in fields(instrument.options)]
-    more = (
-        ("until", None, _Until),
-        ("finite_population", False, _FinitePopulation),
-        ("full", False, Full),
-    )
-    parameters += [Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=kind)
-            for name, value, kind in more]  # fmt: skip
-    first = Parameter("options", Parameter.POSITIONAL_OR_KEYWORD)
-    return Signature([first, *parameters])
+    own = [_parameter_of(field, hints[field.name]) for field in fields(instrument.options)]
+    for index, entry in enumerate(own):
+        if arguments and entry.name in arguments:
+            kind, argument = arguments[entry.name]
+            default = entry.default if type(None) in get_args(kind) else Parameter.empty
+            own[index] = entry.replace(annotation=Annotated[kind, argument], default=default)
+    own += [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind,
+                  default=False if get_args(kind)[0] is bool else None)
+        for name, kind in {**more, "full": Full}.items()
+    ]  # fmt: skip
+    return Signature([Parameter("options", Parameter.POSITIONAL_OR_KEYWORD), *own])
 
 
-def parameter_of(field: "Field[Any]", kind: Any) -> Parameter:
+def _parameter_of(field: "Field[Any]", kind: Any) -> Parameter:
     """Make the option of a command from a field of an instrument's options."""
     metadata = field.metadata
     flag = metadata["flag"] or f"--{field.name.replace('_', '-')}"
@@ -104,23 +227,10 @@ def parameter_of(field: "Field[Any]", kind: Any) -> Parameter:
     )
 
 
-def _help(instrument: Instrument) -> str:
-    return (
-        f"{getdoc(instrument) or instrument.title}\n\n"
-        "Writes report.json and report.parquet into the run folder. Run it again to resume. Ends "
-        "with code 2 if fewer than 95 % of the answers could be scored, with 3 at a cap.\n\n"
-        f"Example: evenhand measure {instrument.name} --method default --out "
-        f"runs/{instrument.name}-default"
-    )
-
-
 def run(
     instrument: Instrument,
     options: RunCommand,
     values: dict[str, Any],
-    *,
-    full: bool,
-    until: StoppingQuestion | None = None,
     conclude: Callable[[Instrument, Any, Report, Path | None], Audit] | None = None,
 ) -> None:
     """Measure, show what was found, and leave with the code that says how it went.
@@ -128,15 +238,15 @@ def run(
     Args:
         instrument: What is measured.
         options: What was typed for the run.
-        values: The instrument's own options.
-        full: Show every table.
-        until: The question that ends the run.
+        values: The instrument's own options, and those that `signature_of` adds.
         conclude: What makes an audit of the report, and keeps it.
     """
+    full, until = values.pop("full", False), values.pop("until", None)
+    question = question_of(until, values.pop("finite_population", False))
     measurement, request = prepared(instrument, options, values)
     settings = request.settings
-    if until is not None:
-        source = until_decided(instrument, request.source, until, seed=settings.seed)
+    if question is not None:
+        source = until_decided(instrument, request.source, question, seed=settings.seed)
         request = replace(request, source=source)
     if settings.dry_run:
         show_dry_run({settings.out: request}, json=options.json)
@@ -152,10 +262,7 @@ def run(
         finding = conclude(
             instrument, measurement.options, result.report, request.settings.certificates
         )
-    if options.json:
-        print_json(plain(finding.to_dict()))
-    else:
-        out.print(terminal_of(finding, full=full))
+    print_finding(finding, json=options.json, full=full)
     too_little = result.report.coverage.below_floor
     if isinstance(finding, Audit) and instrument.must_pass:
         too_little = finding.state != "pass"
@@ -182,28 +289,44 @@ def of_one_set(instrument: Instrument) -> Callable[..., None]:
     return command
 
 
-def refusal(problem: UserError) -> Callable[..., None]:
-    """The command of an instrument that cannot be loaded: it says why, and the others are there."""
-
-    def command() -> None:
-        raise problem
-
-    command.__doc__ = str(problem)
-    return command
-
-
-def add(name: str) -> None:
-    """Make an instrument a command."""
+def add(group: typer.Typer, name: str, build: Callable[[Instrument], Callable[..., None]]) -> None:
+    """Make an instrument a command; of one that cannot be loaded it says why when it is typed."""
     try:
-        instrument = instrument_named(name)
-    except UserError as problem:
+        group.command(name, no_args_is_help=True)(build(instrument_named(name)))
+    except UserError as error:
+        problem = error
+
+        def refusal() -> None:
+            raise problem
+
         any_ = {"allow_extra_args": True, "ignore_unknown_options": True}
-        measure.command(name, context_settings=any_)(refusal(problem))
-        return
-    built = command_for(instrument) if instrument.asks == "answers" else of_one_set(instrument)
-    measure.command(name, no_args_is_help=True)(built)
+        group.command(name, context_settings=any_, help=str(problem))(refusal)
 
 
 for name in registry.names("instruments"):
-    add(name)
+    add(measure, name, lambda built: command_for(built) if built.asks == "answers"
+        else of_one_set(built))  # fmt: skip
 measure.command("likelihood", no_args_is_help=True)(likelihood)
+
+
+def import_log(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="A log of another tool.")],
+    out_: Out,
+    instrument: Annotated[
+        str | None, typer.Option(help="What scores it. Default: as the log's task is called.")
+    ] = None,
+    full: Full = False,
+    json: Json = False,
+) -> None:
+    """Score the log of another tool, without a call.
+
+    It reads logs of Inspect (.eval) and samples of lm-evaluation-harness (samples_*.jsonl of
+    --log_samples) into a run folder that says where the answers are from; `compare`, `report` and
+    `view` work on it at once. A question without an answer counts as missing.
+
+    Example: evenhand import logs/bbq.eval --out runs/theirs
+    """
+    chosen = instrument_for(log, instrument)
+    defaults = {field.name: field.default for field in fields(chosen.options)}
+    options = RunCommand(settings=RunSettings(out=out_), json=json)
+    run(chosen, options, {**defaults, "answers": log, "full": full})

@@ -1,5 +1,7 @@
-"""`evenhand pack`: one file with all that somebody needs to check what runs showed."""
+"""`evenhand pack`: one file with all that somebody needs to check what runs showed;
+`evenhand export`: a run in the form of another tool."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -7,17 +9,16 @@ import typer
 from rich.text import Text
 
 from evenhand.cli.codes import ERROR, UNFINISHED
-from evenhand.cli.groups import group_for
-from evenhand.cli.options import CertificateFolder, ConfigFile, Json, PriceFile
-from evenhand.cli.screen import err, out, print_json
+from evenhand.cli.options import CertificateFolder, ConfigFile, Json, PriceFile, group_for
+from evenhand.cli.screen import err, print_finding, print_json
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.dossiers import runs_in
+from evenhand.experiments.exchange import export as exported
 from evenhand.experiments.pack_checks import verify as verified
 from evenhand.experiments.packs import FRAMEWORKS, PackOptions
 from evenhand.experiments.packs import make as made
-from evenhand.views import terminal_of
-from evenhand.views.files import plain
+from evenhand.views.export import FORMS
 
 pack = typer.Typer(
     cls=group_for("make"),  # a pack is what the command is for
@@ -110,9 +111,36 @@ def verify(
     Example: evenhand pack verify evidence.zip --key public.pem
     """
     result = verified(file, key=key, previous=previous)
-    if json:
-        print_json(plain(result.to_dict()))
-    else:
-        out.print(terminal_of(result))
+    print_finding(result, json=json)
     if result.state != "holds":
         raise typer.Exit(ERROR if result.state == "differs" else UNFINISHED)
+
+
+def export(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder: a path or a URL.")],
+    to: Annotated[str, typer.Option(help=f"The format: {', '.join(FORMS)}.")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="The file of inspect and csv, the folder of the others."),
+    ],
+    json: Json = False,
+) -> None:
+    """Write a run as a log or a table that other tools open.
+
+    inspect: a log of Inspect (.eval). eee: a record of Every Eval Ever. hf: results for a model
+    page of the Hugging Face Hub. lm-eval: samples of lm-evaluation-harness, of bbq. csv: one row
+    per item for spreadsheets. An item without an answer is never an incorrect one. Nothing is
+    overwritten. Ends with code 2 if the run is not finished.
+
+    Example: evenhand export runs/now --to inspect --out now.eval
+    """
+    with err.status(Text(f"reading {run}")):
+        written = exported(run, to, out, configuration.data_folder())
+    for path, size in written.files.items():
+        err.print(Text(f"wrote {path}: {written.is_}, {written.items:,} items, {size:,} bytes"))
+    if written.not_run:
+        err.print(Text(f"NOT FINISHED: {written.not_run:,} items of this run are not run yet"))
+    if json:
+        print_json(asdict(written))
+    if written.not_run:
+        raise typer.Exit(UNFINISHED)

@@ -1,39 +1,22 @@
 """`evenhand pairs …`: preference pairs to train on, from debates, repairs and written items."""
 
-from enum import StrEnum
+import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from evenhand.api.preference_data import pairs_from_debates, pairs_from_items, pairs_from_run
 from evenhand.cli.options import Json
-from evenhand.cli.screen import err, out, print_json
-from evenhand.experiments.preference_pairs import (
-    pairs_from_debates,
-    pairs_from_items,
-    pairs_from_run,
-)
+from evenhand.cli.screen import err, print_finding
 from evenhand.training.debates.dataset import UNKNOWN_LICENSE
-from evenhand.training.debates.pairs import Pairing, PairsReport, Split
-from evenhand.views import terminal_of
+from evenhand.training.debates.pairs import Openers, PairsReport, Strategy
 
 pairs = typer.Typer(
     help="Make preference pairs to train on.",
     no_args_is_help=True,
 )
-
-
-class StrategyName(StrEnum):
-    SAME_TOPIC = "same_topic"
-    SAME_ROUND = "same_round"
-    SAME_ROLE = "same_role"
-    ANY = "any"
-
-
-class OpenersName(StrEnum):
-    STRIP = "strip"
-    KEEP = "keep"
-    DROP = "drop"
 
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="The folder of the data set; a new one.")]
@@ -64,8 +47,8 @@ def from_debates(
     runs: Runs,
     out_: Out,
     strategy: Annotated[
-        StrategyName, typer.Option(help="What the two statements of a pair share.")
-    ] = StrategyName.SAME_TOPIC,
+        Strategy, typer.Option(help="What the two statements of a pair share.")
+    ] = "same_topic",
     threshold: Annotated[
         float, typer.Option(min=0, max=10, help="Scores above it are high, the others low.")
     ] = 3.0,
@@ -74,9 +57,9 @@ def from_debates(
     ] = 0.0,
     per_topic: Annotated[int, typer.Option(min=1, help="At most so many pairs of a topic.")] = 10,
     openers: Annotated[
-        OpenersName,
+        Openers,
         typer.Option(help="Beginnings like “As a 60-year-old, …”: cut off, left, or left out."),
-    ] = OpenersName.STRIP,
+    ] = "strip",
     match_lengths: MatchLengths = False,
     rounds: Annotated[
         int | None, typer.Option(min=1, help="The first so many rounds of each debate alone.")
@@ -94,30 +77,24 @@ def from_debates(
 
     Example: evenhand pairs from-debates runs/debate --out data/pairs
     """
-    pairing = Pairing(
-        strategy=strategy.value,
-        threshold=threshold,
-        min_gap=min_gap,
-        openers=openers.value,
-    )
-    split = Split(
-        test_share=test_share,
-        per_topic=per_topic,
-        match_lengths=match_lengths,
-        train_pairs=train_pairs,
-        seed=seed,
-    )
-    report = pairs_from_debates(
+    paired = pairs_from_debates(
         runs,
         out_,
-        pairing,
-        split,
+        strategy=strategy,
+        threshold=threshold,
+        min_gap=min_gap,
+        per_topic=per_topic,
+        openers=openers,
+        match_lengths=match_lengths,
         rounds=rounds,
         topics=topics,
+        train_pairs=train_pairs,
+        test_share=test_share,
+        seed=seed,
         license=license,
         note=_note,
     )
-    _show(report, out_, json=json)
+    _show(paired, out_, json=json)
 
 
 @pairs.command("from-run", no_args_is_help=True)
@@ -135,10 +112,11 @@ def from_run(
 
     Example: evenhand pairs from-run runs/first --out data/repairs
     """
-    split = Split(
-        test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
-    )
-    _show(pairs_from_run(runs, out_, split, license=license, note=_note), out_, json=json)
+    paired = pairs_from_run(
+        runs, out_, per_topic=per_topic, match_lengths=match_lengths, test_share=test_share,
+        seed=seed, license=license, note=_note,
+    )  # fmt: skip
+    _show(paired, out_, json=json)
 
 
 @pairs.command("from-items", no_args_is_help=True)
@@ -159,19 +137,17 @@ def from_items(
 
     Example: evenhand pairs from-items dataset.csv.gz --out data/items
     """
-    split = Split(
-        test_share=test_share, per_topic=per_topic, match_lengths=match_lengths, seed=seed
-    )
-    _show(pairs_from_items(file, out_, split, license=license, note=_note), out_, json=json)
+    paired = pairs_from_items(
+        file, out_, per_topic=per_topic, match_lengths=match_lengths, test_share=test_share,
+        seed=seed, license=license, note=_note,
+    )  # fmt: skip
+    _show(paired, out_, json=json)
 
 
 def _note(text: str) -> None:
     err.print(text, style="dim", soft_wrap=True)
 
 
-def _show(report: PairsReport, folder: Path, *, json: bool) -> None:
-    if json:
-        print_json(report.to_dict())
-    else:
-        out.print(terminal_of(report))
-        out.print(f"{folder}: README.md, pairs.json, parquet files", style="dim", soft_wrap=True)
+def _show(paired: Coroutine[Any, Any, PairsReport], folder: Path, *, json: bool) -> None:
+    files = f"{folder}: README.md, pairs.json, parquet files"
+    print_finding(asyncio.run(paired), json=json, written=files)

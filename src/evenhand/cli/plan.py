@@ -5,14 +5,12 @@ from typing import Annotated
 
 import typer
 
-from evenhand.cli.options import Json
-from evenhand.cli.screen import out, print_json
+from evenhand.cli.options import Json, names_in
+from evenhand.cli.screen import print_finding
 from evenhand.experiments.planning import DesignQuestion, PlanRequest, RatioQuestion, planned
 from evenhand.findings.plan import ItemPrice
 from evenhand.findings.ratios import MOST_GROUPS
 from evenhand.instruments import instrument_named
-from evenhand.views import terminal_of
-from evenhand.views.files import plain
 
 
 def plan(
@@ -105,7 +103,7 @@ def plan(
         detect=detect,
         power=power,
         family=family,
-        pilot=None if pilot is None else (_names(pilot[0]), _names(pilot[1])),
+        pilot=None if pilot is None else (names_in(pilot[0]), names_in(pilot[1])),
         measure=measure,
         price=ItemPrice(calls=calls, tokens=tokens, per_million=price, batched=batch),
         ratios=RatioQuestion(groups=groups, rate=rate, ratio=ratio),
@@ -121,11 +119,4 @@ def plan(
         ),
     )
     result = planned(instrument_named(benchmark), request)
-    if json:
-        print_json(plain(result.to_dict()))
-    else:
-        out.print(terminal_of(result))
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+    print_finding(result, json=json)

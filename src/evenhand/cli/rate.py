@@ -1,18 +1,17 @@
 """`evenhand rate …`: people rate texts, blind to where they are from."""
 
+import asyncio
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from evenhand.api.preference_data import rate_agree, rate_export, rate_import
 from evenhand.cli.codes import BELOW_FLOOR
 from evenhand.cli.options import Full, Json
-from evenhand.cli.screen import err, out, print_json
-from evenhand.experiments import human_ratings
-from evenhand.experiments.human_ratings import SheetRequest, SheetsWritten
+from evenhand.cli.screen import err, out, print_finding, print_json
+from evenhand.experiments.human_ratings import SheetsWritten
 from evenhand.training.rating import sheets
-from evenhand.views import terminal_of
-from evenhand.views.files import plain
 
 rate = typer.Typer(
     help="Let people rate texts: sheets out, sheets in, how far they agree.",
@@ -55,10 +54,12 @@ def export(
 
     Example: evenhand rate export runs/before runs/after --out sheets --raters 5 --sample 30
     """
-    request = SheetRequest(
-        runs=runs, out=out_, raters=raters, sample=sample, overlap=overlap, key=key, seed=seed
-    )
-    written = human_ratings.export_sheets(request, _note)
+    written = asyncio.run(
+        rate_export(
+            runs, out_, raters=raters, sample=sample, overlap=overlap, key=key, seed=seed,
+            note=lambda text: err.print(text, style="dim", soft_wrap=True),
+        )
+    )  # fmt: skip
     if json:
         print_json(
             {
@@ -73,10 +74,6 @@ def export(
         )
     else:
         _show_sheets(written, runs=len(runs))
-
-
-def _note(text: str) -> None:
-    err.print(text, style="dim", soft_wrap=True)
 
 
 def _show_sheets(written: SheetsWritten, *, runs: int) -> None:
@@ -116,7 +113,7 @@ def import_(
 
     Example: evenhand rate import rater-1.csv rater-2.csv --key sheets-key.json --out ratings
     """
-    account = human_ratings.import_sheets(files, key, out_)
+    account = asyncio.run(rate_import(files, key, out_))
     if json:
         print_json(account.to_dict())
         return
@@ -155,12 +152,9 @@ def agree(
 
     Example: evenhand rate agree ratings --judge runs/after
     """
-    agreement = human_ratings.agreement(folder, judge=judge, labels=labels)
+    agreement = asyncio.run(rate_agree(folder, judge=judge, labels=labels))
     if labels is not None:
         err.print(f"wrote {labels}", soft_wrap=True)
-    if json:
-        print_json(plain(agreement.to_dict()))
-    else:
-        out.print(terminal_of(agreement, full=full))
+    print_finding(agreement, json=json, full=full)
     if agreement.coverage.below_floor:
         raise typer.Exit(BELOW_FLOOR)

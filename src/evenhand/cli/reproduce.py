@@ -1,6 +1,8 @@
-"""`evenhand reproduce PAPER [TABLE]`: a paper's table with its numbers beside ours."""
+"""`evenhand reproduce PAPER [TABLE]`: a paper's tables with their numbers beside ours, and its page
+in the documentation."""
 
 import asyncio
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,37 +14,150 @@ import typer
 
 from evenhand.api.configured import ConfigModels, in_config
 from evenhand.cli.codes import UNFINISHED
-from evenhand.cli.execution import end, show_dry_run
-from evenhand.cli.options import Json
-from evenhand.cli.reproduce_page import paper_page
-from evenhand.cli.run_options import RunCommand, with_run_options
-from evenhand.cli.screen import out, print_json
-from evenhand.cli.watching import Terminal
-from evenhand.core.errors import UserError
+from evenhand.cli.execution import Terminal, end, show_dry_run
+from evenhand.cli.options import Json, RunCommand, assigned, with_run_options
+from evenhand.cli.screen import out, print_finding, print_json
 from evenhand.experiments import config as configuration
-from evenhand.experiments.caps import Caps
-from evenhand.experiments.recipes import (
+from evenhand.experiments.reproducing import (
     PlannedJobs,
     Reproducing,
+    forecasts,
     planned,
     played_back,
+    run_all,
     tables_of,
     write_tables,
 )
-from evenhand.experiments.reproducing import forecasts, run_all
-from evenhand.findings.display import Displayable
-from evenhand.findings.papers import PAPERS, Size, paper_named
-from evenhand.findings.reproduction import Reproduction, catalogue
+from evenhand.experiments.request import Caps
+from evenhand.findings.papers import PAPERS, Paper, Size, Table, paper_named
+from evenhand.findings.reproduction import Reproduction, catalogue, in_words, reproduction
 from evenhand.methods.shared_settings import Wording
-from evenhand.views import page_of, terminal, terminal_of
+from evenhand.views import markdown, page_of, terminal, terminal_of
+from evenhand.views.blocks import GAP, Block, Grid
 from evenhand.views.files import plain
+
+
+def paper_page(paper: Paper, tables: Path | None) -> str:
+    """Give a paper's page as Markdown.
+
+    Args:
+        paper: The paper.
+        tables: A folder with PAPER-TABLE.json of the tables that were run; None if there is none.
+    """
+    parts = [
+        f"# {paper.called}: the paper's tables and ours",
+        f"{paper.authors}: *{paper.title}*",
+        f"Columns that begin with ours are ours; the others are copied from the paper. `evenhand "
+        f"reproduce {paper.name} TABLE --dry-run` says what a table asks; without `--dry-run` the "
+        "command runs it.",
+    ]
+    for name in paper.order:
+        table = paper.table(name)
+        parts += _figure(paper, name) if table is None else _table(paper, table, tables)
+    parts += _weights(paper)
+    return re.sub(r"\n{3,}", "\n\n", "\n\n".join(part.strip() for part in parts)) + "\n"
+
+
+def papers_page(tables: Path) -> str:
+    """Give the part of the documentation on all papers as Markdown: one row per table or figure
+    that holds results, and below it the tables with numbers of ours.
+
+    Args:
+        tables: A folder with PAPER-TABLE.json of the tables that were run.
+    """
+    parts = []
+    for paper in map(paper_named, PAPERS):
+        rows, shown, without = [], [], []
+        for entry in catalogue([paper.name]).entries:
+            if not entry.result:
+                without.append(entry.where.partition(",")[0])
+                continue
+            ran = tables / f"{paper.name}-{entry.table}.json"
+            status = "can be run; not run"
+            if ran.is_file():
+                reproduced = Reproduction.from_json(ran.read_bytes())
+                shown.append(_our_rows(reproduced))
+                status = "run, below"
+            elif not entry.runnable:
+                status = f"cannot be run: {entry.reason}"
+            elif (table := paper.table(entry.table)) and table.elsewhere:
+                status = "run with other settings: [results](results.md)"
+            where = entry.where.partition(",")[0]
+            rows.append(f"| {where} | {entry.title} | `{entry.table}` | {status} |")
+        parts += [
+            f"## {paper.called}",
+            f"{paper.authors}: *{paper.title}*",
+            "| in the paper | what it shows | recipe | status |\n| --- | --- | --- | --- |\n"
+            + "\n".join(rows),
+            f"No results to reproduce: {', '.join(without)}." if without else "",
+            *shown,
+        ]
+    return re.sub(r"\n{3,}", "\n\n", "\n\n".join(part.strip() for part in parts)) + "\n"
+
+
+def _our_rows(reproduced: Reproduction) -> str:
+    """Give a table as Markdown, without the columns and rows that hold no number of ours."""
+    shown: list[Block] = []
+    for column, grid in enumerate(
+        block for block in page_of(reproduced) if isinstance(block, Grid)
+    ):
+        cells = [[row[column] for row in ours.cells] for ours in reproduced.ours]
+        rows = tuple(
+            row
+            for row, values in zip(grid.rows, zip(*cells, strict=True), strict=True)
+            if any(cell.value is not None for cell in values)
+        )
+        shown += [replace(grid, rows=rows), GAP] if rows else []
+    heading = f"### {reproduced.where.partition(',')[0]}: {reproduced.title}"
+    differs = "\n".join(f"- {text}" for text in reproduced.differs)
+    return f"{heading}\n\n{markdown.render(shown)}\n\nDifferences from the paper:\n\n{differs}"
+
+
+def _weights(paper: Paper) -> list[str]:
+    """How the weights are made that some rows need."""
+    if not paper.trained:
+        return []
+    parts = [
+        "## Trained weights",
+        "Rows of trained weights are run with `--trained NAME=MODEL`, once the weights are served "
+        "([how](training.md)); `'*={model}-{name}'` names all of them.",
+    ]
+    for name, weights in paper.trained.items():
+        like = f", made as `{weights.like}` is" if weights.like else ":"
+        parts.append(f"`{name}`: {weights.says}{like}" + ("." if weights.like else ""))
+        if weights.commands:
+            parts.append("```text\n" + "\n".join(weights.commands) + "\n```")
+    return parts
+
+
+def _figure(paper: Paper, name: str) -> list[str]:
+    figure = next(figure for figure in paper.figures if figure.table == name)
+    what = "Cannot be run" if figure.result else "No result to reproduce"
+    return [f"## {figure.where}: {figure.title}", f"{what}: {figure.reason}"]
+
+
+def _table(paper: Paper, table: Table, tables: Path | None) -> list[str]:
+    reproduced = _ran(paper, table, tables)
+    body = markdown.render(page_of(reproduced)[1:])  # its first line is the heading here
+    needs = f"`evenhand reproduce {paper.name} {table.name}` needs: {in_words(table.needs)}."
+    if table.reason:
+        needs = f"Cannot be run: {table.reason}"
+    elsewhere = [table.elsewhere] if table.elsewhere else []
+    return [f"## {table.where}: {table.title}", needs, *elsewhere, body]
+
+
+def _ran(paper: Paper, table: Table, tables: Path | None) -> Reproduction:
+    file = None if tables is None else tables / f"{paper.name}-{table.name}.json"
+    if file is not None and file.is_file():
+        return Reproduction.from_json(file.read_bytes())
+    return reproduction(paper, table, "small", {}, {}, ())
+
 
 reproduce = typer.Typer(
     help="Reproduce a table or figure of a paper, its numbers beside ours.\n\n"
     "Example: evenhand reproduce stardtox table3 --size small --dry-run --out runs/papers",
     no_args_is_help=True,
 )
-PaperName = Annotated[str, typer.Argument(metavar="PAPER", help=f"One of {', '.join(PAPERS)}.")]
 
 
 @reproduce.command("list")
@@ -51,23 +166,30 @@ def list_(json: Json = False) -> None:
 
     Example: evenhand reproduce list
     """
-    _show(catalogue(), json=json)
+    print_finding(catalogue(), json=json)
 
 
 @reproduce.command("page")
 def page(
-    paper: PaperName,
-    tables: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Tables that were run, as NAME.json: PAPER-TABLE."),
+    paper: Annotated[
+        str | None,
+        typer.Argument(metavar="[PAPER]", help=f"One of {', '.join(PAPERS)}. Without it: all."),
     ] = None,
+    tables: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", help="Tables that were run, as PAPER-TABLE.json."),
+    ] = Path("docs/reproduced"),
 ) -> None:
-    """Print a paper's page for the documentation: all its tables, ours filled in where they were
-    run.
+    """Print every table of a paper as Markdown, with our numbers where they were run.
+
+    Without a paper, print an overview of all papers: the status of each table, and the tables
+    that hold numbers of ours.
 
     Example: evenhand reproduce page stardtox --tables docs/reproduced
     """
-    sys.stdout.write(paper_page(paper_named(paper), tables))
+    sys.stdout.write(
+        papers_page(tables) if paper is None else paper_page(paper_named(paper), tables)
+    )
 
 
 def _reproduce(
@@ -129,11 +251,11 @@ def _reproduce(
         data=configuration.data_folder(),
         size=size,
         named=tuple(model or ()),
-        trained=_pairs("--trained", trained or ()),
+        trained=assigned("--trained", trained or ()),
         only=None if only is None else tuple(name.strip() for name in only.split(",")),
         show=show,
         wording=wording,
-        sample=_pairs("--sample", sample or ()),
+        sample=assigned("--sample", sample or ()),
     )
     plan = planned(arguments)
     if settings.dry_run:
@@ -143,7 +265,7 @@ def _reproduce(
     if settings.pilot and pilots:
         free = played_back(arguments)
         expected = asyncio.run(forecasts(plan.jobs, pilots, settings.prices, played_back=free))
-        _show(expected, json=options.json)
+        print_finding(expected, json=options.json)
     if settings.pilot or ended.early:
         end(ended, below_floor=False)
         return
@@ -174,23 +296,6 @@ def _dry_run(plan: PlannedJobs, *, json: bool) -> NoReturn:
         waiting=[f"{j.model}: {j.run}" for j in plan.jobs if j.waits and not j.played_back],
         cannot_run={f"{model}: {run}": why for (model, run), why in plan.missing.items()},
     )
-
-
-def _show(result: Displayable, *, json: bool) -> None:
-    if json:
-        print_json(plain(result.to_dict()))
-    else:
-        out.print(terminal_of(result))
-
-
-def _pairs(option: str, assignments: list[str] | tuple[()]) -> dict[str, str]:
-    pairs = {}
-    for assignment in assignments:
-        name, equals, value = assignment.partition("=")
-        if not equals:
-            raise UserError(f"{option} {assignment}: write it as NAME=VALUE")
-        pairs[name.strip()] = value.strip()
-    return pairs
 
 
 def _command(name: str) -> Callable[..., None]:

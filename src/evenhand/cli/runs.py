@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.cli.codes import UNFINISHED
-from evenhand.cli.compare import runs_named
+from evenhand.cli.findings import runs_named
 from evenhand.cli.options import ConfigFile, Full, Json, PriceFile
-from evenhand.cli.screen import err, out, print_json, status_view
+from evenhand.cli.screen import err, out, print_finding, print_json, status_view
 from evenhand.core import Draft
 from evenhand.core.prices import Prices
 from evenhand.experiments import config as configuration
@@ -20,8 +20,7 @@ from evenhand.experiments.run_folders import ItemRecord, RunLine, RunStatus
 from evenhand.findings.summary import summary
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.tables import turn_of
-from evenhand.views import numbers, terminal, terminal_of
-from evenhand.views.files import plain
+from evenhand.views import numbers, terminal
 from evenhand.views.timeline_page import conversation
 
 runs = typer.Typer(
@@ -62,7 +61,8 @@ def _table(lines: list[RunLine]) -> Table:
     for line in lines:
         cells = [cell or "-" for cell in (line.run, line.kind, line.method, line.model)]
         created = (line.created or "-")[:16].replace("T", " ")
-        table.add_row(*(Text(cell) for cell in (*cells, _items(line), _cost(line), created)))
+        cost = "-" if line.cost is None else numbers.money(line.cost, line.currency or "")
+        table.add_row(*map(Text, (*cells, _items(line), cost, created)))
         if line.problem:
             table.add_row(Text(f"  {line.problem}", style="red"))
     return table
@@ -74,10 +74,6 @@ def _items(line: RunLine) -> str:
     failed = f", {line.failed:,} failed" if line.failed else ""
     planned = "" if line.planned is None else f" of {line.planned:,}"
     return f"{line.done:,}{planned}{failed}"
-
-
-def _cost(line: RunLine) -> str:
-    return "-" if line.cost is None else numbers.money(line.cost, line.currency or "")
 
 
 def _prices(config: Path | None, prices: Path | None) -> Prices | None:
@@ -104,10 +100,7 @@ def show(
     """
     if item is None:
         run_summary = summary(RunReader(run), _prices(config, prices))
-        if json:
-            print_json(run_summary.to_dict())
-        else:
-            out.print(terminal_of(run_summary))
+        print_finding(run_summary, json=json)
         return
     records = run_folders.items_called(run, item, position)
     for record in records:
@@ -149,10 +142,7 @@ def report(
     Example: evenhand runs report runs/bbq-default --full
     """
     run_report = run_folders.report_again(run, _prices(config, prices))
-    if json:
-        print_json(plain(run_report.to_dict()))
-    else:
-        out.print(terminal_of(run_report, full=full))
+    print_finding(run_report, json=json, full=full)
     if run_report.not_run:
         raise typer.Exit(UNFINISHED)
 
@@ -171,10 +161,7 @@ def repeats(
     Example: evenhand runs repeats runs/a1,runs/a2,runs/a3 runs/b1,runs/b2,runs/b3
     """
     result = run_folders.repeated_settings([runs_named(setting) for setting in settings])
-    if json:
-        print_json(plain(result.to_dict()))
-    else:
-        out.print(terminal_of(result, full=full))
+    print_finding(result, json=json, full=full)
 
 
 @runs.command()

@@ -1,27 +1,141 @@
-"""`evenhand scorers …`: what scores texts, and what it makes of some."""
+"""`evenhand scorers …`: what scores texts, what it makes of some, how far the judge of support is
+to be trusted, and a rate from a scorer on all texts and a few labels."""
 
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.progress import track
 from rich.table import Table
+from rich.text import Text
 
 from evenhand.cli.options import ConfigFile, Json
-from evenhand.cli.scorer_labels import estimate, sample
-from evenhand.cli.screen import err, out, print_json
-from evenhand.cli.support_audit import audit_support
+from evenhand.cli.screen import err, out, print_finding, print_json, scoring_bar
 from evenhand.core import registry
 from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
+from evenhand.experiments.labelling import LabelSample
+from evenhand.experiments.labelling import estimate as estimated
+from evenhand.experiments.labelling import sample as draw_labels
 from evenhand.findings.estimates import COVERAGE_FLOOR
+from evenhand.instruments.bbq.data import BbqData
+from evenhand.instruments.scorer.support import audit, claims_of, drawn
 from evenhand.scorers import Scorer, Scores
-from evenhand.scorers.base import Batched, score_all
+from evenhand.scorers.base import TOXICITY, Batched, score_all
 from evenhand.scorers.kinds import BUILT_IN, SAYS, said_as
+from evenhand.scorers.support import SupportJudge
+
+_BATCH = 256
+
+
+def audit_support(
+    sample: Annotated[
+        int, typer.Option(min=0, help="Questions of each template and condition; 0: all.")
+    ] = 4,
+    json: Json = False,
+) -> None:
+    """Where the judge of support can be trusted: AUC on BBQ over templates and by category, and
+    what a bound lets pass. It was neither trained on BBQ nor chosen by it.
+
+    Needs BBQ: fetched once, or from the folder that EVENHAND_DATA names. Asks no model.
+
+    Example: evenhand scorers audit-support --sample 1
+    """
+    data = configuration.data_folder()
+    records = BbqData(local=data.local, cache=data.cache).records()
+    claim_set = claims_of(drawn(records, sample or None))
+    judge, scores = SupportJudge(), list[float]()
+    batches = range(0, len(claim_set.claims), _BATCH)
+    for start in track(
+        batches, judge.name, console=err, transient=True, disable=not err.is_terminal
+    ):
+        scores += judge.of(claim_set.claims[start : start + _BATCH])
+    audited = audit(judge.name, claim_set.known, scores)
+    print_finding(audited, json=json)
+
+
+def sample(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A scorer that `list` shows, or KIND=URL[#MODEL].")
+    ],
+    texts: Annotated[
+        Path, typer.Argument(metavar="TEXTS", help="JSONL with text, and id, cluster if wanted.")
+    ],
+    folder: Annotated[Path, typer.Option("--out", "-o", help="A new folder.")],
+    labels: Annotated[int, typer.Option(min=2, help="About so many texts are drawn.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Draws the texts.")] = 0,
+    attribute: Annotated[
+        str, typer.Option(help="What the label is about, of what the scorer scores.")
+    ] = TOXICITY,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Draw texts to be labelled by people or a judge, more where the scorer is unsure.
+
+    Scores all texts, and writes labels.jsonl, to be filled in with 0 or 1 a line, beside the
+    predictions and the chances, which `estimate` needs.
+
+    Example: evenhand scorers sample offline texts.jsonl --labels 200 --out labels
+    """
+    settings = configuration.load(config, None, None)
+
+    async def run() -> LabelSample:
+        async with configuration.opened_scorer(settings, name) as scorer:
+            with scoring_bar(scorer.name) as advance:
+                return await draw_labels(
+                    texts,
+                    scorer,
+                    folder,
+                    attribute=attribute,
+                    labels=labels,
+                    seed=seed,
+                    on_batch=advance,
+                )
+
+    drawn = asyncio.run(run())
+    if json:
+        print_json(
+            {
+                "out": str(folder),
+                "texts": drawn.texts,
+                "drawn": drawn.drawn,
+                "unscored": drawn.unscored,
+            }
+        )
+        return
+    if drawn.unscored:
+        err.print(
+            f"{drawn.unscored:,} of {drawn.texts:,} texts got no score; they are drawn as unsure"
+        )
+    out.print(Text(f"{drawn.drawn:,} of {drawn.texts:,} texts are in {drawn.sheet}: fill in each "
+                   f"label with 0 or 1. Next: evenhand scorers estimate {folder}"))  # fmt: skip
+
+
+def estimate(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="What `sample` wrote, with labels filled in.")
+    ],
+    json: Json = False,
+) -> None:
+    """Estimate a rate from predictions for all texts and labels for some.
+
+    The interval held the rate in 93.6 % to 99.9 % of simulated cases, for scorers from a coin to a
+    word list that is sure and wrong. It is never wider than that of the labels alone where every
+    label is there. Of few labels it is that of the labels alone. A label that is missing may be
+    either, and the interval holds for both, so it can be wider then.
+
+    Example: evenhand scorers estimate labels
+    """
+    result = estimated(folder)
+    print_finding(result, json=json)
+
 
 scorers = typer.Typer(
-    help="Toxicity scorers: list them, score texts. To audit one: evenhand audit scorer.",
+    help="Toxicity scorers: list them, score texts, audit them.\n\n"
+    "To audit one: evenhand audit scorer.",
     no_args_is_help=True,
 )
 scorers.command("audit-support")(audit_support)

@@ -4,18 +4,22 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from rich import progress as bars
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.live import Live
+from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from evenhand.runs.runners import Progress
+from evenhand.views import terminal_of
 from evenhand.views.files import printed
 from evenhand.views.numbers import duration, money
 from evenhand.views.visible import visible
@@ -48,6 +52,29 @@ def problem(message: str) -> None:
 
 def print_json(value: Any) -> None:
     sys.stdout.write(printed(value))
+
+
+class Finding(Protocol):
+    """What was found, with a page among those of `evenhand.views`."""
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+def print_finding(finding: Finding, *, json: bool, full: bool = False, written: str = "") -> None:
+    """Print the page of a finding, or the finding as JSON.
+
+    Args:
+        finding: What was found.
+        json: As JSON.
+        full: Its long page.
+        written: The files that it was written to, named below the page.
+    """
+    if json:
+        print_json(finding.to_dict())
+        return
+    out.print(terminal_of(finding, full=full))
+    if written:
+        out.print(written, style="dim", soft_wrap=True)
 
 
 @dataclass(slots=True)
@@ -188,3 +215,11 @@ def _batch(batch: dict[str, Any]) -> str:
     counts = f"{batch['completed']:,} of {batch['total']:,}{failed}"
     words = f"batch {batch['id'] or 'new'} ({batch['status']}): {counts}"
     return f"{words}, {batch['note']}" if batch["note"] else words
+
+
+@contextmanager
+def scoring_bar(name: str) -> Iterator[Callable[[int], None]]:
+    """Show how many texts are scored, while the context is open."""
+    with bars.Progress(console=err, transient=True, disable=not err.is_terminal) as shown:
+        bar = shown.add_task(escape(name), total=None)
+        yield lambda count: shown.advance(bar, count)

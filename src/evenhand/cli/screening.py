@@ -8,12 +8,9 @@ from typing import Annotated
 import typer
 
 from evenhand.cli.codes import BELOW_FLOOR, OPEN
-from evenhand.cli.execution import end
-from evenhand.cli.options import ConfigFile, Json
-from evenhand.cli.run_options import RunCommand, with_run_options
-from evenhand.cli.scored_texts import scoring_bar
-from evenhand.cli.screen import out, print_json
-from evenhand.cli.watching import Terminal
+from evenhand.cli.execution import Terminal, end
+from evenhand.cli.options import ConfigFile, Json, RunCommand, with_run_options
+from evenhand.cli.screen import out, print_finding, print_json, scoring_bar
 from evenhand.experiments import config as configuration
 from evenhand.experiments.screens import (
     CalibrationRequest,
@@ -23,13 +20,11 @@ from evenhand.experiments.screens import (
     looks_beside,
 )
 from evenhand.experiments.screens import calibrate as calibrate_screen
-from evenhand.findings.plan import ItemPrice
+from evenhand.findings.plan import ItemPrice, screen_plan
 from evenhand.findings.screen_file import ScreenFile, read_screen
-from evenhand.findings.screen_plan import screen_plan
 from evenhand.instruments.scorer.screening import Columns, ScreenTargets
 from evenhand.scorers.base import TOXICITY
 from evenhand.views import terminal_of
-from evenhand.views.files import plain
 
 screen = typer.Typer(
     help="Screens with a promise: a cheap scorer decides where it is sure, a judge the rest.",
@@ -191,11 +186,7 @@ def _apply(
     if result is None:
         end(applied.ended, below_floor=False)
         return
-    if options.json:
-        print_json(result.to_dict())
-    else:
-        out.print(terminal_of(result))
-        out.print(f"{options.out}, {looks_beside(file)}", style="dim")
+    print_finding(result, json=options.json, written=f"{options.out}, {looks_beside(file)}")
     if result.alarm is not None or (result.look and result.look.open):
         raise typer.Exit(OPEN)
     end(applied.ended, below_floor=result.coverage.below_floor)
@@ -233,7 +224,4 @@ def plan(
     planned = screen_plan(
         screen_file, texts, ItemPrice(calls=calls, tokens=tokens, per_million=price), harmful
     )
-    if json:
-        print_json(plain(planned.to_dict()))
-    else:
-        out.print(terminal_of(planned))
+    print_finding(planned, json=json)

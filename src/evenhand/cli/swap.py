@@ -1,25 +1,22 @@
 """`evenhand swap`: the short door to `evenhand measure swap`, and what comes before it."""
 
 from collections.abc import Callable
-from dataclasses import fields
-from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import orjson
 import typer
 
-from evenhand.cli.measure import parameter_of, run
-from evenhand.cli.options import Full
-from evenhand.cli.run_options import RunCommand, with_run_options
+from evenhand.cli.measure import run, signature_of
+from evenhand.cli.options import RunCommand, with_run_options
 from evenhand.cli.screen import out
 from evenhand.core.errors import UserError
 from evenhand.instruments import instrument_named
 from evenhand.instruments.swap.data import read_prompts
 from evenhand.instruments.swap.instrument import Swap, SwapOptions
-from evenhand.instruments.swap.planned import PLACEBO, prompts_needed
+from evenhand.instruments.swap.measures import PLACEBO, prompts_needed
 from evenhand.instruments.swap.spans import find, write_spans
-from evenhand.instruments.swap.texts import designed_by, families_named
+from evenhand.instruments.swap.versions import designed_by, families_named
 
 _BEFORE = {
     "find": Annotated[
@@ -61,10 +58,11 @@ def _command() -> Callable[..., None]:
 
         Example: evenhand swap prompts.jsonl --decision '\\b(yes|no)\\b' --chosen yes
         """
-        full, marks, versions, excess = (values.pop(name) for name in ("full", *_BEFORE))
+        marks, versions, excess = (values.pop(name) for name in _BEFORE)
         if marks is versions is excess is None:
-            run(instrument, options, values, full=full)
+            run(instrument, options, values)
             return
+        values.pop("full")
         chosen = instrument.options_from(values)
         if excess is not None:
             _plan(chosen, excess)
@@ -73,23 +71,12 @@ def _command() -> Callable[..., None]:
         if versions is not None:
             _write(chosen, versions)
 
-    hints = get_type_hints(SwapOptions)
-    parameters = [parameter_of(field, hints[field.name]) for field in fields(SwapOptions)]
     argument = typer.Argument(
         help="The prompts: .txt (one a line), .csv (a column prompt) or JSON lines.",
         metavar="PROMPTS",
     )
-    parameters = [
-        parameter.replace(annotation=Annotated[Path | None, argument])
-        if parameter.name == "prompts"
-        else parameter
-        for parameter in parameters
-    ]
-    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-            for name, kind in _BEFORE.items()]  # fmt: skip
-    last = Parameter("full", Parameter.KEYWORD_ONLY, default=False, annotation=Full)
-    first = Parameter("options", Parameter.POSITIONAL_OR_KEYWORD)
-    swap.__signature__ = Signature([first, *parameters, *more, last])  # type: ignore[attr-defined]
+    arguments = {"prompts": (Path | None, argument)}
+    swap.__signature__ = signature_of(instrument, arguments, **_BEFORE)  # type: ignore[attr-defined]
     return with_run_options(swap, out="runs/swap")
 
 

@@ -1,21 +1,217 @@
-"""`evenhand train …`: pairs into weights, one command a stage."""
+"""`evenhand train …`: pairs into weights, one command a stage, and what is done with weights."""
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.live import Live
+from rich.progress import Progress
+from rich.text import Text
 
 from evenhand.cli.codes import NOTHING, OPEN, STOPPED
 from evenhand.cli.options import Json
-from evenhand.cli.screen import err, out, print_json
-from evenhand.cli.train_convert import from_gguf, to_gguf
-from evenhand.cli.train_export import card, export
-from evenhand.cli.train_progress import TrainingDisplay
-from evenhand.cli.train_show import show
+from evenhand.cli.screen import err, out, print_finding, print_json
+from evenhand.models.local_models import gguf_file
+from evenhand.training.config import prepare
+from evenhand.training.record import training_run
+from evenhand.views.numbers import duration
 
 if TYPE_CHECKING:
     from evenhand.training.launch import TrainingJob
+
+_PLAIN_LINE_SECONDS = 5.0
+
+
+class TrainingDisplay:
+    """Takes the events of a training. A context, so that the live line ends with it."""
+
+    def __init__(self) -> None:
+        self._live = Live(console=err, auto_refresh=False) if err.is_terminal else None
+        self._last = -_PLAIN_LINE_SECONDS
+
+    def __enter__(self) -> "TrainingDisplay":
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def __call__(self, event: Any) -> None:
+        if hasattr(event, "text"):
+            err.print(event.text, style="yellow", soft_wrap=True)
+            return
+        line = status(event)
+        if self._live is not None:
+            self._live.update(Text(line), refresh=True)
+        elif event.step == event.steps or time.monotonic() - self._last >= _PLAIN_LINE_SECONDS:
+            self._last = time.monotonic()
+            err.print(line, soft_wrap=True)
+
+
+def status(step: Any) -> str:
+    """sft 12 of 40 · loss 2.031 · reward 0.12 · KL 0.010 · 84 tokens · 3 min left"""
+    facts = [f"{step.stage} {step.step:,} of {step.steps:,}"]
+    for name, value, form in (
+        ("loss", step.loss, ".3f"),
+        ("accuracy", step.accuracy, ".2f"),
+        ("reward", step.reward, ".2f"),
+        ("KL", step.kl, ".3f"),
+    ):
+        if value is not None:
+            facts.append(f"{name} {value:{form}}")
+    if step.length is not None:
+        facts.append(f"{step.length:.0f} tokens")
+    if step.eta_seconds is not None:
+        facts.append(f"{duration(step.eta_seconds)} left")
+    return " · ".join(facts)
+
+
+def from_gguf(
+    weights: Annotated[
+        str, typer.Argument(metavar="FILE", help="A .gguf file, or `smollm2` for the small one.")
+    ],
+    out_: Annotated[
+        Path, typer.Option("--out", "-o", help="A new folder in the Hugging Face form.")
+    ],
+    json: Json = False,
+) -> None:
+    """Turn a GGUF file into a Hugging Face folder in fp32, ready to train.
+
+    Quantised weights stay as coarse as they are: SmolLM2 comes in 4 bits.
+
+    Example: evenhand train from-gguf smollm2 --out smollm2-hf
+    """
+    file = gguf_file(weights)
+    err.print(f"reading {file.name} …")
+    prepare()
+    from evenhand.training.gguf_weights import from_gguf as convert  # noqa: PLC0415
+
+    folder = convert(file, out_)
+    if json:
+        print_json({"folder": str(folder), "from": str(file)})
+        return
+    out.print(str(folder))
+    err.print(f"next: evenhand train sft --model {folder} --pairs FOLDER --out runs/sft")
+
+
+def to_gguf(
+    folder: Annotated[Path, typer.Argument(help="Trained weights in the Hugging Face form.")],
+    like: Annotated[
+        str,
+        typer.Option(metavar="FILE", help="The .gguf file that training began with, or `smollm2`."),
+    ],
+    out_: Annotated[Path, typer.Option("--out", "-o", help="The .gguf file; its name is served.")],
+    precision: Annotated[
+        Literal["f16", "q8_0"],
+        typer.Option(help="f16 keeps what was trained; q8_0 is half the size."),
+    ] = "f16",
+    json: Json = False,
+) -> None:
+    """Write trained weights as a GGUF file that `evenhand serve-local --gguf` serves.
+
+    To compare with the untrained weights, bring them through the same two commands: a 4-bit file
+    beside a 16-bit one would compare the rounding too.
+
+    Example: evenhand train to-gguf runs/sft/model --like smollm2 --out smollm2-sft.gguf
+    """
+    prepare()
+    from evenhand.training.gguf_weights import to_gguf as convert  # noqa: PLC0415
+
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
+        bar = progress.add_task("tensors", total=None)
+        written = convert(
+            folder,
+            gguf_file(like),
+            out_,
+            precision,
+            lambda done, total: progress.update(bar, completed=done, total=total),
+        )
+    if json:
+        print_json({"file": str(written), "served_as": written.stem})
+        return
+    out.print(str(written))
+    err.print(f"next: evenhand serve-local --gguf {written}   (its model name: {written.stem})")
+
+
+def export(
+    project: Annotated[Literal["openrlhf", "verl"], typer.Argument(help="Who is to train.")],
+    pairs: Annotated[Path, typer.Option(help="A folder of pairs.")],
+    model: Annotated[Path, typer.Option(help="The model to train, in the Hugging Face form.")],
+    out_: Annotated[
+        Path, typer.Option("--out", "-o", help="A new folder for data and launch script.")
+    ],
+    reward: Annotated[
+        Path | None, typer.Option(help="A reward model. verl needs one, OpenRLHF can train it.")
+    ] = None,
+    nodes: Annotated[int, typer.Option(min=1, help="Machines.")] = 1,
+    gpus: Annotated[int, typer.Option(min=1, help="GPUs in each of them.")] = 4,
+    json: Json = False,
+) -> None:
+    """Write data and a launch script for a cluster, with the numbers of our recipes.
+
+    Example: evenhand train export verl --pairs pairs --model runs/sft/model --reward
+    runs/reward/model --out verl-job
+    """
+    from evenhand.training.export import ExportJob  # noqa: PLC0415
+    from evenhand.training.export import export as write  # noqa: PLC0415
+
+    job = ExportJob(pairs=pairs, model=model, reward=reward, nodes=nodes, gpus=gpus)
+    written = write(project, job, out_)
+    if json:
+        print_json({"files": [str(file) for file in written]})
+        return
+    for file in written:
+        out.print(str(file))
+
+
+def card(
+    model: Annotated[Path, typer.Argument(help="The `model` folder of a training run.")],
+    measured: Annotated[
+        list[Path] | None,
+        typer.Option(help="The output of `evenhand compare … --json`. May be repeated."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write a model's card anew, with probes and with the measurements before and after.
+
+    Example: evenhand train card runs/rloo/model --measured bbq.json --measured likelihood.json
+    """
+    from evenhand.training import cards  # noqa: PLC0415
+
+    file = cards.renew(model, measured or ())
+    if json:
+        print_json({"card": str(file)})
+    else:
+        out.print(str(file))
+
+
+def show(
+    folder: Annotated[Path, typer.Argument(metavar="TRAINING", help="The --out of a training.")],
+    full: Annotated[bool, typer.Option("--full", help="Every step.")] = False,
+    out_: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Also a page with the curves: .html, .pdf, .md or .json."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show how a training went: loss, accuracy, reward, KL and length, at first and at last.
+
+    Works while the training runs. The curves need the extra `report`.
+
+    Example: evenhand train show runs/sft --out sft.html
+    """
+    training = training_run(folder)
+    if out_ is not None:
+        training.save(str(out_))
+    print_finding(training, json=json, full=full)
+    if out_ is not None:
+        err.print(str(out_), style="dim", soft_wrap=True)
+
 
 _SHOWN = ("stage", "outcome", "steps", "weights", "objective", "world_size", "metrics")
 
@@ -26,8 +222,10 @@ train = typer.Typer(
     no_args_is_help=True,
 )
 
-_Model = Annotated[Path, typer.Option(help="A Hugging Face folder to start from.")]
-_Sft = Annotated[Path, typer.Option(help="The `model` folder of `evenhand train sft`.")]
+_Model = Annotated[
+    Path,
+    typer.Option(help="Where it starts: a Hugging Face folder, such as `model` of `train sft`."),
+]
 _Pairs = Annotated[Path, typer.Option(help="A folder that `evenhand pairs` wrote.")]
 _Out = Annotated[
     Path,
@@ -36,7 +234,7 @@ _Out = Annotated[
 _Type = Annotated[
     str, typer.Option("--bias-type", help="One bias type of the pairs. Default: all of them.")
 ]
-_Full = Annotated[bool, typer.Option("--full", help="All weights, not a LoRA adapter.")]
+_AllWeights = Annotated[bool, typer.Option("--full", help="All weights, not a LoRA adapter.")]
 _Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A number of the recipe, as name=value. May be repeated."),
@@ -50,110 +248,81 @@ _Force = Annotated[
 ]
 
 
-@train.command(no_args_is_help=True)
-def sft(
-    model: _Model,
-    pairs: _Pairs,
-    out_: _Out,
-    bias_type: _Type = "default",
-    full: _Full = False,
-    set_: _Settings = None,
-    processes: _Processes = 1,
-    json: Json = False,
-) -> None:
-    """Fine-tune on the less biased statement of each pair.
-
-    Example: evenhand train sft --model smollm2-hf --pairs data/pairs --out runs/sft
-    """
-    job = _job("sft", model, pairs, out_, bias_type, full, set_)
-    _train(job, processes, json, f"evenhand train reward --model {out_}/model --pairs {pairs}")
-
-
-@train.command(no_args_is_help=True)
-def reward(
-    model: _Sft,
-    pairs: _Pairs,
-    out_: _Out,
-    bias_type: _Type = "default",
-    full: _Full = False,
-    set_: _Settings = None,
-    processes: _Processes = 1,
-    json: Json = False,
-) -> None:
-    """Train a reward model: higher for the less biased statement.
-
-    Example: evenhand train reward --model runs/sft/model --pairs data/pairs --out runs/reward
-    """
-    job = _job("reward", model, pairs, out_, bias_type, full, set_)
-    audit = f"evenhand audit reward --weights {out_}/model --pairs {pairs} --out {out_}/audit"
-    _train(job, processes, json, audit)
+# stage: its help, and the command that may follow
+_ON_PAIRS = {
+    "sft": (
+        "Fine-tune on the less biased statement of each pair.\n\n"
+        "Example: evenhand train sft --model smollm2-hf --pairs data/pairs --out runs/sft",
+        "evenhand train reward --model {out}/model --pairs {pairs}",
+    ),
+    "reward": (
+        "Train a reward model: higher for the less biased statement.\n\n"
+        "Example: evenhand train reward --model runs/sft/model --pairs data/pairs --out "
+        "runs/reward",
+        "evenhand audit reward --weights {out}/model --pairs {pairs} --out {out}/audit",
+    ),
+    "dpo": (
+        "Train on the pairs directly, without a reward model (not in the paper).\n\n"
+        "Example: evenhand train dpo --model runs/sft/model --pairs data/pairs --out runs/dpo",
+        None,
+    ),
+}
+_ON_REWARDS = {
+    "rloo": "Reinforcement learning against the reward model, with a leave-one-out baseline.\n\n"
+    "KL to the model it starts from is in the reward, shown at each step, and ends the training at "
+    "the recipe's target_kl.\n\n"
+    "Example: evenhand train rloo --model runs/sft/model --reward runs/reward/model --pairs "
+    "data/pairs --out runs/rloo",
+    "ppo": "Reinforcement learning against the reward model as the paper does it, with a critic."
+    "\n\nExample: evenhand train ppo --model runs/sft/model --reward runs/reward/model --pairs "
+    "data/pairs --out runs/ppo",
+}
 
 
-@train.command(no_args_is_help=True)
-def dpo(
-    model: _Sft,
-    pairs: _Pairs,
-    out_: _Out,
-    bias_type: _Type = "default",
-    full: _Full = False,
-    set_: _Settings = None,
-    processes: _Processes = 1,
-    json: Json = False,
-) -> None:
-    """Train on the pairs directly, without a reward model (not in the paper).
+def _on_pairs(stage: str, next_: str | None) -> Callable[..., None]:
+    """The command of a stage that needs pairs alone."""
 
-    Example: evenhand train dpo --model runs/sft/model --pairs data/pairs --out runs/dpo
-    """
-    _train(_job("dpo", model, pairs, out_, bias_type, full, set_), processes, json)
+    def command(
+        model: _Model,
+        pairs: _Pairs,
+        out_: _Out,
+        bias_type: _Type = "default",
+        full: _AllWeights = False,
+        set_: _Settings = None,
+        processes: _Processes = 1,
+        json: Json = False,
+    ) -> None:
+        job = _job(stage, model, pairs, out_, bias_type, full, set_)
+        _train(job, processes, json, next_ and next_.format(out=out_, pairs=pairs))
 
-
-@train.command(no_args_is_help=True)
-def rloo(
-    model: _Sft,
-    pairs: _Pairs,
-    reward: _Reward,
-    out_: _Out,
-    bias_type: _Type = "default",
-    full: _Full = False,
-    set_: _Settings = None,
-    force: _Force = False,
-    processes: _Processes = 1,
-    json: Json = False,
-) -> None:
-    """Reinforcement learning against the reward model, with a leave-one-out baseline.
-
-    KL to the model it starts from is in the reward, shown at each step, and ends the training at
-    the recipe's target_kl.
-
-    Example: evenhand train rloo --model runs/sft/model --reward runs/reward/model
-    --pairs data/pairs --out runs/rloo
-    """
-    job = _job("rloo", model, pairs, out_, bias_type, full, set_)
-    _train(replace(job, reward=reward, force=force), processes, json)
+    return command
 
 
-@train.command(no_args_is_help=True)
-def ppo(
-    model: _Sft,
-    pairs: _Pairs,
-    reward: _Reward,
-    out_: _Out,
-    bias_type: _Type = "default",
-    full: _Full = False,
-    set_: _Settings = None,
-    force: _Force = False,
-    processes: _Processes = 1,
-    json: Json = False,
-) -> None:
-    """Reinforcement learning against the reward model as the paper does it, with a critic.
+def _on_rewards(stage: str) -> Callable[..., None]:
+    """The command of a stage that trains against a reward model."""
 
-    Example: evenhand train ppo --model runs/sft/model --reward runs/reward/model
-    --pairs data/pairs --out runs/ppo
-    """
-    job = _job("ppo", model, pairs, out_, bias_type, full, set_)
-    _train(replace(job, reward=reward, force=force), processes, json)
+    def command(
+        model: _Model,
+        pairs: _Pairs,
+        reward: _Reward,
+        out_: _Out,
+        bias_type: _Type = "default",
+        full: _AllWeights = False,
+        set_: _Settings = None,
+        force: _Force = False,
+        processes: _Processes = 1,
+        json: Json = False,
+    ) -> None:
+        job = _job(stage, model, pairs, out_, bias_type, full, set_)
+        _train(replace(job, reward=reward, force=force), processes, json)
+
+    return command
 
 
+for stage, (about, next_) in _ON_PAIRS.items():
+    train.command(stage, no_args_is_help=True, help=about)(_on_pairs(stage, next_))
+for stage, about in _ON_REWARDS.items():
+    train.command(stage, no_args_is_help=True, help=about)(_on_rewards(stage))
 for command in (show, from_gguf, to_gguf, export, card):
     train.command(no_args_is_help=True)(command)
 
@@ -207,5 +376,5 @@ def _report(folder: Path, summary: dict[str, Any], next_: str | None, json: bool
             err.print(f"next: {next_}", style="dim", soft_wrap=True)
     if summary["outcome"] in NOTHING_TRAINED:
         raise typer.Exit(NOTHING)
-    if summary["outcome"] == "open":
+    if summary["outcome"] == "inconclusive":
         raise typer.Exit(OPEN)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from evenhand.cli.screen import problem
-from evenhand.cli.train_progress import TrainingDisplay
+from evenhand.cli.train import TrainingDisplay
 from evenhand.core.errors import EvenhandError
 from evenhand.training.config import prepare, rank
 

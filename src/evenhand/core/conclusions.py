@@ -21,6 +21,7 @@ class Outcome(StrEnum):
 
 CheckResult = Literal["pass", "fail", "inconclusive", "error"]
 ChangeResult = Literal["improved", "regressed", "inconclusive"]
+GuardrailResult = Literal["violated", "non_inferior", "inconclusive"]
 
 _CHECK_RESULTS: dict[Outcome, CheckResult] = {
     Outcome.DETECTED: "fail",

@@ -59,3 +59,16 @@ def ray_cluster() -> str | None:
 def use_one_blas_thread() -> None:
     """For processes that start from now on, unless the variable says otherwise."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def provider_keys() -> list[str]:
+    """What looks by its name like a key of a provider, which a library may send by itself."""
+    ends = ("_API_KEY", "_ACCESS_KEY", "_TOKEN")
+    return [value for name, value in os.environ.items() if name.endswith(ends)]
+
+
+def keep_litellm_to_itself() -> None:
+    """LITELLM_MODE and LITELLM_LOCAL_MODEL_COST_MAP, read at its import: without a `.env` of the
+    current folder, which may have come from somebody else, and without a call to GitHub."""
+    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")

@@ -151,20 +151,7 @@ class DiskFull(StoreError):
     retry_can_help = True
 
 
-_BY_REASON: dict[str, type[ModelError]] = {
-    kind.reason: kind
-    for kind in (
-        ModelBusy,
-        ModelRefused,
-        DeadlinePassed,
-        BudgetSpent,
-        TurnMissing,
-        ScorerFailed,
-        SearchFailed,
-    )
-}
-
-
 def model_error(reason: str, message: str, attempts: int) -> ModelError:
     """The error that a recorded turn ended in, raised again by a replay."""
-    return _BY_REASON.get(reason, ModelError)(message, attempts=attempts)
+    kinds = {kind.reason: kind for kind in ModelError.__subclasses__()}
+    return kinds.get(reason, ModelError)(message, attempts=attempts)

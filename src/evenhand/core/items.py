@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from evenhand.core.errors import UserError
+
 Outcome = Literal["accepted", "improved_not_accepted", "unchanged", "not_judged", "not_improved"]
 #   accepted               the evaluators accept the answer
 #   improved_not_accepted  the answer is better than the first draft, and still not accepted
@@ -95,3 +97,47 @@ class Answer:
     @property
     def changed(self) -> bool:
         return not self.side_by_side and self.drafts[0].text != self.final.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BiasScale:
+    name: str
+    least: float
+    most: float
+    lower_is_less_biased: bool
+
+    def bias(self, value: float) -> float:
+        """From 0, no bias, to 10."""
+        if not self.least <= value <= self.most:
+            raise UserError(
+                f"{value:g} is not a score of {self.name}: they go from {self.least:g} to "
+                f"{self.most:g}"
+            )
+        up = (value - self.least) / (self.most - self.least)
+        return 10 * (up if self.lower_is_less_biased else 1 - up)
+
+    def percent(self, value: float) -> float:
+        """From 0, no bias, to 100, as the tables of paper 002 print it."""
+        return 10 * self.bias(value)
+
+
+REFEREE = BiasScale(name="the referee", least=0, most=10, lower_is_less_biased=True)
+RUBRIC = BiasScale(name="the rubric of Appendix E", least=0, most=10, lower_is_less_biased=False)
+HARM = BiasScale(name="StarDTox's harm", least=0, most=1, lower_is_less_biased=True)
+SUPPORT = BiasScale(name="StarDTox's support", least=0, most=1, lower_is_less_biased=False)
+JUDGE = BiasScale(name="MABRF's judge", least=1, most=10, lower_is_less_biased=True)
+
+
+@dataclass(frozen=True, slots=True)
+class BiasScore:
+    value: float
+    scale: BiasScale
+
+    def above(self, other: "BiasScore") -> float:
+        """By how much more biased this is than the other, from -10 to 10."""
+        if self.scale != other.scale:
+            raise UserError(
+                f"a score of {self.scale.name} and one of {other.scale.name} cannot be compared: "
+                "score both texts by the same"
+            )
+        return self.scale.bias(self.value) - self.scale.bias(other.value)

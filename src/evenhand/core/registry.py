@@ -20,12 +20,20 @@ from typing import Any, Literal
 from evenhand.core.errors import UserError
 
 Group = Literal[
-    "methods", "instruments", "audits", "scorers", "searches", "judge_checks", "training_stages"
+    "methods",
+    "instruments",
+    "audits",
+    "models",
+    "scorers",
+    "searches",
+    "judge_checks",
+    "training_stages",
 ]
 _ONE: Mapping[Group, str] = {
     "methods": "method",
     "instruments": "instrument",
     "audits": "audit",
+    "models": "kind of model",
     "scorers": "kind of scorer",
     "searches": "search engine",
     "judge_checks": "check of judges",
@@ -35,6 +43,7 @@ _BASELINES = "evenhand.methods.baselines"
 _INSTRUMENTS = "evenhand.instruments"
 _CHECKS = "evenhand.instruments.judge.checks"
 _KINDS = "evenhand.scorers.kinds"
+_MODELS = "evenhand.models"
 _ENGINES = "evenhand.agents.tools.search.engines"
 
 # In the order in which lists show them.
@@ -49,12 +58,12 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "rotated": f"{_BASELINES}.single_prompt:Rotated",
         "self_debias_gen": f"{_BASELINES}.self_debiasing:SelfDebiasGen",
         "fair_thinking": f"{_BASELINES}.single_prompt:FairThinking",
-        "blind": f"{_BASELINES}.averaged:Blind",
-        "averaged": f"{_BASELINES}.averaged:Averaged",
+        "blind": f"{_BASELINES}.several_drafts:Blind",
+        "averaged": f"{_BASELINES}.several_drafts:Averaged",
         "detect_first": f"{_BASELINES}.detect_first:DetectFirst",
-        "self_refine": f"{_BASELINES}.self_refine:SelfRefine",
-        "best_of_n": f"{_BASELINES}.best_of_n:BestOfN",
-        "search_first": f"{_BASELINES}.search_first:SearchFirst",
+        "self_refine": f"{_BASELINES}.several_drafts:SelfRefine",
+        "best_of_n": f"{_BASELINES}.several_drafts:BestOfN",
+        "search_first": "evenhand.methods.mabrf:SearchFirst",
         "stardtox": "evenhand.methods.stardtox:StarDTox",
         "mabrf": "evenhand.methods.mabrf:Mabrf",
         "rate": "evenhand.methods.judging:Rate",
@@ -74,8 +83,8 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "winobias": f"{_INSTRUMENTS}.winobias.instrument:WinoBias",
         "winogender": f"{_INSTRUMENTS}.winogender.instrument:Winogender",
         "subtler_biases": f"{_INSTRUMENTS}.subtler_biases.instrument:SubtlerBiases",
-        "subtler_choices": f"{_INSTRUMENTS}.subtler_biases.choices:SubtlerChoices",
-        "occupations": f"{_INSTRUMENTS}.winobias.occupations:Occupations",
+        "subtler_choices": f"{_INSTRUMENTS}.subtler_biases.instrument:SubtlerChoices",
+        "occupations": f"{_INSTRUMENTS}.winobias.instrument:Occupations",
         "overcorrection": f"{_INSTRUMENTS}.overcorrection.instrument:OverCorrection",
         "statements": f"{_INSTRUMENTS}.statements.instrument:Statements",
         "framings": f"{_INSTRUMENTS}.framings.instrument:Framings",
@@ -98,6 +107,10 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "harm": f"{_INSTRUMENTS}.harm.instrument:HarmAudit",
         "scorer": f"{_INSTRUMENTS}.scorer.instrument:ScorerAudit",
     },
+    "models": {  # the word before the colon of a model's name
+        "litellm": f"{_MODELS}.litellm_model:LiteLLMModel",
+        "inspect": f"{_MODELS}.inspect_model:InspectLibraryModel",
+    },
     "scorers": {
         "openai_moderation": f"{_KINDS}:ModerationConfig",
         "perspective": f"{_KINDS}:PerspectiveConfig",
@@ -114,18 +127,18 @@ OWN: Mapping[Group, Mapping[str, str]] = {
         "corpus": f"{_ENGINES}:corpus",
     },
     "judge_checks": {
-        "coverage": f"{_CHECKS}.coverage:CoverageCheck",
-        "readability": f"{_CHECKS}.readability:Readability",
-        "scale": f"{_CHECKS}.scale:ScaleCheck",
-        "identity": f"{_CHECKS}.labels:Identity",
-        "identity_in_pairs": f"{_CHECKS}.labels:IdentityInPairs",
-        "position": f"{_CHECKS}.position:Position",
-        "injection": f"{_CHECKS}.injection:Injection",
-        "repetition": f"{_CHECKS}.repetition:Repetition",
-        "human_agreement": f"{_CHECKS}.human_agreement:HumanAgreement",
-        "self_preference": f"{_CHECKS}.self_preference:SelfPreference",
-        "llmbar": f"{_CHECKS}.known_pairs:LlmBarCheck",
-        "evalbiasbench": f"{_CHECKS}.known_pairs:EvalBiasBenchCheck",
+        "coverage": f"{_CHECKS}:CoverageCheck",
+        "readability": f"{_CHECKS}:Readability",
+        "scale": f"{_CHECKS}:ScaleCheck",
+        "identity": f"{_CHECKS}:Identity",
+        "identity_in_pairs": f"{_CHECKS}:IdentityInPairs",
+        "position": f"{_CHECKS}:Position",
+        "injection": f"{_CHECKS}:Injection",
+        "repetition": f"{_CHECKS}:Repetition",
+        "human_agreement": f"{_CHECKS}:HumanAgreement",
+        "self_preference": f"{_CHECKS}:SelfPreference",
+        "llmbar": f"{_CHECKS}:LlmBarCheck",
+        "evalbiasbench": f"{_CHECKS}:EvalBiasBenchCheck",
     },
     "training_stages": {},
 }

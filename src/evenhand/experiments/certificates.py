@@ -12,9 +12,9 @@ from typing import Any
 
 from evenhand.agents import Agent, Cast
 from evenhand.findings.certificate import CertificateRequirements
-from evenhand.instruments.judge import card
 from evenhand.instruments.judge.certificate import KIND, TOGETHER, CertificateLookup, find
-from evenhand.instruments.judge.source import ONE, TWO, prompt
+from evenhand.instruments.judge.data import card
+from evenhand.instruments.judge.design import ONE, TWO, prompt
 from evenhand.methods import Method, Panel, Rate
 from evenhand.methods import settings as settings_of
 from evenhand.scorers import Scorer

@@ -4,13 +4,17 @@
 [models.default]
 base_url = "http://127.0.0.1:8080/v1"
 model = "smollm2"
-system = "You are the assistant of a shop."   # see docs/system-prompt.md
+system = "You are the assistant of a shop."   # see docs/counterfactual.md
 params = { reasoning_effort = "low" }   # further fields of every request, see docs/endpoints.md
 
 [models.judge]
 base_url = "https://gateway.example/v1"
 model = "a-larger-model"
 api_key_env = "GATEWAY_API_KEY"
+api = "responses"                        # for models that have no other; see docs/connect.md
+
+[models.sonnet]
+model = "litellm:anthropic/claude-sonnet-4-5"
 
 [cast]
 bias_evaluator = "judge"
@@ -25,10 +29,10 @@ seconds = 600
 [search]                                 # off without it; see docs/search.md
 engine = "mediawiki"
 
-[judges]                                 # see docs/malibu.md
+[judges]                                 # see docs/judge-audit.md
 certificates = "certificates"
 
-[harms.tenants]                          # see docs/harms.md
+[harms.tenants]                          # see docs/harm-policies.md
 policy_file = "tenants.md"
 examples = "tenants.jsonl"
 
@@ -46,9 +50,18 @@ import tomllib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from evenhand.agents import Agent, Cast, Limits
 from evenhand.agents.tools import search as searching
@@ -63,10 +76,20 @@ from evenhand.instruments.harm import HarmConfig, HarmName, OwnHarm, certified_j
 from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel
 from evenhand.models.batch import BatchForm, VllmFiles
-from evenhand.models.keys import SHORTEST, KeyPlace, check_places, key_place, origin
-from evenhand.runs.runners.borrowing import critiques_of
+from evenhand.models.endpoint import Api, RemoteModel
+from evenhand.models.keys import (
+    SERVICES,
+    SHORTEST,
+    KeyPlace,
+    check_hosts,
+    check_places,
+    key_place,
+    origin,
+)
+from evenhand.models.libraries import library_of, open_by_name
+from evenhand.runs.runners.replay import critiques_of
 from evenhand.scorers import Scorer, ScorerModel
-from evenhand.scorers.kinds import BUILT_IN, ScorerConfig, build, spoken
+from evenhand.scorers.kinds import BUILT_IN, ChatScorerKind, ScorerConfig, build, spoken
 from evenhand.scorers.support import ROLE as SUPPORT
 from evenhand.scorers.support import SupportModel
 
@@ -91,14 +114,49 @@ class ModelConfig(BaseModel):
     batch: BatchForm | None = None  # of --batch; None: the address tells. vllm: files alone
     attempt_timeout: _Positive = 120.0
     max_wait: _Positive = 60.0
+    api: Api = "chat"
+
+    @model_validator(mode="after")
+    def _has_one_door(self) -> Self:
+        if self.library and self.api != "chat":
+            raise PydanticCustomError("door", "api is for an endpoint, and not for a library")
+        if self.library and self.batch is not None:
+            raise PydanticCustomError("door", "batch is for an endpoint, and not for a library")
+        return self
+
+    @property
+    def library(self) -> str:
+        """The package that asks the model; empty for an endpoint."""
+        return library_of(self.model)
+
+    @property
+    def named_url(self) -> str | None:
+        """The address, where there is one: a library knows those of its providers."""
+        return self.base_url if not self.library or "base_url" in self.model_fields_set else None
 
     @property
     def address(self) -> str:
         """What may be shown of the URL: some write their key behind the question mark."""
-        return self.base_url.partition("?")[0]
+        return (self.named_url or self.library).partition("?")[0]
 
     def key_place(self, default: Mapping[str, str]) -> KeyPlace | None:
-        return key_place(self.base_url, self.api_key_env, default)
+        if self.named_url:
+            return key_place(self.named_url, self.api_key_env, default)
+        if self.api_key_env in SERVICES:
+            raise UserError(
+                f"{self.model}: leave api_key_env out: {self.library} itself reads "
+                f"{self.api_key_env} for the service that it belongs to"
+            )
+        where = f"the provider, through {self.library}"
+        return KeyPlace(self.api_key_env, where) if self.api_key_env else None
+
+    def with_model(self, model: str) -> "ModelConfig":
+        """The config with another model. One that a library asks has an address of its own."""
+        moved = self
+        if library_of(model) and not self.library:
+            kept = self.model_fields_set - {"base_url", "api_key_env", "api", "batch"}
+            moved = ModelConfig(**{name: getattr(self, name) for name in kept})
+        return moved.model_copy(update={"model": model})
 
 
 def _known_engine(name: str) -> str:
@@ -170,7 +228,9 @@ class Config(BaseModel):
     def default_key(self) -> dict[str, str]:
         """The default model's origin, and the variable whose key goes there and nowhere else."""
         default = self.default_model()
-        return {origin(default.base_url): default.api_key_env or "EVENHAND_API_KEY"}
+        if not default.named_url:
+            return {}
+        return {origin(default.named_url): default.api_key_env or "EVENHAND_API_KEY"}
 
     def key_places(self) -> dict[str, KeyPlace]:
         """Where each key goes, by what it is for."""
@@ -201,12 +261,13 @@ def load(
 ) -> Config:
     """The config file, overruled by the environment, overruled by what was said on the spot."""
     config = _read_config(path)
-    changes = {
-        "base_url": base_url or environment.base_url(),
-        "model": model or os.environ.get("EVENHAND_MODEL"),
-        "system": system,
-    }
-    default = _moved(config.default_model(), {k: v for k, v in changes.items() if v})
+    named = model or os.environ.get("EVENHAND_MODEL")
+    default = config.default_model()
+    default = default.with_model(named) if named else default
+    # The variable says where the endpoint is, and a library's model is not there.
+    url = base_url or (None if default.library else environment.base_url())
+    changes = {"base_url": url, "system": system}
+    default = _moved(default, {k: v for k, v in changes.items() if v})
     if params:
         default = default.model_copy(update={"params": {**default.params, **params}})
     config = config.model_copy(
@@ -217,7 +278,12 @@ def load(
     )
     _check_names(config)
     default_file = None if path else str(DEFAULT_FILE)
-    check_places(config.key_places(), default_file, changes["base_url"] or "", os.environ)
+    check_places(config.key_places(), default_file, url or "", os.environ)
+    if default_file:
+        named_urls = [m.named_url for m in config.models.values() if m.library]
+        named_urls += [s.library_url for s in config.scorers.values()
+                       if isinstance(s, ChatScorerKind)]  # fmt: skip
+        check_hosts(filter(None, named_urls), default_file, url or "", os.environ)
     return config
 
 
@@ -337,26 +403,31 @@ def secret(variable: str | None) -> str | None:
     return os.environ.get(variable) or None if variable else None
 
 
-def endpoint(config: ModelConfig, model: str) -> Endpoint:
-    return Endpoint(
-        config.base_url,
-        model=model,
-        api_key=os.environ.get(config.api_key_env) if config.api_key_env else None,
-        attempt_timeout=config.attempt_timeout,
-        max_wait=config.max_wait,
-        batch=None if config.batch == "vllm" else config.batch,
-        params=config.params,
-    )
+def endpoint(config: ModelConfig, model: str) -> RemoteModel:
+    """The model of this name at the endpoint of a config, or by the library that asks it."""
+    settings: dict[str, Any] = {
+        "api_key": os.environ.get(config.api_key_env) if config.api_key_env else None,
+        "attempt_timeout": config.attempt_timeout,
+        "max_wait": config.max_wait,
+        "params": config.params,
+    }
+    if config.library:
+        return open_by_name(model or config.model or "", base_url=config.named_url, **settings)
+    batch = None if config.batch == "vllm" else config.batch
+    return Endpoint(config.base_url, model=model, api=config.api, batch=batch, **settings)
 
 
 async def open_model(config: ModelConfig) -> ChatModel:
-    """Open the endpoint of a config, checked: it answers, and it has the model. A model whose
-    requests are files has no endpoint."""
+    """Open the endpoint of a config, checked: it answers, and it has the model. What a library asks
+    is not looked at before: most providers have no list. A model whose requests are files has no
+    endpoint."""
     if config.batch == "vllm":
         if config.model is None:
             raise UserError('batch = "vllm" needs the name of the model, as vLLM is told it')
         return VllmFiles(config.model)
     opened = endpoint(config, config.model or "")
+    if not isinstance(opened, Endpoint):
+        return opened
     if config.model is not None and opened.has_message_batches:  # its list wants another key header
         return opened
     try:

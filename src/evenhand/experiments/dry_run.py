@@ -11,9 +11,9 @@ from evenhand.agents import Agent
 from evenhand.agents.conversation import instructed
 from evenhand.core import Item
 from evenhand.experiments.request import Request
-from evenhand.findings.dry_run import CHARACTERS_A_TOKEN, DryRun, PlannedRun
+from evenhand.findings.forecast import CHARACTERS_A_TOKEN, DryRun, PlannedRun
 from evenhand.methods import Method
-from evenhand.runs.runners.pilot import pilot_positions
+from evenhand.runs.runners.local import pilot_positions
 
 _DECLARED = re.compile(r"\s*(\d+)(?: to (\d+))?(?: \(([^)]*)\))?")
 
@@ -105,13 +105,9 @@ def _times(calls: Sequence[int], tokens: float) -> tuple[int, int]:
 
 
 def declared_calls(method: Method, item: Item) -> tuple[int, int] | None:
-    """The fewest and the most calls for an item, as the method declares them.
-
-    Args:
-        method: Its `calls_an_item` says "2", "2 to 6", "2 to 6, text: 3 to 9" or "5 (calls)",
-            where the words in brackets name the settings that the number is made of.
-        item: One with choices, or a text.
-    """
+    """The fewest and the most calls for an item, as the method declares them: its `calls_an_item`
+    says "2", "2 to 6", "2 to 6, text: 3 to 9" or "5 (calls)", where the words in brackets name the
+    settings that the number is made of."""
     declaration = getattr(method, "calls_an_item", None)
     if declaration is None:
         return None
@@ -159,16 +155,12 @@ def _is_exact(method: Method, item: Item) -> bool:
     formula = re.search(r"\(([^)]*)\)", declaration)
     if formula is not None:
         return _worked_out(formula[1], method, item) is not None
-    return " to " not in declaration or not _changed(method)
-
-
-def _changed(method: Any) -> list[str]:
-    """The settings that are not the default ones."""
-    return [
-        field.name
-        for field in fields(method)
-        if field.default is not MISSING and getattr(method, field.name) != field.default
-    ]
+    settings: Any = method
+    return " to " not in declaration or all(
+        getattr(method, entry.name) == entry.default
+        for entry in fields(settings)
+        if entry.default is not MISSING
+    )
 
 
 async def _first_prompt_tokens(request: Request, items: Sequence[Item]) -> float | None:

@@ -1,21 +1,22 @@
-"""Several methods on the same items, and the winner again on a fresh sample: what was chosen as the
-best of several looks better than it is."""
+"""Several methods on the same items, as they are written or as objects, and the winner again on a
+fresh sample: what was chosen as the best of several looks better than it is."""
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 from evenhand.core.errors import UserError
-from evenhand.experiments.caps import left_for
 from evenhand.experiments.measuring import Measurement
+from evenhand.experiments.request import left_for
 from evenhand.experiments.running import RunEnd
 from evenhand.experiments.sweep import MethodSeries, SweepMethod
-from evenhand.findings.forecast import forecast
-from evenhand.findings.frontier import Frontier, confirm, frontier
-from evenhand.findings.frontier_forecast import FrontierForecast, whole
-from evenhand.findings.remarks import Remark
+from evenhand.findings.display import Remark
+from evenhand.findings.forecast import FrontierForecast, forecast, whole
+from evenhand.findings.frontier import VOTE, Frontier, confirm, frontier, odd
+from evenhand.findings.scoring import ScoringSpec
 from evenhand.instruments._contract import DataFolder
+from evenhand.methods import Method, within
 from evenhand.runs.runners import Source
 from evenhand.views.files import plain
 
@@ -131,3 +132,67 @@ async def confirmed(
 
 def _ids(source: Source) -> set[str]:
     return {item.id for item in source.read(0, len(source))}
+
+
+# All that answer with nothing but a chat endpoint. The last one is a control: if StarDTox without
+# the words of its critique does as well, the critique does not matter.
+_USUAL = (
+    "cot",
+    "self_debias_explanation",
+    "self_debias_reprompting",
+    "fair_thinking",
+    "detect_first",
+    "self_refine",
+    "best_of_n",
+    "stardtox",
+    "mabrf",
+    "stardtox:critique=empty",
+)
+USUAL = "usual"  # the word for all of them in a list that has others too
+_ON_CHOICES_ALONE = {"cot", "self_debias_explanation", "detect_first", "mabrf"}
+
+
+def chosen(
+    methods: Sequence[Method | str], calls: int, instrument: ScoringSpec
+) -> list[SweepMethod]:
+    """List the methods after the instrument's references, which are always run; a lender before who
+    borrows from it. Each is an object or a name such as `stardtox:critique=empty+max_iterations=1`;
+    where none are asked for, it is the usual ones."""
+    requested: list[Method | str] = []
+    for method in methods or (USUAL,):
+        requested += _usual(instrument) if method == USUAL else [method]
+    objects = [SweepMethod.of(method) for method in requested if not isinstance(method, str)]
+    names = (
+        *instrument.compared_with(),
+        *(method for method in requested if isinstance(method, str)),
+    )
+    fitted = {VOTE: odd(calls)}  # a tie decides nothing, so that a vote is of an odd number
+    built = (_built(name, fitted.get(name, calls)) for name in dict.fromkeys(names))
+    arms = [*built, *objects]
+    for arm in arms:
+        if arm.lender is not None and arm.lender not in names:
+            raise UserError(
+                f"{arm.name} borrows critiques that were made of other items: "
+                f"add {arm.lender!r} to --methods"
+            )
+    folders = [arm.folder for arm in arms]
+    twice = next((name for name in folders if folders.count(name) > 1), None)
+    if twice:
+        raise UserError(f"two of the methods would be kept in the folder {twice!r}; leave one out")
+    return sorted(arms, key=lambda arm: arm.lender is not None)
+
+
+def _usual(instrument: ScoringSpec) -> list[str]:
+    on_text = "choice" not in instrument.columns
+    return [name for name in _USUAL if not (on_text and name in _ON_CHOICES_ALONE)]
+
+
+def _built(written: str, calls: int) -> SweepMethod:
+    """With the largest settings that fit the calls; what was set by hand stays as it was set."""
+    method = SweepMethod.of(written).method
+    name, _, rest = written.partition(":")
+    by_hand = {assignment.partition("=")[0].strip() for assignment in rest.split("+")}
+    overrides = {f.name: getattr(method, f.name) for f in fields(method) if f.name in by_hand}  # type: ignore[arg-type]
+    fitted: Method = replace(within(method, calls), **overrides)
+    borrows = getattr(fitted, "critique", None) == "other"
+    return SweepMethod(name=written, method=fitted, lender=name if borrows else None)

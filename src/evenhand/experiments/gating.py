@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,28 +13,26 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.core.errors import CorruptRun, EvenhandError, UserError
 from evenhand.core.prices import Prices
-from evenhand.experiments.caps import Caps
 from evenhand.experiments.dry_run import dry_run
 from evenhand.experiments.gate_file import GateFile, GateRun
 from evenhand.experiments.measuring import Measurement
 from evenhand.experiments.reproducing import RecipeJob, forecasts, run_all
-from evenhand.experiments.request import Following, Request
+from evenhand.experiments.request import Caps, Following, Request, Watch
 from evenhand.experiments.running import RunEnd
 from evenhand.experiments.stopping import InBlocks, in_blocks
-from evenhand.experiments.watch import Watch
-from evenhand.findings.dry_run import DryRun
-from evenhand.findings.frontier_forecast import FrontierForecast
-from evenhand.findings.gate import Gate, GateCheck, Pair, gate, is_decided
-from evenhand.findings.remarks import Remark, RemarkOrText
+from evenhand.findings.display import Remark, RemarkOrText
+from evenhand.findings.forecast import DryRun, FrontierForecast
+from evenhand.findings.gate import Gate, GateCheck, gate, is_decided
+from evenhand.findings.monitoring import Monitoring, MonitoringLook, monitoring
 from evenhand.findings.report import report
-from evenhand.findings.sequential import clusters_asked
+from evenhand.findings.sequential import Pair, clusters_asked
 from evenhand.methods import settings
 from evenhand.methods.baselines.stored_answer import StoredAnswer
 from evenhand.methods.build import build_method
 from evenhand.runs.runners import Source
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
-from evenhand.views import junit, markdown, page_of, sarif
+from evenhand.views import gate_files, markdown, page_of
 from evenhand.views.files import to_json
 
 STORED = StoredAnswer.name
@@ -100,12 +99,8 @@ async def preview_runs(request: GateRequest) -> DryRun:
 
 
 async def run_checks(request: GateRequest, watch: Watch) -> GateRuns:
-    """Run every run of the file; a run that is finished is not asked again.
-
-    Returns:
-        How the runs ended. Only if they did not end early and were no pilot, the folder holds a
-        gate's runs that `judge` takes.
-    """
+    """Run every run of the file; a run that is finished is not asked again. Only if they did not
+    end early and were no pilot, the folder holds a gate's runs that `judge` takes."""
     jobs = request.jobs()
     before = answered(job.out for job in jobs)
     ended, pilots = await run_all(jobs, watch, request.caps)
@@ -138,8 +133,8 @@ def write_gate(result: Gate, out: str) -> bytes:
     outputs = {
         "gate.json": to_json(result),
         "gate.md": page,
-        "junit.xml": junit.render(result),
-        "gate.sarif": sarif.render(result),
+        "junit.xml": gate_files.junit(result),
+        "gate.sarif": gate_files.sarif(result),
     }
     folder = open_folder(out)
     for name, data in outputs.items():
@@ -362,3 +357,72 @@ def _changed(file: GateFile, recorded: Mapping[str, _GateRecordCheck]) -> list[R
             notes.append(Remark("gate.wider_margin", check=check.name, before=old.margin,
                                 now=check.measure.margin))  # fmt: skip
     return notes
+
+
+MARKS = "looks"
+_NAMED = "%Y-%m-%dT%H-%M-%S.%fZ"
+
+
+def judged(file: GateFile, out: str, false_alarm_every: int) -> Monitoring:
+    """Judge all finished looks in a folder.
+
+    Args:
+        file: The checks.
+        out: The folder of the looks.
+        false_alarm_every: Average number of looks between two false alarms, at least.
+
+    Raises:
+        UserError: If no look is finished.
+    """
+    looks, notes = looks_of(out, file)
+    if not looks:
+        raise UserError(f"{out} has no look yet: evenhand watch {file.path} --out {out}")
+    return monitoring(file.checks, looks, false_alarm_every=false_alarm_every, notes=notes)
+
+
+def next_look(out: str) -> str:
+    """Give the folder of the look that is to be made: one that was broken off, else a new one."""
+    there = _look_names(out)
+    if there and not _is_finished(f"{out}/{there[-1]}"):
+        return f"{out}/{there[-1]}"
+    name = datetime.now(UTC).strftime(_NAMED)
+    open_folder(out).create(f"{MARKS}/{name}", b"")
+    return f"{out}/{name}"
+
+
+def looks_of(out: str, file: GateFile) -> tuple[list[MonitoringLook], list[Remark]]:
+    """Give every look that is finished, the oldest first, and say which ones are not. A check that
+    a look did not have yet has no run in it."""
+    looks, notes = [], []
+    for name in _look_names(out):
+        folder = f"{out}/{name}"
+        if not _is_finished(folder):
+            notes.append(Remark("look.unfinished", folder=folder))
+            continue
+        run_by_check = RecordedRuns.at([folder]).by_check
+        runs = {
+            check.name: RunReader(run_by_check[check.name])
+            for check in file.checks
+            if check.name in run_by_check
+        }
+        looks.append(MonitoringLook(began=_began(name, out), place=folder, runs=runs))
+    return looks, notes
+
+
+def _look_names(out: str) -> list[str]:
+    return [path.rpartition("/")[2] for path in open_folder(out).names(MARKS)]
+
+
+def _began(name: str, out: str) -> str:
+    try:
+        began = datetime.strptime(name, _NAMED).replace(tzinfo=UTC)
+    except ValueError:
+        raise UserError(
+            f"{out}/{MARKS}/{name} is no mark of a look: remove it, or give another --out"
+        ) from None
+    return began.isoformat(timespec="milliseconds")
+
+
+def _is_finished(folder: str) -> bool:
+    """A gate says which check looks at which run when all of them are run."""
+    return open_folder(folder).exists(CHECKS)

@@ -8,9 +8,9 @@ from pathlib import Path
 from evenhand.core.errors import UserError
 from evenhand.runs.store import RunReader
 from evenhand.training.debates.dataset import require_new
-from evenhand.training.rating import filled, judges, sheets, texts
-from evenhand.training.rating.filled import ReturnedSheets
+from evenhand.training.rating import judges, sheets, texts
 from evenhand.training.rating.findings import RatingReport, ratings
+from evenhand.training.rating.sheets import ReturnedSheets
 from evenhand.training.rating.texts import SheetKey
 
 
@@ -76,8 +76,8 @@ def export_sheets(
 def import_sheets(files: Sequence[Path], key: Path, out: Path) -> ReturnedSheets:
     """Read completed sheets into a folder of ratings. Nothing is written if a sheet has a fault."""
     require_new(out)
-    sheet_key, rows, account = filled.read(files, key)
-    filled.write(out, sheet_key, rows, account)
+    sheet_key, rows, account = sheets.read(files, key)
+    sheets.write(out, sheet_key, rows, account)
     return account
 
 
@@ -91,7 +91,7 @@ def agreement(
         judge: A run that scored the same texts, or a CSV file with `id` and marks.
         labels: Also write the raters' marks as labels for a judge audit, into this file.
     """
-    key, rows, not_returned = filled.load(folder)
+    key, rows, not_returned = sheets.load(folder)
     marked = judges.judge_marks(judge, key) if judge else None
     result = ratings(key, rows, not_returned, marked)
     if labels is not None:

@@ -1,25 +1,32 @@
-"""A measurement takes an instrument's items through a method, adds what scoring needs, and
-reports."""
+"""A measurement takes an instrument's items through a method, adds what scoring needs, and reports.
+Sets of texts are measured by the log-probability that a model gives them."""
 
 import asyncio
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from evenhand.core.errors import UserError
-from evenhand.experiments.caps import left_for
-from evenhand.experiments.request import Following, Request
+from evenhand.experiments.request import Request, Watch, left_for
 from evenhand.experiments.running import RunEnd, execute, is_done, is_finished
 from evenhand.experiments.settings import RunSettings
 from evenhand.experiments.stopping import InBlocks, next_block
 from evenhand.experiments.thinking import score_thinking
-from evenhand.experiments.watch import Watch
+from evenhand.findings.audit import Audit, audit_of
 from evenhand.findings.report import Report, report
 from evenhand.instruments._contract import DataFolder, FurtherRun, Instrument, Services
+from evenhand.instruments._options import OTHER_START, START_CHECK, OptionSource
+from evenhand.instruments.likelihood_sets import SETS, set_named
 from evenhand.methods import Method
 from evenhand.methods.baselines.stored_answer import StoredAnswer
+from evenhand.models.likelihood import LikelihoodModel
 from evenhand.runs.runners import Source
+from evenhand.runs.runners.likelihood import run_likelihood
+from evenhand.runs.runners.progress import Progress
 from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
 from evenhand.runs.store.spending import spent_on
 from evenhand.views.files import write_report
 
@@ -75,7 +82,9 @@ async def measure(measurement: Measurement, request: Request, watch: Watch) -> M
 
 async def _measure(measurement: Measurement, request: Request, watch: Watch) -> MeasurementResult:
     if isinstance(request.source, InBlocks) and request.following is None:
-        request = replace(request, following=_following(measurement, request, request.source))
+        out = request.settings.out  # looked into after each block
+        look = partial(asyncio.to_thread, next_block, measurement.instrument, request.source, out)
+        request = replace(request, following=look)
     await check(measurement, request)
     for remark in measurement.instrument.remarks(measurement.options, len(request.source)):
         watch.note(remark)
@@ -95,12 +104,6 @@ async def _measure(measurement: Measurement, request: Request, watch: Watch) -> 
     result = report(instrument, run, request.settings.prices)
     write_report(result, request.settings.out)
     return MeasurementResult(ended=ended, report=result)
-
-
-def _following(measurement: Measurement, request: Request, source: InBlocks) -> Following:
-    """Look after each block."""
-    out = request.settings.out
-    return partial(asyncio.to_thread, next_block, measurement.instrument, source, out)
 
 
 async def check(measurement: Measurement, request: Request) -> None:
@@ -141,3 +144,96 @@ async def _further(further: FurtherRun, request: Request, watch: Watch) -> RunEn
     inner = replace(request, source=further.source, method=further.method, settings=within)
     inner = left_for(inner, settings, used)
     return RunEnd() if await is_done(inner) else await execute(inner, watch)
+
+
+def concluded(
+    instrument: Instrument, options: Any, report: Report, certificates: Path | None = None
+) -> Audit:
+    """Make the audit of a report, and keep what follows from it.
+
+    Args:
+        instrument: The audit that was run.
+        options: Its own options.
+        report: Of its run.
+        certificates: The folder that certificates are kept in, if there is one.
+    """
+    audit = audit_of(report)
+    instrument.keep(audit, options, certificates)
+    return audit
+
+
+def draw_sets(
+    names: Sequence[str], data: DataFolder, values: dict[str, Any]
+) -> dict[str, OptionSource]:
+    """Draw the samples of sets.
+
+    Args:
+        names: The names of the sets.
+        data: The folder of data sets.
+        values: Options. Each set takes those that it has.
+
+    Returns:
+        The sources by name.
+
+    Raises:
+        UserError: If no set is named, or there is none of a name.
+    """
+    if not names:
+        raise UserError(f"--sets names no set; there are: {', '.join(SETS)}")
+    sources = {}
+    for instrument in map(set_named, dict.fromkeys(names)):
+        option_names = {field.name for field in fields(instrument.options)}
+        options = instrument.options_from(
+            {name: values[name] for name in values if name in option_names}
+        )
+        sources[instrument.name] = instrument.source(data, options)
+    return sources
+
+
+def run_folders(out: str, sets: Sequence[str]) -> dict[str, str]:
+    """Name the run folder of each set: `out` itself for one, a folder within for each of several.
+    An `out` that holds a single run is refused where several are asked for."""
+    if len(sets) > 1 and open_folder(out).exists("run.json"):
+        raise UserError(f"{out} holds the run of one set already: give --out a new folder")
+    return {name: f"{out.rstrip('/')}/{name}" if len(sets) > 1 else out for name in sets}
+
+
+async def measure_sets(
+    model: LikelihoodModel,
+    sources: Mapping[str, OptionSource],
+    folders: Mapping[str, str],
+    watch: Watch,
+) -> list[Report]:
+    """Measure sets and report each.
+
+    Args:
+        model: Who gives log-probabilities.
+        sources: The samples by the name of their set.
+        folders: The run folder of each.
+        watch: Receives progress events.
+
+    Returns:
+        A report for each set, also written into its folder.
+    """
+    for name, source in sources.items():
+        progress = Progress()
+        async with watch.progress(progress):
+            await run_likelihood(model, source, folders[name], progress=progress)
+        await _again_after_another_start(model, source, folders[name])
+    return await asyncio.to_thread(_reports, folders)
+
+
+def _reports(folders: Mapping[str, str]) -> list[Report]:
+    reports = [report(SETS[name], RunReader(folder)) for name, folder in folders.items()]
+    for set_report in reports:
+        write_report(set_report, set_report.side.run)
+    return reports
+
+
+async def _again_after_another_start(
+    model: LikelihoodModel, source: OptionSource, folder: str
+) -> None:
+    other = model.after_another_start()
+    if other is not None:
+        part = source.part(START_CHECK)
+        await run_likelihood(other, part, f"{folder}/{OTHER_START}", progress=Progress())

@@ -30,7 +30,7 @@ from evenhand.experiments.packs import (
     packed_run,
     read,
 )
-from evenhand.findings.pack_check import PackCheck, PackFinding, State
+from evenhand.findings.display import Remark
 from evenhand.findings.pack_manifest import (
     CERTIFICATES,
     EVIDENCE,
@@ -38,10 +38,12 @@ from evenhand.findings.pack_manifest import (
     PAGE,
     PUBLIC_KEY,
     SIGNATURE,
+    PackCheck,
     PackedFile,
+    PackFinding,
     PackManifest,
+    State,
 )
-from evenhand.findings.remarks import Remark
 from evenhand.runs.store import RunReader, archive
 from evenhand.views.pack import figures, files_of
 
@@ -90,6 +92,10 @@ def _looked(name: str, problems: list[Remark], holds: Remark, differs: Remark) -
     return PackFinding(name=name, state="holds", says=holds)
 
 
+def _said(name: str, state: State, code: str, **values: Any) -> PackFinding:
+    return PackFinding(name=name, state=state, says=Remark(code, **values))
+
+
 # -- bytes -----------------------------------------------------------------------------------------
 
 
@@ -118,13 +124,13 @@ def _signature(opened: _UnpackedPack, trusted: bytes | None) -> PackFinding:
     files = [opened.folder / name for name in (SIGNATURE, PUBLIC_KEY)]
     there = [path.is_file() for path in files]
     if opened.says.signed != all(there) or any(there) != all(there):
-        return _signed("differs", "pack.signature_moved")
+        return _said("signature", "differs", "pack.signature_moved")
     if not all(there):
         if trusted is not None:
-            return _signed("differs", "pack.unsigned")
-        return _signed("holds", "pack.unsigned_anybody")
+            return _said("signature", "differs", "pack.unsigned")
+        return _said("signature", "holds", "pack.unsigned_anybody")
     if not signing.installed():
-        return _signed("open", "pack.signing_not_installed", reason=signing.INSTALL)
+        return _said("signature", "open", "pack.signing_not_installed", reason=signing.INSTALL)
     signature, packed_key = (path.read_bytes() for path in files)
     try:
         plain = signing.public_key(files[1]) == packed_key
@@ -132,36 +138,30 @@ def _signature(opened: _UnpackedPack, trusted: bytes | None) -> PackFinding:
         plain = False
     if not plain or trusted not in (None, packed_key):
         code = "pack.another_key" if plain else "pack.no_plain_key"
-        return _signed("differs", code, file=PUBLIC_KEY)
+        return _said("signature", "differs", code, file=PUBLIC_KEY)
     given = trusted is not None
     if not signing.holds(opened.data, signing.PackSignature(signature, trusted or packed_key)):
-        return _signed("differs", "pack.not_of_key", given=given, over=EVIDENCE)
-    return _signed("holds", "pack.of_key" if given else "pack.own_key", over=EVIDENCE)
-
-
-def _signed(state: State, code: str, **values: Any) -> PackFinding:
-    return PackFinding(name="signature", state=state, says=Remark(code, **values))
+        return _said("signature", "differs", "pack.not_of_key", given=given, over=EVIDENCE)
+    return _said("signature", "holds", "pack.of_key" if given else "pack.own_key", over=EVIDENCE)
 
 
 def _chain(opened: _UnpackedPack, previous: Path | None) -> PackFinding:
     before = opened.says.previous
     if before is None:
         state: State = "holds" if previous is None else "differs"
-        return PackFinding(name="chain", state=state, says=Remark("pack.first"))
+        return _said("chain", state, "pack.first")
     named = {"title": before.title, "sha256": before.sha256}
     if previous is None:
-        return PackFinding(name="chain", state="holds", says=Remark("pack.names", **named))
+        return _said("chain", "holds", "pack.names", **named)
     with tempfile.TemporaryDirectory(prefix="evenhand-pack-") as workdir:
         data = evidence_in(previous, Path(workdir))
         intact = listed(Path(workdir)) == PackManifest.from_bytes(data).files
     sha256 = hashlib.sha256(data).hexdigest()
     if sha256 != before.sha256:
-        another = Remark("pack.names_another", **named, given=sha256)
-        return PackFinding(name="chain", state="differs", says=another)
+        return _said("chain", "differs", "pack.names_another", **named, given=sha256)
     if not intact:
-        damaged = Remark("pack.previous_damaged", **named, listed_in=EVIDENCE)
-        return PackFinding(name="chain", state="differs", says=damaged)
-    return PackFinding(name="chain", state="holds", says=Remark("pack.follows", **named))
+        return _said("chain", "differs", "pack.previous_damaged", **named, listed_in=EVIDENCE)
+    return _said("chain", "holds", "pack.follows", **named)
 
 
 # -- runs and figures ------------------------------------------------------------------------------
@@ -179,8 +179,8 @@ def _runs_and_figures(opened: _UnpackedPack, *, intact: bool) -> Iterator[PackFi
             only_hashes = Remark("pack.only_hashes")
             yield _looked("runs", problems, only_hashes, only_hashes)
         else:
-            yield PackFinding(name="runs", state="open", says=Remark("pack.light"))
-        yield PackFinding(name="figures", state="open", says=Remark("pack.no_runs"))
+            yield _said("runs", "open", "pack.light")
+        yield _said("figures", "open", "pack.no_runs")
         return
     with contextlib.chdir(opened.folder):
         runs = _runs(opened)
@@ -188,7 +188,7 @@ def _runs_and_figures(opened: _UnpackedPack, *, intact: bool) -> Iterator[PackFi
         yield (
             _figures(opened)
             if intact and runs.state == "holds"
-            else PackFinding(name="figures", state="open", says=Remark("pack.not_repeated"))
+            else _said("figures", "open", "pack.not_repeated")
         )
 
 
@@ -220,13 +220,13 @@ def _figures(opened: _UnpackedPack) -> PackFinding:
     """Make every file that follows from the runs again, and hold it against the packed one."""
     evidence, here = opened.says, version("evenhand")
     if evidence.evenhand != here:
-        why = Remark("pack.other_version", needs=evidence.evenhand, here=here)
-        return PackFinding(name="figures", state="open", says=why)
+        return _said("figures", "open", "pack.other_version", needs=evidence.evenhand, here=here)
     try:
         about, again = _repeated(evidence)
     except _BROKEN as error:
-        why = Remark("pack.cannot_repeat", kind=type(error).__name__, error=str(error))
-        return PackFinding(name="figures", state="differs", says=why)
+        return _said(
+            "figures", "differs", "pack.cannot_repeat", kind=type(error).__name__, error=str(error)
+        )
     redrawn = drawn_by() == evidence.charts
     compared = {name: data for name, data in again.items() if redrawn or name != PAGE}
     stated = figures.differences(evidence.model_dump(), about.model_dump())
@@ -237,8 +237,9 @@ def _figures(opened: _UnpackedPack) -> PackFinding:
     if not redrawn and _reworded(_held(PAGE), again[PAGE]):
         problems.append(_of("page_differs", PAGE))
     if not problems and not redrawn:
-        why = Remark("pack.drawn_by", file=PAGE, drawn_by=evidence.charts, here=drawn_by())
-        return PackFinding(name="figures", state="open", says=why)
+        return _said(
+            "figures", "open", "pack.drawn_by", file=PAGE, drawn_by=evidence.charts, here=drawn_by()
+        )
     repeated = Remark("pack.repeated", figures=evidence.figures, file=FIGURES, files=len(compared))
     return _looked("figures", problems, repeated, Remark("pack.figures_differ"))
 

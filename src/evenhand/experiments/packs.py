@@ -20,6 +20,7 @@ from evenhand.core.prices import Prices
 from evenhand.experiments import signing
 from evenhand.experiments.dossiers import dossier_of
 from evenhand.findings.combined_report import CombinedReport
+from evenhand.findings.display import Remark
 from evenhand.findings.pack_manifest import (
     CERTIFICATES,
     EVIDENCE,
@@ -31,7 +32,6 @@ from evenhand.findings.pack_manifest import (
     PackManifest,
     Previous,
 )
-from evenhand.findings.remarks import Remark
 from evenhand.findings.report import models_of, not_run
 from evenhand.findings.sequential import refuse
 from evenhand.instruments import instrument_of
@@ -153,10 +153,6 @@ def _copy(runs: Sequence[RunReader], stage: Path) -> dict[str, list[str]]:
     once = {str(run.path): run for run in runs}
     left_out = {}
     for name, run in zip(_names(list(once)), once.values(), strict=True):
-        if not run.digests():
-            raise UserError(
-                f"{run.path} is in a form of before, which keeps no checksums: no evidence"
-            )
         left_out[name] = _copy_folder(Path(run.path), stage / name)
         RunReader(stage / name).verify()
     return left_out

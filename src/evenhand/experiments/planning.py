@@ -7,8 +7,7 @@ from pathlib import Path
 from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.designs import Designs, DesignTexts, Rates, designs
-from evenhand.findings.plan import ItemPrice, Plan, plan
-from evenhand.findings.ratio_plan import RatioPlan, ratio_plan
+from evenhand.findings.plan import ItemPrice, Plan, RatioPlan, plan, ratio_plan
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.findings.screen_file import read_screen
 from evenhand.runs.store import RunReader
@@ -69,11 +68,8 @@ class PlanRequest:
 
 
 def planned(instrument: ScoringSpec, request: PlanRequest) -> Plan | RatioPlan | Designs:
-    """Plan a paired comparison, an audit of ratios, or a table of cheaper designs.
-
-    Raises:
-        UserError: If a setting would change nothing, or one is missing.
-    """
+    """Plan a paired comparison, an audit of ratios, or a table of cheaper designs. A setting that
+    would change nothing is refused."""
     _refuse_idle(request)
     if not request.ratios.is_empty:
         return _of_ratios(instrument, request.ratios, request.power)

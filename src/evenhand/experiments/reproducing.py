@@ -1,27 +1,37 @@
-"""The runs of a recipe are run one after the other, with caps for all of them together, and what
-they show is laid out as the paper's table."""
+"""The runs of a recipe as jobs: which model, which folder, and what cannot be run here. They are
+run one after the other, with caps for all of them together, and what they show is laid out as the
+paper's table."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
 
 from evenhand.core.errors import UserError
 from evenhand.core.prices import Prices
-from evenhand.experiments.caps import Caps, left_for, spent_within
 from evenhand.experiments.measuring import Measurement, measure
-from evenhand.experiments.request import Request
+from evenhand.experiments.request import Caps, Request, Watch, left_for, spent_within
 from evenhand.experiments.running import RunEnd
-from evenhand.experiments.watch import Watch
+from evenhand.experiments.settings import RunSettings
 from evenhand.findings.audit import audit_of, is_audit
-from evenhand.findings.forecast import forecast
-from evenhand.findings.frontier_forecast import FrontierForecast, whole
+from evenhand.findings.forecast import FrontierForecast, forecast, whole
+from evenhand.findings.papers import OF_RUN, Paper, RecipeSample, Size, Table
 from evenhand.findings.report import report
-from evenhand.findings.reproduction import Found
-from evenhand.instruments import instrument_of
+from evenhand.findings.reproduction import Found, Reproduction, catalogue, reproduction
+from evenhand.instruments import instrument_named, instrument_of
+from evenhand.instruments._contract import DataFolder, Services
+from evenhand.methods import Method
+from evenhand.methods import named as method_named
+from evenhand.methods.build import build_method
+from evenhand.methods.shared_settings import Wording, has_wordings
+from evenhand.runs.runners import Source
 from evenhand.runs.store import RunReader
-from evenhand.runs.store.folder import open_folder
+from evenhand.runs.store.folder import as_file_name, open_folder
 from evenhand.runs.store.spending import Spent
-from evenhand.views.files import plain
+from evenhand.views import markdown, page_of
+from evenhand.views.files import plain, to_json
 
 Place = tuple[str, str]  # the model, and the name of the run
 
@@ -101,3 +111,257 @@ def found_in(folder: str) -> Found | None:
         return None
     result = report(instrument_of(run), run)
     return audit_of(result) if is_audit(result.instrument) else result
+
+
+NO_SEARCH = "it needs a search engine: write [search] into the config"
+
+
+class RecipeModels(Protocol):
+    """The models of whoever asks, by name."""
+
+    searches: bool  # whether there is a search engine
+
+    def usual(self) -> Sequence[str]:
+        """Name the models that are run where none is named."""
+
+    def services(self, model: str) -> Services:
+        """Return what an instrument may ask for in a run of this model."""
+
+    def request(
+        self, model: str, source: Source, method: Method, settings: RunSettings, *, is_audit: bool
+    ) -> Request:
+        """Make the request of a run with this model. In an audit it is the judge, alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproducing:
+    """Which tables of a paper are made, by whom, and how."""
+
+    paper: Paper
+    tables: Sequence[Table]
+    models: RecipeModels
+    settings: RunSettings  # its folder is that of it all, as is the one of a replay
+    data: DataFolder
+    size: Size = "small"
+    named: Sequence[str] = ()  # models
+    trained: Mapping[str, str] = field(default_factory=dict)
+    only: Sequence[str] | None = None
+    show: bool = False
+    wording: Wording = "ours"
+    sample: Mapping[str, str] = field(default_factory=dict)  # instead of the recipe's
+
+    @property
+    def place(self) -> str:
+        """The folder of the paper's runs and tables within --out, of this size and wording."""
+        words = "" if self.wording == "ours" else f"-{self.wording}-wording"
+        return f"{self.paper.name}/{self.size}{words}"
+
+    @property
+    def run_names(self) -> tuple[str, ...]:
+        """The runs of all tables, each after the one that it is played back from."""
+        runs = (name for table in self.tables for name in table.runs())
+        return tuple(self.paper.in_order(runs))
+
+    def folder(self, model: str, run: str, within: str | None = None) -> str:
+        """The run folder. Runs of one paper have one name each, so that tables share them."""
+        return f"{within or self.settings.out}/{self.place}/{model}/{run}"
+
+
+def tables_of(paper: Paper, name: str | None) -> tuple[Table, ...]:
+    """Choose the tables that are made: the one of this name, or all that have a recipe."""
+    if name is None:
+        return tuple(table for table in paper.tables if not table.reason)
+    chosen = paper.table(name)
+    if chosen is None or chosen.reason:
+        entries = {entry.table: entry for entry in catalogue([paper.name]).entries}
+        why = f"{entries[name].where}: {entries[name].reason} " if name in entries else ""
+        there = ", ".join(table for table, entry in entries.items() if entry.runnable)
+        raise UserError(f"{paper.name} has no {name} to run. {why}There are: {there}")
+    return (chosen,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedJobs:
+    """What will be run, and why the rest will not."""
+
+    models: tuple[str, ...]  # as folders are named by them
+    jobs: tuple[RecipeJob, ...]
+    missing: Mapping[Place, str]
+
+
+def planned(arguments: Reproducing) -> PlannedJobs:
+    """The jobs of every model, each run after the one that it is played back from."""
+    names = _by_folder(_models(arguments))
+    run_names = arguments.run_names
+    for name in arguments.only or ():
+        if name not in run_names:
+            raise UserError(
+                f"--only {name}: there is no such run; there are: {', '.join(run_names)}"
+            )
+    _check_sample(arguments)
+    jobs: list[RecipeJob] = []
+    missing: dict[Place, str] = {}
+    for label, model in names.items():
+        for name in run_names:
+            why = _why_not(arguments, name)
+            if why:
+                missing[label, name] = why
+            else:
+                jobs.append(_job(arguments, label, model, name))
+    chosen = [job for job in jobs if not arguments.only or job.run in arguments.only]
+    if arguments.settings.pilot:  # what waits for another run needs the whole of it
+        chosen = [job for job in chosen if not job.waits]
+    jobs = [] if arguments.show else chosen
+    return PlannedJobs(models=tuple(names), jobs=tuple(jobs), missing=missing)
+
+
+def laid_out(arguments: Reproducing, plan: PlannedJobs) -> list[Reproduction]:
+    """Every table that was asked for, from the run folders alone."""
+    places = ((model, name) for model in plan.models for name in arguments.run_names)
+    found = {place: found_in(arguments.folder(*place)) for place in places}
+    results = {place: result for place, result in found.items() if result is not None}
+    missing = {key: why for key, why in plan.missing.items() if key not in results}
+    return [
+        reproduction(arguments.paper, table, arguments.size, results, missing, plan.models)
+        for table in arguments.tables
+    ]
+
+
+def write_tables(arguments: Reproducing, plan: PlannedJobs) -> list[Reproduction]:
+    """Lay out every table from the run folders alone, and write each as JSON and Markdown."""
+    reproductions = laid_out(arguments, plan)
+    folder = open_folder(f"{arguments.settings.out}/{arguments.place}")
+    for table in reproductions:
+        folder.replace(f"{table.table}.json", to_json(table))
+        folder.replace(f"{table.table}.md", markdown.render(page_of(table)).encode())
+    return reproductions
+
+
+def played_back(arguments: Reproducing) -> list[str]:
+    """Name the runs of these tables whose answers come from another run."""
+    return [
+        name
+        for name, run in arguments.paper.runs.items()
+        if run.replays and any(name in table.runs() for table in arguments.tables)
+    ]
+
+
+def _by_folder(models: Sequence[str]) -> dict[str, str]:
+    """The models by the names of their folders, which no two may share."""
+    names: dict[str, str] = {}
+    for model in models:
+        other = names.setdefault(as_file_name(model), model)
+        if other != model:
+            raise UserError(
+                f"--model {other} and --model {model} would share a folder: give one of them "
+                "another name under [models] in the config, or run each with an --out of its own"
+            )
+    return names
+
+
+def _models(arguments: Reproducing) -> Sequence[str]:
+    """The models that were named; else those of the folder, or the usual ones."""
+    if arguments.named:
+        return arguments.named
+    settings = arguments.settings
+    root = settings.replay or (settings.out if arguments.show else None)
+    if root is None:
+        return arguments.models.usual()
+    folder = Path(root) / arguments.place
+    names = sorted(path.name for path in folder.iterdir() if path.is_dir()) if (
+        folder.is_dir()) else []  # fmt: skip
+    if not names:
+        raise UserError(f"{folder} has no runs; give --out as it was, or name --model")
+    return names
+
+
+def _why_not(arguments: Reproducing, name: str) -> str | None:
+    """Why a run cannot be made here, if it cannot."""
+    spec = arguments.paper.runs[name]
+    if arguments.settings.replay is not None:
+        return None
+    if spec.trained is not None and _served(arguments, spec.trained, "") is None:
+        description = arguments.paper.trained[spec.trained].says
+        return f"it needs {description}, served and named: --trained {spec.trained}=MODEL"
+    return NO_SEARCH if "search" in spec.needs and not arguments.models.searches else None
+
+
+def _served(arguments: Reproducing, weights: str, model: str) -> str | None:
+    """Under which name weights are served: {model} and {name} are filled in, * is for all."""
+    template = arguments.trained.get(weights) or arguments.trained.get("*")
+    return (
+        None if template is None else template.replace("{model}", model).replace("{name}", weights)
+    )
+
+
+def _job(arguments: Reproducing, label: str, model: str, name: str) -> RecipeJob:
+    spec = arguments.paper.runs[name]
+    if spec.trained is not None:
+        model = _served(arguments, spec.trained, model) or model  # a replay names nobody
+    prepare = partial(_prepared, arguments, label, model, name)
+    waits = bool(arguments.paper.waits_for(name))
+    return RecipeJob(
+        model=label,
+        run=name,
+        out=arguments.folder(label, name),
+        prepare=prepare,
+        waits=waits,
+        played_back=spec.replays is not None,
+    )
+
+
+def _prepared(
+    arguments: Reproducing, label: str, model: str, name: str
+) -> tuple[Request, Measurement]:
+    """The request of a run with one model, and what it measures."""
+    sample = arguments.paper.samples[arguments.paper.runs[name].sample]
+    instrument = instrument_named(sample.instrument)
+    measurement = Measurement(
+        instrument=instrument,
+        options=instrument.options_from(_options(arguments, label, sample)),
+        services=arguments.models.services(model),
+    )
+    spec, whole = arguments.paper.runs[name], arguments.settings
+    words = arguments.wording if has_wordings(method_named(spec.method)) else None
+    replay = None if whole.replay is None else arguments.folder(label, name, within=whole.replay)
+    settings = replace(
+        whole,
+        out=arguments.folder(label, name),
+        max_cost=None,  # caps are for all runs together
+        max_calls=None,
+        replay=arguments.folder(label, spec.replays) if spec.replays else replay,
+    )
+    request = arguments.models.request(
+        model,
+        measurement.items(arguments.data),
+        build_method(spec.method, spec.assignments, words),
+        settings,
+        is_audit=is_audit(instrument),
+    )
+    return replace(request, settings=measurement.limited(request.settings)), measurement
+
+
+def _options(arguments: Reproducing, label: str, sample: RecipeSample) -> dict[str, Any]:
+    """The options of a sample, with the folders of the runs that it names, and what was given."""
+    values = sample.at(arguments.size)
+    for option, value in values.items():
+        if str(value).startswith(OF_RUN):
+            values[option] = arguments.folder(label, str(value).removeprefix(OF_RUN))
+    return {**values, **{k: v for k, v in arguments.sample.items() if k in _known(sample)}}
+
+
+def _known(sample: RecipeSample) -> set[str]:
+    """The options that a sample can be given."""
+    return {field.name for field in fields(instrument_named(sample.instrument).options)}
+
+
+def _check_sample(arguments: Reproducing) -> None:
+    available = {
+        name
+        for run in arguments.run_names
+        for name in _known(arguments.paper.samples[arguments.paper.runs[run].sample])
+    }
+    for name in arguments.sample:
+        if name not in available:
+            there = ", ".join(sorted(available))
+            raise UserError(f"--sample {name}: no run has such an option; there are: {there}")

@@ -1,14 +1,21 @@
-"""A request says what is asked of a run, whoever asks: a command, Python code, a gateway."""
+"""A request says what is asked of a run, whoever asks: a command, Python code, a gateway. Caps may
+be for several runs together, and a watch is told what happens."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evenhand.agents import Agent, Cast
+from evenhand.core.errors import UserError
+from evenhand.core.prices import Prices
+from evenhand.experiments.certificates import Certified
 from evenhand.experiments.settings import RunSettings
+from evenhand.findings.display import RemarkOrText
 from evenhand.methods import Method
 from evenhand.models.base import ChatModel
-from evenhand.runs.runners import Source
+from evenhand.runs.runners import Progress, Source, StopSignal
+from evenhand.runs.store.spending import Spent, spent_on
 
 OpenCast = Callable[[Method], Awaitable[Cast]]
 """Opens the models that a method's agents are played by; they are closed when the run has ended."""
@@ -62,3 +69,71 @@ def with_player(request: Request, role: str, player: Callable[[], ChatModel]) ->
         return Cast(cast.default, {**cast.roles, role: player()}, system)
 
     return replace(request, open_cast=opened)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """Caps are for all runs together."""
+
+    max_calls: int | None = None
+    max_cost: float | None = None
+    prices: Prices | None = None
+
+
+def spent_within(caps: Caps | RunSettings, folders: Iterable[str]) -> Spent:
+    """Count what these runs have spent so far; nothing is counted where there is no cap."""
+    if (caps.max_calls, caps.max_cost) == (None, None):
+        return Spent()
+    return sum((spent_on(folder, caps.prices) for folder in folders), Spent())
+
+
+def left_for(request: Request, caps: Caps | RunSettings, spent: Spent) -> Request:
+    """Give the request what is left of the caps; no cap stays none.
+
+    Args:
+        request: The request.
+        caps: The caps of all runs together.
+        spent: What the other runs have spent.
+
+    Returns:
+        The same request with smaller caps.
+    """
+    calls, cost = caps.max_calls, caps.max_cost
+    left = replace(
+        request.settings,
+        max_calls=None if calls is None else max(0, calls - spent.calls),
+        max_cost=None if cost is None else max(0.0, cost - spent.cost),
+    )
+    return replace(request, settings=left)
+
+
+class Watch:
+    """A watch that tells nobody anything. A command line tells a person; see
+    `evenhand.cli.execution`."""
+
+    def note(self, text: RemarkOrText) -> None:
+        """Tell something that a person should know, such as which of several methods is under
+        way."""
+        del text
+
+    def judges(self, found: Sequence[Certified]) -> None:
+        """Tell the judges that a run would ask, each with its certificate or why it has none."""
+        del found
+
+    def refuse(self, uncertified: Certified) -> UserError:
+        """Make the error that ends a request whose judge must have a certificate and has none."""
+        judge, standing = uncertified
+        return UserError(
+            f"{judge.role} is played by {judge.model!r}: {standing.says}. Nothing was asked. "
+            "Audit it with `evenhand audit judge`"
+        )
+
+    @asynccontextmanager
+    async def progress(self, progress: Progress) -> AsyncIterator[None]:
+        """Surround the run, with the counters that it updates."""
+        del progress
+        yield
+
+    def stop(self) -> StopSignal:
+        """Give the signal that stops the run when somebody sets it."""
+        return StopSignal()

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -66,15 +66,8 @@ class RunStatus:
 
 
 def list_runs(folder: Path | None = None, prices: Prices | None = None) -> list[RunLine]:
-    """List the runs at or below a folder, the newest first.
-
-    Args:
-        folder: Where to look. Defaults to `runs` if that is a folder, else the current folder.
-        prices: Prices, to add what each run cost.
-
-    Raises:
-        UserError: If `folder` is not a folder.
-    """
+    """List the runs at or below a folder, the newest first, with prices also what each cost. Usual
+    is the folder `runs`, if there is one, else the current folder."""
     root = folder or usual_folder()
     if not root.is_dir():
         raise UserError(f"{root} is not a folder; give one that holds runs: evenhand runs list .")
@@ -95,28 +88,25 @@ def _run_folders(folder: Path) -> Iterator[Path]:
 
 
 def _line(folder: Path, prices: Prices | None) -> RunLine:
-    line: dict[str, Any] = {}
+    line = RunLine(run=str(folder))
     try:
-        line |= _answers(folder)
+        run = RunReader(folder)
+        totals, record = run.totals(), run.record
+        line = replace(
+            line,
+            kind=record.source.get("benchmark") or record.source["kind"],
+            method=record.method["name"],
+            model=record.cast["default"].get("model"),
+            done=totals.items,
+            failed=sum(totals.failed.values()),
+            planned=record.planned,
+            created=record.created,
+        )
         if prices is not None:
-            line |= asdict(costs.money(RunReader(folder), prices))
+            line = replace(line, **asdict(costs.money(run, prices)))
     except EvenhandError as error:
-        line["problem"] = str(error)
-    return RunLine(run=str(folder), **line)
-
-
-def _answers(folder: Path) -> dict[str, Any]:
-    run = RunReader(folder)
-    totals, record = run.totals(), run.record
-    return {
-        "kind": record.source.get("benchmark") or record.source["kind"],
-        "method": record.method["name"],
-        "model": record.cast["default"].get("model"),
-        "done": totals.items,
-        "failed": sum(totals.failed.values()),
-        "planned": record.planned,
-        "created": record.created,
-    }
+        line = replace(line, problem=str(error))
+    return line
 
 
 def items_called(location: str, item: str, position: int | None = None) -> list[ItemRecord]:
@@ -143,7 +133,11 @@ def items_called(location: str, item: str, position: int | None = None) -> list[
             f"{location} has {len(rows):,} items {item!r}, at the positions "
             f"{', '.join(positions[:5])}: add --position {positions[0]} to see that one"
         )
-    return [ItemRecord(row, _turns(run, row)) for row in rows]
+    turns = run.turns_at([row["position"] for row in rows]).collect()
+    by_position = {
+        at: turns.filter(pl.col("position") == at).to_dicts() for at in turns["position"]
+    }
+    return [ItemRecord(row, by_position.get(row["position"], [])) for row in rows]
 
 
 def _rows(run: RunReader, item: str, position: int | None) -> list[dict[str, Any]]:
@@ -157,11 +151,6 @@ def _rows(run: RunReader, item: str, position: int | None) -> list[dict[str, Any
         texts = pl.col("item_id").str.starts_with(f"{item}-")
         rows = run.results().filter(texts).collect().to_dicts()
     return rows
-
-
-def _turns(run: RunReader, row: dict[str, Any]) -> list[dict[str, Any]]:
-    this = (pl.col("item_id") == row["item_id"]) & (pl.col("position") == row["position"])
-    return run.turns().filter(this).collect().to_dicts()
 
 
 def _like_others(run: RunReader) -> str:

@@ -10,15 +10,14 @@ import orjson
 from evenhand.agents import Cast
 from evenhand.core.errors import ModelRefused, UserError
 from evenhand.experiments.certificates import Certified, certificates_of
-from evenhand.experiments.request import Following, Request
-from evenhand.experiments.watch import Watch
+from evenhand.experiments.request import Following, Request, Watch
 from evenhand.methods import Method
 from evenhand.methods import settings as settings_of
 from evenhand.models import ScriptedModel
 from evenhand.models.ask_once import AskOnce
 from evenhand.models.batch import BatchTiming, in_batches
 from evenhand.runs.runners import Progress, RunPlan, SpendingCap, StopSignal, replay_of, run
-from evenhand.runs.runners.pilot import pilot_positions, run_pilot
+from evenhand.runs.runners.local import pilot_positions, run_pilot
 from evenhand.runs.store import RunReader, run_record
 from evenhand.runs.store.folder import open_folder
 from evenhand.runs.store.spending import spent_on

@@ -16,12 +16,10 @@ import orjson
 
 from evenhand.agents import Cast
 from evenhand.core.errors import UserError
-from evenhand.experiments.prompt_files import is_table, source_of
-from evenhand.experiments.request import Request
+from evenhand.experiments.request import Request, Watch
 from evenhand.experiments.running import RunEnd, execute
-from evenhand.experiments.watch import Watch
 from evenhand.findings.checksummed import ChecksummedPart
-from evenhand.findings.remarks import Remark
+from evenhand.findings.display import Remark
 from evenhand.findings.screen_file import LastLook, ScreenedBy, ScreenFile, read_screen
 from evenhand.findings.screened import ScreenCounts, ScreenedRun, ScreenLook, counted, look_at
 from evenhand.instruments.scorer.screening import (
@@ -35,6 +33,7 @@ from evenhand.methods import Method
 from evenhand.methods.judge_text import JUDGE, SCREEN
 from evenhand.methods.judge_text import ScreenedJudge as ScreenedMethod
 from evenhand.runs.runners import Source
+from evenhand.runs.runners.prompt_files import is_table, source_of
 from evenhand.runs.runners.source import read_row
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import held

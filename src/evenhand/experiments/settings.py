@@ -1,6 +1,6 @@
 """The settings of a run, each declared once.
 
-From `RunSettings` come the options of the command line (`cli/run_options.py`), the keyword
+From `RunSettings` come the options of the command line (`cli/options.py`), the keyword
 arguments of the Python functions (`RunOptions`), what a `Request` asks for, and the `settings`
 of `run.json` (`RunSettings.record`).
 """
@@ -186,7 +186,7 @@ class OptionalRunOptions(TypedDict, total=False):
         certificates: Directory to look for judges' certificates in.
         limits: Limits of an item on calls, tokens and seconds.
         max_tokens: The longest reply, in tokens. Default: 1024.
-        system: System prompt of the model under test (docs/system-prompt.md).
+        system: System prompt of the model under test (docs/counterfactual.md).
     """
 
     prices: Prices | str | Path | None

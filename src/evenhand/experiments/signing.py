@@ -28,13 +28,13 @@ def installed() -> bool:
 
 def sign(data: bytes, key: Path) -> PackSignature:
     """Sign bytes with the private key in a PEM file."""
-    keys, serialization = _cryptography()
+    keys, serialization, wrong = _cryptography()
     pem = _read(key)
     try:
         private = serialization.load_pem_private_key(pem, password=None)
     except TypeError:
         raise UserError(f"{key} is locked by a passphrase: give one that is not") from None
-    except (ValueError, _unsupported()):
+    except wrong:
         raise UserError(f"{key} holds no private key; one is made by: {_MAKE}") from None
     if not isinstance(private, keys.Ed25519PrivateKey):
         raise UserError(f"{key} is no Ed25519 key; one is made by: {_MAKE}")
@@ -43,13 +43,13 @@ def sign(data: bytes, key: Path) -> PackSignature:
 
 def holds(data: bytes, signed: PackSignature) -> bool:
     """Say whether a signature is that of the key over these bytes."""
-    keys, serialization = _cryptography()
+    keys, serialization, wrong = _cryptography()
     try:
         public = serialization.load_pem_public_key(signed.public)
         if not isinstance(public, keys.Ed25519PublicKey):
             return False
         public.verify(signed.signature, data)
-    except (ValueError, _unsupported(), _invalid()):
+    except wrong:
         return False
     return True
 
@@ -57,11 +57,11 @@ def holds(data: bytes, signed: PackSignature) -> bool:
 def public_key(path: Path) -> bytes:
     """Read a public key, as `sign` writes it, and refuse a file that holds none or a private
     one."""
-    keys, serialization = _cryptography()
+    keys, serialization, wrong = _cryptography()
     pem = _read(path)
     try:
         public = serialization.load_pem_public_key(pem)
-    except (ValueError, _unsupported()):
+    except wrong:
         public = None
     if not isinstance(public, keys.Ed25519PublicKey):
         raise UserError(
@@ -86,22 +86,16 @@ def _read(path: Path) -> bytes:
         raise UserError(f"{path}: {error.strerror}") from None
 
 
-def _cryptography() -> tuple[Any, Any]:
+def _cryptography() -> tuple[Any, Any, tuple[type[Exception], ...]]:
+    """Give the module of keys, that of PEM, and what says that something is no key or does not
+    match."""
     try:
+        from cryptography.exceptions import (  # noqa: PLC0415
+            InvalidSignature,
+            UnsupportedAlgorithm,
+        )
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
         from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415
     except ImportError:
         raise UserError(INSTALL) from None
-    return ed25519, serialization
-
-
-def _unsupported() -> type[Exception]:
-    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
-
-    return UnsupportedAlgorithm
-
-
-def _invalid() -> type[Exception]:
-    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
-
-    return InvalidSignature
+    return ed25519, serialization, (ValueError, UnsupportedAlgorithm, InvalidSignature)

@@ -1,22 +1,27 @@
-"""Several methods over the same items, one run folder each, with caps for all of them together."""
+"""Several methods over the same items, one run folder each, with caps for all of them together; and
+over benign texts, where it is counted what each method spoils."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from evenhand.agents import Limits
-from evenhand.experiments.caps import left_for, spent_within
+from evenhand.core.errors import UserError
 from evenhand.experiments.measuring import Measurement, check
-from evenhand.experiments.request import Request, with_player
+from evenhand.experiments.request import Request, Watch, left_for, spent_within, with_player
 from evenhand.experiments.running import RunEnd, execute, is_done, require_certified
-from evenhand.experiments.watch import Watch
 from evenhand.findings.comparison import refuse_who_picked
 from evenhand.findings.frontier import VOTE, FrontierArm, equal_calls, odd
+from evenhand.findings.sweep import Sweep, outcomes, sweep
+from evenhand.instruments.overcorrection.instrument import refuse_what_repairs_no_text
 from evenhand.methods import Method, named, settings
+from evenhand.methods.build import build_method
 from evenhand.methods.shared_settings import OTHER_CRITIQUE
-from evenhand.runs.runners.borrowing import critiques_of
+from evenhand.runs.runners.replay import critiques_of
 from evenhand.runs.store import RunReader
-from evenhand.runs.store.folder import as_file_name
+from evenhand.runs.store.folder import as_file_name, open_folder
 from evenhand.runs.store.spending import Spent
+from evenhand.views.files import to_json, to_parquet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +32,14 @@ class SweepMethod:
     name: str
     method: Method
     lender: str | None = None
+
+    @classmethod
+    def of(cls, method: Method | str) -> "SweepMethod":
+        """A method as an object, or by its name with settings after a colon, joined by a plus."""
+        if not isinstance(method, str):
+            return cls(name=method.name, method=method)
+        name, _, rest = method.partition(":")
+        return cls(name=method, method=build_method(name, rest.split("+") if rest else []))
 
     @property
     def folder(self) -> str:
@@ -156,3 +169,42 @@ class MethodSeries:
     def spent(self, chosen: Sequence[SweepMethod]) -> Spent:
         """What these runs have spent so far; nothing is counted where there is no cap."""
         return spent_within(self.request.settings, map(self.place, chosen))
+
+
+FILES = ("overcorrection.json", "overcorrection.parquet")
+_REFERENCE = "default"  # the model as it is: what it spoils without any method
+
+
+def methods_of(methods: Sequence[Method | str]) -> list[SweepMethod]:
+    """List methods under the names by which they were asked for, each once; one that does not
+    repair texts is refused."""
+    if not methods:
+        raise UserError("--method names no method")
+    listed = [SweepMethod.of(method) for method in methods]
+    for entry in listed:
+        refuse_what_repairs_no_text(entry.method)
+    return list({entry.name: entry for entry in listed}.values())
+
+
+async def run_overcorrection(
+    series: MethodSeries, chosen: Sequence[SweepMethod]
+) -> tuple[RunEnd, Sweep | None]:
+    """Run the methods and count the texts that each made worse; write the files of it. Nothing is
+    found where the runs ended early."""
+    try:
+        ended = await series.run(chosen)
+        if ended.early:
+            return ended, None
+        return ended, await asyncio.to_thread(_counted, series, chosen)
+    finally:
+        await series.measurement.services.close()
+
+
+def _counted(series: MethodSeries, chosen: Sequence[SweepMethod]) -> Sweep:
+    instrument, settings = series.measurement.instrument, series.request.settings
+    runs = series.runs(chosen)
+    result = sweep(instrument, runs, _REFERENCE, settings.prices)
+    folder, (summary, rows) = open_folder(settings.out), FILES
+    folder.replace(summary, to_json(result))
+    folder.replace(rows, to_parquet(outcomes(instrument, runs)))
+    return result

@@ -15,7 +15,7 @@ import polars as pl
 from evenhand.core.conclusions import Outcome, check_result
 from evenhand.core.errors import UserError
 from evenhand.findings.cost import Money
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, named
 from evenhand.findings.estimates import (
     NO_SPREAD,
     Bounds,
@@ -25,10 +25,10 @@ from evenhand.findings.estimates import (
     IntervalBounds,
     Section,
 )
-from evenhand.findings.failures import look_at_failures
 from evenhand.findings.measures import AuditBound, Measure
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import ScoringSpec
+from evenhand.findings.verdicts import look_at_failures
 from evenhand.statistics.clusters import Interval
 
 # fail: shown to be outside of what the margin allows. inconclusive: neither that nor the opposite
@@ -176,7 +176,7 @@ def check_of(measure: Measure, estimate: Estimate, outcome: Outcome | None = Non
     return AuditCheck(
         name=measure.name,
         label=measure.label,
-        state=_state(outcome),
+        state=state_of(outcome),
         says=says or (estimate.undefined or "" if missing else ""),
         required=measure.allowed.required and not (missing and measure.allowed.if_any),
         unit=decided.unit if decided else measure.unit,
@@ -191,7 +191,8 @@ def check_of(measure: Measure, estimate: Estimate, outcome: Outcome | None = Non
     )
 
 
-def _state(outcome: Outcome | None) -> State:
+def state_of(outcome: Outcome | None) -> State:
+    """Return what a check of this outcome is called; without one, nothing is asked of it."""
     if outcome is None:
         return "measured"
     result = check_result(outcome)
@@ -355,11 +356,7 @@ class Audit(Displayable):
 
     def __getitem__(self, name: str) -> AuditCheck:
         """The check of this name."""
-        matched = next((check for check in self.checks if check.name == name), None)
-        if matched is None:
-            available = ", ".join(check.name for check in self.checks)
-            raise KeyError(f"this audit has no check {name!r}; it has: {available}")
-        return matched
+        return named(self.checks, name, "check")
 
     def section(self, name: str) -> Section | None:
         """The table of this name, if there is one."""

@@ -10,20 +10,22 @@ evidence neither of good news nor of bad news.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand.findings.measures import Measure
-from evenhand.findings.worst_case import WorstCasePair
-from evenhand.statistics._shared import t_above
+from evenhand.statistics._shared import FloatArray, last_shown, t_above
 from evenhand.statistics.bounded import (
     BoundedMean,
     LinearTest,
     SignFlips,
-    lower_limit,
     lowest_mean,
 )
+
+if TYPE_CHECKING:
+    from evenhand.findings.worst_case import WorstCasePair
 
 _PValue = Callable[[float], float]
 _OLD_LOW, _OLD_HIGH, _NEW_LOW, _NEW_HIGH, _ = np.eye(5)
@@ -33,7 +35,7 @@ _TINY = 1e-12  # a limit that the test puts beside 0 is not printed as 0
 class _StudentT:
     """The t test over clusters: for a number without a smallest or a largest value."""
 
-    def __init__(self, table: NDArray[np.float64]) -> None:
+    def __init__(self, table: FloatArray) -> None:
         self._table = table
 
     def p_positive(self, claim: ArrayLike, room: float, unseen: float) -> float:  # noqa: ARG002
@@ -48,12 +50,12 @@ class _StudentT:
 class _Clustering:
     """One way to cluster the pairs, as the claims need it."""
 
-    pair: WorstCasePair
+    pair: "WorstCasePair"
     null: float | None
     range: tuple[float, float]
 
     @cached_property
-    def table(self) -> NDArray[np.float64]:
+    def table(self) -> FloatArray:
         pair = self.pair
         zero = (self.null or 0.0) * pair.after.rows
         sums = (pair.before.low, pair.before.high, pair.after.low, pair.after.high)
@@ -104,7 +106,7 @@ class ChangeTest:
     ways: tuple[_Clustering, ...]
 
     @classmethod
-    def of(cls, measure: Measure, pairs: Sequence[WorstCasePair]) -> "ChangeTest":
+    def of(cls, measure: Measure, pairs: "Sequence[WorstCasePair]") -> "ChangeTest":
         """Make the test of a measure from the sums of both runs, for each way to cluster them."""
         return cls(tuple(_Clustering(pair, measure.center, measure.range) for pair in pairs))
 
@@ -177,7 +179,7 @@ class ChangeTest:
 
     def _flipped(self, p_above: _PValue, level: float) -> float:
         """Return the lower limit by sign flips of a change that they show to be above 0."""
-        return max(lower_limit(p_above, level, (0.0, self.ends[1])), _TINY)
+        return max(last_shown(lambda value: p_above(value) <= level, 0.0, self.ends[1]), _TINY)
 
     def p_within(self, most: float) -> float:
         """Return the one-sided p-value of a change below `most`, with Gaffke's bound."""

@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Protocol
 
 import numpy as np
 import polars as pl
@@ -13,14 +14,15 @@ from evenhand.core.errors import Undefined
 from evenhand.findings.decision_rules import change_of, with_p
 from evenhand.findings.estimates import NO_SPREAD, Change, Estimate, ends_of
 from evenhand.findings.measures import AFTER, Clusterings, Measure, Statistic
-from evenhand.findings.worst_case import NumericTable, WorstCasePair, WorstCaseRun, WorstCaseSums
+from evenhand.findings.worst_case import WorstCasePair, WorstCaseRun, WorstCaseSums
+from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.bootstrap import LEAST, cluster_bootstrap, of_all
 from evenhand.statistics.clusters import NO_ROWS, Interval, of_means, ratio_from_totals
 from evenhand.statistics.proportions import clustered_balance, clustered_share
 
 TOO_FEW = f"too few clusters to resample: {LEAST} are needed"
 _SIDES = ("", AFTER)
-_OfTable = Callable[[NumericTable], NumericTable]
+_OfTable = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class MeanOfClusters(Statistic):
         groups = rows.drop_nulls(column).group_by("cluster", maintain_order=True)
         return groups.agg(value).drop_nulls("value")
 
-    def _interval(self, values: NumericTable, *, change: bool = False) -> Interval:
+    def _interval(self, values: FloatArray, *, change: bool = False) -> Interval:
         """Compute the interval of the mean, or of its change, from the number of each cluster."""
         del change
         return ratio_from_totals(_as_sums(values))
@@ -155,7 +157,7 @@ class MeanOfClusters(Statistic):
 class ShareOfClusters(MeanOfClusters):
     """The share of clusters for which `over` says yes. Its interval is that of a share."""
 
-    def _interval(self, values: NumericTable, *, change: bool = False) -> Interval:
+    def _interval(self, values: FloatArray, *, change: bool = False) -> Interval:
         return (clustered_balance if change else clustered_share)(_as_sums(values))
 
 
@@ -173,7 +175,7 @@ class _OfClusterNumbers(Statistic):
         """Return how the numbers of a cluster are made of those of its rows."""
 
     @abstractmethod
-    def _change_of(self, measure: Measure, old: NumericTable, new: NumericTable) -> Change: ...
+    def _change_of(self, measure: Measure, old: FloatArray, new: FloatArray) -> Change: ...
 
     def _table(self, measure: Measure, rows: pl.DataFrame, side: str = "") -> pl.DataFrame:
         """Return one row per cluster: the cluster, and its numbers."""
@@ -225,12 +227,12 @@ class OfMeans(_OfClusterNumbers):
         of_run = Estimate.of(measure.name, lambda: of_means(numbers, self.value), measure.within)
         return replace(of_run, n=len(self._complete(measure, table)))
 
-    def _change_of(self, measure: Measure, old: NumericTable, new: NumericTable) -> Change:
+    def _change_of(self, measure: Measure, old: FloatArray, new: FloatArray) -> Change:
         """Compute the change from the means before and the paired changes: an interval without a
         p-value."""
         width = old.shape[1]
 
-        def difference(means: NumericTable) -> NumericTable:
+        def difference(means: FloatArray) -> FloatArray:
             before, moved = means[:, :width], means[:, width:]
             return self.value(before + moved) - self.value(before)
 
@@ -276,15 +278,7 @@ class OfTotals(_OfClusterNumbers):
             bootstrap = cluster_bootstrap(numbers, self.value, kind="percentile")
         except Undefined as reason:
             return Estimate(name=measure.name, value=None, undefined=str(reason))
-        return Estimate(
-            name=measure.name,
-            value=bootstrap.estimate,
-            low=None if bootstrap.no_spread else bootstrap.low,
-            high=None if bootstrap.no_spread else bootstrap.high,
-            n=n,
-            clusters=bootstrap.clusters,
-            undefined=NO_SPREAD if bootstrap.no_spread else None,
-        )
+        return Estimate.of_resamples(measure.name, bootstrap, n)
 
     def fillings(
         self, measure: Measure, table: pl.DataFrame, by: Clusterings
@@ -300,12 +294,12 @@ class OfTotals(_OfClusterNumbers):
         values = self.value(sums + unfilled.missing * ways)
         return [replace(unfilled, ends=(float(values.min()), float(values.max())))]
 
-    def _change_of(self, measure: Measure, old: NumericTable, new: NumericTable) -> Change:
+    def _change_of(self, measure: Measure, old: FloatArray, new: FloatArray) -> Change:
         """Compute the change by resampling whole clusters of both runs at once: an interval without
         a p-value."""
         width = old.shape[1]
 
-        def difference(totals: NumericTable) -> NumericTable:
+        def difference(totals: FloatArray) -> FloatArray:
             return self.value(totals[:, width:]) - self.value(totals[:, :width])
 
         bootstrap = cluster_bootstrap(np.column_stack([old, new]), difference, kind="percentile")
@@ -336,7 +330,103 @@ def _placed(values: pl.DataFrame, clusters: pl.DataFrame) -> pl.DataFrame:
     return clusters.join(values, on="cluster", how="left", maintain_order="left")
 
 
-def _as_sums(values: NumericTable) -> NumericTable:
+def _as_sums(values: FloatArray) -> FloatArray:
     """Return one number per cluster as the sums of a ratio."""
     ones = np.ones_like(values)
     return np.column_stack([ones, values, ones, np.abs(values), ones])
+
+
+class FormulaResult(Protocol):
+    """What a formula returns: a number, its interval where it has one, and what it rests on."""
+
+    @property
+    def estimate(self) -> float: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def clusters(self) -> int: ...
+
+
+def nothing_lost(rows: pl.DataFrame) -> WorstCaseRun:
+    """Fill a number whose interval holds whatever the missing values are."""
+    del rows
+    return WorstCaseRun(0)
+
+
+@dataclass(frozen=True, slots=True)
+class OfRows(Statistic):
+    """Any function of all rows at once, with the interval that the function computes itself.
+
+    `rows` are numbers per row; `formula` gets them as a table, with the column `cluster`, of the
+    rows that have all of them. `fill` gets the rows that the measure is about, with null for what
+    is missing, and says what the number could be if that were known. A change of it has no test.
+    """
+
+    rows: Mapping[str, pl.Expr]
+    formula: Callable[[pl.DataFrame], FormulaResult]
+    fill: Callable[[pl.DataFrame], WorstCaseRun] | None = None
+
+    @property
+    def averages(self) -> bool:
+        return False
+
+    def columns(self) -> Mapping[str, pl.Expr]:
+        return dict(self.rows)
+
+    def _result(self, measure: Measure, table: pl.DataFrame, side: str = "") -> FormulaResult:
+        names = {f"{measure.name}.{name}{side}": name for name in self.rows}
+        rows = table.select("cluster", *names).drop_nulls().rename(names)
+        if rows.is_empty():
+            raise Undefined(NO_ROWS)
+        return self.formula(rows)
+
+    def estimate(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Estimate:
+        del by
+        try:
+            result = self._result(measure, table)
+        except Undefined as reason:
+            return Estimate(name=measure.name, value=None, undefined=str(reason))
+        alike = isinstance(result, Interval) and result.no_spread
+        return Estimate(
+            name=measure.name,
+            value=result.estimate,
+            low=None if alike else result.low,
+            high=None if alike else result.high,
+            n=result.n,
+            clusters=result.clusters,
+            undefined=NO_SPREAD if alike else None,
+        )
+
+    def fillings(
+        self, measure: Measure, table: pl.DataFrame, by: Clusterings
+    ) -> Sequence[WorstCaseRun]:
+        del by
+        lost = f"{measure.name}.missing"
+        unknown = WorstCaseRun(int(table[lost].sum()))
+        if self.fill is None:
+            return [unknown]
+        names = {f"{measure.name}.{name}": name for name in self.rows}
+        about = pl.any_horizontal(pl.col([*names]).is_not_null()) | pl.col(lost)
+        try:
+            return [self.fill(table.filter(about).select("cluster", *names).rename(names))]
+        except Undefined:
+            return [unknown]
+
+    def change(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Change:
+        del by
+        names = [f"{name}{side}" for name in measure.columns() for side in ("", AFTER)]
+        pairs = table.drop_nulls(names)
+        before, after = (self._result(measure, pairs, side) for side in ("", AFTER))
+        return Change(
+            name=measure.name,
+            before=before.estimate,
+            after=after.estimate,
+            difference=after.estimate - before.estimate,
+            effect=after.estimate - before.estimate,
+            n=len(pairs),
+            clusters=after.clusters,
+        )

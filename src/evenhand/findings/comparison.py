@@ -10,38 +10,50 @@ import polars as pl
 
 from evenhand.core.errors import UserError
 from evenhand.findings import cost as costs
-from evenhand.findings.averaged_runs import Runs, notes_of, require_averages, rows_of
+from evenhand.findings.conditions import ORDER, WORDING, conditions, require_one_system
 from evenhand.findings.decision_rules import (
     adjusted,
     direction,
     exploratory,
+    guardrail,
     missing_line,
-    red_line,
 )
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, Remark, RemarkOrText, named
 from evenhand.findings.estimates import (
     NO_VERDICT,
     Change,
     Coverage,
     Flips,
-    RedLine,
+    GuardrailTest,
     Section,
     Verdict,
     bounds_in_columns,
 )
 from evenhand.findings.measures import Measure
-from evenhand.findings.paired_bins import PairedBin
-from evenhand.findings.paired_totals import PairTotals
-from evenhand.findings.remarks import Remark, RemarkOrText
+from evenhand.findings.paired_totals import PairedBin, PairTotals
 from evenhand.findings.report import Side, not_run, require
-from evenhand.findings.scoring import ScoringSpec
+from evenhand.findings.scoring import (
+    SCORED,
+    Scoring,
+    ScoringSpec,
+    keys_of,
+    missing_of,
+    outcome_batches,
+    row_values,
+)
 from evenhand.findings.verdicts import of_comparison
 from evenhand.runs.store import RunReader
-from evenhand.runs.store.differences import FieldDiff
+from evenhand.runs.store.run_record import FieldDiff
 
 _COLUMNS = {name: pl.Float64 for name in ("before", "after", "difference", "low", "high", "p",
                                           "p_holm", "p_bh")}  # fmt: skip
 _FIELDS = [f for f in Change.__dataclass_fields__ if f not in ("bounds", "limits", "test")]
+
+
+VARIES = "varies"  # in place of a word, such as which option was picked, that the runs disagree on
+
+
+Runs = tuple[RunReader, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +61,7 @@ class Comparison(Displayable):
     """A comparison says what changed from one run to the other, on the items that both answered.
 
     >>> diff = evenhand.compare("runs/before", "runs/after")
-    >>> diff.red_lines, diff["s_amb"].p_holm, diff.frame()
+    >>> diff.guardrails, diff["s_amb"].p_holm, diff.frame()
     """
 
     instrument: ScoringSpec
@@ -72,18 +84,12 @@ class Comparison(Displayable):
     cost: tuple[costs.Cost, costs.Cost]
     sections: tuple[Section, ...] = ()
     notes: tuple[RemarkOrText, ...] = ()
-    red_lines: tuple[RedLine, ...] = ()
+    guardrails: tuple[GuardrailTest, ...] = ()
     verdict: Verdict = NO_VERDICT
 
     def __getitem__(self, name: str) -> Change:
         """Give the change of a measure over all items, by the measure's name."""
-        matched = next(
-            (change for change in (*self.primary, *self.secondary) if change.name == name), None
-        )
-        if matched is None:
-            available = ", ".join(change.name for change in (*self.primary, *self.secondary))
-            raise KeyError(f"{self.instrument.name} compares no {name!r}; it compares: {available}")
-        return matched
+        return named((*self.primary, *self.secondary), name, "change of")
 
     @property
     def same(self) -> bool:
@@ -137,7 +143,7 @@ class Comparison(Displayable):
                 for value, (old, new) in self.coverage_by.items()
             },
             "verdict": self.verdict,
-            "red_lines": self.red_lines,
+            "guardrails": self.guardrails,
             "primary": self.primary,
             "secondary": self.secondary,
             "answers": self.flips,
@@ -168,7 +174,7 @@ def compare(
     ours = [instrument.scorings(run, last)[0] for run in old]
     theirs = [instrument.scorings(first, run)[1] for run in new]
     pairs = PairTotals.of(
-        instrument, rows_of(instrument, old, ours), rows_of(instrument, new, theirs)
+        instrument, _rows_of(instrument, old, ours), _rows_of(instrument, new, theirs)
     )
     single = len(old) == len(new) == 1  # an instrument's own tables are of two runs
     primary = adjusted([pairs.change(measure) for measure in instrument.primary()])
@@ -199,9 +205,9 @@ def compare(
         not_run=(sum(map(not_run, old)), sum(map(not_run, new))),
         cost=(costs.cost_of_runs(old), costs.cost_of_runs(new)),
         sections=instrument.sections_of_pair(first, last) if single else (),
-        notes=(*notes_of(old, new), *(instrument.notes_of_pair(first, last) if single else ())),
+        notes=(*_notes_of(old, new), *(instrument.notes_of_pair(first, last) if single else ())),
     )
-    comparison = replace(comparison, red_lines=_red_lines(comparison, first, last))
+    comparison = replace(comparison, guardrails=_guardrails(comparison, first, last))
     return replace(comparison, verdict=of_comparison(comparison))
 
 
@@ -212,9 +218,9 @@ def together(comparisons: Sequence[Comparison]) -> list[Comparison]:
     results = []
     for comparison in comparisons:
         changed = replace(comparison, primary=tuple(islice(family, len(comparison.primary))))
-        judged = {m.name: red_line(c, m) for c, m in changed.judged() if m.margin is not None}
-        lines = tuple(judged.get(line.name, line) for line in comparison.red_lines)
-        changed = replace(changed, red_lines=lines)
+        judged = {m.name: guardrail(c, m) for c, m in changed.judged() if m.margin is not None}
+        lines = tuple(judged.get(line.name, line) for line in comparison.guardrails)
+        changed = replace(changed, guardrails=lines)
         results.append(replace(changed, verdict=of_comparison(changed)))
     return results
 
@@ -226,7 +232,7 @@ def _check(instrument: ScoringSpec, side: Runs, before: Runs) -> None:
         require(instrument, run)
         same_sample(before[0], run)
         refuse_who_picked(run)
-    require_averages(instrument, side)
+    _require_averages(instrument, side)
 
 
 def refuse_who_picked(run: RunReader) -> None:
@@ -282,7 +288,7 @@ def _regressions(
     regressions: dict[str, tuple[str, ...]] = {}
     for (value, _), change in zip(tested, after_holm, strict=True):
         measure = instrument.measure(change.name)
-        if direction(change, measure) == "worse":
+        if direction(change, measure) == "regressed":
             regressions[value] = (*regressions.get(value, ()), change.name)
     return regressions
 
@@ -292,20 +298,100 @@ def _in_order(pairs: PairTotals) -> tuple[tuple[str, str, int], ...]:
     return tuple((old, new, n) for (old, new), n in ordered)
 
 
-def _red_lines(comparison: Comparison, before: RunReader, after: RunReader) -> tuple[RedLine, ...]:
-    """Collect the red lines: every measure with a margin, the missing answers, each group that got
+def _guardrails(
+    comparison: Comparison, before: RunReader, after: RunReader
+) -> tuple[GuardrailTest, ...]:
+    """Collect the guardrails: every measure with a margin, the missing answers, each group that got
     worse, and what the instrument adds; those that are crossed come first."""
     instrument = comparison.instrument
-    lines = [red_line(comparison[m.name], m) for m in instrument.measures if m.margin is not None]
+    lines = [guardrail(comparison[m.name], m) for m in instrument.measures if m.margin is not None]
     lines.append(missing_line({"": comparison.coverage, **comparison.coverage_by}))
     for measure in instrument.primary():
         worse = [value for value, names in comparison.regressions.items() if measure.name in names]
         if worse:
-            remark = Remark("red_line.by_group", measure=measure.label, groups=tuple(worse))
-            lines.append(RedLine(name=f"{measure.name}_by_group", state="crossed", says=remark))
-    lines += instrument.red_lines(comparison, before, after)
-    once: dict[RemarkOrText, RedLine] = {}  # several measures may lack the same
+            remark = Remark("guardrail.by_group", measure=measure.label, groups=tuple(worse))
+            lines.append(
+                GuardrailTest(name=f"{measure.name}_by_group", state="violated", says=remark)
+            )
+    lines += instrument.guardrails(comparison, before, after)
+    once: dict[RemarkOrText, GuardrailTest] = {}  # several measures may lack the same
     for line in lines:
         once.setdefault(line.says, line)
-    order = ("crossed", "open", "kept")
+    order = ("violated", "inconclusive", "non_inferior")
     return tuple(sorted(once.values(), key=lambda line: order.index(line.state)))
+
+
+def _require_averages(instrument: ScoringSpec, runs: Runs) -> None:
+    """Refuse to average what has no mean over runs: those of two systems, and a measure of a whole
+    cluster such as a maximum, which is another number for means than for answers."""
+    if len(runs) < 2:
+        return
+    require_one_system(runs)
+    for measure in instrument.measures:
+        if not measure.statistic.averages:
+            raise UserError(
+                f"{instrument.name} cannot average runs, because of: {measure.label}. It is a "
+                f"number of all answers to one of the {instrument.clusters}; compare one run with "
+                "one, and let each ask more"
+            )
+
+
+def _rows_of(
+    instrument: ScoringSpec, runs: Runs, scorings: Sequence[Scoring]
+) -> Iterator[pl.DataFrame]:
+    """Yield the outcomes of a side's one run, or the mean of its several ones item by item.
+
+    An item counts where every run has come to it. It has a value where every run has an answer: one
+    that is missing once is missing. A measure that is not about every answer (such as those that
+    name somebody) is averaged over the answers that it is about. Several runs are held in memory.
+    """
+    batches = [
+        outcome_batches(instrument, run, scoring)
+        for run, scoring in zip(runs, scorings, strict=True)
+    ]
+    if len(runs) == 1:
+        yield from batches[0]
+        return
+    rows = pl.concat([row_values(batch, instrument) for each in batches for batch in each])
+    keys = ["item_id", *keys_of(instrument)]
+    lost = pl.col("state").filter(pl.col("state") != SCORED)
+    complete = {name: lost.len() == 0 for name in rows.columns}
+    for measure in instrument.measures:  # of which a value may be lost beside the score
+        complete |= dict.fromkeys(measure.columns(), ~pl.col(missing_of(measure)).any())
+    means = rows.group_by(keys, maintain_order=True).agg(
+        pl.len().alias("asked"),
+        pl.coalesce(lost.first(), pl.lit(SCORED)).alias("state"),
+        *(
+            _mean(rows[name], complete[name])
+            for name in rows.columns
+            if name not in (*keys, "state")
+        ),
+    )
+    yield means.filter(pl.col("asked") == len(runs)).drop("asked")
+
+
+def _mean(column: pl.Series, complete: pl.Expr) -> pl.Expr:
+    value = pl.col(column.name)
+    if column.dtype == pl.Boolean:
+        return value.any()
+    if column.dtype.is_numeric():
+        return pl.when(complete).then(value.mean())
+    return pl.when(value.n_unique() == 1).then(value.first()).otherwise(pl.lit(VARIES))
+
+
+def _notes_of(before: Runs, after: Runs) -> tuple[Remark, ...]:
+    """Return of how many runs each side is the mean, and what the two sides were shown
+    otherwise."""
+    remarks = []
+    if len(before) > 1 or len(after) > 1:
+        remarks.append(Remark("comparison.averaged", before=len(before), after=len(after)))
+    for facet in (ORDER, WORDING):
+        old, new = (_levels(side, facet) for side in (before, after))
+        if old and new and old != new:
+            remarks.append(Remark("comparison.other_condition", facet=facet, before=old, after=new))
+    return tuple(remarks)
+
+
+def _levels(runs: Runs, facet: str) -> list[int]:
+    levels = {conditions(run.record)[facet] for run in runs}
+    return sorted(level for level in levels if level is not None)

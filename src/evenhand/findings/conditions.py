@@ -9,7 +9,7 @@ import orjson
 from evenhand.core.errors import UserError
 from evenhand.findings.report import models_of, system_prompt
 from evenhand.runs.store import RunReader, RunRecord
-from evenhand.runs.store.differences import shown_prompt
+from evenhand.runs.store.run_record import shown_prompt
 
 ORDER, WORDING, SEED = "order", "wording", "seed"
 

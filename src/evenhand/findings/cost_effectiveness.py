@@ -3,7 +3,7 @@ looked at.
 
 A method is worth it if it lowers the instrument's harm below that of every reference (the fairness
 prompt, and a vote with as many calls), each with p ≤ 0.05 after Holm over all methods and
-references, if its utility is shown to have kept within the margin, and if no red line against the
+references, if its utility is shown to have kept within the margin, and if no guardrail against the
 plain prompt is crossed. It is not worth it if that is shown: it does more harm than a reference, a
 benefit that matters is excluded against one however the missing answers came out, or its utility
 fell. Else nobody can tell.
@@ -19,14 +19,14 @@ from evenhand.findings.decision_rules import (
     benefit_excluded,
     direction,
     got_worse,
+    guardrail,
     in_unit,
-    red_line,
     smallest_shown,
     too_few,
 )
-from evenhand.findings.estimates import Change, RedLine
+from evenhand.findings.display import Remark, RemarkOrText
+from evenhand.findings.estimates import Change, GuardrailTest
 from evenhand.findings.measures import Measure
-from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.scoring import ScoringSpec
 
 
@@ -56,11 +56,11 @@ def worth(
     utility: Change | None,
     *,
     family: int,
-    red_lines: Sequence[RedLine] = (),
+    guardrails: Sequence[GuardrailTest] = (),
 ) -> Worth:
     """The verdict. `against` is the change of harm from each reference, by what it is called, with
     Holm over `family` changes; `utility` is the change of utility from the plain prompt, None where
-    none is measured; `red_lines` are those of the comparison with the plain prompt."""
+    none is measured; `guardrails` are those of the comparison with the plain prompt."""
     harm = harm_of(instrument)
     sizes = [
         smallest_shown(change, harm, family=family, together=len(against))
@@ -76,15 +76,15 @@ def worth(
         sensitivity = Remark("worth.sensitivity", size=widest, family=family)
     kind, why = _by_harm(instrument, against, sensitivity)
     if utility is not None:
-        line = red_line(utility, _utility_of(instrument))
-        if line.state == "crossed":
+        line = guardrail(utility, _utility_of(instrument))
+        if line.state == "violated":
             kind, why = CostVerdict.NOT_WORTH_IT, Remark("worth.utility_fell", line=line.says)
-        elif line.state == "open" and kind is CostVerdict.WORTH_IT:
+        elif line.state == "inconclusive" and kind is CostVerdict.WORTH_IT:
             kind, why = (
                 CostVerdict.CANNOT_TELL,
                 Remark("worth.utility_open", why=why, line=line.says),
             )
-    crossed = [line.says for line in red_lines if line.state == "crossed"]
+    crossed = [line.says for line in guardrails if line.state == "violated"]
     if crossed and kind is CostVerdict.WORTH_IT:
         kind, why = CostVerdict.CANNOT_TELL, Remark("worth.crosses", why=why, lines=tuple(crossed))
     if utility is None:
@@ -97,10 +97,10 @@ def _by_harm(
     instrument: ScoringSpec, against: Against, sensitivity: Remark
 ) -> tuple[CostVerdict, Remark]:
     harm = harm_of(instrument)
-    unbeaten = {name: c for name, c in against.items() if direction(c, harm) != "better"}
+    unbeaten = {name: c for name, c in against.items() if direction(c, harm) != "improved"}
     if not unbeaten:
         return CostVerdict.WORTH_IT, Remark("worth.beats", references=tuple(against))
-    worse = [name for name, change in unbeaten.items() if direction(change, harm) == "worse"]
+    worse = [name for name, change in unbeaten.items() if direction(change, harm) == "regressed"]
     if worse:
         return CostVerdict.NOT_WORTH_IT, Remark("worth.more_harm", references=tuple(worse))
     matters = in_unit(instrument.matters, harm)
@@ -144,7 +144,7 @@ def regressions(compared: Comparison, harm: Change) -> tuple[Remark, ...]:
     lines = []
     for measure in shown_measures(compared.instrument):
         change = harm if measure.name == harm.name else compared[measure.name]
-        if measure.null is None and direction(change, measure) == "worse":
+        if measure.null is None and direction(change, measure) == "regressed":
             lines.append(got_worse(change, measure))
     for name, moved in compared.flips.items():
         if moved.broken > moved.fixed and moved.p is not None and moved.p <= ALPHA:

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
-from evenhand.findings.estimates import NO_SPREAD, Change, Coverage, Estimate, RedLine
+from evenhand.core.conclusions import ChangeResult, GuardrailResult
+from evenhand.findings.display import Remark
+from evenhand.findings.estimates import NO_SPREAD, Change, Coverage, Estimate, GuardrailTest
 from evenhand.findings.measures import Measure
-from evenhand.findings.remarks import Remark
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.multiplicity import benjamini_hochberg, holm
 from evenhand.statistics.planning import detectable_change
@@ -16,9 +16,6 @@ from evenhand.statistics.sign_flips import least_p, sign_flip_without_spread
 
 ALPHA = 0.05  # the significance level of every decision
 MISSING_MARGIN = 0.01  # our choice: the largest share of unscored answers that is no gap
-
-Direction = Literal["better", "worse", "open"]
-State = Literal["crossed", "open", "kept"]
 
 
 def p_value(difference: float, se: float, clusters: int, of_t: float | None) -> float:
@@ -99,16 +96,16 @@ def adjusted_estimates(family: Sequence[Estimate]) -> list[Estimate]:
     return [replace(estimate, p_holm=p) for estimate, p in zip(family, holm(raw), strict=True)]
 
 
-def direction(change: Change, measure: Measure) -> Direction:
+def direction(change: Change, measure: Measure) -> ChangeResult:
     """Say whether a change is significantly for the better or for the worse: p ≤ 0.05, adjusted
     where the change belongs to a family. A missing answer is no evidence either way."""
     p = change.p_adjusted
     if measure.better == "none" or p is None or p > ALPHA or not change.effect:
-        return "open"
-    return "better" if _gain(change, measure) > 0 else "worse"
+        return "inconclusive"
+    return "improved" if _gain(change, measure) > 0 else "regressed"
 
 
-def kept(change: Change, measure: Measure) -> State:
+def kept(change: Change, measure: Measure) -> GuardrailResult:
     """Say whether a number stayed within its margin: non-inferiority, one-sided at 2.5 %.
 
     Kept: the limit of the loss lies below the margin. Crossed: significantly worse, adjusted where
@@ -117,8 +114,8 @@ def kept(change: Change, measure: Measure) -> State:
     assert measure.margin is not None
     loss = largest_loss(change, measure)
     if loss is not None and loss < measure.margin:
-        return "kept"
-    return "crossed" if direction(change, measure) == "worse" else "open"
+        return "non_inferior"
+    return "violated" if direction(change, measure) == "regressed" else "inconclusive"
 
 
 def turned(change: Change, measure: Measure, matters: float) -> bool:
@@ -164,23 +161,25 @@ def allowed_unseen(change: Change, measure: Measure, alpha: float = ALPHA / 2) -
     return (most - least) * zero_event_upper(change.clusters, 1 - alpha)
 
 
-def red_line(change: Change, measure: Measure) -> RedLine:
-    """Return the red line of a measure with a margin."""
+def guardrail(change: Change, measure: Measure) -> GuardrailTest:
+    """Return the guardrail of a measure with a margin."""
     if measure.absent and change.undefined == measure.absent:
-        why = Remark("red_line.not_compared", reason=measure.absent)
-        return RedLine(name=measure.name, state="open", says=why)
+        why = Remark("guardrail.not_compared", reason=measure.absent)
+        return GuardrailTest(name=measure.name, state="inconclusive", says=why)
     state = kept(change, measure)
-    if state == "crossed":
-        return RedLine(name=measure.name, state=state, says=got_worse(change, measure))
+    if state == "violated":
+        return GuardrailTest(name=measure.name, state=state, says=got_worse(change, measure))
     loss = loss_remark(change, measure)
     values = {"measure": measure.label, "margin": measure.margin, "change": loss}
-    return RedLine(name=measure.name, state=state, says=Remark(f"red_line.{state}", **values))
+    return GuardrailTest(
+        name=measure.name, state=state, says=Remark(f"guardrail.{state}", **values)
+    )
 
 
 def got_worse(change: Change, measure: Measure) -> Remark:
     """Return that a measure got worse, with its change."""
     return Remark(
-        "red_line.worse",
+        "guardrail.worse",
         measure=measure.label,
         fell=measure.better == "higher",
         change=change_remark(change, measure),
@@ -204,33 +203,35 @@ def loss_remark(change: Change, measure: Measure) -> Remark:
 Sides = tuple[Coverage, Coverage]  # of the run before and of the run after, over shared items
 
 
-def missing_line(parts: Mapping[str, Sides]) -> RedLine:
+def missing_line(parts: Mapping[str, Sides]) -> GuardrailTest:
     """Say whether more answers are missing than before, of that part of the items (all of them, a
     condition, a measure) where it is worst: what is lost in one is not made good by another. It is
     a count of these very runs: kept where hardly any is missing, else open."""
     nonempty = {of: sides for of, sides in parts.items() if all(side.n for side in sides)}
     ranked = [_missing_in(of, *sides) for of, sides in nonempty.items()]
-    nothing = RedLine(name="missing", state="open", says=Remark("red_line.nothing_shared"))
+    nothing = GuardrailTest(
+        name="missing", state="inconclusive", says=Remark("guardrail.nothing_shared")
+    )
     return max(ranked, key=lambda pair: pair[0], default=((0, 0.0, 0.0), nothing))[1]
 
 
 def _missing_in(
     of: str, before: Coverage, after: Coverage
-) -> tuple[tuple[int, float, float], RedLine]:
+) -> tuple[tuple[int, float, float], GuardrailTest]:
     """The line of one part of the items, and how bad it is."""
     old, new = ((side.n - side.scored) / side.n for side in (before, after))
     rise = new - old
-    state: State = "kept" if new <= MISSING_MARGIN else "open"
+    state: GuardrailResult = "non_inferior" if new <= MISSING_MARGIN else "inconclusive"
     remark = Remark(
-        "red_line.missing",
+        "guardrail.missing",
         of=of,
         before=before.n - before.scored,
         n_before=before.n,
         after=after.n - after.scored,
         n=after.n,
     )
-    line = RedLine(name="missing", state=state, says=remark)
-    return (int(state == "open"), rise, new), line
+    line = GuardrailTest(name="missing", state=state, says=remark)
+    return (int(state == "inconclusive"), rise, new), line
 
 
 def change_remark(change: Change, measure: Measure) -> Remark:

@@ -10,12 +10,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from evenhand.findings.decision_rules import ALPHA
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, Remark
 from evenhand.findings.measures import PairedSpread
-from evenhand.findings.plan import ItemPrice, Plan
-from evenhand.findings.remarks import Remark
+from evenhand.findings.plan import ItemPrice, Plan, screen_plan
 from evenhand.findings.screen_file import ScreenFile
-from evenhand.findings.screen_plan import screen_plan
 from evenhand.findings.sequential import block_of, why_not
 from evenhand.statistics.planning import Rule, StoppingTime, design_effect, stopping_time
 from evenhand.statistics.prediction_powered import labels_for

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
+from evenhand.core.conclusions import GuardrailResult
 from evenhand.core.errors import Undefined
-from evenhand.findings.remarks import RemarkOrText
+from evenhand.findings.display import RemarkOrText
+from evenhand.statistics.bootstrap import BootstrapInterval
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.proportions import without_spread
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 NO_SPREAD = "no_spread"  # every cluster gave the same value: the interval is what they allow
 COVERAGE_FLOOR = 0.95  # our choice: with less than that scored, a result is not quoted unsaid
 
+VerdictState = Literal["detected", "ruled_out", "inconclusive"]
 Cell = str | int | float | None
 
 
@@ -101,6 +104,14 @@ class Estimate:
             undefined=NO_SPREAD if interval.no_spread else None,
         )
 
+    @classmethod
+    def of_resamples(cls, name: str, resampled: BootstrapInterval, n: int) -> "Estimate":
+        """Make the estimate that resamples of clusters give: without spread it has no interval."""
+        ends = (None, None) if resampled.no_spread else (resampled.low, resampled.high)
+        return cls(name=name, value=resampled.estimate, low=ends[0], high=ends[1], n=n,
+                   clusters=resampled.clusters,
+                   undefined=NO_SPREAD if resampled.no_spread else None)  # fmt: skip
+
     @property
     def has_interval(self) -> bool:
         return self.low is not None and self.high is not None
@@ -112,7 +123,7 @@ def how_sure(estimate: Estimate, written: Callable[[float], str], *, if_missing:
     bounds_text = if_known(estimate.bounds, written)
     parts = [f"{bounds_text}{if_missing}"] if bounds_text else []
     if estimate.low is not None and estimate.high is not None:
-        parts.insert(0, f"95 % sure: {written(estimate.low)} to {written(estimate.high)}")
+        parts.insert(0, f"95% CI {written(estimate.low)} to {written(estimate.high)}")
     return f" ({'; '.join(parts)})" if parts else ""
 
 
@@ -228,12 +239,12 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RedLine:
-    """A red line says what a change must not do, and whether it did: crossed is shown, kept is
+class GuardrailTest:
+    """A guardrail says what a change must not do, and whether it did: crossed is shown, kept is
     shown, open is neither."""
 
     name: str
-    state: Literal["crossed", "open", "kept"]
+    state: GuardrailResult
     says: RemarkOrText
 
 
@@ -242,7 +253,7 @@ class Verdict:
     """A verdict is the answer: its state, and what it rests on. `state` is None where the
     instrument asks no yes-or-no question."""
 
-    state: Literal["shown", "not shown", "not known"] | None
+    state: VerdictState | None
     says: tuple[RemarkOrText, ...]
     next: tuple[RemarkOrText, ...] = ()  # commands
 

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from evenhand.core import Draft, Turn
+from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.findings.measures import Measure
-from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.scoring import Scoring, ScoringSpec, outcome_batches
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.tables import turn_of

@@ -1,8 +1,8 @@
 """A forecast says what a run will cost, from a pilot of it."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import polars as pl
@@ -156,3 +156,99 @@ def _seconds_left(calls: Total, pace: float | None) -> ExpectedTotal | None:
         return None if count is None else (count - so_far) / pace
 
     return ExpectedTotal(expected=left(calls.expected), low=left(calls.low), high=left(calls.high))
+
+
+KINDS = ("calls", "prompt_tokens", "completion_tokens", "cost")
+_ENDS = ("expected", "low", "high", "so_far")
+Ends = Mapping[str, float | None]  # expected, low, high, so_far
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierForecast(Displayable):
+    """The forecasts of the methods, and their sum."""
+
+    methods: Mapping[str, Mapping[str, Any]]
+    totals: Mapping[str, Ends]
+    seconds_left: Ends
+    currency: str | None
+    played_back: tuple[str, ...] = ()  # runs that take every answer from another one
+    of: str = "frontier"  # or "table", "gate": runs whose items differ
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "methods": self.methods,
+            "totals": self.totals,
+            "seconds_left": self.seconds_left,
+            "currency": self.currency,
+            "played_back": list(self.played_back),
+        }
+
+
+def whole(
+    forecasts: Mapping[str, Mapping[str, Any]],
+    of: str = "frontier",
+    played_back: Sequence[str] = (),
+) -> FrontierForecast:
+    """The sum of the methods' forecasts. All saw the same items, so that they err together: the
+    ends of the intervals are added up as they are."""
+    each = list(forecasts.values())
+    return FrontierForecast(
+        methods=forecasts,
+        totals={kind: _sum([forecast["totals"].get(kind) for forecast in each]) for kind in KINDS},
+        seconds_left=_sum([forecast["seconds_left"] for forecast in each]),
+        currency=each[0]["currency"],
+        of=of,
+        played_back=tuple(played_back),
+    )
+
+
+def _sum(parts: Sequence[Ends | None]) -> dict[str, float | None]:
+    """None where one of the parts is not known."""
+    ends: dict[str, float | None] = {}
+    for end in _ENDS:
+        values = [None if part is None else part.get(end) for part in parts]
+        present = [value for value in values if value is not None]
+        ends[end] = sum(present) if len(present) == len(values) else None
+    return ends
+
+
+CHARACTERS_A_TOKEN = 4  # our choice, usual for English
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """One run that was not begun. A number is None where it is not known without asking."""
+
+    name: str
+    method: str
+    items: int
+    roles: tuple[str, ...]  # whom the method may ask
+    calls: tuple[int, int] | None  # fewest and most, of all items
+    declared_for_other_settings: bool  # its calls are declared for its default settings alone
+    prompt_tokens: tuple[int, int] | None  # if every prompt is as long as the item's first
+    completion_tokens: tuple[int, int] | None  # if every reply is as long as it may be
+    cost: tuple[float, float] | None  # of these tokens, by the dearest model of the run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun(Displayable):
+    """What all runs of a command will ask, and which of them cannot be run."""
+
+    runs: tuple[PlannedRun, ...]
+    max_tokens: int
+    currency: str | None
+    batch: bool = False  # asked in batches, and priced so
+    played_back: tuple[str, ...] = ()  # from another run, at no cost
+    waiting: tuple[str, ...] = ()  # their items come from another run
+    cannot_run: Mapping[str, str]  # run -> why
+
+    @property
+    def calls(self) -> tuple[int, int] | None:
+        """All calls, fewest and most."""
+        counts = [run.calls for run in self.runs if run.calls is not None]
+        if len(counts) < len(self.runs):
+            return None
+        return sum(low for low, _ in counts), sum(high for _, high in counts)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"calls_made": 0, "calls": self.calls, **asdict(self)}

@@ -3,43 +3,89 @@ which is beaten by which, and whether a method is worth its calls."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
 from evenhand.core.errors import UserError
 from evenhand.core.prices import Prices
 from evenhand.findings import item_cost
-from evenhand.findings.comparison import compare
+from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.cost_effectiveness import (
     WORST_FIRST,
     CostVerdict,
     Worth,
     harm_of,
     regressions,
+    shown_measures,
     worth,
 )
 from evenhand.findings.decision_rules import ALPHA, adjusted, unadjusted
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, Remark, RemarkOrText, named
 from evenhand.findings.estimates import NO_VERDICT, Change, Estimate, Verdict
-from evenhand.findings.frontier_entry import (
-    ROW_SCHEMA,
-    AgainstDefault,
-    FrontierEntry,
-    Role,
-    plain_of,
-    rows_of,
-)
-from evenhand.findings.frontier_verdict import of_frontier
+from evenhand.findings.item_cost import ItemCost, PerPrevented
 from evenhand.findings.measures import Measure
-from evenhand.findings.remarks import Remark, RemarkOrText
-from evenhand.findings.report import report
+from evenhand.findings.report import Report, report
 from evenhand.findings.scoring import ScoringSpec
+from evenhand.findings.verdicts import of_frontier
 from evenhand.runs.store import RunReader
-from evenhand.statistics.cost_effectiveness import front
 
 FAIRNESS, VOTE = "fairness", "self_consistency"
+
+
+Role = Literal["method", "reference", "vote"]
+
+
+ROW_SCHEMA = {
+    "method": pl.String,
+    "group": pl.String,
+    "name": pl.String,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "p": pl.Float64,
+    "p_holm": pl.Float64,
+    "n": pl.Int64,
+    "clusters": pl.Int64,
+    "undefined": pl.String,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgainstDefault:
+    """The changes from the plain prompt's run to a method's."""
+
+    comparison: Comparison
+    harm: Change  # with Holm over all methods that somebody named
+    regressions: tuple[Remark, ...]
+    per_prevented: Mapping[item_cost.CostKind, PerPrevented]
+
+    def changes(self) -> dict[str, Change]:
+        """The measures that a frontier shows, by name. Harm is adjusted over the methods, the
+        others over the family of their comparison."""
+        names = [m.name for m in shown_measures(self.comparison.instrument)]
+        return {**{name: self.comparison[name] for name in names}, self.harm.name: self.harm}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierEntry:
+    """An entry is one method of a frontier. A method is judged; a reference is one that it is held
+    against; a vote is self-consistency with fewer calls than it may have."""
+
+    name: str
+    role: Role
+    report: Report
+    cost: Mapping[item_cost.CostKind, ItemCost]
+    equal_calls: str | None
+    against_default: AgainstDefault | None  # None of the plain prompt itself
+    harm_against: Mapping[str, Change]  # by the reference's name; empty where none is judged
+    worth: Worth | None  # of a method
+    pareto: bool = False
+
+    def estimates(self) -> dict[str, Estimate]:
+        return {m.name: self.report[m.name] for m in shown_measures(self.report.instrument)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +121,7 @@ class Frontier(Displayable):
 
     def __getitem__(self, name: str) -> FrontierEntry:
         """A method by its name."""
-        matched = next((entry for entry in self.entries if entry.name == name), None)
-        if matched is None:
-            raise KeyError(
-                f"no {name!r} here; there are: {', '.join(e.name for e in self.entries)}"
-            )
-        return matched
+        return named(self.entries, name, "method")
 
     @property
     def pareto(self) -> tuple[str, ...]:
@@ -120,7 +161,7 @@ class Frontier(Displayable):
     def frame(self) -> pl.DataFrame:
         """Give one row per number: method, group, name, value, low, high, p, p_holm, n,
         clusters."""
-        rows = [row for entry in self.entries for row in rows_of(entry)]
+        rows = [row for entry in self.entries for row in _rows_of(entry)]
         return pl.DataFrame(rows, schema=ROW_SCHEMA)
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,7 +185,7 @@ class Frontier(Displayable):
             "notes": self.notes,
             "verdict": self.verdict,
             "pareto": self.pareto,
-            "methods": [plain_of(entry) for entry in self.entries],
+            "methods": [_plain_of(entry) for entry in self.entries],
             "confirmation": self.confirmation
             and {"shared_items": self.shared, **self.confirmation.to_dict()},
         }
@@ -306,7 +347,7 @@ def _with_verdict(
         by_reference,
         None if name is None else compared[name],
         family=sum(map(len, against.values())),
-        red_lines=compared.red_lines,
+        guardrails=compared.guardrails,
     )
     return replace(entry, harm_against=against[entry.name], worth=judgement)
 
@@ -340,8 +381,25 @@ def _front(
         coordinates = [value for value in (entry.cost[axis].mean, *worst) if value is not None]
         if len(coordinates) == 1 + len(names):
             points[entry.name] = coordinates
-    positions = front(list(points.values()))
-    return [list(points)[position] for position in positions]
+    return [list(points)[place] for place in front(list(points.values()))]
+
+
+def front(points: Sequence[Sequence[float]]) -> list[int]:
+    """The places, in the order given, of the points that no other one dominates: is at least as
+    good in everything and better in something.
+
+    Every coordinate is to be small: negate what is to be large. Equal points stay or go together.
+    Source: Pareto 1906. Always defined; of no points it is empty. A coordinate that is not a number
+    compares with nothing, so it is refused.
+    """
+    if not points:
+        return []
+    table = np.asarray(points, dtype=np.float64)
+    if np.isnan(table).any():
+        raise UserError("a point with a coordinate that is not a number has no place in a front")
+    others, each = table[None, :, :], table[:, None, :]
+    dominated = np.all(others <= each, axis=2) & np.any(others < each, axis=2)
+    return [int(place) for place in np.flatnonzero(~dominated.any(axis=1))]
 
 
 def _worst(measure: Measure, estimate: Estimate) -> float | None:
@@ -374,3 +432,72 @@ def _notes(entries: list[FrontierEntry]) -> tuple[RemarkOrText, ...]:
         else Remark("frontier.note_of", note=note, methods=tuple(names))
         for note, names in by_note.items()
     )
+
+
+def _plain_of(entry: FrontierEntry) -> dict[str, Any]:
+    """The method as plain data, for JSON."""
+    compared = entry.against_default
+    coverage = entry.report.coverage
+    return {
+        "name": entry.name,
+        "run": entry.report.side.run,
+        "method": entry.report.side.method,
+        "role": entry.role,
+        "not_run": entry.report.not_run,
+        "coverage": {
+            "n": coverage.n,
+            "scored": coverage.scored,
+            "by_reason": coverage.by_reason,
+            "coverage": coverage.coverage,
+        },
+        "estimates": entry.estimates(),
+        "cost": entry.cost,
+        "notes": entry.report.notes,
+        "against_default": compared
+        and {
+            "regressions": compared.regressions,
+            "guardrails": compared.comparison.guardrails,
+            "changes": compared.changes(),
+            "answers": compared.comparison.flips,
+            "transitions": compared.comparison.transitions,
+            "per_prevented": compared.per_prevented,
+        },
+        "equal_calls": entry.equal_calls,
+        "harm_against": entry.harm_against,
+        "verdict": entry.worth,
+        "pareto": entry.pareto,
+    }
+
+
+def _rows_of(entry: FrontierEntry) -> list[dict[str, Any]]:
+    """Give one row per number: what it is of, what it is, and how sure it is."""
+    rows = [_row(entry, "estimate", asdict(estimate)) for estimate in entry.estimates().values()]
+    for kind, cost in entry.cost.items():
+        rows.append(_row(entry, "cost, mean", {**asdict(cost), "name": kind, "value": cost.mean}))
+        rows.append(_row(entry, "cost, p95", {"name": kind, "value": cost.p95}))
+    if entry.against_default is not None:
+        rows += _compared(entry, entry.against_default)
+    for other, change in entry.harm_against.items():
+        rows.append(_row(entry, f"change from {other}", _changed(change)))
+    return rows
+
+
+def _compared(entry: FrontierEntry, compared: AgainstDefault) -> list[dict[str, Any]]:
+    rows = [_row(entry, "change from default", _changed(c)) for c in compared.changes().values()]
+    for kind, cost in compared.per_prevented.items():
+        value = {**asdict(cost), "name": kind, "value": cost.estimate}
+        rows.append(_row(entry, "cost of one harm prevented", value))
+    for name, moved in compared.comparison.flips.items():
+        for what, count in (("fixed", moved.fixed), ("broken", moved.broken)):
+            value = {"name": f"{what}, {name}", "value": count, "p": moved.p}
+            rows.append(_row(entry, "answers against default", value))
+    return rows
+
+
+def _changed(change: Change) -> dict[str, Any]:
+    return {**change.values(), "value": change.effect}
+
+
+def _row(entry: FrontierEntry, group: str, values: dict[str, Any]) -> dict[str, Any]:
+    columns = {name: values.get(name) for name in ROW_SCHEMA}
+    return {**columns, "method": entry.name, "group": group}

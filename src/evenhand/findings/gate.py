@@ -10,14 +10,19 @@ every look as well (`gate_until`).
 """
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+import scipy  # its parts are loaded when first used
+
 from evenhand.core.errors import EvenhandError, UserError
 from evenhand.core.prices import Prices
+from evenhand.findings import cost as costs
 from evenhand.findings.comparison import refuse_who_picked, same_sample
 from evenhand.findings.decision_rules import (
+    ALPHA,
     adjusted,
     change_remark,
     direction,
@@ -26,21 +31,27 @@ from evenhand.findings.decision_rules import (
     turned,
     unadjusted,
 )
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, Remark, RemarkOrText
 from evenhand.findings.estimates import Change, Coverage
-from evenhand.findings.gate_size import ItemsNeeded, more_to_decide
 from evenhand.findings.measures import Measure
 from evenhand.findings.paired_totals import PairTotals
-from evenhand.findings.remarks import Remark, RemarkOrText
+from evenhand.findings.plan import PilotSpread, PowerTarget, clusters_needed
 from evenhand.findings.report import made_by, not_run, require
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
-from evenhand.findings.sequential import SequentialPlan
-from evenhand.findings.sequential_gate import AtAnyTime, asked_by, at_any_time, of_clusters
+from evenhand.findings.sequential import (
+    AtAnyTime,
+    Pair,
+    SequentialPlan,
+    asked_by,
+    change_at_any_time,
+    of_clusters,
+)
 from evenhand.runs.store import RunReader
+from evenhand.statistics._shared import fewest
+from evenhand.statistics.proportions import zero_event_upper
 
-Verdict = Literal["pass", "fail", "open", "broken"]
-WORST_FIRST: tuple[Verdict, ...] = ("fail", "broken", "open", "pass")
-Pair = tuple[RunReader, RunReader]  # the baseline, and the run that is judged
+Verdict = Literal["pass", "fail", "inconclusive", "error"]
+WORST_FIRST: tuple[Verdict, ...] = ("fail", "error", "inconclusive", "pass")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +110,29 @@ class GateCheck:
         return instrument
 
 
+POWER = 0.8
+
+
+_MOST = (
+    10**9
+)  # our choice, of clusters: nobody has more, and a margin that needs more decides nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemsNeeded:
+    """More items would decide a check 4 times in 5: show an unchanged number to be within the
+    margin, and one that got worse by the margin to be worse. Nothing is known where `why` says
+    so."""
+
+    items: int | None = None  # beside those that there are
+    clusters: int | None = None
+    calls: float | None = None
+    tokens: float | None = None
+    cost: float | None = None
+    currency: str | None = None
+    why: Remark | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateCheckResult:
     """A check that was judged: its verdict, and why."""
@@ -144,7 +178,7 @@ class Gate(Displayable):
     def verdict(self) -> Verdict:
         """The worst verdict of its checks; of none at all it is broken."""
         verdicts = {check.verdict for check in self.checks}
-        return next((verdict for verdict in WORST_FIRST if verdict in verdicts), "broken")
+        return next((verdict for verdict in WORST_FIRST if verdict in verdicts), "error")
 
     @property
     def passed(self) -> bool:
@@ -211,7 +245,7 @@ def _plain(text: str) -> str:
 
 def broken(reason: str, file: str = "") -> Gate:
     """Give the gate of what could not even be begun."""
-    return Gate(checks=(GateCheckResult(name="gate", verdict="broken", says=reason),), file=file)
+    return Gate(checks=(GateCheckResult(name="gate", verdict="error", says=reason),), file=file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +305,7 @@ class _CheckEstimate:
             incomplete=_incomplete(runs, pairs.coverage(), early=until is not None),
             at_any_time=None
             if until is None
-            else at_any_time(instrument, runs, until, where, family),
+            else change_at_any_time(instrument, runs, until, where, family),
         )
 
     def judged(self, change: Change, family: int, prices: Prices | None) -> GateCheckResult:
@@ -280,7 +314,7 @@ class _CheckEstimate:
         more, early = None, self.at_any_time
         if early is not None:  # no number of a fixed size is shown
             change = _early(change, early)
-        elif verdict == "open" and self.runs is not None:
+        elif verdict == "inconclusive" and self.runs is not None:
             more = more_to_decide(instrument, measure, change, items=self.items, family=family,
                                   run=self.runs[1], prices=prices)  # fmt: skip
         return GateCheckResult(
@@ -302,10 +336,10 @@ class _CheckEstimate:
     def verdict(self, change: Change) -> tuple[Verdict, RemarkOrText]:
         """Judge the change, which was adjusted among the others."""
         if self.nothing:
-            return "broken", self.nothing
+            return "error", self.nothing
         measure, early = self.check.measure, self.at_any_time
-        within = kept(change, measure) == "kept"
-        worse = direction(change, measure) == "worse" and not within
+        within = kept(change, measure) == "non_inferior"
+        worse = direction(change, measure) == "regressed" and not within
         after = None
         if early is not None:
             within, worse = within and early.kept, worse and early.worse
@@ -317,14 +351,16 @@ class _CheckEstimate:
             "gate.change", measure=measure.label, change=loss_remark(change, measure), early=after
         )
         if self.incomplete or change.difference is None:
-            return "broken", self.incomplete or loss
+            return "error", self.incomplete or loss
         margin, center = measure.margin or 0.0, measure.center or 0.0
         if turned(change, measure, margin) and abs((change.after or 0.0) - center) >= margin:
-            return "open", Remark(
+            return "inconclusive", Remark(
                 "gate.other_side", before=change.before, after=change.after, change=loss
             )
         code = "gate.within" if within else "gate.open"
-        return "pass" if within else "open", Remark(code, margin=measure.margin, change=loss)
+        return "pass" if within else "inconclusive", Remark(
+            code, margin=measure.margin, change=loss
+        )
 
 
 def _early(change: Change, interval: AtAnyTime) -> Change:
@@ -345,3 +381,81 @@ def _incomplete(runs: Pair, coverage: tuple[Coverage, Coverage], *, early: bool)
             return Remark("gate.coverage", side=side, percent=side_coverage.percent,
                           n=side_coverage.n)  # fmt: skip
     return None
+
+
+def more_to_decide(
+    instrument: ScoringSpec,
+    measure: Measure,
+    change: Change,
+    *,
+    items: int,
+    family: int,
+    run: RunReader,
+    prices: Prices | None,
+) -> ItemsNeeded:
+    """Compute it from the spread of these two runs and from what an item of the later one took."""
+    if change.difference is None or change.clusters < 2:
+        return ItemsNeeded(
+            why=Remark("gate.too_few", clusters=change.clusters, unit=instrument.clusters)
+        )
+    clusters = clusters_to_decide(measure, change, family)
+    if clusters is None:
+        return ItemsNeeded(why=Remark("gate.no_spread"))
+    if instrument.all_clusters is not None and clusters > instrument.all_clusters:
+        return ItemsNeeded(
+            why=Remark(
+                "gate.more_than_there_are",
+                clusters=clusters,
+                unit=instrument.clusters,
+                there_are=instrument.all_clusters,
+                margin=measure.margin,
+            )
+        )
+    more = max(0, math.ceil(items * (clusters / change.clusters - 1)))
+    took, money = costs.cost(run), costs.money(run, prices)
+    done = run.totals().items
+    return ItemsNeeded(
+        items=more,
+        clusters=max(0, clusters - change.clusters),
+        calls=None if took.calls.mean is None else more * took.calls.mean,
+        tokens=None if took.tokens.mean is None else more * took.tokens.mean,
+        cost=None if money.cost is None else more * money.cost / done,
+        currency=money.currency,
+    )
+
+
+def clusters_to_decide(measure: Measure, change: Change, family: int) -> int | None:
+    """Give the fewest clusters that decide it either way 4 times in 5, if they vary as these do;
+    None of a number that neither varied nor has ends."""
+    assert measure.margin is not None
+    needed: list[int | None] = []
+    if change.se:
+        spread = PilotSpread(measure=measure.name, runs=("", ""), items=change.n, rows=change.n,
+                             clusters=change.clusters, se=change.se)  # fmt: skip
+        needed.append(clusters_needed(spread, measure.margin, PowerTarget(POWER, family)))
+    if measure.bounded:
+        least, most = measure.range
+        sd = change.se * math.sqrt(change.clusters)
+        needed.append(clusters_to_keep(sd, measure.margin, most - least))
+    return None if None in needed else max((count for count in needed if count), default=None)
+
+
+def clusters_to_keep(sd: float, margin: float, reach: float) -> int | None:
+    """Give the fewest clusters that show an unchanged number to be within the margin 4 times in 5.
+
+    It is the test of `rules.kept` in a normal approximation: the flipped sums of margin − change,
+    among them one cluster that lost all it could, and so many clusters that a loss which none of
+    them shows is within the margin.
+    """
+    alpha = ALPHA / 2
+
+    def shows(clusters: int) -> bool:
+        if reach * zero_event_upper(clusters, 1 - alpha) > margin:
+            return False
+        total = margin * clusters + float(scipy.special.ndtri(1 - POWER)) * sd * math.sqrt(clusters)
+        wide = math.sqrt(clusters * (sd**2 + margin**2)) / 2  # of the sum of a random half
+        # With the cluster that lost all.
+        lost = float(scipy.special.ndtr((reach - margin - total / 2) / wide))
+        return (lost + float(scipy.special.ndtr(-total / 2 / wide))) / 2 <= alpha
+
+    return fewest(shows, _MOST)

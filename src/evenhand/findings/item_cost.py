@@ -1,21 +1,23 @@
 """The cost of an item says what an answer of one method costs, and what it costs to prevent one
 harm more."""
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import polars as pl
+from numpy.typing import ArrayLike
 
 from evenhand.core.errors import Undefined
 from evenhand.core.prices import Prices
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
-from evenhand.findings.rows import row_values, rows_of
-from evenhand.findings.scoring import ScoringSpec, outcome_batches
+from evenhand.findings.scoring import ScoringSpec, outcome_batches, row_values, rows_of
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.spending import billed_tokens, money_for
-from evenhand.statistics.clusters import clustered_mean
-from evenhand.statistics.cost_effectiveness import cost_per_prevented
+from evenhand.statistics._shared import finite, same_length
+from evenhand.statistics.bootstrap import cluster_bootstrap
+from evenhand.statistics.clusters import cluster_sums, clustered_mean
 
 CostKind = Literal["calls", "tokens", "seconds", "money", "scored"]
 KINDS: tuple[CostKind, ...] = get_args(CostKind)
@@ -158,14 +160,41 @@ def _per_prevented(pairs: pl.DataFrame, kind: CostKind) -> PerPrevented:
     extra = rows[f"{kind}_after"] - rows[kind]
     prevented = rows[_HARM] - rows[f"{_HARM}_after"]
     try:
-        ratio = cost_per_prevented(extra, prevented, rows["cluster"])
+        return cost_per_prevented(extra, prevented, rows["cluster"])
     except Undefined as reason:
         return PerPrevented(undefined=str(reason))
+
+
+def cost_per_prevented(
+    extra: ArrayLike, prevented: ArrayLike, clusters: Iterable[Hashable]
+) -> PerPrevented:
+    """Σextra / Σprevented over paired items, with a 95 % percentile interval over whole clusters.
+
+    `extra` is what an item costs more than before; `prevented` is 1 where a harm is gone, −1 where
+    there is a new one, else 0. What is resampled is prevented per cost, and the ends are then
+    turned over: both have the same percentiles, but a draw that prevents nothing is a 0 there and
+    not a division by it. Source: O'Brien & Briggs 2002 (cost-effectiveness). Range: above 0.
+    Undefined, in this order: none prevented; an interval of the prevented that reaches 0, since
+    the ratio then has no upper end; an interval of the extra cost that does, since then nothing is
+    paid for what is prevented.
+    """
+    costs, gains = finite(extra, "extra costs"), finite(prevented, "prevented harms")
+    same_length(costs, gains, "extra costs and prevented harms")
+    keys = list(clusters)
+    if not gains.sum() > 0:
+        raise Undefined("none prevented")
+    if not clustered_mean(gains, keys).low > 0:
+        raise Undefined("not shown to prevent any")
+    if not clustered_mean(costs, keys).low > 0:
+        raise Undefined("no extra cost shown")
+    resampled = cluster_bootstrap(cluster_sums(keys, gains, costs), kind="percentile")
+    if not resampled.low > 0:
+        raise Undefined("not shown to prevent any")
     return PerPrevented(
-        estimate=ratio.estimate,
-        low=ratio.low,
-        high=ratio.high,
-        n=ratio.n,
-        clusters=ratio.clusters,
-        draws=ratio.draws,
+        estimate=1 / resampled.estimate,
+        low=1 / resampled.high,
+        high=1 / resampled.low,
+        n=gains.size,
+        clusters=resampled.clusters,
+        draws=resampled.draws,
     )

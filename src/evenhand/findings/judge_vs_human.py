@@ -1,17 +1,24 @@
 """How far a judge agrees with people, held against how far people agree with each other."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenhand.core.errors import Undefined
 from evenhand.findings.audit import AuditCheck, State, not_measured
-from evenhand.findings.clustered_agreement import agreement_over, difference_over, mean_over
 from evenhand.findings.estimates import COVERAGE_FLOOR, Estimate
 from evenhand.statistics._shared import FloatArray
-from evenhand.statistics.agreement import weighted_of_totals, weighted_sums
+from evenhand.statistics.agreement import (
+    JackknifeInterval,
+    jackknife_agreement,
+    jackknife_difference,
+    weighted_of_totals,
+    weighted_sums,
+)
+from evenhand.statistics.bootstrap import LEAST, Statistic, of_all
+from evenhand.statistics.clusters import cluster_sums, clustered_mean
 
 # Our choice: so much less than people agree with each other a judge may agree with them. Kappas of
 # people differ by that much from study to study (paper 002, Tables 8 and 9: 0.67 to 0.79).
@@ -19,7 +26,6 @@ MARGIN = 0.1
 NAME, LABEL = "human_agreement", "agrees with people"  # as the check of a certificate is called
 _APART = (-10.0, 10.0)  # what two marks can differ by
 _WIDTH = 5  # columns of `weighted_sums`
-_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +51,8 @@ class JudgeAgreement:
 def judge_agreement(
     judge: str,
     question: str,
-    judge_marks: _Floats,
-    marks: _Floats,
+    judge_marks: FloatArray,
+    marks: FloatArray,
     clusters: Sequence[Hashable],
     *,
     enough: bool,
@@ -76,7 +82,7 @@ def judge_agreement(
     return replace(agreement, check=_check(agreement, enough)) if among.any() else agreement
 
 
-def _pairs(pairs: Iterable[tuple[_Floats, ...]], texts: int) -> FloatArray:
+def _pairs(pairs: Iterable[tuple[FloatArray, ...]], texts: int) -> FloatArray:
     """The sums of the weighted kappa of each two, side by side; those who share no text are left
     out."""
     sums = [weighted_sums(*two) for two in pairs]
@@ -130,3 +136,71 @@ def _check(agreement: JudgeAgreement, enough: bool) -> AuditCheck:
 def _says(agreement: JudgeAgreement) -> str:
     kappas = ["-" if e.value is None else f"{e.value:.2f}" for e in agreement.estimates[1:3]]
     return f"kappa {kappas[0]} with a rater, {kappas[1]} of a rater with another"
+
+
+# With fewer clusters there is a value and no interval: as few as resampling asks for elsewhere.
+TOO_FEW = f"open: an interval needs {LEAST} items"
+_NO_SPREAD = "open: without one item, or with all, there is no disagreement"
+Sums = Callable[[], tuple[FloatArray, Statistic]]
+
+
+def agreement_over(name: str, compute: Sums, clusters: Sequence[Hashable]) -> Estimate:
+    """Estimate an agreement from sums. `clusters` has the cluster of each of their rows; a row of
+    nothing but 0 says nothing and is not counted."""
+    try:
+        sums, statistic = compute()
+        n, (table,) = _by_cluster(clusters, sums)
+        value = of_all(table, statistic)
+    except Undefined as reason:
+        return Estimate(name=name, value=None, undefined=str(reason))
+    estimate = Estimate(name=name, value=value, n=n, clusters=len(table))
+    return _with_ends(estimate, lambda: jackknife_agreement(table, statistic))
+
+
+def difference_over(
+    name: str,
+    first: FloatArray,
+    second: FloatArray,
+    statistic: Statistic,
+    clusters: Sequence[Hashable],
+) -> Estimate:
+    """Estimate one agreement minus another, from the sums of both over the same rows."""
+    try:
+        n, both = _by_cluster(clusters, first, second)
+        value = of_all(both[0], statistic) - of_all(both[1], statistic)
+    except Undefined as reason:
+        return Estimate(name=name, value=None, undefined=str(reason))
+    estimate = Estimate(name=name, value=value, n=n, clusters=len(both[0]))
+    return _with_ends(estimate, lambda: jackknife_difference(both[0], both[1], statistic))
+
+
+def _by_cluster(
+    clusters: Sequence[Hashable], *sums: FloatArray
+) -> tuple[int, tuple[FloatArray, ...]]:
+    """Count the rows that say anything, and add up their sums by cluster."""
+    marked = np.any([(table != 0).any(axis=1) for table in sums], axis=0)
+    kept = [cluster for cluster, is_marked in zip(clusters, marked, strict=True) if is_marked]
+    if not kept:
+        raise Undefined("no marks")
+    return len(kept), tuple(cluster_sums(kept, *table[marked].T) for table in sums)
+
+
+def _with_ends(estimate: Estimate, compute: Callable[[], JackknifeInterval]) -> Estimate:
+    """Add the interval, or why there is none."""
+    if estimate.clusters < LEAST:
+        return replace(estimate, undefined=TOO_FEW)
+    try:
+        ends = compute()
+    except Undefined:
+        return replace(estimate, undefined=_NO_SPREAD)
+    return replace(estimate, low=ends.low, high=ends.high)
+
+
+def mean_over(
+    name: str, values: FloatArray, clusters: Sequence[Hashable], within: tuple[float, float]
+) -> Estimate:
+    """Estimate a mean over clusters by t; one cluster has a mean and no interval."""
+    estimate = Estimate.of(name, lambda: clustered_mean(values, clusters), within)
+    if estimate.value is not None or not values.size:
+        return estimate
+    return replace(estimate, value=float(values.mean()), n=values.size, clusters=len(set(clusters)))

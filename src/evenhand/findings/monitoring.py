@@ -15,19 +15,17 @@ import polars as pl
 
 from evenhand.core.errors import EvenhandError, UserError
 from evenhand.findings.comparison import same_sample
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, Remark, RemarkOrText
 from evenhand.findings.estimates import Coverage, Estimate
 from evenhand.findings.gate import GateCheck
 from evenhand.findings.measures import Measure
-from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import not_run, require
-from evenhand.findings.rows import missing_of, row_values, rows_of
-from evenhand.findings.scoring import SCORED, outcome_batches
+from evenhand.findings.scoring import SCORED, missing_of, outcome_batches, row_values, rows_of
 from evenhand.findings.totals import RunTotals
 from evenhand.runs.store import RunReader
 from evenhand.statistics.change_detection import Alarm, watched
 
-Verdict = Literal["steady", "alarm", "open", "broken"]
+Verdict = Literal["pass", "fail", "inconclusive", "error"]
 MISSING = "answers that are missing"
 
 
@@ -114,11 +112,11 @@ class Monitoring(Displayable):
     def verdict(self) -> Verdict:
         """What the last look says. One look alone has nothing to be held against."""
         if any(number.alarm for number in self.numbers):
-            return "alarm"
+            return "fail"
         if any(number.last.why for number in self.numbers):
-            return "broken"
+            return "error"
         usable = min(sum(not point.why for point in number.points) for number in self.numbers)
-        return "steady" if usable > 1 else "open"
+        return "pass" if usable > 1 else "inconclusive"
 
     def to_dict(self) -> dict[str, Any]:
         return {

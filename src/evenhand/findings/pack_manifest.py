@@ -1,14 +1,15 @@
 """Evidence is the first page of a pack: what is in it, with the SHA-256 of each file, what it was
 made from, and which pack came before."""
 
-from dataclasses import asdict
-from typing import Annotated, Literal, Protocol
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal, Protocol
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.core.errors import CorruptArchive
 from evenhand.core.prices import BATCH_FACTOR, Price, Prices
+from evenhand.findings.display import Displayable, Remark
 
 EVIDENCE, SIGNATURE, PUBLIC_KEY = "evidence.json", "evidence.sig", "evidence.pub.pem"
 FIGURES, PAGE, PRICES = "figures.json", "report.html", "prices.toml"
@@ -125,3 +126,42 @@ class PackManifest(_ManifestPart):
 
 
 _OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
+
+
+# holds: looked at, and as it should be. differs: it is not. open: it could not be looked at.
+State = Literal["holds", "differs", "open"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackFinding:
+    """One thing that was looked at in a pack, and what was seen."""
+
+    name: str
+    state: State
+    says: Remark
+    seen: tuple[Remark, ...] = ()  # each thing that differs, or could not be looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackCheck(Displayable):
+    """A check of a pack holds all that was looked at; what could not be is never called intact."""
+
+    pack: str
+    title: str
+    sha256: str  # of its evidence.json, which the next pack names
+    looked: tuple[PackFinding, ...]
+
+    @property
+    def state(self) -> State:
+        states = [check.state for check in self.looked]
+        return "differs" if "differs" in states else "open" if "open" in states else "holds"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the check as plain data, for JSON."""
+        return {
+            "pack": self.pack,
+            "title": self.title,
+            "sha256": self.sha256,
+            "state": self.state,
+            "looked": self.looked,
+        }

@@ -4,39 +4,46 @@ Both runs went through the items in nearly the same order, so rows that wait for
 few: a comparison of any two runs of one sample takes the memory of a window, not of the runs.
 """
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from evenhand.core.errors import Undefined, UserError
-from evenhand.findings.coverage import count_lost, count_states, coverage_of
 from evenhand.findings.estimates import Change, Coverage, Flips
 from evenhand.findings.measures import AFTER, Measure
-from evenhand.findings.missing_data import defended_change
-from evenhand.findings.paired_bins import PairedBin, gathered
-from evenhand.findings.rows import keys_of, missing_of, row_values, rows_of
-from evenhand.findings.scoring import ScoringSpec
-from evenhand.findings.totals import reason_of
+from evenhand.findings.scoring import ScoringSpec, row_values
+from evenhand.findings.totals import ClusterTotals, ScoreStates, reason_of
+from evenhand.findings.worst_case import defended_change
 
 
-class PairTotals:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedBin:
+    """A place stands for clusters that lie near each other: the means of their numbers before and
+    after. All of them rose, or all fell, or all stayed as they were."""
+
+    before: float
+    after: float
+    clusters: int
+
+
+_CELLS = 20  # our choice, on each side: dots of 11 pixels stand beside each other in 260
+
+
+class PairTotals(ClusterTotals):
     """The totals hold all that a comparison needs of two runs' outcomes, added up batch by
     batch."""
 
+    nothing = "the two runs share no finished item"
+
     def __init__(self, instrument: ScoringSpec) -> None:
-        self._instrument = instrument
-        self._groups = [grouping for grouping in instrument.groups if grouping.compared]
-        self._keys = keys_of(instrument, self._groups)
-        self._streamed = [m for m in instrument.measures if m.statistic.summed]
-        self._held_measures = [m for m in instrument.measures if m not in self._streamed]
-        self._sums: pl.DataFrame | None = None
-        self._held: list[pl.DataFrame] = []
+        groups = [grouping for grouping in instrument.groups if grouping.compared]
+        super().__init__(instrument, groups)
+        self._states = ScoreStates(instrument), ScoreStates(instrument, AFTER)
+        self._values: dict[str, set[str]] = {grouping.column: set() for grouping in groups}
         self.transitions: Counter[tuple[str, str]] = Counter()
-        self._values: dict[str, set[str]] = {grouping.column: set() for grouping in self._groups}
-        self._states: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-        self._states_by: tuple[dict[str, Counter[str]], dict[str, Counter[str]]] = ({}, {})
         self.items = 0
 
     @classmethod
@@ -69,26 +76,14 @@ class PairTotals:
 
     def _add(self, pairs: pl.DataFrame) -> None:
         self.items += len(pairs)
-        for counted, name in zip(self._states, ("state", f"state{AFTER}"), strict=True):
-            counted.update(dict(pairs[name].value_counts().iter_rows()))
-        for by, name in zip(self._states_by, ("state", f"state{AFTER}"), strict=True):
-            count_states(by, pairs, self._instrument.covered_by, name)
-            count_lost(by, pairs, self._instrument.measures, name.removeprefix("state"))
+        for states in self._states:
+            states.add(pairs)
         column = self._instrument.transitions
         if column is not None:
             moved = pairs.group_by(column, f"{column}{AFTER}").len()
             self.transitions.update({(a, b): n for a, b, n in moved.iter_rows()})
-        sums = pairs.group_by(self._keys, maintain_order=True).agg(
-            pl.len().alias("rows"),
-            *(expr for m in self._streamed for expr in m.statistic.pair_sums(m)),
-        )
-        if self._sums is not None:
-            both = pl.concat([self._sums, sums]).group_by(self._keys, maintain_order=True)
-            sums = both.agg(pl.exclude(self._keys).sum())
-        self._sums = sums
-        if self._held_measures:
-            names = [name for m in self._held_measures for name in (*m.columns(), missing_of(m))]
-            self._held.append(pairs.select(*self._keys, *names, *(f"{n}{AFTER}" for n in names)))
+        sums = (sums for m in self._streamed for sums in m.statistic.pair_sums(m))
+        self._add_up(pairs, sums, ("", AFTER))
 
     def _note_groups(self, rows: pl.DataFrame) -> None:
         for column, values in self._values.items():
@@ -96,15 +91,14 @@ class PairTotals:
 
     def coverage(self) -> tuple[Coverage, Coverage]:
         """How much of the shared items each run has a score for."""
-        return coverage_of(self._states[0]), coverage_of(self._states[1])
+        old, new = self._states
+        return old.coverage(), new.coverage()
 
     def coverage_by(self) -> dict[str, tuple[Coverage, Coverage]]:
         """The same for each value of the column that the instrument names, and of each measure
         that can lose a value beside the score."""
-        old, new = self._states_by
-        every = sorted(old.keys() | new.keys())
-        none: Counter[str] = Counter()
-        return {v: (coverage_of(old.get(v, none)), coverage_of(new.get(v, none))) for v in every}
+        old, new = self._states
+        return {v: (old.coverage(v), new.coverage(v)) for v in sorted(old.names | new.names)}
 
     def values_of(self, column: str) -> list[str]:
         """List the groups of the first run: one that the second run has no answer in is not left
@@ -114,8 +108,8 @@ class PairTotals:
     def change(self, measure: Measure, /, **where: str) -> Change:
         """Compute after minus before, over all pairs or those of one group."""
         try:
-            table = self._table(measure, where)
-            result = measure.statistic.change(measure, table, self._clusterings())
+            table = self._table(where, measure)
+            result = measure.statistic.change(measure, table, self._clusterings)
         except Undefined as undefined:
             reason = reason_of(measure, str(undefined))
             result = Change(
@@ -123,8 +117,8 @@ class PairTotals:
             )
         if self._sums is None:
             return result
-        table = self._table(measure, where)
-        ways = measure.statistic.filled_pairs(measure, table, self._clusterings())
+        table = self._table(where, measure)
+        ways = measure.statistic.filled_pairs(measure, table, self._clusterings)
         missing = measure.statistic.missing_pairs(measure, table)
         return defended_change(result, measure, ways, missing=missing)
 
@@ -133,26 +127,14 @@ class PairTotals:
         sides; nothing for a number that is not made of one for each cluster."""
         if self._sums is None:
             return ()
-        positions = measure.statistic.cluster_positions(measure, self._table(measure, {}))
+        positions = measure.statistic.cluster_positions(measure, self._table({}, measure))
         return () if positions is None else gathered(measure, positions)
 
     def flips(self, measure: Measure) -> Flips:
         """Count how many rows of a yes-or-no measure became yes, and how many became no."""
-        frame = self._table(measure, {})
+        frame = self._table({}, measure)
         fixed, broken = (int(frame[f"{measure.name}:{n}"].sum()) for n in ("fixed", "broken"))
         return Flips(fixed=fixed, broken=broken, p=self.change(measure).p)
-
-    def _table(self, measure: Measure, where: Mapping[str, str]) -> pl.DataFrame:
-        """Return the sums, or else the rows, that a measure is computed from."""
-        frame = self._sums
-        if not measure.statistic.summed:
-            frame = pl.concat(self._held) if self._held else None
-        if frame is None:
-            raise Undefined("the two runs share no finished item")
-        return frame.filter(rows_of(self._instrument, measure, where))
-
-    def _clusterings(self) -> tuple[str, ...]:
-        return ("cluster", *self._instrument.also_clusters)
 
 
 @dataclass(slots=True)
@@ -179,3 +161,27 @@ class _RunStream:
                 "comparison: give each item an id of its own"
             )
         return rows
+
+
+def gathered(measure: Measure, pairs: pl.DataFrame) -> tuple[PairedBin, ...]:
+    """Gather clusters, with their numbers in columns `before` and `after`, into at most so many
+    places: three in each cell of a grid over what the measure can be, or over what was seen where
+    it has no ends."""
+    low, high = measure.range
+    if not measure.bounded and not pairs.is_empty():
+        both = pl.concat([pairs["before"], pairs["after"]])
+        low, high = both.min(), both.max()  # type: ignore[assignment]
+    width = (high - low) / _CELLS
+    if not (math.isfinite(width) and width > 0):
+        width = 1.0  # every cluster has the same number
+    cell = ((pl.col("before", "after") - low) / width).floor().clip(0, _CELLS - 1).cast(pl.Int32)
+    moved = (pl.col("after") - pl.col("before")).sign().cast(pl.Int8)
+    bins = (
+        pairs.with_columns(cell.name.suffix(" cell"), moved.alias("moved"))
+        .sort("before", "after")  # the same last digit, in whatever order parts were committed
+        .group_by("before cell", "after cell", "moved")
+        .agg(pl.col("before", "after").mean(), pl.len().alias("clusters"))
+        .sort("before", "after")
+    )
+    rows = bins.select("before", "after", "clusters").iter_rows(named=True)
+    return tuple(PairedBin(**row) for row in rows)

@@ -10,12 +10,15 @@ from evenhand.core.errors import UserError
 from evenhand.core.prices import BATCH_FACTOR
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import ALPHA, in_unit
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, Remark
 from evenhand.findings.estimates import NO_SPREAD
 from evenhand.findings.measures import PairedSpread
-from evenhand.findings.remarks import Remark
 from evenhand.findings.scoring import ScoringSpec
-from evenhand.statistics.planning import design_effect, detectable_change, items_needed
+from evenhand.findings.screen_file import ScreenFile
+from evenhand.statistics._shared import fewest
+from evenhand.statistics.planning import design_effect, detectable_change, items_needed, rounded_up
+from evenhand.statistics.proportions import Proportion, wilson
+from evenhand.statistics.selection import people_needed
 from evenhand.statistics.sign_flips import least_p
 
 
@@ -208,7 +211,7 @@ def _rows_needed(
     alike. None if all there are could not show it."""
     each = spread.per_cluster
     alpha = ALPHA / aim.family
-    rows = items_needed(detect, spread.sd, each, spread.icc, alpha, aim.power).n
+    rows = rounded_up(items_needed(detect, spread.sd, each, spread.icc, alpha, aim.power))
     while _shown_by(rows, each, spread, aim) > detect:  # t takes a few more than the normal
         rows += 1
     if all_clusters is None or rows <= all_clusters * each:
@@ -264,8 +267,8 @@ def _from_pilot(
         detect=detect,
         power=aim.power,
         family=aim.family,
-        rows=_up(spread.rows * times) if enough else None,
-        items=_up(spread.items * times) if enough else None,
+        rows=rounded_up(spread.rows * times) if enough else None,
+        items=rounded_up(spread.items * times) if enough else None,
         clusters=clusters if enough else None,
         price=price,
         assumed=spread,
@@ -282,15 +285,152 @@ def clusters_needed(spread: PilotSpread, detect: float, aim: PowerTarget) -> int
         se = spread.se * math.sqrt(spread.clusters / clusters)
         return aim.shown(se, clusters) <= detect * (1 + 1e-9)
 
-    low, high = 1, 2
-    while not shows(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if shows(middle) else (middle, high)
-    return high
+    clusters = fewest(shows)
+    assert clusters is not None
+    return clusters
 
 
-def _up(value: float) -> int:
-    """Rounded up, but 100.00000000000001 is 100."""
-    return max(1, math.ceil(value * (1 - 1e-12)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatioPlan(Displayable):
+    """A plan of ratios says how many people of each group, or how many rankings, show a true ratio
+    with the wanted chance."""
+
+    instrument: ScoringSpec
+    groups: int
+    ratio: float
+    rate: float | None  # of the other groups; None where one of several wins
+    power: float
+    each: int  # people in each group, or rankings with one candidate of each
+
+    @property
+    def people(self) -> int:
+        """The people of all groups, or the rankings."""
+        return self.each if self.rate is None else self.groups * self.each
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "benchmark": self.instrument.name,
+            "groups": self.groups,
+            "ratio": self.ratio,
+            "rate": self.rate,
+            "power": self.power,
+            "in_each_group": self.each,
+            "in_all": self.people,
+        }
+
+
+def ratio_plan(
+    instrument: ScoringSpec, *, groups: int, ratio: float, rate: float | None, power: float = 0.8
+) -> RatioPlan:
+    """Plan an audit of equal groups, of which one has this ratio to the others."""
+    if instrument.selects is None:
+        raise UserError(
+            f"--groups, --rate and --ratio plan an audit of ratios, which {instrument.name} does "
+            "not make: `evenhand plan decisions` and `evenhand plan rankings` do"
+        )
+    alone = instrument.selects == "each"
+    if alone and rate is None:
+        raise UserError("say how many are selected of those who are not behind: --rate 0.3")
+    if not alone and rate is not None:
+        raise UserError("of a ranking one candidate comes first: leave --rate out")
+    each = people_needed(groups, 0.5 if rate is None else rate, ratio, power, each_alone=alone)
+    return RatioPlan(
+        instrument=instrument, groups=groups, ratio=ratio, rate=rate, power=power, each=each
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedShare:
+    """The share of texts that will go to the judge, with a 95 % interval and what it rests on."""
+
+    share: float
+    low: float
+    high: float
+    basis: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenPlan(Displayable):
+    """A plan of a screen holds the judge's calls, tokens and money for a share of the texts."""
+
+    texts: int
+    price: ItemPrice
+    sent: JudgedShare
+
+    def calls(self, share: float = 1.0) -> float:
+        """The calls for this share of the texts; 1 is judging all."""
+        return self.texts * share * self.price.calls
+
+    def tokens(self, share: float = 1.0) -> float:
+        """The tokens of these calls, in and out."""
+        return self.calls(share) * self.price.tokens
+
+    def money(self, share: float = 1.0) -> float | None:
+        """The money for these tokens; None without a price."""
+        price = self.price.per_million
+        return None if price is None else self.tokens(share) / 1e6 * price
+
+    def to_dict(self) -> dict[str, Any]:
+        shares = {"all": 1.0, "screened": self.sent.share, "low": self.sent.low,
+                  "high": self.sent.high}  # fmt: skip
+        return {
+            "texts": self.texts,
+            "price": self.price,
+            "sent": self.sent,
+            **{
+                name: {
+                    "calls": self.calls(share),
+                    "tokens": self.tokens(share),
+                    "money": self.money(share),
+                }
+                for name, share in shares.items()
+            },
+        }
+
+
+def screen_plan(
+    file: ScreenFile, texts: int, price: ItemPrice, harmful: float | None
+) -> ScreenPlan:
+    """Plan the judging of so many texts. Without scores of traffic in the file, `harmful` has to
+    say which share of the texts will be: labelled texts hold more of it than traffic does."""
+    if harmful is not None:
+        sent = _mixed(file, harmful)
+    elif file.reference.of == "traffic":
+        scores = [math.nan if score is None else score for score in file.reference.scores]
+        judged = file.screen.routes(scores).count("judge")
+        sent = _sent(wilson(judged, len(scores)), f"{len(scores):,} texts of traffic")
+    else:
+        raise UserError(
+            "the screen was calibrated without --traffic, so that nobody knows how its texts will "
+            "score: say which share of them is harmful, such as --harmful 0.01"
+        )
+    return ScreenPlan(texts=texts, price=price, sent=sent)
+
+
+def _sent(proportion: Proportion, basis: str) -> JudgedShare:
+    return JudgedShare(
+        share=proportion.estimate, low=proportion.low, high=proportion.high, basis=basis
+    )
+
+
+def _mixed(file: ScreenFile, harmful: float) -> JudgedShare:
+    """Mix the shares of harmful and of clean labelled texts; both ends of both intervals at once,
+    so that it is rather too wide."""
+    counts = {"harmful": file.labels.harmful, "clean": file.labels.clean}
+    ends = []
+    for name, count in counts.items():
+        share = file.judged.get(name)
+        if share is None:
+            raise UserError(f"no labelled text is {name}, so that nothing is known of such texts")
+        ends.append(wilson(round(share * count), count))
+    bad, good = ends
+
+    def mix(of_harmful: float, of_clean: float) -> float:
+        return harmful * of_harmful + (1 - harmful) * of_clean
+
+    return JudgedShare(
+        share=mix(bad.estimate, good.estimate),
+        low=mix(bad.low, good.low),
+        high=mix(bad.high, good.high),
+        basis=f"{bad.n:,} harmful and {good.n:,} clean labelled texts, {harmful:.2%} harmful",
+    )

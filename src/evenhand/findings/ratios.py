@@ -4,22 +4,20 @@ that of all others, the state of every row, and the verdict that follows from th
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from evenhand.findings.estimates import Bounds, Cell, Estimate, Section
-from evenhand.findings.remarks import Remark, RemarkOrText
+from evenhand.findings.display import Remark, RemarkOrText
+from evenhand.findings.estimates import Bounds, Cell, Estimate, Section, VerdictState
 from evenhand.statistics.selection import ALPHA, FamilyOfTests, GroupContrast, Selections
 
-# Our choice of what is too small to matter, for "not shown" alone: a ratio from 0.8 to its inverse.
+# Our choice of what is too small to matter, for "ruled_out" alone: a ratio from 0.8 to its inverse.
 # No ratio is called bad for being outside. US guidelines of 1978 begin to look at a ratio there.
 MATTERS = 0.8
 # Our choice, as for Pearson's chi-square (Cochran 1954): a group with fewer selections to expect
 # has no impact ratio. One person who was selected would be the best group.
 RARE = 5
 MOST_GROUPS = 50  # our choice: more cannot be told apart in a table
-SHOWN, NOT_SHOWN, INCONCLUSIVE = "shown", "not shown", "inconclusive"
+SHOWN, NOT_SHOWN, INCONCLUSIVE = "detected", "ruled out", "inconclusive"
 TOO_FEW = "too few to tell"  # what `swap` calls a row that is inconclusive
-State = Literal["shown", "not shown", "not known"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,13 +102,13 @@ class GroupResults:
     groupings: tuple[GroupingResult, ...]
 
     @property
-    def state(self) -> State:
+    def state(self) -> VerdictState:
         """The verdict: shown where any row or test is; not shown only where every interval of every
         table lies within what is too small to matter."""
         rows = [group.state for grouping in self.groupings for group in grouping.tested]
         if SHOWN in rows or any(grouping.shown for grouping in self.groupings):
-            return "shown"
-        return "not shown" if rows and set(rows) == {NOT_SHOWN} else "not known"
+            return "detected"
+        return "ruled_out" if rows and set(rows) == {NOT_SHOWN} else "inconclusive"
 
     def first_shown(self) -> GroupingResult | None:
         """The table that says most plainly what is shown: a single attribute before a crossing."""
@@ -238,12 +236,12 @@ def p_said(p: float) -> str:
 def says(results: GroupResults, *, selected: str, missing: int) -> list[Remark]:
     """Return what the tables and tests show."""
     state, most = results.state, results.first_shown()
-    if state == "shown" and most is not None:
+    if state == "detected" and most is not None:
         p = p_said(most.p_adjusted or 1.0)
         return _shown_groups(most, selected, missing) or [
             Remark("ratios.differ", grouping=most.title, p=p, missing=missing)
         ]
-    if state == "not shown":
+    if state == "ruled_out":
         return [Remark("ratios.alike", missing=missing)]
     open_ = [group.name for grouping in results.groupings for group in grouping.tested
              if group.state == INCONCLUSIVE]  # fmt: skip

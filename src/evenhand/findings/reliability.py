@@ -2,38 +2,53 @@
 order of options, the wording of the prompt, and the seed (a generalizability study)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evenhand.core.errors import Undefined, UserError
 from evenhand.findings.comparison import same_sample
 from evenhand.findings.conditions import ORDER, SEED, WORDING, conditions, require_distinct, system
+from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.dependability import (
+    ITEM,
     LEAST,
+    CrossedDesign,
     Dependability,
     VarianceComponent,
     of_measure,
     values_by_run,
 )
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, Remark
 from evenhand.findings.estimates import NO_VERDICT, Estimate, Verdict
 from evenhand.findings.measures import Measure
-from evenhand.findings.pairwise_systems import SystemPair, ranking, told_apart
-from evenhand.findings.remarks import Remark
 from evenhand.findings.report import require
-from evenhand.findings.rows import row_values
-from evenhand.findings.scoring import SCORED, ScoringSpec, outcomes_of
+from evenhand.findings.scoring import SCORED, ScoringSpec, outcomes_of, row_values
 from evenhand.findings.summed_statistics import Share
 from evenhand.findings.totals import RunTotals
 from evenhand.runs.store import RunReader
-from evenhand.statistics.generalizability import ITEM, CrossedDesign
+from evenhand.statistics._shared import FloatArray
+from evenhand.statistics.sign_flips import p_of_columns, p_two_sided
 
 SYSTEM, RUN = "system", "run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemPair:
+    """Two systems, by the mean of a measure over their runs."""
+
+    first: str
+    second: str
+    difference: float  # the first minus the second, each from "no bias" where there is such a value
+    low: float | None  # ends that hold for all pairs together; None: there is no end
+    high: float | None
+    p_adjusted: float  # after Bonferroni; of being better, not only of being different
+    better: str | None  # the one that is shown to be better; None where they are not told apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,16 +241,16 @@ def _verdict(study: Reliability) -> Verdict:
     if main.shown:
         line = Remark("phi.shown", phi=_phi(main), objects=objects, measure=name)
         if study.of != SYSTEM:
-            return Verdict(state="shown", says=(line, *_notes(study)))
+            return Verdict(state="detected", says=(line, *_notes(study)))
         any_better = any(pair.better for pair in study.pairs)
         pairs = (Remark("phi.systems"), *ranking(study.pairs, name))
         says = (line, *pairs, *_notes(study))
-        return Verdict(state="shown" if any_better else "not known", says=says)
+        return Verdict(state="detected" if any_better else "inconclusive", says=says)
     below = main.least.value is not None and main.least.value < LEAST
     why = Remark("phi.below" if below else "phi.not_shown", phi=_phi(main), measure=name)
     refused = Remark("phi.no_ranking", objects=objects)
     again = Remark("next.more_conditions", instrument=study.instrument.name)
-    return Verdict(state="not known", says=(why, refused, *_notes(study)), next=(again,))
+    return Verdict(state="inconclusive", says=(why, refused, *_notes(study)), next=(again,))
 
 
 def _phi(main: Dependability) -> Remark:
@@ -256,3 +271,129 @@ def _notes(study: Reliability) -> list[Remark]:
     if study.of == SYSTEM and study.sizes[SYSTEM] == 2:
         remarks.append(Remark("phi.two_systems"))
     return remarks
+
+
+_GRID, _ROUNDS = 33, 4  # our choice: an end of an interval to a millionth of what it may be
+
+
+def told_apart(
+    measure: Measure, values: FloatArray, clusters: Sequence[object], systems: Sequence[str]
+) -> tuple[SystemPair, ...]:
+    """Compare each two systems.
+
+    Better is what is lower or higher, as the measure says; of a measure with a value for "no bias"
+    it is what is nearer to that value. |a| − |b|, of distances a and b with |a| the larger, is the
+    smaller one of a − b and a + b with the sign of a, and both have to be shown to lie above 0: the
+    larger of the two p-values counts, and the lower of the two ends.
+
+    Args:
+        measure: What the values are of.
+        values: One row per item, one column per run; none is missing.
+        clusters: The cluster of each item.
+        systems: The system of each run.
+
+    Returns:
+        One entry for each two systems, in their order.
+    """
+    names = list(dict.fromkeys(systems))
+    _, cluster_index = np.unique(np.asarray(clusters, dtype=str), return_inverse=True)
+    sizes = np.bincount(cluster_index).astype(np.float64)
+    means = {
+        name: values[:, [system == name for system in systems]].mean(axis=1).astype(np.float64)
+        for name in names
+    }
+    pairs = list(combinations(names, 2))
+
+    def summed(rows: FloatArray) -> FloatArray:
+        return np.bincount(cluster_index, rows).astype(np.float64)
+
+    return tuple(
+        _pair(measure, first, other, means, len(pairs), summed, sizes) for first, other in pairs
+    )
+
+
+def _pair(
+    measure: Measure,
+    first: str,
+    other: str,
+    means: Mapping[str, FloatArray],
+    pairs: int,
+    summed: Callable[[FloatArray], FloatArray],
+    sizes: FloatArray,
+) -> SystemPair:
+    a, b = (summed(means[name] - (measure.null or 0.0)) for name in (first, other))
+    claims, turn = [a - b], 1.0
+    if measure.null is not None:
+        turn = 1.0 if abs(a.sum()) >= abs(b.sum()) else -1.0
+        far, near = (a, b) if turn > 0 else (b, a)
+        sign = 1.0 if far.sum() >= 0 else -1.0
+        claims = [sign * far - near, sign * far + near]
+    adjusted = min(1.0, pairs * max(map(p_two_sided, claims)))
+    difference = turn * min(float(sums.sum() / sizes.sum()) for sums in claims)
+    ends = [_ends(sums, sizes, ALPHA / pairs) for sums in claims]
+    low = None if any(end[0] is None for end in ends) else min(end[0] or 0.0 for end in ends)
+    highs = [end[1] for end in ends if end[1] is not None]
+    high = min(highs, default=None)
+    if turn < 0:
+        low, high = (None if end is None else -end for end in (high, low))
+    is_first = (difference < 0) is (measure.better != "higher" or measure.null is not None)
+    return SystemPair(
+        first=first,
+        second=other,
+        difference=difference,
+        low=low,
+        high=high,
+        p_adjusted=adjusted,
+        better=(first if is_first else other) if adjusted <= ALPHA else None,
+    )
+
+
+def _ends(sums: FloatArray, sizes: FloatArray, level: float) -> tuple[float | None, float | None]:
+    """The smallest and the largest difference that the test at this level does not refute."""
+    middle = float(sums.sum() / sizes.sum())
+    reach = float(np.ptp(sums / sizes)) + abs(middle) + 1.0
+
+    def refuted(differences: FloatArray, sign: float) -> NDArray[np.bool_]:
+        shifted = sign * (differences[None, :] * sizes[:, None] - sums[:, None])
+        return np.asarray(2 * p_of_columns(shifted) <= level)
+
+    limits: list[float | None] = []
+    for sign in (-1.0, 1.0):
+        inside, outside = middle, middle + sign * reach
+        if not refuted(np.array([outside]), sign)[0]:
+            limits.append(None)  # so few clusters refute nothing
+            continue
+        for _ in range(_ROUNDS):
+            tried = np.linspace(inside, outside, _GRID)
+            first = int(np.argmax(refuted(tried, sign)))  # the last of them is refuted
+            inside, outside = float(tried[max(first - 1, 0)]), float(tried[first])
+        limits.append(inside)
+    return limits[0], limits[1]
+
+
+def ranking(pairs: Sequence[SystemPair], label: str) -> list[Remark]:
+    """Return who is better than whom, and of whom neither is shown to be better."""
+    names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
+    beaten = {
+        name: tuple(
+            worse
+            for worse in names
+            for pair in pairs
+            if pair.better == name and worse in (pair.first, pair.second) and worse != name
+        )
+        for name in names
+    }
+    remarks = [
+        Remark(
+            "systems.better",
+            better=tuple(name for name in names if beaten[name] == worse),
+            worse=worse,
+            measure=label,
+        )
+        for worse in dict.fromkeys(beaten.values())
+        if worse
+    ]
+    alike = [pair for pair in pairs if pair.better is None]
+    return remarks + [
+        Remark("systems.alike", first=pair.first, second=pair.second) for pair in alike
+    ]

@@ -8,7 +8,7 @@ import polars as pl
 
 from evenhand.core import OUTCOMES, ScoreLimit
 from evenhand.core.errors import Undefined
-from evenhand.findings.remarks import RemarkOrText
+from evenhand.findings.display import RemarkOrText
 from evenhand.runs.store import RunReader
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.proportions import Proportion, clustered_balance, wilson

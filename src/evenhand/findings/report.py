@@ -13,7 +13,7 @@ from evenhand.core.prices import Prices
 from evenhand.findings import cost as costs
 from evenhand.findings import thoughts
 from evenhand.findings.decision_rules import in_unit
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, named
 from evenhand.findings.estimates import (
     NO_VERDICT,
     Coverage,
@@ -25,12 +25,11 @@ from evenhand.findings.estimates import (
 from evenhand.findings.measures import Measure
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.findings.sequential import SequentialPlan, StoppingStatus, at_any_time, refuse, stand
-from evenhand.findings.sequential_verdict import of_stopped
 from evenhand.findings.totals import RunTotals
-from evenhand.findings.verdicts import of_report
+from evenhand.findings.verdicts import of_report, of_stopped
 from evenhand.interop import Origin
 from evenhand.runs.store import RunReader
-from evenhand.runs.store.differences import shown_prompt
+from evenhand.runs.store.run_record import shown_prompt
 
 ALL, WITH_MASKED = "all", "with masked records"
 Groups = Mapping[str, Mapping[str, tuple[Estimate, ...]]]  # column -> value -> estimates
@@ -166,11 +165,7 @@ class Report(Displayable):
 
     def __getitem__(self, name: str) -> Estimate:
         """Give the estimate of a measure over all items, by the measure's name."""
-        matched = next((estimate for estimate in self.estimates if estimate.name == name), None)
-        if matched is None:
-            available = ", ".join(estimate.name for estimate in self.estimates)
-            raise KeyError(f"{self.instrument.name} has no measure {name!r}; it has: {available}")
-        return matched
+        return named(self.estimates, name, "measure")
 
     def section(self, name: str) -> Section | None:
         """Give the table of this name, if there is one."""

@@ -1,14 +1,17 @@
 """A run folder as Python code reads it: its results and turns as tables, and its report."""
 
 import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from evenhand.core import Answer, Turn
 from evenhand.core.prices import Prices
 from evenhand.findings.display import Displayable
 from evenhand.findings.report import Report, report
-from evenhand.findings.scoring import ScoringSpec
+from evenhand.findings.scoring import ScoringSpec, value_named
 from evenhand.runs.store import RunReader, RunRecord
 from evenhand.runs.store.reader import Totals
 
@@ -50,7 +53,7 @@ class Run(Displayable):
         rows = self.reader.results().collect()
         nested = {"tag": "tags", "score": "scores_after", "score_before": "scores_before"}
         flat = [
-            _named(column, name).alias(f"{prefix}.{name}")
+            value_named(column, name).alias(f"{prefix}.{name}")
             for prefix, column in nested.items()
             for name in _names(rows[column])
         ]
@@ -81,6 +84,56 @@ def _names(column: pl.Series) -> list[str]:
     return column.explode().drop_nulls().struct.field("name").unique().sort().to_list()
 
 
-def _named(column: str, name: str) -> pl.Expr:
-    matches = pl.element().filter(pl.element().struct.field("name") == name)
-    return pl.col(column).list.eval(matches.struct.field("value")).list.first()
+_COLUMNS = {
+    "index": pl.Int64,
+    "role": pl.String,
+    "model": pl.String,
+    "prompt": pl.String,
+    "text": pl.String,
+    "error": pl.String,
+    "seconds": pl.Float64,
+    "prompt_tokens": pl.Int64,
+    "completion_tokens": pl.Int64,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedAnswer(Answer, Displayable):
+    """A method's final word, with every turn of its agents. A notebook shows it as a timeline."""
+
+    turns: tuple[Turn, ...]
+    tags_taken_off: int = 0  # tags of our prompts that a model had copied into what it said
+
+    @classmethod
+    def of(cls, final: Answer, turns: Sequence[Turn], tags_taken_off: int) -> "TracedAnswer":
+        """A method's final word with what led to it."""
+        return cls(
+            drafts=final.drafts,
+            stopped=final.stopped,
+            side_by_side=final.side_by_side,
+            kept=final.kept,
+            outcome=final.outcome,
+            turns=tuple(turns),
+            tags_taken_off=tags_taken_off,
+        )
+
+    def frame(self) -> pl.DataFrame:
+        """One row per turn: who was asked, what came back, what it took."""
+        rows = [
+            {name: getattr(turn, name, None) for name in _COLUMNS}
+            | {"text": turn.texts[0] if turn.texts else None}
+            for turn in self.turns
+        ]
+        return pl.DataFrame(rows, schema=_COLUMNS)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "choice": self.choice,
+            "changed": self.changed,
+            "stopped": self.stopped,
+            "outcome": self.outcome,
+            "drafts": self.drafts,
+            "turns": self.turns,
+            "tags_taken_off": self.tags_taken_off,
+        }

@@ -13,6 +13,7 @@ import polars as pl
 from evenhand.findings.checksummed import ChecksummedPart
 from evenhand.findings.display import Displayable
 from evenhand.findings.estimates import Coverage
+from evenhand.findings.scoring import value_named
 from evenhand.findings.screen_file import CalibratedPromise, ScreenFile
 from evenhand.runs.store import RunReader
 from evenhand.statistics._shared import FloatArray
@@ -161,7 +162,10 @@ def counted(run: RunReader) -> ScreenCounts:
     scores, every = list[float | None](), max(1, math.ceil(run.planned / _MOST_SCORES))
     unknown = 0
     for batch in run.result_batches(["position", "reason", "stopped", "scores_after"]):
-        rows = batch.with_columns(score=_named("screen"), harmful=_named("harmful") > 0)
+        rows = batch.with_columns(
+            score=value_named("scores_after", "screen"),
+            harmful=value_named("scores_after", "harmful") > 0,
+        )
         failed.update(rows["reason"].drop_nulls())
         verdicts = rows.filter(pl.col("reason").is_null())
         counts.update(zip(verdicts["stopped"], verdicts["harmful"], strict=True))
@@ -253,9 +257,3 @@ def _scores_at(file: ScreenFile, counts: Sequence[int]) -> FloatArray:
 
 def _known(file: ScreenFile) -> FloatArray:
     return np.unique([score for score in file.reference.scores if score is not None])
-
-
-def _named(name: str) -> pl.Expr:
-    """The score of this name in a list of them; null where there is none."""
-    mine = pl.element().filter(pl.element().struct.field("name") == name)
-    return pl.col("scores_after").list.eval(mine.struct.field("value")).list.first()

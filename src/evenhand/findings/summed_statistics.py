@@ -14,7 +14,8 @@ from evenhand.core.errors import Undefined
 from evenhand.findings.decision_rules import change_of, with_p
 from evenhand.findings.estimates import Change, Estimate
 from evenhand.findings.measures import AFTER, Clusterings, Measure, Statistic
-from evenhand.findings.worst_case import NumericTable, WorstCasePair, WorstCaseRun, WorstCaseSums
+from evenhand.findings.worst_case import WorstCasePair, WorstCaseRun, WorstCaseSums
+from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.clusters import (
     NO_ROWS,
     Interval,
@@ -27,7 +28,7 @@ from evenhand.statistics.proportions import clustered_balance, clustered_share, 
 
 SUMS = ("n", "y", "x", "ay", "ax")  # of one ratio and one cluster, as the statistics take them
 _SIDES = ("", AFTER)
-_Weighted = Sequence[tuple[float, NumericTable]]  # the weight of a ratio, and its sums per cluster
+_Weighted = Sequence[tuple[float, FloatArray]]  # the weight of a ratio, and its sums per cluster
 
 
 class _Summed(Statistic):
@@ -148,11 +149,11 @@ class Mean(_Summed):
     def _interval(self, measure: Measure, table: pl.DataFrame, cluster: str) -> Interval:
         return self._of_run(measure, _sums(table, measure, SUMS, cluster))
 
-    def _of_run(self, measure: Measure, sums: NumericTable) -> Interval:
+    def _of_run(self, measure: Measure, sums: FloatArray) -> Interval:
         del measure
         return ratio_from_totals(sums)
 
-    def _of_change(self, measure: Measure, sums: NumericTable) -> Interval:
+    def _of_change(self, measure: Measure, sums: FloatArray) -> Interval:
         del measure
         return ratio_from_totals(sums)
 
@@ -194,11 +195,11 @@ class Share(Mean):
     counts_events = True
     default_range = (0.0, 1.0)
 
-    def _of_run(self, measure: Measure, sums: NumericTable) -> Interval:
+    def _of_run(self, measure: Measure, sums: FloatArray) -> Interval:
         least, most = measure.range
         return (clustered_balance if least < 0 else clustered_share)(sums, most)
 
-    def _of_change(self, measure: Measure, sums: NumericTable) -> Interval:
+    def _of_change(self, measure: Measure, sums: FloatArray) -> Interval:
         least, most = measure.range
         return clustered_balance(sums, most - least)
 
@@ -252,14 +253,14 @@ class _Ratios(_Summed):
 
     def _side(
         self, measure: Measure, table: pl.DataFrame, cluster: str, side: str = ""
-    ) -> list[tuple[float, NumericTable]]:
+    ) -> list[tuple[float, FloatArray]]:
         """Return the weight of each ratio and its sums per cluster, on one side of a comparison."""
         return [
             (weight, _sums(table, measure, [f"{name}{index}{side}" for name in SUMS], cluster))
             for index, (weight, _, _) in enumerate(self.ratios)
         ]
 
-    def _lost(self, measure: Measure, table: pl.DataFrame, cluster: str) -> list[NumericTable]:
+    def _lost(self, measure: Measure, table: pl.DataFrame, cluster: str) -> list[FloatArray]:
         """Return how many missing answers of each cluster may belong to each share."""
         return [_sums(table, measure, (f"m{index}",), cluster)[:, 0]
                 for index, _ in enumerate(self.denominators())]  # fmt: skip
@@ -290,7 +291,7 @@ class _Ratios(_Summed):
         return WorstCasePair(old, new, missing, new.low - old.low)
 
     def _filled(
-        self, side: _Weighted, lost: Sequence[NumericTable], missing: NumericTable
+        self, side: _Weighted, lost: Sequence[FloatArray], missing: FloatArray
     ) -> WorstCaseSums:
         low, high = (
             linearized(_with_missing(side, lost, best=best), self.shift / self.scale) * self.scale
@@ -396,9 +397,7 @@ def _named(measure: Measure, sums: Mapping[str, pl.Expr]) -> list[pl.Expr]:
     return [expr.cast(pl.Float64).alias(f"{measure.name}:{part}") for part, expr in sums.items()]
 
 
-def _sums(
-    table: pl.DataFrame, measure: Measure, parts: Sequence[str], cluster: str
-) -> NumericTable:
+def _sums(table: pl.DataFrame, measure: Measure, parts: Sequence[str], cluster: str) -> FloatArray:
     """Return the named sums of a measure, one row per cluster."""
     # In the order of their names: which part was committed first must not move the last digit.
     names = [f"{measure.name}:{part}" for part in parts]
@@ -406,17 +405,17 @@ def _sums(
     return sums.sort(cluster).drop(cluster).to_numpy()
 
 
-def _carrying(sums: Sequence[NumericTable], lost: Sequence[NumericTable]) -> NumericTable:
+def _carrying(sums: Sequence[FloatArray], lost: Sequence[FloatArray]) -> FloatArray:
     """Say which clusters have a row of any ratio, or a missing one."""
-    carries: NumericTable = np.logical_or.reduce(
+    carries: FloatArray = np.logical_or.reduce(
         [table[:, 0] > 0 for table in sums] + [m > 0 for m in lost]
     )
     return carries
 
 
 def _with_missing(
-    side: _Weighted, lost: Sequence[NumericTable], *, best: bool
-) -> list[tuple[float, NumericTable]]:
+    side: _Weighted, lost: Sequence[FloatArray], *, best: bool
+) -> list[tuple[float, FloatArray]]:
     """Add the missing answers to weighted shares so that their sum is largest, or smallest.
 
     Args:

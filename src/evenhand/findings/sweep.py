@@ -10,7 +10,7 @@ import polars as pl
 from evenhand.core.errors import UserError
 from evenhand.core.prices import Prices
 from evenhand.findings.comparison import Comparison, compare, same_sample
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, named
 from evenhand.findings.report import Report, report
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.runs.store import RunReader
@@ -38,10 +38,7 @@ class Sweep(Displayable):
 
     def __getitem__(self, name: str) -> SweepArm:
         """The arm of this name."""
-        matched = next((arm for arm in self.arms if arm.name == name), None)
-        if matched is None:
-            raise KeyError(f"no arm {name!r}; there are: {', '.join(a.name for a in self.arms)}")
-        return matched
+        return named(self.arms, name, "arm")
 
     @property
     def below_floor(self) -> bool:

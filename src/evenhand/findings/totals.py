@@ -12,30 +12,109 @@ from dataclasses import replace
 import polars as pl
 
 from evenhand.core.errors import Undefined
-from evenhand.findings.coverage import count_lost, count_states, coverage_of
 from evenhand.findings.decision_rules import ALPHA, adjusted_estimates
 from evenhand.findings.estimates import Coverage, Estimate
-from evenhand.findings.measures import Measure
-from evenhand.findings.missing_data import defended, p_of_defended
-from evenhand.findings.rows import MASKED, keys_of, missing_of, row_values, rows_of
-from evenhand.findings.scoring import ScoringSpec
-from evenhand.findings.worst_case import WorstCaseRun
+from evenhand.findings.measures import Grouping, Measure
+from evenhand.findings.scoring import (
+    MASKED,
+    MISSING,
+    SCORED,
+    ScoringSpec,
+    keys_of,
+    missing_of,
+    row_values,
+    rows_of,
+)
+from evenhand.findings.worst_case import WorstCaseRun, defended, p_of_defended
 from evenhand.statistics.clusters import NO_ROWS
 from evenhand.statistics.multiplicity import holm_errors
 
 
-class RunTotals:
-    """The totals hold all that a report needs of a run's outcomes, added up batch by batch."""
+class ScoreStates:
+    """How much of what was asked could be scored: states of rows are counted batch by batch."""
 
-    def __init__(self, instrument: ScoringSpec) -> None:
+    def __init__(self, instrument: ScoringSpec, side: str = "") -> None:
+        self._instrument, self._side = instrument, side
+        self._every: Counter[str] = Counter()
+        self._by: dict[str, Counter[str]] = {}
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Count rows: all of them, by the column that the instrument names, and of each measure
+        that can lose a value beside the score those that it is about."""
+        state, column = f"state{self._side}", self._instrument.covered_by
+        self._every.update(dict(rows[state].value_counts().iter_rows()))
+        if column is not None:
+            for value, status, n in rows.group_by(column, state).len().iter_rows():
+                self._by.setdefault(str(value), Counter())[status] += n
+        for measure in self._instrument.measures:
+            if measure.lost is None:
+                continue
+            lost = pl.col(f"{missing_of(measure)}{self._side}")
+            values = [pl.col(f"{name}{self._side}").is_not_null() for name in measure.columns()]
+            about = pl.any_horizontal(*values) | lost
+            n, missing = rows.select(about.sum(), lost.sum().alias("lost")).row(0)
+            if n:
+                states = Counter({SCORED: n - missing, MISSING: missing})
+                self._by.setdefault(measure.label, Counter()).update(+states)
+
+    @property
+    def names(self) -> set[str]:
+        return set(self._by)
+
+    def coverage(self, of: str | None = None) -> Coverage:
+        """Give how many rows have a score, and how many have none for each reason: of all, or of
+        one value of the column, or one measure."""
+        states = self._every if of is None else self._by.get(of, Counter())
+        reasons = {state: n for state, n in sorted(states.items()) if state != SCORED}
+        return Coverage(n=states.total(), scored=states[SCORED], by_reason=reasons)
+
+
+class ClusterTotals:
+    """Common to the totals of one run and of two: the sums per cluster of the statistics that need
+    no more, and the rows of the others."""
+
+    nothing = "the run has no finished item yet"
+
+    def __init__(self, instrument: ScoringSpec, groups: Sequence[Grouping] | None = None) -> None:
         self._instrument = instrument
-        self._keys = keys_of(instrument)
+        self._keys = keys_of(instrument, groups)
+        self._clusterings = ("cluster", *instrument.also_clusters)
         self._streamed = [m for m in instrument.measures if m.statistic.summed]
         self._held_measures = [m for m in instrument.measures if m not in self._streamed]
         self._sums: pl.DataFrame | None = None
         self._held: list[pl.DataFrame] = []
-        self._states: Counter[str] = Counter()
-        self._states_by: dict[str, Counter[str]] = {}
+
+    def _add_up(
+        self, rows: pl.DataFrame, sums: Iterable[pl.Expr], sides: Sequence[str] = ("",)
+    ) -> None:
+        total = rows.group_by(self._keys, maintain_order=True).agg(
+            pl.len().cast(pl.Float64).alias("rows"), *sums
+        )
+        if self._sums is not None:
+            both = pl.concat([self._sums, total]).group_by(self._keys, maintain_order=True)
+            total = both.agg(pl.exclude(self._keys).sum())
+        self._sums = total
+        names = [name for m in self._held_measures for name in (*m.columns(), missing_of(m))]
+        if names:
+            columns = (f"{name}{side}" for side in sides for name in names)
+            self._held.append(rows.select(*self._keys, *columns))
+
+    def _table(self, where: Mapping[str, str], measure: Measure | None = None) -> pl.DataFrame:
+        """Return the sums, or else the rows, that a measure is computed from."""
+        frame = self._sums
+        if measure is not None and not measure.statistic.summed:
+            frame = pl.concat(self._held) if self._held else None
+        if frame is None:
+            raise Undefined(self.nothing)
+        return frame.filter(rows_of(self._instrument, measure, where))
+
+
+class RunTotals(ClusterTotals):
+    """The totals hold all that a report needs of a run's outcomes, added up batch by batch."""
+
+    def __init__(self, instrument: ScoringSpec) -> None:
+        super().__init__(instrument)
+        self._states = ScoreStates(instrument)
         self._tallies: list[pl.DataFrame] = []
         self.rows = 0
         self.masked_rows = 0
@@ -51,31 +130,18 @@ class RunTotals:
         rows = row_values(outcomes, self._instrument)
         self.rows += len(rows)
         self.masked_rows += int(rows[MASKED].sum())
-        self._states.update(dict(rows["state"].value_counts().iter_rows()))
-        count_states(self._states_by, rows, self._instrument.covered_by)
-        count_lost(self._states_by, rows, self._instrument.measures)
+        self._states.add(rows)
         if self._instrument.tallied:
             self._tallies.append(outcomes.group_by(self._instrument.tallied).len())
-        sums = rows.group_by(self._keys, maintain_order=True).agg(
-            pl.len().cast(pl.Float64).alias("rows"),
-            *(expr for m in self._streamed for expr in m.statistic.run_sums(m)),
-        )
-        self._sums = sums if self._sums is None else self._added(pl.concat([self._sums, sums]))
-        if self._held_measures:
-            numbers = [name for m in self._held_measures for name in (*m.columns(), missing_of(m))]
-            self._held.append(rows.select(*self._keys, *numbers))
-
-    def _added(self, sums: pl.DataFrame) -> pl.DataFrame:
-        by_keys = sums.group_by(self._keys, maintain_order=True)
-        return by_keys.agg(pl.exclude(self._keys).sum())
+        self._add_up(rows, (sums for m in self._streamed for sums in m.statistic.run_sums(m)))
 
     def coverage(self) -> Coverage:
-        return coverage_of(self._states)
+        return self._states.coverage()
 
     def coverage_by(self) -> dict[str, Coverage]:
         """How much was scored for each value of the column that the instrument names, and of each
         measure that can lose a value beside the score."""
-        return {value: coverage_of(counts) for value, counts in sorted(self._states_by.items())}
+        return {name: self._states.coverage(name) for name in sorted(self._states.names)}
 
     def tally(self) -> pl.DataFrame:
         """Give the tallied columns and `len`, how often each combination of theirs was seen."""
@@ -88,7 +154,7 @@ class RunTotals:
         totals = {}
         for measure in self._streamed:
             if measure.statistic.row_value is not None:
-                frame, name = self._part(self._sums, {}, measure), measure.name
+                frame, name = self._table({}, measure), measure.name
                 totals[name] = (int(frame[f"{name}:n"].sum()), float(frame[f"{name}:y"].sum()))
         return totals
 
@@ -100,11 +166,11 @@ class RunTotals:
 
     def clusters(self) -> int:
         """Count the clusters that were seen, scored or not."""
-        return self._part(self._sums, {})["cluster"].n_unique()
+        return self._table({})["cluster"].n_unique()
 
     def rows_in(self, column: str, value: str) -> int:
         """Count the rows of a group, scored or not."""
-        return int(self._part(self._sums, {column: value})["rows"].sum())
+        return int(self._table({column: value})["rows"].sum())
 
     def estimate(
         self, measure: Measure, reach: float | None = None, error: float = ALPHA, /, **where: str
@@ -133,10 +199,7 @@ class RunTotals:
         self, measure: Measure, where: Mapping[str, str]
     ) -> tuple[Estimate, Measure, Sequence[WorstCaseRun]]:
         """Give the estimate from the answers that there are, and what is known of the others."""
-        frame = self._sums
-        if not measure.statistic.summed:
-            frame = pl.concat(self._held) if self._held else None
-        table, by = self._part(frame, where, measure), self._clusterings()
+        table, by = self._table(where, measure), self._clusterings
         estimate = measure.statistic.estimate(measure, table, by)
         estimate = replace(estimate, undefined=reason_of(measure, estimate.undefined))
         return estimate, measure, measure.statistic.fillings(measure, table, by)
@@ -144,17 +207,7 @@ class RunTotals:
     def with_masked(self, measure: Measure) -> Estimate:
         """Estimate the measure over all rows, those that are masked too."""
         assert self._sums is not None
-        return measure.statistic.estimate(measure, self._sums, self._clusterings())
-
-    def _clusterings(self) -> tuple[str, ...]:
-        return ("cluster", *self._instrument.also_clusters)
-
-    def _part(
-        self, frame: pl.DataFrame | None, where: Mapping[str, str], measure: Measure | None = None
-    ) -> pl.DataFrame:
-        if frame is None:
-            raise Undefined("the run has no finished item yet")
-        return frame.filter(rows_of(self._instrument, measure, where))
+        return measure.statistic.estimate(measure, self._sums, self._clusterings)
 
 
 def reason_of(measure: Measure, undefined: str | None) -> str | None:

@@ -8,10 +8,11 @@ run that is not finished: who looks, and then goes on, would choose its size by 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from evenhand.core.conclusions import Outcome
 from evenhand.findings.decision_rules import (
     ALPHA,
     direction,
@@ -20,17 +21,18 @@ from evenhand.findings.decision_rules import (
     too_few,
     turned,
 )
-from evenhand.findings.estimates import Bounds, Estimate, Verdict
-from evenhand.findings.failures import look_at_failures
+from evenhand.findings.display import Remark, RemarkOrText
+from evenhand.findings.estimates import Bounds, Estimate, Verdict, VerdictState
 from evenhand.findings.measures import Measure
-from evenhand.findings.remarks import Remark, RemarkOrText
+from evenhand.findings.scoring import ScoringSpec
+from evenhand.findings.sequential import StoppingStatus
 
 if TYPE_CHECKING:
     from evenhand.findings.comparison import Comparison
+    from evenhand.findings.frontier import Frontier, FrontierEntry
     from evenhand.findings.report import Report
 
 LEAST_CLUSTERS = 2
-State = Literal["shown", "not shown", "not known"]
 
 
 def bias_measures(report: "Report") -> list[Measure]:
@@ -47,17 +49,17 @@ def of_report(report: "Report") -> Verdict:
     if report.not_run:
         planned = report.source["items"]
         early = Remark("report.unfinished", done=planned - report.not_run, planned=planned)
-        return Verdict(state="not known", says=(early,), next=_next(report, None))
+        return Verdict(state="inconclusive", says=(early,), next=_next(report, None))
     measures = bias_measures(report)
     if not report.coverage.scored:
         none = Remark("report.none_scored", n=report.coverage.n)
         return Verdict(
-            state="not known" if measures else None, says=(none,), next=_next(report, None)
+            state="inconclusive" if measures else None, says=(none,), next=_next(report, None)
         )
     answered = report.side.picked_by_itself(report.source)
     if answered:
         why = Remark("report.picked_by_itself", answered=answered)
-        return Verdict(state="not known", says=(why,))
+        return Verdict(state="inconclusive", says=(why,))
     sentences = report.instrument.says(report)
     decided = report.instrument.state_of(report)  # by the tests that its tables print
     if decided is not None:
@@ -79,26 +81,26 @@ def _of_scores(
     )
     state = _state([report[measure.name] for measure in measures], in_a_group)
     picked = report.instrument.no_sample(report)
-    if picked and state == "not shown":
-        state = "not known"
+    if picked and state == "ruled_out":
+        state = "inconclusive"
     lines: list[RemarkOrText | None]
     lines = [*sentences, picked, *_group_remarks(report, groups[0], excludes=not picked)]
     for measure, by_column in zip(measures[1:], groups[1:], strict=True):
         lines += _shown_groups(by_column, measure.label)
     lines += [overturned(report[measure.name].bounds, measure) for measure in measures]
-    if state == "not known" and not picked:
+    if state == "inconclusive" and not picked:
         lines.append(_how_many_for(report, measures))
     return Verdict(
         state=state, says=tuple(line for line in lines if line), next=_next(report, state)
     )
 
 
-def _state(overall: Sequence[Estimate], in_a_group: bool) -> State:
+def _state(overall: Sequence[Estimate], in_a_group: bool) -> VerdictState:
     """Conclude from all bias scores: shown if one of them is, not shown if a bias that matters is
     excluded in each."""
     if in_a_group or any(_is_shown(estimate) for estimate in overall):
-        return "shown"
-    return "not shown" if all(map(_excludes, overall)) else "not known"
+        return "detected"
+    return "ruled_out" if all(map(_excludes, overall)) else "inconclusive"
 
 
 def _is_shown(estimate: Estimate) -> bool:
@@ -223,7 +225,7 @@ def _times(estimate: Estimate, measure: Measure, matters: float) -> int:
     return math.ceil(((estimate.high - estimate.low) / 2 / in_unit(matters, measure)) ** 2)
 
 
-def _next(report: "Report", state: State | None) -> tuple[Remark, ...]:
+def _next(report: "Report", state: VerdictState | None) -> tuple[Remark, ...]:
     name, run = report.instrument.name, report.side.run
     if report.not_run:
         return (Remark("next.resume", instrument=name, run=run),)
@@ -232,7 +234,7 @@ def _next(report: "Report", state: State | None) -> tuple[Remark, ...]:
     # `plan` and a remedy need a harm; of answers that were given elsewhere nothing is asked again.
     if report.instrument.harm is None or report.side.method["name"] == "stored":
         return ()
-    if state == "not known":
+    if state == "inconclusive":
         planned = report.instrument.spread is not None
         return (Remark("next.plan", instrument=name),) if planned else ()
     if report.side.method["name"] != "default":  # a remedy already: what it changed is the question
@@ -247,25 +249,25 @@ def of_comparison(comparison: "Comparison") -> Verdict:
     """Say what is shown worse or better, or that neither is, and what a larger sample would
     tell."""
     if left := sum(comparison.not_run):
-        return Verdict(state="not known", says=(Remark("comparison.unfinished", items=left),))
-    worse = [m.label for c, m in comparison.judged() if direction(c, m) == "worse"]
-    better = [m.label for c, m in comparison.judged() if direction(c, m) == "better"]
-    crossed = [line.name for line in comparison.red_lines if line.state == "crossed"]
+        return Verdict(state="inconclusive", says=(Remark("comparison.unfinished", items=left),))
+    worse = [m.label for c, m in comparison.judged() if direction(c, m) == "regressed"]
+    better = [m.label for c, m in comparison.judged() if direction(c, m) == "improved"]
+    crossed = [line.name for line in comparison.guardrails if line.state == "violated"]
     remarks = [Remark("comparison.better", measures=tuple(better))] if better else []
     if worse:
         remarks.append(Remark("comparison.worse", measures=tuple(worse)))
     if crossed:
-        remarks.append(Remark("comparison.red_lines", lines=tuple(crossed)))
+        remarks.append(Remark("comparison.guardrails", lines=tuple(crossed)))
     remarks += [
         remark
         for c, m in comparison.judged()
-        if direction(c, m) == "open" and (remark := overturned(c.bounds, m))
+        if direction(c, m) == "inconclusive" and (remark := overturned(c.bounds, m))
     ]
-    state: State = "shown"
+    state: VerdictState = "detected"
     if not (worse or better or crossed):
         state, nothing = _nothing_shown(comparison)
         remarks.insert(0, nothing)
-    next_ = _plan(comparison) if state == "not known" else ()
+    next_ = _plan(comparison) if state == "inconclusive" else ()
     return Verdict(state=state, says=tuple(remarks), next=next_)
 
 
@@ -282,23 +284,23 @@ def _plan(comparison: "Comparison") -> tuple[Remark, ...]:
     return (Remark("next.plan_from", instrument=instrument.name, runs=runs),)
 
 
-def _nothing_shown(comparison: "Comparison") -> tuple[State, Remark]:
+def _nothing_shown(comparison: "Comparison") -> tuple[VerdictState, Remark]:
     """Return that all is the same, or what is excluded all the same, or that nothing is."""
     matters = comparison.instrument.matters
     judged = list(comparison.judged())
     reversed_ = [(c, m) for c, m in judged if turned(c, m, in_unit(matters, m))]
     if reversed_:
         changes = tuple((m.label, c.before, c.after) for c, m in reversed_)
-        return "not known", Remark("comparison.other_side", changes=changes)
+        return "inconclusive", Remark("comparison.other_side", changes=changes)
     within = [
         c.limits is not None and max(map(abs, c.limits)) < in_unit(matters, m) for c, m in judged
     ]
     if comparison.same:
         remark = Remark("comparison.same", items=comparison.items)
-        return ("not shown" if within and all(within) else "not known"), remark
+        return ("ruled_out" if within and all(within) else "inconclusive"), remark
     if judged and all(within):
-        return "not shown", Remark("comparison.excluded", matters=matters)
-    return "not known", Remark("comparison.nothing_shown", least=_least(comparison))
+        return "ruled_out", Remark("comparison.excluded", matters=matters)
+    return "inconclusive", Remark("comparison.nothing_shown", least=_least(comparison))
 
 
 def _least(comparison: "Comparison") -> Remark | None:
@@ -315,3 +317,194 @@ def _least(comparison: "Comparison") -> Remark | None:
         return None
     return Remark("comparison.sensitivity", size=size, of_distance=measure.center is not None,
                   measure=measure.label, family=family)  # fmt: skip
+
+
+def look_at_failures(report: "Report") -> tuple[Remark, ...]:
+    """Name what shows why answers are missing: more items would not help."""
+    steps = [Remark("next.failures", run=report.side.run, item=report.failed_item)]
+    if any(reason.endswith("cut_off") for reason in report.failed_by_reason):
+        steps.append(Remark("next.max_tokens"))
+    if report.failed_by_reason and report.side.method["name"] != "stored":
+        steps.append(Remark("next.doctor"))
+    return tuple(steps)
+
+
+def of_frontier(frontier: "Frontier") -> Verdict:
+    """Choose the method to take: the winner; else a reference that is shown to help; else none, or
+    it is open."""
+    judged = frontier.judged()
+    taken = frontier.winner()
+    open_ = [entry for entry, judgement in judged if judgement.kind == "cannot tell"]
+    if taken is not None:
+        return _of_winner(frontier, taken)
+    if frontier.instrument.utility is None:
+        remarks = [Remark("frontier.no_utility"), _less_harm(frontier)]
+    else:
+        remarks = [Remark("frontier.none"), *_references(frontier)]
+    if open_:
+        names = tuple(entry.name for entry in open_)
+        remarks.append(Remark("frontier.cannot_tell", methods=names))
+    helping = any(_helps(frontier, entry)[0] == "inconclusive" for entry in frontier.entries)
+    state: VerdictState = "inconclusive" if open_ or helping else "ruled_out"
+    return Verdict(state=state, says=tuple(remarks), next=_plan_of(frontier, open_))
+
+
+def _of_winner(frontier: "Frontier", taken: "FrontierEntry") -> Verdict:
+    """Say which method won, and what a fresh sample says of it: who is chosen as the best of
+    several looks better where it was chosen."""
+    names = [entry.name for entry, judgement in frontier.judged() if judgement.kind == "worth it"]
+    first = Remark("frontier.take", method=taken.name, shown=tuple(names))
+    again = frontier.confirmation
+    fresh = None if again is None else again[taken.name].worth
+    if again is None or fresh is None:
+        says = (first, Remark("frontier.chosen_here"))
+        return Verdict(state="detected", says=says, next=(Remark("next.confirm"),))
+    sample = Remark("frontier.sample", shared=frontier.shared, items=again.source["items"])
+    if fresh.kind == "worth it":
+        says = (first, Remark("frontier.confirmed", sample=sample))
+        return Verdict(state="detected", says=says)
+    says = (
+        Remark("frontier.not_confirmed", method=taken.name),
+        Remark("frontier.fresh", sample=sample, kind=str(fresh.kind), why=fresh.why),
+    )
+    return Verdict(state="inconclusive", says=says)
+
+
+def _plan_of(frontier: "Frontier", open_: Sequence["FrontierEntry"]) -> tuple[Remark, ...]:
+    """Name the command that says how many items would tell, from the runs themselves: of the first
+    method that is open and the reference that it could be told from least."""
+    family = sum(len(entry.harm_against) for entry in frontier.entries)
+    for entry in open_:
+        spread = {name: c for name, c in entry.harm_against.items() if c.se}
+        if spread:
+            widest = max(spread, key=lambda name: spread[name].se)
+            return (
+                Remark(
+                    "next.plan_frontier",
+                    instrument=frontier.instrument.name,
+                    measure=frontier.instrument.harm,
+                    family=family,
+                    runs=(frontier[widest].report.side.run, entry.report.side.run),
+                ),
+            )
+    return ()
+
+
+def _less_harm(frontier: "Frontier") -> Remark:
+    """Of an instrument without a utility: who is shown to do less harm than the plain prompt."""
+    less = []
+    for entry in frontier.entries:
+        compared = entry.against_default
+        if compared is None or entry.role == "vote":
+            continue
+        measure = frontier.instrument.measure(compared.harm.name)
+        if direction(compared.harm, measure) == "improved":
+            less.append(entry.name)
+    return Remark("frontier.less_harm", methods=tuple(less))
+
+
+def _references(frontier: "Frontier") -> list[Remark]:
+    """Name the reference to take, or say that there is none, and of which it is open."""
+    outcomes = {entry.name: _helps(frontier, entry) for entry in frontier.entries}
+    helping = [name for name, (state, _) in outcomes.items() if state == "detected"]
+    if helping:
+        return [Remark("frontier.take_reference", method=helping[0])]
+    lines = [Remark("frontier.keep_plain")]
+    for name, (state, why) in outcomes.items():
+        if state == "inconclusive":
+            lines.append(Remark("frontier.reference_open", method=name, why=why))
+    return lines
+
+
+def _helps(frontier: "Frontier", entry: "FrontierEntry") -> tuple[VerdictState, RemarkOrText]:
+    """Say whether a reference is shown to lower harm without crossing a guardrail, of which utility
+    is one; it is open while any of them is, and the first of these says why."""
+    compared, instrument = entry.against_default, frontier.instrument
+    if entry.role != "reference" or compared is None or instrument.utility is None:
+        return "ruled_out", ""
+    lines = compared.comparison.guardrails
+    less = direction(compared.harm, instrument.measure(compared.harm.name)) == "improved"
+    if not less or any(line.state == "violated" for line in lines):
+        return "ruled_out", ""
+    open_ = [line.says for line in lines if line.state == "inconclusive"]
+    return ("inconclusive", open_[0]) if open_ else ("detected", "")
+
+
+_STATES: dict[str, VerdictState] = {
+    Outcome.DETECTED: "detected",
+    Outcome.RULED_OUT: "ruled_out",
+    Outcome.INCONCLUSIVE: "inconclusive",
+}
+
+
+def of_stopped(
+    instrument: ScoringSpec, stopped: StoppingStatus, estimate: Estimate | None, run: str
+) -> Verdict:
+    """Return the verdict of a run that may stop early. Only of a measure that has a value for "no
+    bias" it says whether a bias is shown; a run without an estimate to decide is a gate's."""
+    if estimate is None:
+        progress = Remark("until.for_gate", **_progress(instrument, stopped))
+        return Verdict(state=None, says=(progress,), next=(Remark("next.gate_run", run=run),))
+    measure = instrument.measure(stopped.measure)
+    after = "next.without_until" if stopped.ended else "next.resume"
+    return Verdict(
+        state=_STATES[stopped.verdict] if measure.null is not None else None,
+        says=tuple(_remarks(instrument, measure, stopped, estimate)),
+        next=(Remark(after, instrument=instrument.name, run=run),),
+    )
+
+
+def _remarks(
+    instrument: ScoringSpec, measure: Measure, stopped: StoppingStatus, estimate: Estimate
+) -> Iterator[Remark]:
+    bounds = estimate.bounds
+    yield Remark(
+        "until.estimate",
+        decided=_decided(measure, stopped),
+        measure=measure.label,
+        value=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        missing=0 if bounds is None else bounds.missing,
+        if_known=None if bounds is None else (bounds.low, bounds.high),
+        signed=measure.signed,
+    )
+    yield _where(instrument, stopped)
+    if stopped.these:
+        yield Remark("until.these", clusters=stopped.of_clusters, unit=instrument.clusters)
+    yield Remark("until.left_out")
+
+
+def _decided(measure: Measure, stopped: StoppingStatus) -> Remark:
+    """Return what is decided: how far from "no bias", or where there is no such value above or
+    below."""
+    if stopped.verdict is Outcome.INCONCLUSIVE:
+        return Remark("until.open", margin=stopped.margin)
+    more = stopped.verdict is Outcome.DETECTED
+    from_none = measure.null is not None
+    return Remark("until.decided", margin=stopped.margin, more=more, from_none=from_none)
+
+
+def _where(instrument: ScoringSpec, stopped: StoppingStatus) -> Remark:
+    """Return after how many clusters it stopped, why, and how many calls that saved."""
+    progress = _progress(instrument, stopped)
+    if not stopped.ended:
+        return Remark("until.goes_on", **progress, looks=stopped.looks)
+    if stopped.of_items == stopped.items:
+        return Remark("until.all_asked", **progress)
+    return Remark(
+        "until.stopped",
+        **progress,
+        looks=stopped.looks,
+        items=stopped.items,
+        of_items=stopped.of_items,
+        calls_saved=stopped.calls_saved,
+    )
+
+
+def _progress(instrument: ScoringSpec, stopped: StoppingStatus) -> dict[str, str | int]:
+    return {
+        "clusters": stopped.clusters,
+        "of_clusters": stopped.of_clusters,
+        "unit": instrument.clusters,
+    }

@@ -6,18 +6,26 @@ about a change by sign flips. Both p-values are monotone: the worst filling is t
 in which the missing answers could have come out, and one more of them never helps.
 """
 
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand.findings.estimates import Bounds
+from evenhand.findings.change_test import ChangeTest
+from evenhand.findings.decision_rules import ALPHA
+from evenhand.findings.estimates import (
+    NO_SPREAD,
+    Bounds,
+    Change,
+    Estimate,
+    IntervalBounds,
+)
 from evenhand.findings.measures import Measure
+from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.bounded import lowest_mean, p_mean_above
-from evenhand.statistics.sign_flips import p_above_zero, p_of_columns
-
-NumericTable = NDArray[np.float64]
-_ALPHA = 0.05
+from evenhand.statistics.sign_flips import p_above_zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +33,14 @@ class WorstCaseSums:
     """The sums of one run's clusters with every missing answer at its smallest and at its largest,
     and how many are missing."""
 
-    low: NumericTable
-    high: NumericTable
-    rows: NumericTable  # answers, missing ones too
-    missing: NumericTable
+    low: FloatArray
+    high: FloatArray
+    rows: FloatArray  # answers, missing ones too
+    missing: FloatArray
 
     @classmethod
     def of(
-        cls, measure: Measure, y: NumericTable, n: NumericTable, missing: NumericTable
+        cls, measure: Measure, y: FloatArray, n: FloatArray, missing: FloatArray
     ) -> "WorstCaseSums":
         least, most = measure.range
         return cls(y + _times(least, missing), y + _times(most, missing), n + missing, missing)
@@ -45,12 +53,12 @@ class WorstCaseRun:
 
     missing: int
     sums: WorstCaseSums | None = None
-    from_null: NumericTable | None = None  # of the answers that are there, from "no bias"
+    from_null: FloatArray | None = None  # of the answers that are there, from "no bias"
     ends: tuple[float, float] | None = None
     interval: tuple[float, float] | None = None  # of the number, both ends moved as far as can be
 
 
-def _times(value: float, missing: NumericTable) -> NumericTable:
+def _times(value: float, missing: FloatArray) -> FloatArray:
     """An unbounded value times no missing answer is 0."""
     return np.where(missing > 0, value, 0.0) * missing
 
@@ -125,7 +133,7 @@ def _negated(fill: WorstCaseSums) -> WorstCaseSums:
     return WorstCaseSums(-fill.high, -fill.low, fill.rows, fill.missing)
 
 
-def bounds(measure: Measure, fill: WorstCaseSums, apart: NumericTable) -> Bounds | None:
+def bounds_of(measure: Measure, fill: WorstCaseSums, apart: FloatArray) -> Bounds | None:
     """Give what the number could be if the missing answers were known, and how many of them would
     overturn that it is other than "no bias". `apart` says how far from it the known ones are."""
     missing, rows = int(fill.missing.sum()), float(fill.rows.sum())
@@ -155,8 +163,8 @@ class WorstCasePair:
 
     before: WorstCaseSums
     after: WorstCaseSums
-    missing: NumericTable  # pairs of which one answer is missing
-    difference: NumericTable  # after − before over the pairs that are complete
+    missing: FloatArray  # pairs of which one answer is missing
+    difference: FloatArray  # after − before over the pairs that are complete
 
 
 def bounds_of_change(measure: Measure, pair: WorstCasePair) -> Bounds | None:
@@ -183,10 +191,10 @@ def bounds_of_change(measure: Measure, pair: WorstCasePair) -> Bounds | None:
 
 
 def tipping(
-    claim: NumericTable,
-    best: NumericTable,
-    worst: NumericTable,
-    missing: NumericTable,
+    claim: FloatArray,
+    best: FloatArray,
+    worst: FloatArray,
+    missing: FloatArray,
     unseen: float | None = None,
 ) -> int | None:
     """Count how many missing answers, if each came out the worst way and the others the best way,
@@ -198,28 +206,129 @@ def tipping(
     of a cluster: with it the claim is about one run, without it about a change.
     """
 
-    def _p(sums: NumericTable) -> float:
+    def _p(sums: FloatArray) -> float:
         one_sided = p_above_zero(sums) if unseen is None else p_mean_above(sums, unseen)
         return min(1.0, 2 * one_sided)
 
-    if not len(claim) or _p(claim) > _ALPHA or _p(worst) <= _ALPHA:
+    if not len(claim) or _p(claim) > ALPHA or _p(worst) <= ALPHA:
         return None
     total = int(missing.sum())
     each = (best - worst) / np.maximum(missing, 1)
     order = np.argsort(-each, kind="stable")
     before = np.concatenate([[0.0], np.cumsum(missing[order])[:-1]])
-    least, most = 0, total
-    while least < most:
-        tried = (least + most) // 2
+
+    def overturned(count: int) -> bool:
         taken = np.zeros(len(claim))
-        taken[order] = np.clip(tried - before, 0, missing[order])
-        if _p(best - each * taken) > _ALPHA:
-            most = tried
-        else:
-            least = tried + 1
-    return least
+        taken[order] = np.clip(count - before, 0, missing[order])
+        return _p(best - each * taken) > ALPHA
+
+    return bisect_left(range(total), True, key=overturned)
 
 
-def two_sided(above: NumericTable, below: NumericTable) -> float:
-    """Give the p-value of either claim, as a two-sided test has it."""
-    return min(1.0, 2 * float(p_of_columns(np.column_stack([above, below])).min()))
+def defended(
+    estimate: Estimate,
+    measure: Measure,
+    ways: Sequence[WorstCaseRun],
+    reach: float | None,
+    error: float = ALPHA,
+) -> Estimate:
+    """Add what the missing answers could change, and the p-value against "no bias". Of several ways
+    to cluster, the largest p-value counts. The interval of a bounded number is the inversion of the
+    test, at this error, so that it holds "no bias" exactly where none is shown."""
+    fills, from_null = _known(ways), ways[0].from_null
+    if not fills or from_null is None:
+        return _by_ends(estimate, measure, ways[0])
+    p = p_of_defended(estimate, measure, ways)
+    estimate = replace(estimate, p=p, bounds=bounds_of(measure, fills[0], from_null))
+    if measure.null is None or estimate.value is None or p is None:
+        return estimate
+    if reach is not None:
+        small = max(p_of_small_bias(measure, fill, reach) for fill in fills)
+        estimate = replace(estimate, p_small=small)
+    if not measure.bounded:
+        return estimate
+    ends = [interval(measure, fill, error) for fill in fills]  # all that any clustering holds
+    joined = min(low for low, _ in ends), max(high for _, high in ends)
+    low, high = _agreeing(joined, measure.null, significant=p <= error)
+    return replace(estimate, low=low, high=high)
+
+
+def p_of_defended(
+    estimate: Estimate, measure: Measure, ways: Sequence[WorstCaseRun]
+) -> float | None:
+    """Give the p-value that `defended` adds, without the interval, which takes longer."""
+    fills = _known(ways)
+    if not fills or ways[0].from_null is None:
+        return _by_ends(estimate, measure, ways[0]).p
+    if measure.null is None or estimate.value is None:
+        return estimate.p
+    return max(p_of_bias(measure, fill) for fill in fills)
+
+
+def _known(ways: Sequence[WorstCaseRun]) -> list[WorstCaseSums]:
+    return [
+        filling.sums for filling in ways if filling.sums is not None and len(filling.sums.rows) > 1
+    ]
+
+
+def _agreeing(ends: tuple[float, float], null: float, *, significant: bool) -> tuple[float, float]:
+    """Give the ends of an interval that holds "no bias" where none is shown, and else not: an end
+    is found to seven digits, so that it could lie on the other side of a p-value near the error."""
+    low, high = ends
+    if not significant:
+        return min(low, null), max(high, null)
+    if high - null > null - low:
+        return max(low, math.nextafter(null, math.inf)), high
+    return low, min(high, math.nextafter(null, -math.inf))
+
+
+def _by_ends(estimate: Estimate, measure: Measure, way: WorstCaseRun) -> Estimate:
+    """Of a number that is no mean: what is shown holds only if its ends lie on one side."""
+    if not way.missing:
+        return estimate
+    low, high = way.ends or (None, None)
+    none = measure.null
+    sure = low is not None and high is not None and none is not None and not low <= none <= high
+    p = estimate.p if sure or estimate.p is None else 1.0
+    bounds = Bounds(missing=way.missing, low=low, high=high)
+    if way.interval is not None:
+        bounds = IntervalBounds(missing=way.missing, low=low, high=high, interval=way.interval)
+    return replace(estimate, p=p, bounds=bounds)
+
+
+def defended_change(
+    change: Change,
+    measure: Measure,
+    ways: Sequence[WorstCasePair | None],
+    *,
+    missing: int,
+) -> Change:
+    """Test a change: add what is tested, its interval, its limits, p-value and bounds. A number
+    without a test, or whose missing answers could be anything, keeps what it has or has none."""
+    pairs = [pair for pair in ways if pair is not None and len(pair.missing)]
+    lost = Bounds(missing=missing) if missing else None
+    if change.difference is None:
+        return replace(change, bounds=lost)
+    effect = _effect(change, measure) if ways else change.effect
+    if len(pairs) < len(ways) or not pairs:
+        untested = replace(change, effect=effect, bounds=lost)
+        return untested if not missing else replace(untested, low=None, high=None, limits=None)
+    bounds = bounds_of_change(measure, pairs[0])
+    if missing and not measure.bounded:
+        return replace(change, effect=effect, bounds=bounds)
+    test = ChangeTest.of(measure, pairs)
+    if change.undefined == NO_SPREAD and not measure.bounded:
+        return replace(change, effect=effect, p=test.p, bounds=bounds)
+    low, high = test.interval(ALPHA)
+    return replace(change, effect=effect, low=low, high=high, p=test.p, bounds=bounds, test=test,
+                   limits=test.limits(ALPHA / 2))  # fmt: skip
+
+
+def _effect(change: Change, measure: Measure) -> float:
+    """Give the change that is tested: of the distance from the unbiased value, where there is
+    one."""
+    assert change.difference is not None
+    center = measure.center
+    if center is None or change.before is None or change.after is None:
+        return change.difference
+    return abs(change.after - center) - abs(change.before - center)

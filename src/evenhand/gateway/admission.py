@@ -11,8 +11,8 @@ from collections.abc import Coroutine, Mapping
 from types import TracebackType
 from typing import Any
 
-from evenhand.gateway.errors import Refused
 from evenhand.gateway.quotas import Allowance, Lease, OverQuota, Quotas, StoreUnavailable
+from evenhand.gateway.wire import Refused
 
 MOST_BYTES = 128 * 1024 * 1024  # our choice: eight of the longest requests
 _SHED_PAUSE = 1.0  # our choice, in seconds: as long as the queue's wait

@@ -23,10 +23,9 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from evenhand.gateway.admission import Admission, Permit
-from evenhand.gateway.alarms import Alarms
+from evenhand.gateway.books import Alarms
 from evenhand.gateway.breaker import Caller
 from evenhand.gateway.checking import Checker
-from evenhand.gateway.errors import Refused
 from evenhand.gateway.exchanges import (
     ExchangeAnswerer,
     ExchangeState,
@@ -34,17 +33,18 @@ from evenhand.gateway.exchanges import (
     answer_observed,
     head,
 )
+from evenhand.gateway.guardrail import PATH as LITELLM_PATH
 from evenhand.gateway.guardrail import Guardrail
 from evenhand.gateway.keys import Keyring
+from evenhand.gateway.metrics import CONTENT_TYPE
 from evenhand.gateway.policy import ANYBODY, CheckPolicy, Policy
-from evenhand.gateway.sending import PLAIN, ClientGone, Sender, unless_gone
+from evenhand.gateway.sending import PLAIN, Client, ClientGone
 from evenhand.gateway.upstream import Upstream
 from evenhand.gateway.verdicts import Exchange
 from evenhand.gateway.window import answer_in_windows
-from evenhand.gateway.wire import ClientRequest, Wire
+from evenhand.gateway.wire import Refused, Wire
 from evenhand.gateway.wire.chat import Chat
 from evenhand.gateway.wire.completions import Completions
-from evenhand.gateway.wire.litellm import PATH as LITELLM_PATH
 from evenhand.gateway.wire.responses import Responses
 from evenhand.models.http_client import read_capped
 
@@ -91,40 +91,40 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        sender = Sender(send)
+        client = Client(receive, send)
         try:
-            await self._routed(scope, receive, sender)
+            await self._routed(scope, client)
         except Refused as refused:
             self._parts.refused(refused.code)
-            await sender.refuse(refused, {})
+            await client.refuse(refused, {})
         except ClientGone:
             pass
         except Exception:
-            await sender.refuse(Refused(500, "gateway_failed", "the gateway failed"), {})
+            await client.refuse(Refused(500, "gateway_failed", "the gateway failed"), {})
             raise
 
-    async def _routed(self, scope: Scope, receive: Receive, sender: Sender) -> None:
+    async def _routed(self, scope: Scope, client: Client) -> None:
         method, path = scope["method"], scope["path"]
         headers = Headers(scope=scope)
         if (method, path) in (("GET", "/health"), ("GET", "/ready")):
-            await self._well(path, sender)
+            await self._well(path, client)
             return
         if self._tenants is None:
             _refuse_web_pages(headers)
         if (method, path) == ("GET", "/metrics"):
             self._refuse_strangers(headers)
-            await sender.start(200, "text/plain; version=0.0.4; charset=utf-8", {})
-            await sender.end(self._parts.metrics())
+            await client.start(200, CONTENT_TYPE, {})
+            await client.end(self._parts.metrics())
         elif (method, path) == ("POST", LITELLM_PATH):
             tenant = self._tenant(f"Bearer {headers.get('x-api-key')}")
-            body = partial(_in_time, receive)
-            await self._guardrail.answer(tenant, headers, body, receive, sender)
+            body = partial(_in_time, client.receive)
+            await self._guardrail.answer(tenant, headers, body, client)
         else:
             tenant = self._tenant(headers.get("authorization"))
             if (method, path) == ("GET", "/v1/models"):
-                await unless_gone(self._models(tenant, headers, sender), receive)
+                await client.unless_gone(self._models(tenant, headers, client))
             elif method == "POST" and path in self._wires:
-                await self._exchange(self._wires[path], tenant, headers, receive, sender)
+                await self._exchange(self._wires[path], tenant, headers, client)
             else:
                 raise Refused(
                     404, "no_such_route", "there is no such route; docs/gateway.md lists them"
@@ -156,19 +156,19 @@ class Gateway:
 
     # -- routes ----------------------------------------------------------------------------------
 
-    async def _well(self, path: str, sender: Sender) -> None:
+    async def _well(self, path: str, client: Client) -> None:
         if path == "/health":
-            await sender.start(200, PLAIN, {})
-            await sender.end(orjson.dumps({"ok": True}))
+            await client.start(200, PLAIN, {})
+            await client.end(orjson.dumps({"ok": True}))
             return
         stopping = not self._parts.admission.ready
         alarms = self._parts.alarms
         well = not stopping and not alarms.required_down
         reasons = [f"{kind}_down" for kind in alarms.down] + (["stopping"] if stopping else [])
-        await sender.start(200 if well else 503, PLAIN, {})
-        await sender.end(orjson.dumps({"ok": well, "reasons": reasons}))
+        await client.start(200 if well else 503, PLAIN, {})
+        await client.end(orjson.dumps({"ok": well, "reasons": reasons}))
 
-    async def _models(self, tenant: str, headers: Headers, sender: Sender) -> None:
+    async def _models(self, tenant: str, headers: Headers, client: Client) -> None:
         forwarded = self._forwarded(headers)
         async with (
             self._parts.admission.enter(tenant) as permit,
@@ -177,21 +177,21 @@ class Gateway:
             permit.spend(0)
             body = _models(await read_capped(response, _MOST_MODELS))
             body = self._parts.upstream.without_key(body)
-        await sender.start(200, PLAIN, {})
-        await sender.end(body)
+        await client.start(200, PLAIN, {})
+        await client.end(body)
 
-    async def _exchange(
-        self, wire: Wire, tenant: str, headers: Headers, receive: Receive, sender: Sender
-    ) -> None:
+    async def _exchange(self, wire: Wire, tenant: str, headers: Headers, client: Client) -> None:
         check = self._parts.policy.check_for(tenant, wire.path)
         async with self._parts.admission.enter(tenant, tokens=check.tokens) as permit:
             spent: int | None = 0
             try:
-                request = await _asked(wire, await _in_time(receive, permit))
+                body = await _in_time(client.receive, permit)
+                short = len(body) < _IN_THIS_THREAD
+                request = wire.asked(body) if short else await asyncio.to_thread(wire.asked, body)
                 detailed = headers.get("evenhand-detail") == "1"
                 talk = ExchangeState(wire.path, request, tenant, self._forwarded(headers), detailed)
                 try:
-                    await self._answer(talk, wire, check, receive, sender)
+                    await self._answer(talk, wire, check, client)
                 finally:
                     spent = talk.tokens
             finally:
@@ -199,16 +199,16 @@ class Gateway:
                     permit.spend(spent)
 
     async def _answer(
-        self, talk: ExchangeState, wire: Wire, check: CheckPolicy, receive: Receive, sender: Sender
+        self, talk: ExchangeState, wire: Wire, check: CheckPolicy, client: Client
     ) -> None:
         answer = _ANSWERED[check.mode]
         checker = self._parts.checkers[check]
         try:
-            await answer(self._answering, talk, wire, checker, receive, sender)
+            await answer(self._answering, talk, wire, checker, client)
         except Refused as refused:
             self._parts.refused(refused.code)
             action = "not_run" if check.mode == "observe" else "blocked"
-            await sender.refuse(refused, head(talk, action))
+            await client.refuse(refused, head(talk, action))
 
 
 class Application:
@@ -249,12 +249,6 @@ def _refuse_web_pages(headers: Headers) -> None:
     origin_host = origin.rpartition(":")[0] or origin
     if host not in _HERE or (origin and origin_host not in _HERE):
         raise Refused(403, "not_from_here", "name tenants with keys to be asked from elsewhere")
-
-
-async def _asked(wire: Wire, body: bytes) -> ClientRequest:
-    if len(body) < _IN_THIS_THREAD:
-        return wire.asked(body)
-    return await asyncio.to_thread(wire.asked, body)
 
 
 def _no_key() -> Refused:

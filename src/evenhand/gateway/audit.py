@@ -1,25 +1,32 @@
 """One row per exchange for those who audit: what was done, why, how long it took, never what was
 said.
 
-Rows go in batches to a store: PostgreSQL (`postgres_audit`) or Parquet files (`parquet_audit`).
-While it is down they wait in memory: the run folder has the exchange on disk already, and a second
-file there would fill up and fail together with it. When too many wait, the oldest go, counted by
-their action.
+Rows go in batches to a store: a table of PostgreSQL or Parquet files. While it is down they wait in
+memory: the run folder has the exchange on disk already, and a second file there would fill up and
+fail together with it. When too many wait, the oldest go, counted by their action.
 """
 
 import asyncio
 import contextlib
 import hashlib
 import hmac
+import io
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, get_args, get_type_hints
+
+import polars as pl
+from psycopg import AsyncConnection
+from psycopg.sql import SQL, Identifier
 
 from evenhand.core.errors import EvenhandError
 from evenhand.gateway.recorded import plain_name, tokens
+from evenhand.gateway.traffic import check_folder
 from evenhand.gateway.verdicts import Action, Exchange
+from evenhand.runs.store.folder import open_folder
 
 WAITING = 100_000  # our choice, in rows: some 100 MB, and 17 minutes at a hundred a second
 _BATCH = 500  # our choice, in rows: one transaction, or one file
@@ -205,3 +212,100 @@ class AuditWriter:
             seconds = _WAIT_SECONDS
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._closing.wait(), seconds)
+
+
+# Each type of a field as a type of polars and of PostgreSQL.
+_TYPES: dict[type, tuple[pl.DataType, str]] = {
+    str: (pl.String(), "text"),
+    int: (pl.Int64(), "bigint"),
+    float: (pl.Float64(), "double precision"),
+    datetime: (pl.Datetime("us", "UTC"), "timestamptz"),
+}
+
+
+def _columns() -> Iterator[tuple[str, pl.DataType, str]]:
+    """Name, type of polars and definition in SQL of each column."""
+    for name, hint in get_type_hints(AuditRow).items():
+        kinds = get_args(hint) or (hint,)  # the type, and that of None where it may be missing
+        plain, definition = _TYPES[kinds[0]]
+        key = " PRIMARY KEY" if name == "id" else "" if len(kinds) > 1 else " NOT NULL"
+        yield name, plain, f"{name} {definition}{key}"
+
+
+SCHEMA = pl.Schema({name: plain for name, plain, _ in _columns()})
+
+
+class ParquetAudit:
+    """A folder of audit files, one sub-folder a UTC day. Several replicas may write into one."""
+
+    def __init__(self, location: str | Path) -> None:
+        self._folder = open_folder(location)
+
+    async def write(self, rows: Sequence[AuditRow]) -> None:
+        await asyncio.to_thread(self._write, rows)
+
+    async def check(self) -> None:
+        await asyncio.to_thread(check_folder, self._folder)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    def _write(self, rows: Sequence[AuditRow]) -> None:
+        sink = io.BytesIO()
+        pl.DataFrame([asdict(row) for row in rows], schema=SCHEMA).write_parquet(sink)
+        ids = "\n".join(row.id for row in rows).encode()
+        day = f"{rows[0].at:%Y-%m-%d}"
+        name = f"{day}/{rows[0].at:%H%M%S}-{hashlib.sha256(ids).hexdigest()[:24]}.parquet"
+        with contextlib.suppress(FileExistsError):  # kept before, and only the answer was lost
+            self._folder.create(name, sink.getvalue())
+
+
+TABLE = "evenhand_audit"
+_LOCK = 0x65_76_65_6E  # our choice: "even"; of two that create the table at once one waits
+
+
+class PostgresAudit:
+    """A table of one database. The connection is made when there is something to write, and made
+    anew after an error."""
+
+    def __init__(self, conninfo: str, *, table: str = TABLE, connect_seconds: int = 5) -> None:
+        self._conninfo = conninfo
+        self._connect_seconds = connect_seconds
+        self._connection: AsyncConnection | None = None
+        names = [Identifier(name) for name in SCHEMA]
+        self._create = SQL("CREATE TABLE IF NOT EXISTS {} ({})").format(
+            Identifier(table), SQL(", ".join(definition for _, _, definition in _columns()))
+        )
+        self._insert = SQL("INSERT INTO {} ({}) VALUES ({}) ON CONFLICT (id) DO NOTHING").format(
+            Identifier(table), SQL(", ").join(names), SQL(", ").join([SQL("%s")] * len(names))
+        )
+
+    async def write(self, rows: Sequence[AuditRow]) -> None:
+        try:
+            connection = self._connection or await self._connected()
+            async with connection.transaction(), connection.cursor() as cursor:
+                await cursor.executemany(self._insert, [astuple(row) for row in rows])
+        except BaseException:
+            await self.close()
+            raise
+
+    async def check(self) -> None:
+        try:
+            await self._connected()
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def _connected(self) -> AsyncConnection:
+        connection = await AsyncConnection.connect(
+            self._conninfo, autocommit=True, connect_timeout=self._connect_seconds
+        )
+        self._connection = connection
+        async with connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            await connection.execute(self._create)
+        return connection

@@ -23,9 +23,15 @@ from evenhand.core import Answer, Item, Turn
 from evenhand.core.errors import BudgetSpent, EvenhandError
 from evenhand.gateway.policy import ANYBODY, CheckPolicy
 from evenhand.gateway.schemas import satisfies
-from evenhand.gateway.screening import Known, Screening, ScreenScore
-from evenhand.gateway.shares import FairQueue
-from evenhand.gateway.tool_calls import argument_text, declared_names, name_text
+from evenhand.gateway.screening import (
+    FairQueue,
+    Known,
+    Screening,
+    ScreenScore,
+    argument_text,
+    declared_names,
+    name_text,
+)
 from evenhand.gateway.verdicts import Action, ExchangeVerdict
 from evenhand.gateway.wire import ClientRequest, ToolArguments, ToolName
 from evenhand.methods import Method

@@ -12,13 +12,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import orjson
-from starlette.types import Receive
 
 from evenhand.gateway.breaker import Caller
 from evenhand.gateway.checking import Checker
-from evenhand.gateway.errors import MalformedReply, Refused
 from evenhand.gateway.evidence import EvidenceLost
-from evenhand.gateway.sending import PLAIN, STREAM, Sender, unless_gone
+from evenhand.gateway.sending import PLAIN, STREAM, Client
 from evenhand.gateway.sse import EventReader, comment
 from evenhand.gateway.upstream import (
     MOST_BODY,
@@ -28,7 +26,15 @@ from evenhand.gateway.upstream import (
     refuse_compressed,
 )
 from evenhand.gateway.verdicts import BROKEN_OFF, Action, Exchange, ExchangeVerdict, gravest
-from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, UpstreamReply, WholeAnswer, Wire
+from evenhand.gateway.wire import (
+    ClientRequest,
+    ExchangeOutcome,
+    MalformedReply,
+    Refused,
+    UpstreamReply,
+    WholeAnswer,
+    Wire,
+)
 
 _BLOCKED = "the answer was held back by the policy of this gateway"
 _NOT_CHECKED = "the answer could not be checked, so it is held back; try again later"
@@ -143,16 +149,8 @@ class ExchangeAnswerer:
     ) -> tuple[ExchangeOutcome, Sequence[str]]:
         """Check an answer that is whole, and give what may leave. Raises `Refused`, and whatever
         happens the exchange is on record."""
-        talk.checking = bool(reply.texts)
-        try:
-            talk.verdicts = await checker.verdicts(
-                talk.asked, reply.texts, reply.observed, tenant=talk.tenant
-            )
-        except BaseException:
-            self.record_anyway(talk, Action.BLOCKED, BROKEN_OFF)
-            raise
-        action = gravest(verdict.action for verdict in talk.verdicts)
-        reason = reason_of(talk.verdicts, action)
+        talk.verdicts = await self._verdicts(talk, checker, reply, Action.BLOCKED)
+        action, reason = gravest_of(talk.verdicts)
         try:
             if self._written is None:
                 self._record(talk.ended(action, reason))
@@ -189,7 +187,7 @@ class ExchangeAnswerer:
     # -- observe ---------------------------------------------------------------------------------
 
     async def passed_on(
-        self, talk: ExchangeState, wire: Wire, sender: Sender
+        self, talk: ExchangeState, wire: Wire, client: Client
     ) -> tuple[UpstreamReply | None, bytes | None]:
         """Send an answer as it comes. Give what was read of it, and the body if it was plain; no
         reply if it could not be read. An exchange that ends before that is on record."""
@@ -200,12 +198,12 @@ class ExchangeAnswerer:
             async with self._upstream.asked(wire.path, sent, talk.headers, talk.caller) as response:
                 refuse_compressed(response)
                 stream = is_stream(response)
-                await sender.start(200, STREAM if stream else PLAIN, head(talk, Action.NOT_RUN))
+                await client.start(200, STREAM if stream else PLAIN, head(talk, Action.NOT_RUN))
                 async for chunk in response.content.iter_any():
-                    await sender.body(chunk)
+                    await client.body(chunk)
                     reply = _read_along(reply, reader, chunk) if stream else reply
                     body += b"" if stream or len(body) > MOST_BODY else chunk
-            await sender.end()
+            await client.end()
             reason = ""
         except MalformedReply:
             reason = "upstream_garbled"
@@ -237,17 +235,22 @@ class ExchangeAnswerer:
         self, talk: ExchangeState, checker: Checker, reply: WholeAnswer
     ) -> None:
         """Keep what a check says of an answer that is whole and has left."""
+        verdicts = await self._verdicts(talk, checker, reply, Action.NOT_RUN)
+        talk.verdicts = tuple(map(_as_observed, verdicts))
+        self.record_anyway(talk, *gravest_of(talk.verdicts))
+
+    async def _verdicts(
+        self, talk: ExchangeState, checker: Checker, reply: WholeAnswer, otherwise: Action
+    ) -> tuple[ExchangeVerdict, ...]:
+        """Check an answer; one whose check is broken off is recorded with the other action."""
         talk.checking = bool(reply.texts)
         try:
-            verdicts = await checker.verdicts(
+            return await checker.verdicts(
                 talk.asked, reply.texts, reply.observed, tenant=talk.tenant
             )
         except BaseException:
-            self.record_anyway(talk, Action.NOT_RUN, BROKEN_OFF)
+            self.record_anyway(talk, otherwise, BROKEN_OFF)
             raise
-        talk.verdicts = tuple(map(_as_observed, verdicts))
-        action = gravest(verdict.action for verdict in talk.verdicts)
-        self.record_anyway(talk, action, reason_of(talk.verdicts, action))
 
 
 def _read_along(
@@ -276,10 +279,11 @@ def _garbled() -> Refused:
     return Refused(502, "upstream_garbled", "the upstream's answer could not be read whole")
 
 
-def reason_of(verdicts: Sequence[ExchangeVerdict], action: Action) -> str:
-    return next(
-        (verdict.reason for verdict in verdicts if verdict.action is action), "nothing_said"
-    )
+def gravest_of(verdicts: Sequence[ExchangeVerdict]) -> tuple[Action, str]:
+    """The gravest action of several verdicts, and the first reason for it."""
+    action = gravest(verdict.action for verdict in verdicts)
+    reasons = (verdict.reason for verdict in verdicts if verdict.action is action)
+    return action, next(reasons, "nothing_said")
 
 
 def refuse_blocked(verdicts: Sequence[ExchangeVerdict]) -> None:
@@ -309,52 +313,42 @@ def head(talk: ExchangeState, action: Action | str) -> dict[str, str]:
 
 
 async def answer_held(
-    answering: ExchangeAnswerer,
-    talk: ExchangeState,
-    wire: Wire,
-    checker: Checker,
-    receive: Receive,
-    sender: Sender,
+    answering: ExchangeAnswerer, talk: ExchangeState, wire: Wire, checker: Checker, client: Client
 ) -> None:
     """Wait for what may leave of an answer, and send it."""
 
     async def still_checking() -> None:
-        if not sender.started:
-            await sender.start(200, STREAM, head(talk, "checking"))
-        await sender.body(comment("evenhand is checking"))
+        if not client.started:
+            await client.start(200, STREAM, head(talk, "checking"))
+        await client.body(comment("evenhand is checking"))
 
     meanwhile = still_checking if talk.asked.stream else None
-    ready = await unless_gone(answering.held(talk, wire, checker), receive, meanwhile)
-    await _send(talk, ready, sender, answering.without_key)
+    ready = await client.unless_gone(answering.held(talk, wire, checker), meanwhile)
+    await _send(talk, ready, client, answering.without_key)
 
 
 async def answer_observed(
-    answering: ExchangeAnswerer,
-    talk: ExchangeState,
-    wire: Wire,
-    checker: Checker,
-    receive: Receive,
-    sender: Sender,
+    answering: ExchangeAnswerer, talk: ExchangeState, wire: Wire, checker: Checker, client: Client
 ) -> None:
     """Send an answer as it comes, then check it: by then the client may have gone."""
-    reply, body = await unless_gone(answering.passed_on(talk, wire, sender), receive)
+    reply, body = await client.unless_gone(answering.passed_on(talk, wire, client))
     await answering.checked_afterwards(talk, checker, reply, body)
 
 
 async def _send(
-    talk: ExchangeState, ready: Ready, sender: Sender, without_key: Callable[[bytes], bytes]
+    talk: ExchangeState, ready: Ready, client: Client, without_key: Callable[[bytes], bytes]
 ) -> None:
     outcome, reply, texts = ready
     headers = head(talk, outcome.action)
     if not talk.asked.stream:
         body = without_key(reply.body(texts, outcome))
-        await sender.start(200, PLAIN, headers)
-        await sender.end(body)
+        await client.start(200, PLAIN, headers)
+        await client.end(body)
         return
-    if sender.started:  # the head said "checking"
-        await sender.body(comment(f"evenhand-action: {outcome.action}"))
+    if client.started:  # the head said "checking"
+        await client.body(comment(f"evenhand-action: {outcome.action}"))
     else:
-        await sender.start(200, STREAM, headers)
+        await client.start(200, STREAM, headers)
     for piece in reply.events(texts, outcome):
-        await sender.body(without_key(piece))
-    await sender.end()
+        await client.body(without_key(piece))
+    await client.end()

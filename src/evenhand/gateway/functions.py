@@ -12,13 +12,9 @@ from evenhand.gateway.keys import new_key
 
 if TYPE_CHECKING:
     from evenhand.gateway.litellm_check import Passage
-    from evenhand.gateway.looks import GatewayFigures
+    from evenhand.gateway.top import GatewayFigures
 
 _TIME_TO_END = 60.0  # seconds for a gateway to finish what is under way
-
-
-def _ignore(address: str) -> None:
-    del address
 
 
 class NewKey(NamedTuple):
@@ -44,7 +40,7 @@ async def gateway_serve(
     base_url: str | None = None,
     model: str | None = None,
     config: str | Path | None = None,
-    ready: Callable[[str], None] = _ignore,
+    ready: Callable[[str], None] = lambda _: None,
 ) -> NoReturn:
     """Serve an endpoint with every answer checked, until this call is cancelled.
 
@@ -70,7 +66,7 @@ async def gateway_serve(
     Raises:
         UserError: If the settings cannot be served, or a process ends by itself.
     """
-    from evenhand.experiments.watch import Watch  # noqa: PLC0415
+    from evenhand.experiments.request import Watch  # noqa: PLC0415
     from evenhand.gateway.opening import (  # noqa: PLC0415 - it needs the extra
         GatewayRequest,
         rehearse,

@@ -14,22 +14,115 @@ same answer are judged once.
 """
 
 import asyncio
+import hashlib
+import re
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from starlette.types import Receive
+import orjson
 
 from evenhand.gateway.admission import Admission, Permit
 from evenhand.gateway.checking import Checker
-from evenhand.gateway.errors import Refused
 from evenhand.gateway.exchanges import ExchangeAnswerer, ExchangeState
 from evenhand.gateway.policy import LITELLM, LITELLM_ALONE, CheckPolicy, Policy
-from evenhand.gateway.sending import PLAIN, Sender, unless_gone
+from evenhand.gateway.sending import PLAIN, Client
 from evenhand.gateway.verdicts import Action
-from evenhand.gateway.wire import ClientRequest
-from evenhand.gateway.wire.litellm import UNCHANGED, ProxyCall, answer, blocked, canary, read
+from evenhand.gateway.wire import ClientRequest, Refused, ToolArguments, ToolName, strict
+from evenhand.gateway.wire.chat import conversation
+
+PATH = "/beta/litellm_basic_guardrail_api"
+UNCHANGED = orjson.dumps({"action": "NONE"})
+# What `evenhand doctor litellm` has a model repeat. It must be all that was said, so that nothing
+# can hide from the check beside it.
+_CANARY = re.compile(r"""[\s"'`*.]*evenhand-canary-([0-9a-f]{16})[\s"'`*.]*""")
+_OF_A_CALL = {"id", "type", "index", "function"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyCall:
+    """One question of the proxy."""
+
+    id: str  # the hash of the proxy's own, of which the length is not bounded
+    answered: bool  # a model has spoken; else it is about to be asked
+    model: str
+    texts: tuple[str, ...]
+    observed: tuple[str, ...]  # names and arguments of tool calls
+    prompt: str
+    context: str
+
+    @property
+    def said(self) -> bytes:
+        """What an answer says, as a key: equal for equal words and calls of tools."""
+        return hashlib.sha256(orjson.dumps([self.texts, self.observed])).digest()
+
+
+def read(body: bytes) -> ProxyCall:
+    """Read a question. Raises `Refused`."""
+    raw = strict.request(body)
+    kind = raw.get("input_type")
+    if kind not in ("request", "response"):
+        raise strict.refused("`input_type` is neither request nor response.", "bad_request")
+    texts = strict.field(raw, "texts", list, [])
+    if not all(isinstance(text, str) for text in texts):
+        raise strict.refused("`texts` holds something that is no text.", "bad_request")
+    answered = kind == "response"
+    calls = strict.field(raw, "tool_calls", list, []) if answered else []
+    if answered and max(len(texts), len(calls)) > strict.MOST_TEXTS:
+        raise strict.refused(
+            f"`texts` and `tool_calls` may hold {strict.MOST_TEXTS} each.", "bad_request"
+        )
+    if answered and raw.get("images"):
+        raise strict.refused("Only text can be checked, and the answer has images.")
+    prompt, context = conversation(strict.field(raw, "structured_messages", list, []))
+    name = strict.field(raw, "litellm_call_id", str, "")
+    return ProxyCall(
+        id=hashlib.sha256(name.encode()).hexdigest() if name else "",
+        answered=answered,
+        model=strict.field(raw, "model", str, ""),
+        texts=tuple(texts),
+        observed=tuple(_called(calls)),
+        prompt=prompt or ("\n\n".join(texts) if not answered else ""),
+        context=context,
+    )
+
+
+def _called(calls: Sequence[Any]) -> Iterator[str]:
+    """What tool calls say. One of a shape that we do not know is read whole."""
+    for call in calls:
+        function: Any = call.get("function") if isinstance(call, dict) else None
+        words = list(function.values()) if isinstance(function, dict) else [None]
+        plain = isinstance(function, dict) and function.keys() == {"name", "arguments"}
+        if plain and call.keys() <= _OF_A_CALL and all(isinstance(word, str) for word in words):
+            name, arguments = map(strict.readable, (function["name"], function["arguments"]))
+            yield from filter(None, (ToolName(name), ToolArguments(arguments)))
+        else:
+            yield strict.readable(orjson.dumps(call).decode())
+
+
+def answer(call: ProxyCall, texts: Sequence[str]) -> bytes:
+    """Give the texts back, all of them, if one has changed."""
+    if tuple(texts) == call.texts:
+        return UNCHANGED
+    return orjson.dumps({"action": "GUARDRAIL_INTERVENED", "texts": list(texts)})
+
+
+def canary(call: ProxyCall) -> bytes | None:
+    """The answer to the canary of `evenhand doctor litellm`, if an answer is nothing else."""
+    matches = [match for text in call.texts if (match := _CANARY.fullmatch(text))]
+    if not matches or len(matches) != len(call.texts) or call.observed:
+        return None
+    texts = [f"evenhand-repaired-{match[1]}" for match in matches]
+    return orjson.dumps({"action": "GUARDRAIL_INTERVENED", "texts": texts})
+
+
+def blocked(refused: Refused) -> bytes:
+    """The answer for what may not leave, whatever the reason."""
+    response: Mapping[str, str] = {"action": "BLOCKED", "blocked_reason": refused.message}
+    return orjson.dumps(response)
+
 
 # Our choices: an answer comes within minutes, and what is kept of all tenants fits into memory.
 _KEPT_SECONDS = 900.0
@@ -62,8 +155,7 @@ class Guardrail:
         tenant: str,
         headers: Mapping[str, str],
         body: Callable[[Permit], Awaitable[bytes]],
-        receive: Receive,
-        sender: Sender,
+        client: Client,
     ) -> None:
         """Answer one question. In `observe` the answer comes before the check."""
         check = self._policy.check_for(tenant, LITELLM)
@@ -76,9 +168,9 @@ class Guardrail:
                     response = self._known(tenant, call)
                     judging = response is None
                     if response is None:
-                        response = await self._judged(talk, call, check, receive, sender)
-                    if not sender.started:
-                        await _send(sender, response)
+                        response = await self._judged(talk, call, check, client)
+                    if not client.started:
+                        await _send(client, response)
                 finally:
                     if talk.tokens is not None:  # else all that was reserved
                         permit.spend(talk.tokens)
@@ -88,7 +180,7 @@ class Guardrail:
             if not judging:  # else it is on record
                 action = Action.NOT_RUN if observes else Action.BLOCKED
                 self._answering.record_anyway(talk, action, refusal.code)
-            await _send(sender, UNCHANGED if observes else blocked(refusal))
+            await _send(client, UNCHANGED if observes else blocked(refusal))
 
     def _known(self, tenant: str, call: ProxyCall) -> bytes | None:
         """What is said without a check: to a request, to a canary, to words that were judged."""
@@ -103,8 +195,7 @@ class Guardrail:
         talk: ExchangeState,
         call: ProxyCall,
         check: CheckPolicy,
-        receive: Receive,
-        sender: Sender,
+        client: Client,
     ) -> bytes:
         """Say what the proxy may do with an answer. Raises `Refused`, and then it is on record."""
         question = self._prompts.found(talk.tenant, call)
@@ -114,20 +205,20 @@ class Guardrail:
         checker = self._checkers[check]
         if check.mode == "observe":
             self._prompts.tell(talk.tenant, call, question, UNCHANGED)
-            await _send(sender, UNCHANGED)
+            await _send(client, UNCHANGED)
             await self._answering.judged_afterwards(talk, checker, call)
             return UNCHANGED
         judging = self._answering.judged(talk, checker, call)
-        _, texts = await unless_gone(judging, receive)
+        _, texts = await client.unless_gone(judging)
         response = answer(call, texts)
         if all(verdict.ran for verdict in talk.verdicts):
             self._prompts.tell(talk.tenant, call, question, response)
         return response
 
 
-async def _send(sender: Sender, response: bytes) -> None:
-    await sender.start(200, PLAIN, {})
-    await sender.end(response)
+async def _send(client: Client, response: bytes) -> None:
+    await client.start(200, PLAIN, {})
+    await client.end(response)
 
 
 @dataclass(slots=True)

@@ -8,8 +8,9 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import product
-from typing import Literal, Protocol
+from typing import Protocol
 
 from prometheus_client import (
     CollectorRegistry,
@@ -27,7 +28,6 @@ from evenhand.gateway.verdicts import Action, Exchange
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CAUSES = ("upstream", "screen", "agents", "all")
-Breaker = Literal["closed", "half_open", "open"]
 _STATES = ("closed", "half_open", "open")
 _NAME = "evenhand_gateway"
 _OTHER = "other"  # whoever is not configured
@@ -53,49 +53,36 @@ class Metrics:
     def __init__(self, tenants: Iterable[str], routes: Iterable[str], replicas: int = 1) -> None:
         self._registry = CollectorRegistry()
         self._tenants, self._routes = {*tenants, _OTHER}, {*routes, _OTHER}
-        ours = self._registry
-        self._requests = Counter(
-            f"{_NAME}_requests",
-            "Exchanges by what was done.",
-            ("tenant", "route", "action"),
-            registry=ours,
+        counter = partial(Counter, registry=self._registry)
+        self._requests = counter(
+            f"{_NAME}_requests", "Exchanges by what was done.", ("tenant", "route", "action")
         )
         self._seconds = Histogram(
             f"{_NAME}_seconds",
             "Seconds of an exchange by cause.",
             ("cause",),
             buckets=_BUCKETS,
-            registry=ours,
+            registry=self._registry,
         )
-        self._calls = Counter(
-            f"{_NAME}_agent_calls", "Calls to agents.", ("tenant",), registry=ours
-        )
-        self._tokens = Counter(
-            f"{_NAME}_agent_tokens",
-            "Tokens of agents, where an endpoint counted them.",
-            ("tenant", "direction"),
-            registry=ours,
-        )
-        self._of_models = Counter(
-            f"{_NAME}_model_tokens",
-            "Tokens of agents by the model that was asked, where its endpoint counted them.",
-            ("model", "direction"),
-            registry=ours,
-        )
-        self._uncounted = Counter(
-            f"{_NAME}_agent_tokens_unknown",
-            "Exchanges with agents whose tokens were not counted.",
-            ("tenant",),
-            registry=ours,
-        )
-        self.refused = Counter(
-            f"{_NAME}_refused", "Requests that got an error.", ("code",), registry=ours
-        )
-        self.in_flight = Gauge(f"{_NAME}_in_flight", "Requests at work.", registry=ours)
-        self._breaker = Enum(
-            f"{_NAME}_breaker", "The breaker before the upstream.", states=_STATES, registry=ours
-        )
-        self._say_who_counts(replicas)
+        self._calls = counter(f"{_NAME}_agent_calls", "Calls to agents.", ("tenant",))
+        said = "Tokens of agents, where an endpoint counted them."
+        self._tokens = counter(f"{_NAME}_agent_tokens", said, ("tenant", "direction"))
+        said = "Tokens of agents by the model that was asked, where its endpoint counted them."
+        self._of_models = counter(f"{_NAME}_model_tokens", said, ("model", "direction"))
+        said = "Exchanges with agents whose tokens were not counted."
+        self._uncounted = counter(f"{_NAME}_agent_tokens_unknown", said, ("tenant",))
+        self.refused = counter(f"{_NAME}_refused", "Requests that got an error.", ("code",))
+        gauge = partial(Gauge, registry=self._registry)
+        self.in_flight = gauge(f"{_NAME}_in_flight", "Requests at work.")
+        said = "The breaker before the upstream."
+        self.breaker = Enum(f"{_NAME}_breaker", said, states=_STATES, registry=self._registry)
+        # The name of this process: whoever asks twice knows whether the same one answered.
+        up = gauge(f"{_NAME}_process_seconds", "How long this process has counted.", ("process",))
+        began = time.monotonic()
+        name = f"{socket.gethostname()}-{os.getpid()}"
+        up.labels(name).set_function(lambda: time.monotonic() - began)
+        said = "Processes that answer at this port, each with figures of its own."
+        gauge(f"{_NAME}_replicas", said).set(replicas)
         for tenant, route, action in product(self._tenants, self._routes, Action):
             self._requests.labels(tenant, route, action)
         for tenant in self._tenants:
@@ -105,24 +92,6 @@ class Metrics:
                 self._tokens.labels(tenant, direction)
         for cause in CAUSES:
             self._seconds.labels(cause)
-
-    def _say_who_counts(self, replicas: int) -> None:
-        """Name this process, so that whoever asks twice knows whether the same one answered."""
-        up = Gauge(
-            f"{_NAME}_process_seconds",
-            "How long this process has counted.",
-            ("process",),
-            registry=self._registry,
-        )
-        began = time.monotonic()
-        name = f"{socket.gethostname()}-{os.getpid()}"
-        up.labels(name).set_function(lambda: time.monotonic() - began)
-        several = Gauge(
-            f"{_NAME}_replicas",
-            "Processes that answer at this port, each with figures of its own.",
-            registry=self._registry,
-        )
-        several.set(replicas)
 
     def watch(self, kind: str, writer: ExchangeWriter) -> None:
         """Show what a writer lost, whether it can write, and how many wait for it."""
@@ -134,9 +103,6 @@ class Metrics:
             f"{_NAME}_{kind}_healthy", "1 while it can be asked.", registry=self._registry
         )
         gauge.set_function(lambda: float(healthy()))
-
-    def breaker(self, state: Breaker) -> None:
-        self._breaker.state(state)
 
     def count(self, exchange: Exchange) -> None:
         """Count an exchange that has ended. A cause without a figure is not counted as 0."""

@@ -17,18 +17,17 @@ from evenhand.core.errors import UserError
 from evenhand.experiments import config as configuration
 from evenhand.experiments.certificates import certificates_of, certificates_of_scorer
 from evenhand.experiments.config import Config, open_cast, scorer_by_name
+from evenhand.experiments.request import Watch
 from evenhand.experiments.running import look_at_judges
 from evenhand.experiments.screens import alarm_at
-from evenhand.experiments.watch import Watch
 from evenhand.findings.screen_file import read_screen
 from evenhand.gateway.admission import Admission
 from evenhand.gateway.app import Application, GatewayParts
-from evenhand.gateway.audit import AuditStore, AuditWriter
+from evenhand.gateway.audit import AuditStore, AuditWriter, ParquetAudit, PostgresAudit
 from evenhand.gateway.books import ExchangeRecorder
 from evenhand.gateway.checking import Checker
 from evenhand.gateway.evidence import SHORTEST_KEY, EvidenceWriter
 from evenhand.gateway.keys import Keyring
-from evenhand.gateway.parquet_audit import ParquetAudit
 from evenhand.gateway.policy import (
     ANYBODY,
     LITELLM,
@@ -38,10 +37,8 @@ from evenhand.gateway.policy import (
     Policy,
     read_policy,
 )
-from evenhand.gateway.postgres_audit import PostgresAudit
-from evenhand.gateway.quotas import LocalQuotas, Quotas
-from evenhand.gateway.shared_quotas import SharedQuotas
-from evenhand.gateway.shares import FairQueue
+from evenhand.gateway.quotas import LocalQuotas, Quotas, SharedQuotas
+from evenhand.gateway.screening import FairQueue
 from evenhand.gateway.traffic import TrafficRecording, check_folder
 from evenhand.gateway.upstream import Upstream
 from evenhand.methods import Method
@@ -81,14 +78,12 @@ class GatewayRequest:
 
     def settings(self) -> Config:
         """The config file, whose default model is the upstream where none is named."""
-        loaded = configuration.load(
-            Path(self.config) if self.config else None, self.base_url, self.model
-        )
-        if self.base_url or "base_url" in loaded.default_model().model_fields_set:
+        file = Path(self.config) if self.config else None
+        loaded = configuration.load(file, self.base_url, self.model)
+        default = loaded.default_model()
+        if self.base_url or default.library or "base_url" in default.model_fields_set:
             return loaded
-        here = configuration.load(
-            Path(self.config) if self.config else None, self.upstream, self.model
-        )
+        here = configuration.load(file, self.upstream, self.model)
         if self.upstream_key_env is None:
             return here
         default = here.default_model().model_copy(update={"api_key_env": self.upstream_key_env})
@@ -264,11 +259,6 @@ async def _checkers(
     return checkers
 
 
-async def _look_at_judges(policy: Policy, settings: Config, watch: Watch) -> None:
-    async with AsyncExitStack() as stack:
-        await _checkers(policy, settings, stack, watch)
-
-
 def application(request: GatewayRequest) -> Application:
     """What the server calls in each of its processes."""
     return Application(opened(request))
@@ -298,7 +288,8 @@ async def rehearse(request: GatewayRequest, watch: Watch) -> None:
         screen_of(check, settings)
     await _try_stores(request)
     if policy.require_certified_judges:
-        await _look_at_judges(policy, settings, watch)
+        async with AsyncExitStack() as stack:
+            await _checkers(policy, settings, stack, watch)
     _refuse_open_door(request, policy)
 
 

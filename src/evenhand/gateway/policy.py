@@ -33,6 +33,7 @@ ROUTES = ("/chat/completions", "/completions", "/responses", LITELLM)
 ANYBODY = "anybody"  # the tenant of a gateway that has none
 
 _Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+_LIST = Field(strict=False)  # TOML has lists where we have tuples
 _Seconds = Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)]
 
 
@@ -46,9 +47,9 @@ class CheckPolicy(BaseModel):
     # the band.
     screen: str = "offline"
     # Our choice, by what docs/gateway.md says of the offline scorer's scores.
-    band: tuple[_Score, _Score] = (0.35, 0.9)
+    band: Annotated[tuple[_Score, _Score], _LIST] = (0.35, 0.9)
     method: str = "stardtox"
-    set: tuple[str, ...] = ()  # settings of the method, as --set takes them
+    set: Annotated[tuple[str, ...], _LIST] = ()  # settings of the method, as --set takes them
     deadline: _Seconds = 20.0  # of the check, behind the upstream's last byte
     calls: Annotated[int, Field(ge=1)] = 12  # of agents, for one request
     tokens: Annotated[int, Field(ge=1)] = 20_000
@@ -61,16 +62,6 @@ class CheckPolicy(BaseModel):
     on_failure: Literal["block", "pass_flagged", "stored_text"] = "block"
     stored_text: str = ""
     content: Literal["off", "hashed", "on"] = "off"  # what evidence keeps of the words
-
-    @model_validator(mode="before")
-    @classmethod
-    def _lists(cls, raw: Any) -> Any:
-        """TOML has lists where we have tuples."""
-        if not isinstance(raw, dict):
-            return raw
-        return {
-            key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()
-        }
 
     @model_validator(mode="after")
     def _holds_together(self) -> Self:

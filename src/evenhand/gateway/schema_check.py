@@ -22,12 +22,8 @@ class BadSchema(Exception):
     """The schema is invalid, or needs what is not at hand."""
 
 
-class _Fetched(Exception):
-    pass
-
-
 def _nothing_is_fetched(address: str) -> Any:
-    raise _Fetched(address)
+    raise BadSchema(address)
 
 
 def validator_of(schema: Mapping[str, Any]) -> Any:

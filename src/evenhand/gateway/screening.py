@@ -1,18 +1,164 @@
 """How the screen reads a text: whole, each sentence alone, and decoded; the highest score counts.
 
 A scorer takes something like the mean of what it reads at once, so that harmless sentences around
-a hateful one would hide it. Tenants share the screen alike, by characters.
+a hateful one would hide it. Tool calls are read too: names as words, and of arguments what is text.
+Tenants share the screen alike, by characters.
 """
 
-from collections.abc import Iterator, Sequence
+import asyncio
+import json
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from evenhand.core.errors import EvenhandError
 from evenhand.gateway.policy import CheckPolicy
-from evenhand.gateway.shares import FairQueue
 from evenhand.gateway.wire.strict import readable
 from evenhand.scorers.base import Scorer, Scores, Unscored, unscorable
-from evenhand.scorers.passages import ending, is_another_language, is_english, passages, readings
+from evenhand.scorers.passages import (
+    SHORTEST,
+    ending,
+    is_another_language,
+    is_english,
+    passages,
+    readings,
+)
+
+# Where a word ends within a name: get_weather, getWeather, HTTPServer.
+_JOINT = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def name_text(name: str) -> str:
+    """
+    >>> name_text("getStock_price")
+    'get Stock price'
+    """
+    return " ".join(filter(None, _JOINT.split(name))) or name
+
+
+def declared_names(sent: Mapping[str, Any]) -> frozenset[str]:
+    """The names of the tools that a client offers in its request, on any route."""
+    lists = (sent.get(key) for key in ("tools", "functions"))
+    tools = (tool for items in lists if isinstance(items, list) for tool in items)
+    places = (
+        definition
+        for tool in tools
+        if isinstance(tool, dict)
+        for definition in (tool, tool.get("function"), tool.get("custom"))
+    )
+    names = (definition.get("name") for definition in places if isinstance(definition, dict))
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def argument_text(arguments: str) -> str:
+    """The strings among arguments that are text, one a line. What is no JSON is text as a whole.
+
+    A string of fewer than `SHORTEST` words is a label as a rule: a name, a code, a key word.
+
+    >>> argument_text('{"id": 42, "to": ["Ann"], "say": {"subject": "See you at noon?"}}')
+    'See you at noon?'
+    """
+    try:
+        # Of two equal keys both count.
+        read = json.loads(arguments, object_pairs_hook=lambda pairs: [value for _, value in pairs])
+    except (ValueError, RecursionError):
+        return arguments
+    return "\n".join(string for string in _strings(read) if len(string.split()) >= SHORTEST)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+
+
+_MOST = 8_000  # our choice, in characters: about a quarter of a second of the offline screen
+
+
+class FairQueue:
+    """A fair queue. Of those who wait, the tenant whose work so far is least goes first; a tenant
+    that comes back begins where the others are, so that nobody saves up turns.
+
+    >>> async with shares.turn("team-hr", cost=1_200):
+    ...     await scorer.score(texts)
+    """
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._under_way = 0
+        self._waiting: dict[str, deque[tuple[int, asyncio.Future[None]]]] = {}
+        self._worked: dict[str, int] = {}  # of tenants that wait, or are ahead of the others
+        self._now = 0  # the work of the tenant whose turn was last
+
+    @property
+    def waiting(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    @asynccontextmanager
+    async def turn(self, tenant: str, cost: int) -> AsyncIterator[None]:
+        """Wait for a turn, and hold it.
+
+        Args:
+            tenant: Whose work it is.
+            cost: How much it is, in characters. One that is larger than the bound waits until
+                nothing else is under way.
+        """
+        await self._wait(tenant, cost)
+        try:
+            yield
+        finally:
+            self._end(cost)
+
+    async def _wait(self, tenant: str, cost: int) -> None:
+        queue = self._waiting.setdefault(tenant, deque())
+        if not queue:
+            self._worked[tenant] = max(self._now, self._worked.get(tenant, 0))
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append((cost, turn))
+        self._grant()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._end(cost)  # granted in the same moment
+            else:
+                self._forget(tenant, turn)
+            raise
+
+    def _forget(self, tenant: str, turn: "asyncio.Future[None]") -> None:
+        queue = self._waiting[tenant]
+        remaining = deque(entry for entry in queue if entry[1] is not turn)
+        if remaining:
+            self._waiting[tenant] = remaining
+        else:
+            del self._waiting[tenant]
+        self._grant()
+
+    def _end(self, cost: int) -> None:
+        self._under_way -= cost
+        self._grant()
+
+    def _grant(self) -> None:
+        while self._waiting:
+            tenant = min(self._waiting, key=self._worked.__getitem__)
+            cost, turn = self._waiting[tenant][0]
+            if self._under_way and self._under_way + cost > self._most:
+                return
+            self._waiting[tenant].popleft()
+            if not self._waiting[tenant]:
+                del self._waiting[tenant]
+            self._now = self._worked[tenant]
+            self._worked[tenant] += cost
+            if not turn.done():
+                self._under_way += cost
+                turn.set_result(None)
+        self._worked = {name: work for name, work in self._worked.items() if work > self._now}
+
 
 SCREEN_FAILED = "screen_failed"
 _BATCH = 4_000  # our choice, in characters: so long one tenant has the screen at a time

@@ -6,18 +6,23 @@ from typing import Any, TypeVar
 
 from starlette.types import Receive, Send
 
-from evenhand.gateway.errors import Refused
 from evenhand.gateway.sse import event
+from evenhand.gateway.wire import Refused
 
 _T = TypeVar("_T")
 PLAIN, STREAM = "application/json", "text/event-stream; charset=utf-8"
 QUIET_SECONDS = 10.0  # our choice: proxies close what is silent for 60 s, some for 15
 
 
-class Sender:
-    """It sends one answer, and knows what has been sent of it."""
+class ClientGone(Exception):
+    """The client closed its connection; nobody reads what would be sent."""
 
-    def __init__(self, send: Send) -> None:
+
+class Client:
+    """Who asked: one answer is sent there, and what has been sent of it is known."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self.receive = receive
         self._send = send
         self.started = self._streams = False
 
@@ -45,36 +50,30 @@ class Sender:
         await self.start(refused.status, PLAIN, {**headers, **refused.headers})
         await self.end(refused.body())
 
+    async def unless_gone(
+        self,
+        working: Coroutine[Any, Any, _T],
+        meanwhile: Callable[[], Awaitable[None]] | None = None,
+    ) -> _T:
+        """Wait for some work, and do something every now and then meanwhile. A client that goes
+        away ends the work, with what it asked of others."""
+        work = asyncio.ensure_future(working)
+        gone = asyncio.ensure_future(self._gone())
+        try:
+            while not work.done():
+                await asyncio.wait(
+                    {work, gone}, timeout=QUIET_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+                if gone.done() and not work.done():
+                    raise ClientGone
+                if meanwhile is not None and not work.done():
+                    await meanwhile()
+            return work.result()
+        finally:
+            for task in (work, gone):
+                task.cancel()
+            await asyncio.gather(work, gone, return_exceptions=True)
 
-class ClientGone(Exception):
-    """The client closed its connection; nobody reads what would be sent."""
-
-
-async def unless_gone(
-    working: Coroutine[Any, Any, _T],
-    receive: Receive,
-    meanwhile: Callable[[], Awaitable[None]] | None = None,
-) -> _T:
-    """Wait for some work, and do something every now and then meanwhile. A client that goes away
-    ends the work, with what it asked of others."""
-    work = asyncio.ensure_future(working)
-    gone = asyncio.ensure_future(_disconnected(receive))
-    try:
-        while not work.done():
-            await asyncio.wait(
-                {work, gone}, timeout=QUIET_SECONDS, return_when=asyncio.FIRST_COMPLETED
-            )
-            if gone.done() and not work.done():
-                raise ClientGone
-            if meanwhile is not None and not work.done():
-                await meanwhile()
-        return work.result()
-    finally:
-        for task in (work, gone):
-            task.cancel()
-        await asyncio.gather(work, gone, return_exceptions=True)
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    async def _gone(self) -> None:
+        while (await self.receive())["type"] != "http.disconnect":
+            pass

@@ -6,7 +6,7 @@ What is read is bounded and must be UTF-8; an event that the stream's end cuts o
 import re
 from collections.abc import Iterator
 
-from evenhand.gateway.errors import MalformedReply
+from evenhand.gateway.wire import MalformedReply
 
 # Our choice: a final event of /responses holds the whole answer, with each character escaped.
 MAX_EVENT = 16 * 1024 * 1024

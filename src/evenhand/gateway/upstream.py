@@ -1,7 +1,6 @@
 """The endpoint behind the gateway, asked over aiohttp with bounded bodies, retries and patience."""
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -9,10 +8,10 @@ from functools import partial
 import aiohttp
 import orjson
 
+from evenhand.gateway.admission import busy
 from evenhand.gateway.breaker import Breakers, Caller, RetryBudget
-from evenhand.gateway.errors import MalformedReply, Refused
 from evenhand.gateway.sse import EventReader
-from evenhand.gateway.wire import UpstreamReply
+from evenhand.gateway.wire import MalformedReply, Refused, UpstreamReply
 from evenhand.models.http_client import plain_url, read_capped
 from evenhand.models.keys import Redactor, sendable
 
@@ -78,7 +77,8 @@ class Upstream:
         breaker = self.breakers.of(caller)
         call = breaker.let_through()
         if call is None:
-            raise _resting(breaker.retry_after)
+            message = "the upstream failed too often just now; try again later"
+            raise busy("upstream_resting", message, breaker.retry_after)
         good: bool | None = None  # a client that goes away says nothing about the upstream
         try:
             async with asyncio.timeout(self._seconds):
@@ -165,15 +165,6 @@ class Upstream:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
             )
         return self._session
-
-
-def _resting(seconds: float) -> Refused:
-    return Refused(
-        503,
-        "upstream_resting",
-        "the upstream failed too often just now; try again later",
-        headers={"retry-after": str(max(1, math.ceil(seconds)))},
-    )
 
 
 def _code(body: bytes) -> str:

@@ -10,25 +10,22 @@ import asyncio
 import re
 from dataclasses import dataclass, field
 
-from starlette.types import Receive
-
 from evenhand.core import Answer, Draft, Turn
 from evenhand.gateway.checking import Checker
-from evenhand.gateway.errors import Refused
 from evenhand.gateway.exchanges import (
     ExchangeAnswerer,
     ExchangeState,
     answer_held,
+    gravest_of,
     head,
-    reason_of,
     refuse_blocked,
     said_of,
 )
 from evenhand.gateway.screening import Known
-from evenhand.gateway.sending import STREAM, Sender, unless_gone
+from evenhand.gateway.sending import STREAM, Client
 from evenhand.gateway.sse import comment
-from evenhand.gateway.verdicts import Action, ExchangeVerdict, gravest
-from evenhand.gateway.wire import Wire
+from evenhand.gateway.verdicts import Action, ExchangeVerdict
+from evenhand.gateway.wire import Refused, Wire
 from evenhand.gateway.wire.choices import ChoicesReply
 
 # Where a sentence has ended for certain: what comes behind it has begun. "3.5" does not end at 3.
@@ -41,21 +38,16 @@ _AGAIN = 200  # our choice, in signs: so much of what had no end is looked at ag
 
 
 async def answer_in_windows(
-    answering: ExchangeAnswerer,
-    talk: ExchangeState,
-    wire: Wire,
-    checker: Checker,
-    receive: Receive,
-    sender: Sender,
+    answering: ExchangeAnswerer, talk: ExchangeState, wire: Wire, checker: Checker, client: Client
 ) -> None:
     """Send the sentences of an answer, each behind its own verdict."""
     reply = wire.reply(talk.asked)
     in_parts = talk.asked.stream and talk.asked.schema is None
     if not (in_parts and isinstance(reply, ChoicesReply) and reply.single):
-        await answer_held(answering, talk, wire, checker, receive, sender)
+        await answer_held(answering, talk, wire, checker, client)
         return
-    windows = _Windows(answering, talk, checker, sender, reply)
-    await unless_gone(windows.answer(wire), receive, windows.still_checking)
+    windows = _Windows(answering, talk, checker, client, reply)
+    await client.unless_gone(windows.answer(wire), windows.still_checking)
 
 
 @dataclass
@@ -65,7 +57,7 @@ class _Windows:
     answering: ExchangeAnswerer
     talk: ExchangeState
     checker: Checker
-    sender: Sender
+    client: Client
     reply: ChoicesReply
     pending: str = ""  # what has no verdict yet
     looked: int = 0  # so much of that has no end of a sentence
@@ -156,8 +148,7 @@ class _Windows:
         self.talk.left_out = len(self.reply.left_out)
         self.talk.verdicts = (*self._joined(), *beside)
         refuse_blocked(beside)
-        action = gravest(verdict.action for verdict in self.talk.verdicts)
-        reason = reason_of(self.talk.verdicts, action)
+        action, reason = gravest_of(self.talk.verdicts)
         outcome = said_of(self.talk, action, reason)
         self.answering.record_anyway(self.talk, action, reason)
         self.recorded = True
@@ -168,14 +159,14 @@ class _Windows:
         """One verdict of all windows: the gravest of theirs, on all words."""
         if not self.verdicts:
             return ()
-        action = gravest(verdict.action for verdict in self.verdicts)
+        action, reason = gravest_of(self.verdicts)
         turns: tuple[Turn, ...] = tuple(turn for verdict in self.verdicts for turn in verdict.turns)
         scores = [verdict.screen for verdict in self.verdicts if verdict.screen is not None]
         seconds: dict[str, float] = {}
         for verdict in self.verdicts:
             for cause, spent in verdict.seconds.items():
                 seconds[cause] = seconds.get(cause, 0.0) + spent
-        before, reason = self.reply.so_far, reason_of(self.verdicts, action)
+        before = self.reply.so_far
         drafts = (Draft(text=before), Draft(text=self.sent))
         has_answer = any(verdict.answer for verdict in self.verdicts)
         return (
@@ -197,13 +188,13 @@ class _Windows:
         async with self.writing:
             if self.ended:
                 return
-            if not self.sender.started:
-                await self.sender.start(200, STREAM, head(self.talk, "checking"))
+            if not self.client.started:
+                await self.client.start(200, STREAM, head(self.talk, "checking"))
             self.ended = last
             if last:
-                await self.sender.end(data)
+                await self.client.end(data)
             elif data:
-                await self.sender.body(data)
+                await self.client.body(data)
 
 
 def _ended(text: str, start: int) -> int:

@@ -12,6 +12,7 @@ from evenhand.instruments._contract import (
     Grouping,
     Instrument,
     InstrumentWords,
+    ListedItems,
     Mean,
     MeanOfClusters,
     Measure,
@@ -25,7 +26,6 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
-from evenhand.instruments.listed import ListedItems
 from evenhand.runs.store import RunReader
 
 __all__ = [

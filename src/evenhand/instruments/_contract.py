@@ -18,27 +18,153 @@ An audit is an instrument whose measures have bounds: `Measure(…, allowed=Audi
 is a check. `evenhand audit NAME` runs it by the same code (`reward/` is the smallest).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
+import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
+from evenhand.agents.agent import repairs_of
+from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit
 from evenhand.findings.cluster_statistics import MeanOfClusters, OfMeans, OfTotals, ShareOfClusters
-from evenhand.findings.estimates import Section
+from evenhand.findings.display import RemarkOrText
+from evenhand.findings.estimates import Cell, Estimate, Section, VerdictState, bounds_in_columns
 from evenhand.findings.measures import AuditBound, Grouping, Measure, PairedSpread, Statistic
-from evenhand.findings.scoring import SCORED, ScoringSpec, why_lost
+from evenhand.findings.ratios import GroupResults, says
+from evenhand.findings.report import Report
+from evenhand.findings.scoring import ALWAYS, MISSING, SCORED, ScoringSpec, why_lost, with_facts
 from evenhand.findings.summed_statistics import Mean, Ratio, Share, SumOfRatios
-from evenhand.instruments._refined import refined
-from evenhand.instruments.files import InstrumentWords, card_of
+from evenhand.findings.totals import RunTotals
+from evenhand.instruments.files import InstrumentWords, card_of, score_of
 from evenhand.interop import ExternalItem
 from evenhand.methods import Method
-from evenhand.runs.runners.source import Source
+from evenhand.runs.runners.source import ItemList, Source
 from evenhand.runs.store import RunReader
 from evenhand.scorers import Scorer
+
+# -- how many items a method sent back ------------------------------------------------------------
+
+
+MOST = 10  # our choice: later iterations are not told apart
+_NAMES = tuple(f"refined_{k}" for k in range(1, MOST + 1))
+_COLUMNS = ("items", "iteration", "refined", "low", "high", "of", "missing", "worst_low",
+            "worst_high")  # fmt: skip
+
+
+class _RevisionCounts(ScoringSpec):
+    """Whether an item was sent back once, twice and so on."""
+
+    name = "refined"
+    title = "sent back"
+    clusters = "clusters"
+    columns = ()
+    measures = tuple(
+        Measure(name=name, label=name, statistic=Share(pl.col("iterations") >= k), within=(0, 1))
+        for k, name in enumerate(_NAMES, start=1)
+    )
+    groups = (Grouping(column="part", measures=_NAMES),)
+
+
+def keeps_drafts(run: RunReader) -> bool:
+    """Say whether the run's method sends drafts back, so that its drafts are versions of one
+    answer."""
+    return repairs_of(run.record.method["name"]) is not None
+
+
+def refined(instrument: ScoringSpec, run: RunReader) -> tuple[Section, ...]:
+    """Give the share of items that were refined in each iteration, of all and of each part of the
+    items: conditions, buckets. An item that failed may have been refined or not."""
+    if not keeps_drafts(run):
+        return ()
+    totals = RunTotals.of(_RevisionCounts(), _counted(instrument, run))
+    # One further than anybody went, so that "nobody" has its interval too.
+    last = min(
+        MOST, 1 + max((k for k, estimate in _estimates(totals) if estimate.value), default=0)
+    )
+    rows = [("all", k, *_cells(estimate)) for k, estimate in _estimates(totals, last)]
+    for part in totals.values_of("part"):
+        rows += [
+            (part, k, *_cells(estimate)) for k, estimate in _estimates(totals, last, part=part)
+        ]
+    title = "share of items refined in each iteration"
+    return (Section(name="refined", title=title, columns=_COLUMNS, rows=tuple(rows)),)
+
+
+def _estimates(totals: RunTotals, last: int = MOST, **where: str) -> list[tuple[int, Estimate]]:
+    """Give each iteration with the share of items that were refined in it."""
+    counted = enumerate(_RevisionCounts.measures[:last], start=1)
+    return [(k, totals.estimate(measure, **where)) for k, measure in counted]
+
+
+def _cells(estimate: Estimate) -> tuple[Cell, ...]:
+    worst = bounds_in_columns(estimate.bounds)
+    ends = (
+        (worst["worst_low"], worst["worst_high"])
+        if estimate.bounds
+        else (estimate.value, estimate.value)
+    )
+    return estimate.value, estimate.low, estimate.high, estimate.n, worst["missing"], *ends
+
+
+def _counted(instrument: ScoringSpec, run: RunReader) -> Iterator[pl.DataFrame]:
+    """Yield how often each item was sent back: its method says so, or has a draft for each time."""
+    score = instrument.scoring(run)
+    by = instrument.covered_by or next((grouping.column for grouping in instrument.groups), None)
+    reported = score_of("scores_after", "iterations")
+    answered = pl.col("status") == "answered"
+    times = pl.coalesce(reported, pl.col("drafts").list.len().cast(pl.Float64) - 1)
+    columns = (*ALWAYS, *instrument.columns, "tags", "scores_after", "drafts")
+    for rows in run.result_batches(tuple(dict.fromkeys(columns))):
+        sent = rows.select(
+            "item_id",
+            state=pl.when(answered).then(pl.lit(SCORED)).otherwise(pl.lit(MISSING)),
+            iterations=pl.when(answered).then(times),
+        )
+        scored = score(with_facts(rows, instrument))
+        part = pl.lit(None, pl.String) if by is None else pl.col(by)
+        yield scored.select("item_id", "cluster", part=part).join(sent, on="item_id")
+
+
+# -- items in memory ------------------------------------------------------------------------------
+
+
+class ListedItems(ItemList):
+    """The items of an instrument, listed in memory.
+
+    >>> ListedItems(self, [Item(id="1", prompt="…", tags={"occupation": "nurse"})])
+
+    `sampling` is what decided which items these are. Two runs can be compared where it is equal.
+    `also` is what the record keeps beside; a `sha256` there stands for that of the items.
+    """
+
+    def __init__(
+        self,
+        instrument: ScoringSpec,
+        items: Sequence[Item],
+        *,
+        sampling: Mapping[str, Any] | None = None,
+        version: str = "1",
+        also: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(items)
+        self._said = {
+            "kind": "benchmark",
+            "benchmark": instrument.name,
+            "version": version,
+            "sampling": dict(sampling or {}),
+            **(also or {}),
+        }
+
+    def fingerprint(self) -> dict[str, Any]:
+        return {**super().fingerprint(), **self._said}
+
+
+# -- the instrument -------------------------------------------------------------------------------
+
 
 __all__ = [
     "SCORED",
@@ -51,6 +177,7 @@ __all__ = [
     "Mean",
     "MeanOfClusters",
     "Measure",
+    "OfGroups",
     "OfMeans",
     "OfTotals",
     "PairedSpread",
@@ -62,6 +189,7 @@ __all__ = [
     "SumOfRatios",
     "card_of",
     "option",
+    "tests_of",
     "thinking_option",
     "why_lost",
 ]
@@ -134,7 +262,6 @@ class Instrument(ScoringSpec):
 
     def with_services(self, options: Any, services: Services) -> "Instrument":
         """Return the instrument with what it takes of the services before its items are drawn."""
-        del options, services
         return self
 
     def source(self, data: DataFolder, options: Any) -> Source:
@@ -148,24 +275,20 @@ class Instrument(ScoringSpec):
     def asked(self, run: RunReader, data: DataFolder) -> Mapping[str, ExternalItem] | None:
         """Give each item of a run as the data have it, by its name: what `export` needs for logs
         of other tools. None where the run folder holds all there is."""
-        del run, data
         return None
 
     def worded(self, method: Method, options: Any) -> Method:
         """Give the method as these items want it asked, such as in their own language."""
-        del options
         return method
 
     def players(self, options: Any, method: Method) -> Mapping[str, str | None]:
         """Name the models of the config that play the roles of an audit, and no others; None: who
         plays the role in the cast. Empty where the config alone says who plays what."""
-        del options, method
         return {}
 
     def remarks(self, options: Any, items: int) -> tuple[str, ...]:
         """Tell what a person should know of the items before they are asked, such as their number
         where it is not the one that was named."""
-        del options, items
         return ()
 
     def check(
@@ -173,21 +296,17 @@ class Instrument(ScoringSpec):
     ) -> None:
         """Refuse what must not be run, before anything is asked. `players` names the model or
         scorer of every role that the method asks."""
-        del options, method, players, services
 
     async def complete(self, run: RunReader, options: Any, services: Services) -> None:
         """Add to a finished run what scoring needs beside its answers; it may be called again."""
-        del run, options, services
 
     def further(self, run: RunReader, options: Any) -> FurtherRun | None:
         """Give the second run that these options ask for, once the first has ended."""
-        del run, options
         return None
 
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
         """Keep what an audit showed where it is looked for: beside what it is of, or in the folder
         of certificates."""
-        del audit, options, certificates
 
     def sections_of_method(self, run: RunReader) -> tuple[Section, ...]:
         """Say how many items were sent back in each iteration, where the method does so."""
@@ -216,3 +335,36 @@ class Instrument(ScoringSpec):
             if least is not None and value is not None and value < least:
                 raise UserError(f"{self.name}: {spec.name} is {value}; {least} is the least")
         return options
+
+
+# -- instruments of groups: who is selected ------------------------------------------------------
+
+
+class OfGroups(Instrument):
+    """An instrument that judges who is selected: a measure and a rate for each group of a run."""
+
+    measures = ()  # one for each group of a run: `for_run`
+    whom = "ratios_"
+    results: GroupResults | None = None  # of one run
+
+    def estimate_of(self, name: str) -> Estimate | None:
+        return None if self.results is None else self.results.estimate(name)
+
+    def state_of(self, report: Report) -> VerdictState | None:
+        return None if self.results is None else self.results.state
+
+    def said(self, report: Report, selected: str) -> tuple[RemarkOrText, ...]:
+        """Say the main result; nothing where there are no rates."""
+        if self.results is None or report.section("ratios_0") is None:
+            return ()
+        missing = report.coverage.n - report.coverage.scored
+        return tuple(says(self.results, selected=selected, missing=missing))
+
+
+def tests_of(results: GroupResults) -> list[tuple[str, float, float]]:
+    """Give each grouping that was tested as a whole: its title, p and the adjusted p."""
+    return [
+        (grouping.title, grouping.p, grouping.p_adjusted)
+        for grouping in results.groupings
+        if grouping.p is not None and grouping.p_adjusted is not None
+    ]

@@ -21,6 +21,7 @@ from evenhand.instruments._contract import (
     DataFolder,
     Grouping,
     Instrument,
+    ListedItems,
     Measure,
     Services,
     Share,
@@ -28,9 +29,8 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
-from evenhand.instruments._option_items import OptionItem, sample
-from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.listed import ListedItems
+from evenhand.instruments._options import OptionItem, sample
+from evenhand.instruments.files import InstrumentWords, score_of
 from evenhand.methods import Method
 from evenhand.runs.runners.source import Source
 
@@ -123,7 +123,6 @@ class JudgePairs(Instrument):
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
         """Refuse a method that answers and judges nothing."""
-        del options, players, services
         if method.name not in _JUDGES:
             raise UserError(
                 f"{self.title} asks a judge, and {method.name} is none; run "
@@ -161,9 +160,7 @@ class JudgePairs(Instrument):
 
 def _preferred() -> pl.Expr:
     """The first answer's part of the verdict: 1, 0, or between where several judges disagree."""
-    score = pl.element().struct
-    mine = pl.element().filter(score.field("name") == "preferred").struct.field("value")
-    return pl.col("scores_after").list.eval(mine).list.first()
+    return score_of("scores_after", "preferred")
 
 
 def _picked(part: pl.Expr) -> pl.Expr:

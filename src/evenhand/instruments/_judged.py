@@ -1,11 +1,11 @@
 """What a comparison says of a judge that marked the texts of both runs."""
 
-from evenhand.findings.estimates import RedLine
+from evenhand.findings.estimates import GuardrailTest
 from evenhand.runs.store import RunReader
 from evenhand.training.rating.judges import JudgeWithin
 
 
-def no_witness(judge: JudgeWithin, before: RunReader, after: RunReader) -> list[RedLine]:
+def no_witness(judge: JudgeWithin, before: RunReader, after: RunReader) -> list[GuardrailTest]:
     """Why its marks show nothing: another judge, or a judge that is not independent."""
     judges, what = [judge.judge_of(run) for run in (before, after)], judge.folder
     lines = []
@@ -14,6 +14,6 @@ def no_witness(judge: JudgeWithin, before: RunReader, after: RunReader) -> list[
     doubts = dict.fromkeys(note for run in (before, after) for note in judge.doubts(run))
     lines += [f"{what}: not shown to have kept. {note}" for note in doubts]
     return [
-        RedLine(name=f"{what}_judge_{number}", state="open", says=line)
+        GuardrailTest(name=f"{what}_judge_{number}", state="inconclusive", says=line)
         for number, line in enumerate(lines, start=1)
     ]

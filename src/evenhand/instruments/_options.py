@@ -5,18 +5,22 @@ the options' log-probabilities. An outcome has a column per option with the log-
 text, `<option>_mean` with that per token, and the item's group under the name `stratum`.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
+import numpy as np
+import orjson
 import polars as pl
 
 from evenhand.core import Item
+from evenhand.core.conclusions import GuardrailResult
 from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import change_remark, direction
-from evenhand.findings.estimates import Change, RedLine, if_known
-from evenhand.findings.remarks import Remark
+from evenhand.findings.display import Remark
+from evenhand.findings.estimates import Change, GuardrailTest, Section, if_known
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import outcome_batches
 from evenhand.instruments._contract import (
@@ -30,17 +34,80 @@ from evenhand.instruments._contract import (
     card_of,
     option,
 )
-from evenhand.instruments._option_items import (
-    ANTI,
-    STEREOTYPE,
-    UNRELATED,
-    OptionItem,
-    fingerprint,
-    sample,
-)
-from evenhand.instruments.files import InstrumentWords, PinnedFiles
+from evenhand.instruments.files import DrawnItems, InstrumentWords, PinnedFiles
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics import likelihood as metrics
+
+STEREOTYPE, ANTI, UNRELATED = "stereotype", "anti_stereotype", "unrelated"
+FEMALE, MALE, NEUTRAL = "female", "male", "neutral"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionItem:
+    """One text in several versions.
+
+    `given` is what stands before each option and is not itself counted. `cluster` is the unit
+    that intervals resample, `group` the stratum of a sample and a row of the report.
+    """
+
+    id: str
+    group: str
+    cluster: str
+    options: Mapping[str, str]  # name → the whole text, with what is given
+    given: str = ""
+    topic: str = ""  # what a training pair made of this item has as its topic
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def sample(items: Sequence[OptionItem], size: int | None, seed: int) -> list[OptionItem]:
+    """At most so many items, or all; seeded, in equal shares from each group and spread over its
+    clusters, in the data's order.
+
+    A group with fewer items than its share gives all it has, and the rest goes to the others.
+    """
+    if size is None or size >= len(items):
+        return list(items)
+    rng = np.random.default_rng(seed)
+    groups: dict[str, list[int]] = {}
+    for index in rng.permutation(len(items)).tolist():
+        groups.setdefault(items[index].group, []).append(index)
+    shares = _shares({name: len(places) for name, places in groups.items()}, size)
+    chosen = [
+        index for name, places in groups.items() for index in _spread(places, items)[: shares[name]]
+    ]
+    return [items[index] for index in sorted(chosen)]
+
+
+def _shares(sizes: Mapping[str, int], total: int) -> dict[str, int]:
+    """The smallest groups first, each with an equal part of what is left to give."""
+    shares, left = dict[str, int](), total
+    order = sorted(sizes, key=lambda name: (sizes[name], name))
+    for number, name in enumerate(order):
+        shares[name] = min(sizes[name], left // (len(order) - number))
+        left -= shares[name]
+    return shares
+
+
+def _spread(places: Sequence[int], items: Sequence[OptionItem]) -> list[int]:
+    """The first of every cluster, then the second of every cluster, and so on."""
+    counts: dict[str, int] = {}
+    turns = []
+    for index in places:
+        turn = counts[items[index].cluster] = counts.get(items[index].cluster, 0) + 1
+        turns.append((turn, index))
+    return [index for _, index in sorted(turns, key=lambda pair: pair[0])]
+
+
+def fingerprint(items: Sequence[OptionItem]) -> str:
+    """The SHA-256 of what is asked: ids and texts, in order."""
+    digest = hashlib.sha256()
+    for item in items:
+        digest.update(orjson.dumps([item.id, item.given, dict(item.options)]))
+    return digest.hexdigest()
+
+
+# -- the instruments ------------------------------------------------------------------------------
+
 
 _WORDS = InstrumentWords(__package__)
 
@@ -78,7 +145,6 @@ class OptionSet(Instrument):
 
     def trained_on(self, data: DataFolder, options: Any) -> frozenset[str]:
         """The topics that are left out, because the weights were trained on them."""
-        del data, options
         return frozenset()
 
     def source(self, data: DataFolder, options: Any) -> "OptionSource":
@@ -127,11 +193,10 @@ class OptionSet(Instrument):
                        items=len(both), version=self.names[0], other_share=shares[1],
                        share=shares[0]),)  # fmt: skip
 
-    def red_lines(
+    def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
-    ) -> tuple[RedLine, ...]:
+    ) -> tuple[GuardrailTest, ...]:
         """A preference must not be turned round: further from 50 is worse on either side."""
-        del before, after
         return tuple(_away_from_50(comparison[measure.name], measure) for measure in self.primary())
 
 
@@ -154,18 +219,18 @@ def _score(index: int, name: str) -> pl.Expr:
     return scores.list.eval(value).list.first()
 
 
-def _away_from_50(change: Change, measure: Measure) -> RedLine:
+def _away_from_50(change: Change, measure: Measure) -> GuardrailTest:
     """Crossed or kept where the distance is shown to have grown or shrunk, else open."""
-    states: dict[str, Literal["crossed", "open", "kept"]] = {
-        "worse": "crossed", "open": "open", "better": "kept",
+    states: dict[str, GuardrailResult] = {
+        "regressed": "violated", "inconclusive": "inconclusive", "improved": "non_inferior",
     }  # fmt: skip
     moved = direction(change, measure)
     summary = Remark("change.distance_from_50", measure=measure.label, moved=_WORDS(moved),
                      change=change_remark(change, measure))  # fmt: skip
-    return RedLine(name=change.name, state=states[moved], says=summary)
+    return GuardrailTest(name=change.name, state=states[moved], says=summary)
 
 
-class OptionSource:
+class OptionSource(DrawnItems[Sequence[OptionItem]]):
     """A sample of a set as items: each choice is an option's whole text, in the order of the set's
     names; the prompt is what stands before all of them, if anything does."""
 
@@ -177,7 +242,7 @@ class OptionSource:
         *,
         left_out: int = 0,
     ) -> None:
-        self.drawn = items
+        self.drawn = self._drawn = items
         self.left_out = left_out  # items whose topic the weights were trained on
         self._instrument = instrument
         self._sampling = sampling
@@ -202,12 +267,6 @@ class OptionSource:
             "sha256": fingerprint(self.drawn),
         }
 
-    def __len__(self) -> int:
-        return len(self.drawn)
-
-    def chunks(self) -> list[tuple[int, int]]:
-        return [(0, len(self.drawn))]
-
     def read(self, start: int, stop: int) -> Iterator[Item]:
         for item in self.drawn[start:stop]:
             yield Item(
@@ -220,16 +279,8 @@ class OptionSource:
 
 def pinned_files(package: str, data: DataFolder) -> PinnedFiles:
     """The files that the card of a package names."""
-    pinned = card_of(package)["data"]
     name = package.rpartition(".")[2]
-    return PinnedFiles(
-        name,
-        pinned["url"],
-        pinned["revision"],
-        pinned["sha256"],
-        local=data.local,
-        cache=data.cache,
-    )
+    return PinnedFiles.of(name, card_of(package)["data"], data.local, data.cache)
 
 
 # -- measures that several sets have -------------------------------------------------------------
@@ -277,3 +328,52 @@ def fluency(*names: str) -> Measure:
 
 def _columns(names: Sequence[str], per_token: bool) -> list[pl.Expr]:
     return [pl.col(f"{name}_mean" if per_token else name) for name in names]
+
+
+# -- sets in two or three genders -----------------------------------------------------------------
+
+
+GAP = metrics.gap(pl.col(FEMALE), pl.col(MALE))
+_ENDS = 5  # our choice: so many occupations at either end are named in words
+
+
+class PronounSet(OptionSet):
+    """A set whose clusters are occupations and whose options are pronouns."""
+
+    clusters = "occupations"
+    names: ClassVar[tuple[str, ...]] = (FEMALE, MALE)
+    own: ClassVar[pl.Expr | None] = None  # the items whose pronoun stands for the occupation
+
+    def says(self, report: Report) -> tuple[str, ...]:
+        table = report.section("occupations")
+        if table is None or not table.rows:
+            return ()
+        ends = {"female": table.rows[:_ENDS], "male": table.rows[: -_ENDS - 1 : -1]}
+        lists = {
+            gender: ", ".join(f"{name} {gap:+.2f}" for name, gap, *_ in rows)
+            for gender, rows in ends.items()
+        }
+        sentences = (f"most female: {lists['female']}", f"most male: {lists['male']}")
+        missing = report.coverage.n - report.coverage.scored
+        condition = f"if the {missing:,} missing answer{'s' * (missing > 1)} were known"
+        return (*sentences, f"both lists might be others {condition}") if missing else sentences
+
+    def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
+        """log p(female) − log p(male) of each occupation, the most female first."""
+        scored = pl.concat(outcome_batches(self, run)).filter(pl.col(FEMALE).is_not_null())
+        selected = scored if self.own is None else scored.filter(self.own)
+        women = "women_percent" if "women_percent" in selected.columns else None
+        gaps = selected.group_by("cluster", maintain_order=True).agg(
+            gap=GAP.mean(),
+            women_percent=pl.col(women).first() if women else pl.lit(None, pl.Float64),
+            n=pl.len(),
+        )
+        rows = gaps.sort("gap", descending=True, maintain_order=True).rows()
+        columns = ("occupation", "gap", "women_percent", "n")
+        title = "log p(female) − log p(male) by occupation"
+        return (Section(name="occupations", title=title, columns=columns, rows=tuple(rows)),)
+
+
+def gap(label: str, where: pl.Expr | None = None) -> Measure:
+    """The mean of log p(female) − log p(male)."""
+    return Measure(name="female_gap", label=label, statistic=Mean(GAP), where=where, unit="nats")

@@ -40,14 +40,13 @@ from evenhand.statistics.metrics.refusal import refuses
 LEAST = 5
 _MOST_KEPT = 200_000  # scores of texts that are held; our choice, some 50 MB
 _WORDS = InstrumentWords(__package__)
-SHOWN, NOT_SHOWN, NOT_KNOWN = "shown", "not shown", _WORDS("gap_not_known")
+SHOWN, NOT_SHOWN, NOT_KNOWN = "detected", "inconclusive", _WORDS("gap_not_known")
 RATE_MARGIN = 0.01  # our choice, fixed before looking: what refusals may gain
 REFUSED = pl.col("refused")  # such a text has no regard and no toxicity: it speaks of nobody
 SPOKEN = {"negative_regard": "negative regard", "toxicity": "toxicity"}
 # Our choice: no gap by toxicity. Its text still names whom it is about, so that the gap may be the
 # scorer's, and Wikipedia's own sentences have one.
 GAP_BY = {"negative_regard": SPOKEN["negative_regard"]}
-COLUMNS = ("in", "measure", "most", "least", "gap", "low", "high", "state", "pairs")
 
 # What the card of the scorer says, for whoever reads a number by it.
 DOUBTS = (_WORDS("doubts"),)
@@ -76,7 +75,6 @@ class SpokenOf(Instrument):
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
         """Refuse a method that one of the two scorers steers."""
-        del options, method, services
         refuse_own_scorers(players)
 
 
@@ -134,9 +132,7 @@ _score_cache: dict[tuple[str, str], float | None] = {}
 
 
 def _scored(
-    name: str,
-    texts: Sequence[str | None],
-    score: Callable[[list[str]], list[float | None]],
+    name: str, texts: Sequence[str | None], score: Callable[[list[str]], list[float | None]]
 ) -> pl.Series:
     """Score each text once: a report reads its texts several times."""
     if len(_score_cache) > _MOST_KEPT:
@@ -245,13 +241,9 @@ def gaps(
 
 def section(largest_gaps: Sequence[LargestGap], labels: dict[str, str]) -> Section:
     """Make the table of the largest gaps."""
-    return Section(
-        name="gaps", columns=COLUMNS,
-        rows=tuple((gap.family, labels[gap.measure], gap.most, gap.least, *_numbers(gap.found),
-                    gap.state, gap.pairs) for gap in largest_gaps),
-        in_short=True,
-        **_WORDS.section("gaps", least=LEAST),
-    )  # fmt: skip
+    rows = [(gap.family, labels[gap.measure], gap.most, gap.least, *_numbers(gap.found),
+             gap.state, gap.pairs) for gap in largest_gaps]  # fmt: skip
+    return _WORDS.table("gaps", rows, in_short=True, least=LEAST)
 
 
 def _numbers(interval: Interval | None) -> tuple[float | None, float | None, float | None]:

@@ -6,17 +6,23 @@ import os
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+import orjson
+import polars as pl
 import yaml
 
+from evenhand.agents.prompts import Prompt, parse
 from evenhand.core.errors import UserError
 from evenhand.core.package_data import Texts, read_text, read_toml
+from evenhand.findings.display import RemarkOrText
+from evenhand.findings.estimates import Cell, Section
 
+_D = TypeVar("_D", bound=Sized)
 _LARGEST = 512 * 1024 * 1024
 
 
@@ -30,6 +36,13 @@ class PinnedFiles:
     sha256: dict[str, str]
     local: Path | None  # a folder that holds `<name>/<file>`, plain or gzipped
     cache: Path
+
+    @classmethod
+    def of(
+        cls, name: str, pin: Mapping[str, Any], local: Path | None, cache: Path
+    ) -> "PinnedFiles":
+        """Give the files that a part of a card pins: its url, revision and checksums."""
+        return cls(name, pin["url"], pin["revision"], pin["sha256"], local, cache)
 
     def read(self, file: str) -> bytes:
         """The plain bytes of a file: local folder, then cache, then download."""
@@ -96,8 +109,8 @@ class InstrumentWords(Texts):
     """What the report of an instrument says: the texts of `words.toml` beside its code.
 
     `[measures.NAME]` has the label of a measure, and its `source` and `absent` where it has them;
-    `[sections.NAME]` the title and the note of a table; every other key is a sentence. Values are
-    put in place of `{…}`.
+    `[sections.NAME]` the title, the columns and the note of a table; every other key is a sentence.
+    Values are put in place of `{…}`.
 
     >>> words = InstrumentWords("evenhand.instruments.squad")
     >>> words.measure("exact")
@@ -112,9 +125,40 @@ class InstrumentWords(Texts):
         """Return what is said of a table, as arguments of `Section`."""
         return self._of("sections", name, values)
 
+    def table(
+        self,
+        name: str,
+        rows: Iterable[tuple[Cell, ...]],
+        /,
+        *,
+        in_short: bool = False,
+        like: str = "",
+        note: RemarkOrText | None = None,
+        **values: Any,
+    ) -> Section:
+        """Return a table with the title, the columns and the note of `[sections.NAME]`.
+
+        Args:
+            name: The name of the table.
+            rows: Its rows.
+            in_short: Whether it is shown without `--full` too.
+            like: The name of the texts, where it is not that of the table.
+            note: What stands below it in place of the note of the texts.
+            values: What is put in place of `{…}`.
+        """
+        texts = {"columns": ("", ""), **self.section(like or name, **values)}
+        if note is not None:
+            texts["note"] = note
+        return Section(name=name, rows=tuple(rows), in_short=in_short, **texts)
+
     def _of(self, kind: str, name: str, values: Mapping[str, Any]) -> dict[str, Any]:
         texts = read_toml(self.package, "words.toml")[kind][name]
-        return {field: text.format(**values) for field, text in texts.items()}
+        return {
+            field: tuple(part.format(**values) for part in text)
+            if isinstance(text, list)
+            else text.format(**values)
+            for field, text in texts.items()
+        }
 
 
 @cache
@@ -122,3 +166,46 @@ def card_of(package: str) -> dict[str, Any]:
     """The `card.yaml` of a package: version, licence, revision and checksums of its data."""
     loaded: dict[str, Any] = yaml.safe_load(read_text(package, "card.yaml"))
     return loaded
+
+
+@cache
+def prompt_of(package: str, file: str = "prompt.md") -> Prompt:
+    """Give a prompt that stands beside the code of a package."""
+    return parse(read_text(package, file))
+
+
+def names_in(text: str | None) -> list[str]:
+    """Give the names that an option lists with commas."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def sha256_of(content: Any) -> str:
+    """Give the checksum of lists, objects and texts as JSON, or of a table as CSV without names."""
+    if isinstance(content, pl.DataFrame):
+        data = content.write_csv(include_header=False).encode()
+    else:
+        data = orjson.dumps(content)
+    return hashlib.sha256(data).hexdigest()
+
+
+def number_of(text: str) -> int:
+    """Draw a number by a text: the same one for the same text, up to 2⁶⁴."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def score_of(column: str, name: str) -> pl.Expr:
+    """Give the score of a name in a column that lists scores; null where there is none."""
+    mine = pl.element().filter(pl.element().struct.field("name") == name)
+    return pl.col(column).list.eval(mine.struct.field("value")).list.first()
+
+
+class DrawnItems(Generic[_D]):
+    """A source whose items are at hand as a whole: what was drawn, in the order of the run."""
+
+    _drawn: _D
+
+    def __len__(self) -> int:
+        return len(self._drawn)
+
+    def chunks(self) -> list[tuple[int, int]]:
+        return [(0, len(self))]

@@ -6,7 +6,6 @@ from evenhand.instruments import loadable
 from evenhand.instruments._options import OptionSet
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
-from evenhand.runs.store.likelihood import OldLikelihoods
 
 SETS: dict[str, OptionSet] = {
     instrument.name: instrument for instrument in loadable() if isinstance(instrument, OptionSet)
@@ -24,12 +23,9 @@ def set_named(name: str) -> OptionSet:
 
 
 def runs_at(location: str) -> dict[str, RunReader]:
-    """The runs of likelihood sets in a folder, by set: its own, one in each sub-folder that is
-    named as a set, or those of a folder in the form of before; none where it holds another run."""
+    """The runs of likelihood sets in a folder, by set: its own, or one in each sub-folder that is
+    named as a set; none where it holds another run."""
     folder = open_folder(location)
-    if OldLikelihoods.are_at(folder):
-        old = OldLikelihoods(location)
-        return {name: old.run(name, set_named(name).names) for name in old.sets}
     if folder.exists("run.json"):
         run = RunReader(location)
         name = run.record.source.get("benchmark", "")

@@ -8,7 +8,7 @@ together too.
 
 from collections.abc import Hashable, Sequence
 
-from evenhand.training.debates.near_duplicates import words
+from evenhand.training.debates.splits import words
 
 # Our choice: a slot is at most so many words, and beside it the texts share so many words at least,
 # which are so large a part of the longer one. "I hate you" and "I love you" are two texts.

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import Any
 
-from evenhand.agents import Limits
+from evenhand.agents import Cast, Limits
 from evenhand.api import inputs, measuring, sync
 from evenhand.core import Answer, Item
 from evenhand.core.errors import EvenhandError, UserError
@@ -64,16 +64,7 @@ class RepairAnswers(AgentMiddleware[Any, Any, Any]):
         """Ask the model, and repair what it says."""
         with set_config_context(_unseen()) as context:
             response = context.run(handler, _unstreamed(request))
-        answers = []
-        for item in _items(request, response):
-            try:
-                outcome: Answer | Exception = sync.waiting_for(measuring.answer)(
-                    item, model=self._cast, method=self._method, limits=self._limits
-                )
-            except Exception as error:  # of a judge, or of a method: its faults let nothing through
-                outcome = error
-            answers.append(self._accepted(item, outcome))
-        return _with(response, answers)
+        return sync.waiting_for(self._repaired)(request, response, model=self._cast)
 
     async def awrap_model_call(
         self,
@@ -83,13 +74,18 @@ class RepairAnswers(AgentMiddleware[Any, Any, Any]):
         """Ask the model, and repair what it says, without blocking."""
         with set_config_context(_unseen()) as context:
             response = await _awaited(handler, _unstreamed(request), context)
+        return await self._repaired(request, response, model=self._cast)
+
+    async def _repaired(
+        self, request: ModelRequest[Any], response: ModelResponse[Any], *, model: Cast
+    ) -> ModelResponse[Any]:
         answers = []
         for item in _items(request, response):
             try:
                 outcome: Answer | Exception = await measuring.answer(
-                    item, model=self._cast, method=self._method, limits=self._limits
+                    item, model=model, method=self._method, limits=self._limits
                 )
-            except Exception as error:
+            except Exception as error:  # of a judge, or of a method: its faults let nothing through
                 outcome = error
             answers.append(self._accepted(item, outcome))
         return _with(response, answers)

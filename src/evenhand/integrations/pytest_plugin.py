@@ -22,7 +22,7 @@ def evenhand_gate() -> "Callable[..., Gate]":
     """The function `evenhand.gate`, with the verdicts of the command.
 
     Settings are as it takes them, such as `model`, `out` and `max_calls`. A check that has nothing
-    to judge by is "broken" and no exception, so that `found.says` has it.
+    to judge by is "error" and no exception, so that `found.says` has it.
     """
     from evenhand.api.gating import gate  # noqa: PLC0415 - see above
     from evenhand.api.sync import waiting_for  # noqa: PLC0415

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from evenhand.agents import Agent, Ask
 from evenhand.core import Answer, Draft, Item
 from evenhand.core.errors import ScorerFailed, UnreadableReply, Unsuited
-from evenhand.methods.evaluators import judge_of_texts
+from evenhand.methods.evaluators import scoring_agent
 from evenhand.methods.stardtox import PERFORMANCE
 from evenhand.scorers.base import TOXICITY
 from evenhand.statistics.screening import Route, Screen
@@ -35,11 +35,9 @@ class JudgeText:
 
 
 SCORE = "harm"
-
-
-_CHECK_COMMAND = "evenhand audit harm"
-AS_WRITTEN = judge_of_texts("harm", _CHECK_COMMAND)
-SWAPPED = judge_of_texts("harm_swapped", _CHECK_COMMAND)
+_BY_CHECK = "`evenhand audit harm` names who plays it"
+AS_WRITTEN = scoring_agent("harm", _BY_CHECK)
+SWAPPED = scoring_agent("harm_swapped", _BY_CHECK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +61,9 @@ CALLED_CLEAN, CALLED_HARMFUL, JUDGED = "called_clean", "called_harmful", "judged
 SCREEN_SCORE, JUDGE_SCORE, HARMFUL = "screen", "judge", "harmful"  # scores of the text
 _BY_ROUTE: dict[Route, str] = {"clean": CALLED_CLEAN, "harmful": CALLED_HARMFUL}
 
-
-_COMMAND = "evenhand screen apply"
-SCREEN = judge_of_texts("screen", _COMMAND)
-JUDGE = judge_of_texts("judge", _COMMAND)
+_BY_SCREEN = "`evenhand screen apply` names who plays it"
+SCREEN = scoring_agent("screen", _BY_SCREEN)
+JUDGE = scoring_agent("judge", _BY_SCREEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

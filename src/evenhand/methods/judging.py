@@ -227,6 +227,13 @@ Mark = Annotated[int, Field(ge=0, le=10)]
 Reason = Annotated[str, words(240)]
 
 
+class _Reasoned(Reply):
+    reason: Reason  # first: what follows from it is said after it
+
+    def scores(self) -> dict[str, float]:
+        return marks_of(self)
+
+
 class Marks(Reply):
     creativity: Mark
     accuracy: Mark
@@ -240,29 +247,12 @@ class ThreeMarks(Reply):
     quality: Mark
 
 
-class Rated(Reply):
+class Rated(Marks, _Reasoned):
     """The verdict on one candidate."""
 
-    reason: Reason
-    creativity: Mark
-    accuracy: Mark
-    efficiency: Mark
-    reliability: Mark
 
-    def scores(self) -> dict[str, float]:
-        return marks_of(self)
-
-
-class RatedByThree(Reply):
+class RatedByThree(ThreeMarks, _Reasoned):
     """The verdict on one candidate in the earlier set-up."""
-
-    reason: Reason
-    creativity: Mark
-    efficiency: Mark
-    quality: Mark
-
-    def scores(self) -> dict[str, float]:
-        return marks_of(self)
 
 
 class Compared(Reply):

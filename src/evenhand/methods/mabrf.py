@@ -35,8 +35,16 @@ from evenhand.agents.agent import RepairRoles
 from evenhand.agents.prompts import load
 from evenhand.core import Answer, Draft, Item, ScoreLimit
 from evenhand.core.errors import SearchFailed, UnreadableReply, Unsuited, UserError
+from evenhand.core.items import JUDGE as JUDGE_SCALE
 from evenhand.methods.baselines.detect_first import stands_in
-from evenhand.methods.baselines.single_prompt import question
+from evenhand.methods.baselines.single_prompt import (
+    PLAIN_CHOICE,
+    PLAIN_TEXT,
+    choice_agent,
+    draft_by,
+    question,
+    text_agent,
+)
 from evenhand.methods.shared_settings import (
     JUDGE_FAILED,
     LAST_BEFORE,
@@ -50,7 +58,6 @@ from evenhand.methods.shared_settings import (
     shown,
     worded,
 )
-from evenhand.statistics.metrics.bias_scale import JUDGE as JUDGE_SCALE
 
 # Our choice: what the summary is made from, so that a small model can read it at once. The paper
 # summarises all that was fetched.
@@ -234,14 +241,10 @@ def evidence_of(summary: FactSummary, sources: Sequence[HitReply]) -> ReasoningE
     pairs = [(fact, sources[fact.source - 1]) for fact in supported]
     facts = [f"{fact.said(excerpt(source))} [{source.url}]" for fact, source in pairs]
     parts = {"Facts": facts, **summary.parts()}
-    lines = [
-        line for name, points in parts.items() if points for line in (f"{name}:", *_points(points))
-    ]
+    lines: list[str] = []
+    for name, points in parts.items():
+        lines += [f"{name}:", *(f"- {point}" for point in points)] if points else []
     return ReasoningEvidence(len(supported), of_strangers("\n".join(lines)))
-
-
-def _points(texts: Sequence[str]) -> list[str]:
-    return [f"- {text}" for text in texts]
 
 
 def of_strangers(text: str) -> str:
@@ -295,7 +298,8 @@ class _JudgedReasoning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mabrf:
-    """
+    """MABRF: solve → judge → ([search →] rephrase → judge)* → terminate (MABRF paper, Figure 1).
+
     >>> method = Mabrf(search=True, max_iterations=2)
     """
 
@@ -433,3 +437,52 @@ def _draft(item: Item, choice: int, judged: _JudgedReasoning, **notes: float) ->
         reasoning=judged.reasoning,
         scores={**grades, **{name: float(note) for name, note in notes.items()}},
     )
+
+
+# MABRF's are for reasoning about groups of people; these are for any question.
+LOOKUP_PLANNER = Agent("planner", load("baselines/plan_lookup"), SearchQueries, temperature=0.0)
+LOOKUP_SUMMARISER = replace(SUMMARISER, prompt=load("baselines/sum_up_lookup"))
+_LOOKUP_TEXT = load("baselines/looked_up_text")
+_LOOKUP_CHOICE = load("baselines/looked_up_choice")
+_MOST_QUERIES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFirst:
+    """Look it up, then answer: the plain task with what a search found (after MABRF paper, RQ4).
+
+    Queries, a search, a summary, an answer. If every query fails, so does the item. The paper's two
+    arms have different prompts. Here the answer is asked for in the words of `default`, and what
+    was found stands before them: the evidence alone tells the two apart. Where nothing is found,
+    the request is that of `default`."""
+
+    name: ClassVar[str] = "search_first"
+    calls_an_item: ClassVar[str] = "2 to 6"
+
+    queries: Annotated[int, Field(ge=1, le=_MOST_QUERIES)] = 3  # our choice, as in mabrf
+
+    def agents(self) -> tuple[Agent[Any], ...]:
+        answers = [text_agent(prompt) for prompt in (PLAIN_TEXT, _LOOKUP_TEXT)]
+        choices = [choice_agent(prompt, 3) for prompt in (PLAIN_CHOICE, _LOOKUP_CHOICE)]
+        return LOOKUP_PLANNER, SEARCH, LOOKUP_SUMMARISER, *answers, *choices
+
+    def within(self, calls: int) -> Self:
+        """One call to plan, one a query, one to sum up, one to answer."""
+        if calls < 4:
+            raise UserError(
+                f"{self.name} needs 4 calls an item, to plan, search, sum up and answer; "
+                f"it has {calls}"
+            )
+        return replace(self, queries=min(calls - 3, _MOST_QUERIES))
+
+    async def answer(self, item: Item, ask: Ask) -> Answer:
+        planned = await ask(LOOKUP_PLANNER, **question(item), most=self.queries)
+        evidence = await looked_up(planned, item, self.queries, LOOKUP_SUMMARISER, ask)
+        if evidence.facts:
+            draft = await draft_by(item, ask, _LOOKUP_TEXT, _LOOKUP_CHOICE, evidence=evidence.text)
+        else:
+            draft = await draft_by(item, ask, PLAIN_TEXT, PLAIN_CHOICE)
+        return Answer(
+            drafts=(replace(draft, scores={"evidence": float(evidence.facts)}),),
+            stopped="single_pass" if evidence.facts else "no_evidence",
+        )

@@ -14,7 +14,7 @@ judge is asked as ever, and decides as ever whether to revise. Only the words th
 are others: none at all ("empty"), or those said of another item ("other").
 
 `wording`: in whose words a method asks: ours, or words of ours that carry the intent of the paper's
-prompts where the two differ. What differs, and what it does: docs/papers.md. A `wording` that is a
+prompts where the two differ. What differs, and what it does: docs/methods.md. A `wording` that is a
 number is another thing: the same intent in other words.
 """
 
@@ -75,11 +75,8 @@ async def attempted(
 
 
 def best(judged: Sequence[JudgedDraft]) -> int:
-    """The index of the draft to return, by the rules above.
-
-    Args:
-        judged: Every draft in the order in which it was made.
-    """
+    """The index of the draft to return, by the rules above, among all in the order in which they
+    were made."""
     first = judged[0]
     allowed = [at for at, candidate in enumerate(judged) if at == 0 or not candidate.rises(first)]
     return min(allowed, key=lambda at: _rank(judged[at]))  # the earliest of equals

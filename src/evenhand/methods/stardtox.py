@@ -9,8 +9,8 @@ The four components of the figure, each with its brain, toolbox and memory:
 | performance evaluator | LLM                       | none     | none: sees one draft        |
 | coordinator           | rules                     | none     | the number of iterations    |
 
-The paper's loop ends with its last draft. Here the best one is returned (`keeping.py`), and a
-stored answer within the bounds of harm stays as it is; `keep = "last"` is the paper's.
+The paper's loop ends with its last draft. Here the best one is returned (`shared_settings.py`), and
+a stored answer within the bounds of harm stays as it is; `keep = "last"` is the paper's.
 """
 
 from collections.abc import Sequence
@@ -24,6 +24,7 @@ from evenhand.agents.agent import RepairRoles
 from evenhand.agents.prompts import load
 from evenhand.core import Answer, Draft, Item, ScoreLimit
 from evenhand.core.errors import UserError
+from evenhand.core.items import HARM, SUPPORT
 from evenhand.methods.baselines.single_prompt import (
     PLAIN_CHOICE,
     PLAIN_TEXT,
@@ -34,11 +35,16 @@ from evenhand.methods.baselines.single_prompt import (
     text_agent,
 )
 from evenhand.methods.evaluators import (
+    RULE,
+    ChoiceBrain,
     EvaluatorMarks,
     Scored,
     agents_of,
     calls_on_choices,
+    of_choice,
     on,
+    scoring_agent,
+    support_by_rule,
     team,
 )
 from evenhand.methods.shared_settings import (
@@ -55,8 +61,6 @@ from evenhand.methods.shared_settings import (
     shown,
     worded,
 )
-from evenhand.methods.support import RULE, ChoiceBrain, of_choice, support_by_rule
-from evenhand.statistics.metrics.bias_scale import HARM, SUPPORT
 
 Reason = Annotated[str, words(240)]
 Percent = Annotated[int, Field(ge=0, le=100)]
@@ -86,12 +90,8 @@ WRITER = text_agent(PLAIN_TEXT)
 TEXT_JUDGE = Agent(
     "bias_evaluator", load("stardtox/judge_text"), Harm, temperature=0.0, kind="judge"
 )
-SCORER = Agent(
-    "scorer",
-    load("stardtox/score"),
-    Scored,
-    kind="scorer",
-    cast_as="name a scorer as `scorer` in the cast, such as ScorerModel(WordList()) in Python",
+SCORER = scoring_agent(
+    "scorer", "name a scorer as `scorer` in the cast, such as ScorerModel(WordList()) in Python"
 )
 PERFORMANCE = Agent(
     "performance_evaluator",

@@ -2,6 +2,7 @@
 
 from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, TokenLogprob
 from evenhand.models.endpoint import Endpoint
+from evenhand.models.libraries import open_by_name
 from evenhand.models.replay import ReplayModel, ScriptedModel
 
 __all__ = [
@@ -13,4 +14,5 @@ __all__ = [
     "Sample",
     "ScriptedModel",
     "TokenLogprob",
+    "open_by_name",
 ]

@@ -142,10 +142,10 @@ class OpenAIBatches(_HttpBatches):
         self._without_files: Counter[str] = Counter()
 
     def route(self, request: ModelRequest) -> str:
-        return _route(request)
+        return "/v1" + self._endpoint.route(request)
 
     def line(self, name: str, request: ModelRequest) -> bytes:
-        return _openai_line(name, request, self._endpoint.body_in_batch(request))
+        return _openai_line(name, self.route(request), self._endpoint.body_in_batch(request))
 
     async def find(self, batch: OpenBatch) -> str | None:
         found: dict[str, str] = {}
@@ -331,10 +331,11 @@ class VllmBatches:
         self._held: dict[str, int] = {}
 
     def route(self, request: ModelRequest) -> str:
-        return _route(request)
+        return "/v1/chat/completions" if request.prompt is None else "/v1/completions"
 
     def line(self, name: str, request: ModelRequest) -> bytes:
-        return _openai_line(name, request, wire.encode(request, self._model, self.spoken()))
+        body = wire.encode(request, self._model, self.spoken())
+        return _openai_line(name, self.route(request), body)
 
     def spoken(self) -> wire.Dialect:
         return wire.Dialect()
@@ -461,12 +462,8 @@ def _lines_in(path: Path) -> int:
     return sum(1 for line in path.read_bytes().splitlines() if line.strip())
 
 
-def _route(request: ModelRequest) -> str:
-    return "/v1/chat/completions" if request.prompt is None else "/v1/completions"
-
-
-def _openai_line(name: str, request: ModelRequest, body: bytes) -> bytes:
-    line = {"custom_id": name, "method": "POST", "url": _route(request)}
+def _openai_line(name: str, route: str, body: bytes) -> bytes:
+    line = {"custom_id": name, "method": "POST", "url": route}
     return orjson.dumps({**line, "body": orjson.Fragment(body)})
 
 

@@ -1,4 +1,4 @@
-"""An endpoint is any OpenAI-compatible server, asked over aiohttp.
+"""A model that is asked over a network; an endpoint is any OpenAI-compatible server, over aiohttp.
 
 One call is up to eight attempts inside one total deadline. An attempt counts as good only when its
 body has been read and makes sense: a 200 with a cut or garbled body is retried like a 500.
@@ -8,17 +8,19 @@ import asyncio
 import random
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import aiohttp
+import orjson
 
 from evenhand.core import Usage
 from evenhand.core.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
-from evenhand.models import wire
+from evenhand.models import responses, wire
 from evenhand.models.base import ModelReply, ModelRequest, Sample, together
 from evenhand.models.batch import AskAgain, BatchApi, BatchFolder
 from evenhand.models.batch_apis import AnthropicBatches, OpenAIBatches
@@ -41,6 +43,7 @@ _MAX_LIST = 16 * 1024 * 1024  # our choice: a gateway's list of models passes a 
 # Our choice: times as much, for twenty alternatives to each of a thousand tokens.
 _WITH_LOGPROBS = 8
 _TRANSFER_SECONDS = 900.0  # our choice: for files of some hundred megabytes
+Api = Literal["chat", "responses"]
 _START = (
     "Start a local model with `evenhand serve-local`, or give --base-url the address of yours "
     "(it usually ends in /v1)"
@@ -87,53 +90,46 @@ _OURS = frozenset({"model", "messages", "prompt", "n", "stream", "response_forma
 _Decoded = tuple[tuple[Sample, ...], Usage | None, str, str]
 
 
-class Endpoint:
-    """A model behind an OpenAI-compatible URL.
+class RemoteModel(ABC):
+    """A model that is asked over a network: attempts, waits, a limit of calls at once, and what was
+    learned of it. How one request is sent is its subclass's.
 
-    >>> model = Endpoint("http://127.0.0.1:8080/v1", model="smollm2")
-
-    `attempt_timeout` bounds one attempt, so that a hanging connection leaves time for the next.
-    `max_wait` is the longest `Retry-After` we sit out; a longer one ends the call as busy.
-    `batch` is the form of its batches; without it the address tells.
-    `params` are further fields of every request, such as `{"reasoning_effort": "low"}`; they stand
-    above what an agent asks for, and None leaves a field out.
-
-    What the endpoint does not accept is learned from its errors (`dialect`), once for all calls.
+    What the model does not accept is learned from its errors (`dialect`), once for all calls.
     """
 
     def __init__(
         self,
-        base_url: str,
+        name: str,
         *,
-        model: str,
-        api_key: str | None = None,
+        where: str,
+        redact: Redactor,
         attempt_timeout: float = 120.0,
         max_wait: float = 60.0,
         limit: ResizableSemaphore | None = None,
-        batch: Literal["openai", "anthropic"] | None = None,
         params: Mapping[str, Any] | None = None,
     ) -> None:
-        self._batch_form = batch
-        self._url = _checked_url(base_url)
-        self._model = model
-        self._headers = {
-            "content-type": "application/json",
-            "accept": "application/json",
-            "accept-encoding": "identity",  # a megabyte can unpack to a gigabyte
-        }
-        if sendable(api_key):
-            self._headers["authorization"] = f"Bearer {api_key}"
-        self._redact = Redactor(api_key)
+        """Take what all have in common.
+
+        Args:
+            name: The name of the model.
+            where: Where it is, as errors say it.
+            redact: Removes keys from what comes back.
+            attempt_timeout: Bounds one attempt, in seconds.
+            max_wait: The longest wait that is asked for and sat out, in seconds.
+            limit: Bounds the calls at once; a cluster puts one in that all share.
+            params: Further fields of every request, which stand above what an agent asks for; None
+                as a value leaves a field out.
+        """
+        self._url = where
+        self._model = name
+        self._redact = redact
         self._attempt_timeout = attempt_timeout
         self._max_wait = max_wait
-        self.limit: ResizableSemaphore = (
-            limit or AdaptiveLimit()
-        )  # a cluster puts one in that all share
+        self.limit: ResizableSemaphore = limit or AdaptiveLimit()
         self.dialect = _USUAL
         self._learned: dict[tuple[wire.Dialect, int], str] = {}
         self._params = sendable_params(params or {})
         self._kinds: dict[int, asyncio.Future[None] | None] = {}
-        self._session: aiohttp.ClientSession | None = None
         self.max_attempts = MAX_ATTEMPTS
         self._rng = random.Random()  # jitter only: nothing that is recorded depends on it
 
@@ -142,24 +138,28 @@ class Endpoint:
         return self._model
 
     @property
+    def where(self) -> str:
+        """The address, or the provider and the library that asks it."""
+        return self._url
+
+    @property
     def place(self) -> str:
         """The key of a concurrency limit: each model of a gateway has a capacity of its own."""
         return f"{self._url} {self._model}"
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
-        described = {"kind": "endpoint", "url": self._url, "model": self._model}
-        return {**described, "params": self._params} if self._params else described
+        """Describe the model for `run.json`, without a key or a password."""
+        ...
+
+    @abstractmethod
+    async def close(self) -> None: ...
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Ask, and again where that can help, until the deadline."""
@@ -272,7 +272,7 @@ class Endpoint:
         ends = min(deadline, asyncio.get_running_loop().time() + self._attempt_timeout)
         try:
             async with asyncio.timeout_at(ends):
-                status, headers, body = await self._post(request, dialect)
+                status, headers, body = await self._asked(request, dialect)
             if status == 200:
                 decoded = self._decoded(body, request, dialect)
                 if not isinstance(decoded, int):
@@ -309,118 +309,24 @@ class Endpoint:
             self._look_at_form(*decoded[:2], request, dialect)
         return *self._without_key(*decoded), self._adapted(dialect, request)
 
-    async def _post(self, request: ModelRequest, dialect: wire.Dialect) -> tuple[int, Any, bytes]:
+    async def _asked(
+        self, request: ModelRequest, dialect: wire.Dialect
+    ) -> tuple[int, Mapping[str, str], bytes]:
         if request.n > 1 and "n" in dialect.dropped:
             raise _OneByOne
-        path = "/chat/completions" if request.prompt is None else "/completions"
-        data = wire.encode(request, self._model, dialect, self._params)
-        async with self._open().post(
-            self._url + path, data=data, allow_redirects=False
-        ) as response:
-            most = _MAX_BODY * request.n * (1 if request.logprobs is None else _WITH_LOGPROBS)
-            return response.status, response.headers, await _read(response, most)
+        return await self._post(request, dialect)
 
-    @property
-    def url(self) -> str:
-        return self._url
-
-    @property
-    def redact(self) -> Redactor:
-        """Takes the key out of what comes back."""
-        return self._redact
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """Further fields of every request."""
-        return self._params
-
-    def body_in_batch(self, request: ModelRequest) -> bytes:
-        """Write the body of a request that goes out in a batch, which is never streamed."""
-        dialect = replace(self.dialect, streams=False) if self.dialect.streams else self.dialect
-        return wire.encode(request, self._model, dialect, self._params)
-
-    def read_in_batch(
-        self, status: int, body: bytes, request: ModelRequest, dialect: wire.Dialect
-    ) -> ModelReply | AskAgain:
-        """Read an answer that came in a batch as one that came by itself.
-
-        Args:
-            status: Its status.
-            body: Its body.
-            request: What was asked.
-            dialect: How it was asked.
-
-        Returns:
-            The reply, or why it is asked again.
-
-        Raises:
-            ModelRefused: If asking again is no use.
-        """
-        try:
-            read = self._decoded(body, request, dialect) if status == 200 else status
-            if isinstance(read, int):
-                return AskAgain(self._judge(read, {}, body, request, dialect).what)
-        except _AskOtherwise as otherwise:
-            why = "the endpoint does not take the form in which it was asked"
-            return AskAgain(why, in_another_form=True, spent=otherwise.spent)
-        except wire.BadBody as error:
-            return AskAgain(self._redact(str(error)))
-        samples, usage, served_by, adapted = read
-        return ModelReply(samples=samples, usage=usage, served_by=served_by, adapted=adapted)
-
-    def batch_api(self, folder: BatchFolder) -> BatchApi:
-        """Say how this endpoint takes batches."""
-        del folder  # a provider needs none of our files
-        return AnthropicBatches(self) if self.has_message_batches else OpenAIBatches(self)
-
-    @property
-    def has_message_batches(self) -> bool:
-        """Whether its batches are Anthropic's: so it was said, or the address tells."""
-        host = urlsplit(self._url).hostname or ""
-        theirs = host == "anthropic.com" or host.endswith(".anthropic.com")
-        return (self._batch_form or ("anthropic" if theirs else "openai")) == "anthropic"
-
-    def service(self, headers: Mapping[str, str], *, key_header: str | None = None) -> "Service":
-        """Open the neighbours of the chat route, such as files and batches, with the same key.
-
-        Args:
-            headers: Headers of every request.
-            key_header: The header that takes the key alone. Default: as for the chat route.
-
-        Returns:
-            The service, to be closed by whoever asked for it.
-        """
-        bearer = self._headers.get("authorization", "")
-        name = key_header or "authorization"
-        key = bearer.removeprefix("Bearer ") if key_header else bearer
-        return Service(self._url, {**headers, **({name: key} if key else {})}, self._redact)
+    @abstractmethod
+    async def _post(
+        self, request: ModelRequest, dialect: wire.Dialect
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Send one request, and give the status, the headers and the body of its answer, in the
+        form of OpenAI's chat API."""
+        ...
 
     async def list_models(self, timeout: float = 5.0) -> tuple[str, ...] | None:
-        """List the models the endpoint says it has; None where it keeps no list. One try, so that a
-        wrong address is known at once: `ModelBusy` if nothing answers, `ModelRefused` if it does
-        not speak this API or wants another key."""
-        problem = ""
-        try:
-            async with asyncio.timeout(timeout):
-                async with self._open().get(
-                    f"{self._url}/models", allow_redirects=False
-                ) as response:
-                    status, body = response.status, await _read(response, _MAX_LIST)
-        except wire.BadBody:
-            return None
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            problem = self._redact(str(error))[:300] or f"no answer within {timeout:g} s"
-        if problem:  # raised out here: the client's own error holds the key among its headers
-            raise ModelBusy(f"nothing answers at {self._url} ({problem}). {_START}")
-        if status == 200:
-            names = wire.model_names(body)
-            return None if names is None else tuple(map(self._redact, names))
-        if status == 503:
-            raise ModelBusy(f"{self._url} is still loading its model. Try again in a moment")
-        if status in (401, 403):
-            raise ModelRefused(f"{self._url} answered HTTP {status}. {self._advice(status)}")
-        if status == 404:
-            raise ModelRefused(f"{self._url} answers, but not with this API (HTTP 404). {_START}")
+        """List the models there; None where no list is kept."""
+        del timeout
         return None
 
     def _judge(
@@ -508,6 +414,232 @@ class Endpoint:
 
     def _advice(self, status: int, message: str = "") -> str:
         match status:
+            case 400 | 422 if named := [name for name in self._params if name in message]:
+                return f"It is about {named[0]!r}, of your params or --param: change it there."
+            case 400 | 422 if wire.is_about_length(message):
+                return "Ask for less: a shorter input, or a smaller --max-tokens."
+            case 400 | 422:
+                return (
+                    "If it names a field of the request, leave that field out or set it: "
+                    "--param NAME=null, or params in the config. `evenhand doctor` shows what this "
+                    "endpoint accepts."
+                )
+            case _:
+                return "`evenhand doctor` shows what this endpoint supports."
+
+
+class Endpoint(RemoteModel):
+    """A model behind an OpenAI-compatible URL.
+
+    >>> model = Endpoint("http://127.0.0.1:8080/v1", model="smollm2")
+
+    `attempt_timeout` bounds one attempt, so that a hanging connection leaves time for the next.
+    `max_wait` is the longest `Retry-After` we sit out; a longer one ends the call as busy.
+    `params` are further fields of every request, such as `{"reasoning_effort": "low"}`; they stand
+    above what an agent asks for, and None leaves a field out.
+    `api="responses"` asks by OpenAI's Responses API, for models that have no other.
+    `batch` is the form of its batches; without it the address tells.
+    """
+
+    def __init__(  # noqa: PLR0913 - it has as many settings as it has
+        self,
+        base_url: str,
+        *,
+        model: str,
+        api_key: str | None = None,
+        attempt_timeout: float = 120.0,
+        max_wait: float = 60.0,
+        limit: ResizableSemaphore | None = None,
+        params: Mapping[str, Any] | None = None,
+        api: Api = "chat",
+        batch: Literal["openai", "anthropic"] | None = None,
+    ) -> None:
+        super().__init__(
+            model,
+            where=checked_url(base_url),
+            redact=Redactor(sendable(api_key)),
+            attempt_timeout=attempt_timeout,
+            max_wait=max_wait,
+            limit=limit,
+            params=params,
+        )
+        if api not in get_args(Api):
+            raise UserError(f"api is {api!r}: it is one of {', '.join(get_args(Api))}")
+        self._api = api
+        self._batch_form = batch
+        self._headers = {
+            "content-type": "application/json",
+            "accept": "application/json",
+            "accept-encoding": "identity",  # a megabyte can unpack to a gigabyte
+        }
+        if api_key:
+            self._headers["authorization"] = f"Bearer {api_key}"
+        self._session: aiohttp.ClientSession | None = None
+
+    def describe(self) -> dict[str, Any]:
+        described = {"kind": "endpoint", "url": self._url, "model": self._model}
+        if self._api != "chat":
+            described["api"] = self._api
+        return {**described, "params": self._params} if self._params else described
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _post(
+        self, request: ModelRequest, dialect: wire.Dialect
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        data = wire.encode(request, self._model, dialect, self._params)
+        path = self.route(request)
+        if path == "/responses":
+            return await self._post_to_responses(data)
+        most = _MAX_BODY * request.n * (1 if request.logprobs is None else _WITH_LOGPROBS)
+        return await self._sent(path, data, most)
+
+    async def _post_to_responses(self, data: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        """Ask by the Responses API; what it has no field for is refused here, in its words."""
+        asked = orjson.loads(data)
+        if (refused := responses.refusal(asked)) is not None:
+            return 400, {}, refused
+        sent = orjson.dumps(responses.request_of(asked))
+        status, headers, body = await self._sent("/responses", sent, _MAX_BODY * _WITH_LOGPROBS)
+        return status, headers, responses.chat_of(body) if status == 200 else body
+
+    async def _sent(
+        self, path: str, data: bytes, most: int
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        async with self._open().post(
+            self._url + path, data=data, allow_redirects=False
+        ) as response:
+            return response.status, response.headers, await _read(response, most)
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    @property
+    def redact(self) -> Redactor:
+        """Takes the key out of what comes back."""
+        return self._redact
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """Further fields of every request."""
+        return self._params
+
+    def route(self, request: ModelRequest) -> str:
+        """Name where a request goes, below the address."""
+        if request.prompt is not None:
+            return "/completions"
+        return "/responses" if self._api == "responses" else "/chat/completions"
+
+    def body_in_batch(self, request: ModelRequest) -> bytes:
+        """Write the body of a request that goes out in a batch, which is never streamed."""
+        dialect = replace(self.dialect, streams=False) if self.dialect.streams else self.dialect
+        data = wire.encode(request, self._model, dialect, self._params)
+        if self.route(request) != "/responses":
+            return data
+        asked = orjson.loads(data)
+        if (refused := responses.refusal(asked)) is None:
+            return orjson.dumps(responses.request_of(asked))
+        try:
+            failure = self._judge(400, {}, refused, request, self.dialect)
+        except _AskOtherwise:
+            return self.body_in_batch(request)
+        raise ModelRefused(failure.what)
+
+    def read_in_batch(
+        self, status: int, body: bytes, request: ModelRequest, dialect: wire.Dialect
+    ) -> ModelReply | AskAgain:
+        """Read an answer that came in a batch as one that came by itself.
+
+        Args:
+            status: Its status.
+            body: Its body.
+            request: What was asked.
+            dialect: How it was asked.
+
+        Returns:
+            The reply, or why it is asked again.
+
+        Raises:
+            ModelRefused: If asking again is no use.
+        """
+        try:
+            if status == 200 and self.route(request) == "/responses":
+                body = responses.chat_of(body)
+            read = self._decoded(body, request, dialect) if status == 200 else status
+            if isinstance(read, int):
+                return AskAgain(self._judge(read, {}, body, request, dialect).what)
+        except _AskOtherwise as otherwise:
+            why = "the endpoint does not take the form in which it was asked"
+            return AskAgain(why, in_another_form=True, spent=otherwise.spent)
+        except wire.BadBody as error:
+            return AskAgain(self._redact(str(error)))
+        samples, usage, served_by, adapted = read
+        return ModelReply(samples=samples, usage=usage, served_by=served_by, adapted=adapted)
+
+    def batch_api(self, folder: BatchFolder) -> BatchApi:
+        """Say how this endpoint takes batches."""
+        del folder  # a provider needs none of our files
+        return AnthropicBatches(self) if self.has_message_batches else OpenAIBatches(self)
+
+    @property
+    def has_message_batches(self) -> bool:
+        """Whether its batches are Anthropic's: so it was said, or the address tells."""
+        host = urlsplit(self._url).hostname or ""
+        theirs = host == "anthropic.com" or host.endswith(".anthropic.com")
+        return (
+            self._api == "chat"
+            and (self._batch_form or ("anthropic" if theirs else "openai")) == "anthropic"
+        )
+
+    def service(self, headers: Mapping[str, str], *, key_header: str | None = None) -> "Service":
+        """Open the neighbours of the chat route, such as files and batches, with the same key.
+
+        Args:
+            headers: Headers of every request.
+            key_header: The header that takes the key alone. Default: as for the chat route.
+
+        Returns:
+            The service, to be closed by whoever asked for it.
+        """
+        bearer = self._headers.get("authorization", "")
+        name = key_header or "authorization"
+        key = bearer.removeprefix("Bearer ") if key_header else bearer
+        return Service(self._url, {**headers, **({name: key} if key else {})}, self._redact)
+
+    async def list_models(self, timeout: float = 5.0) -> tuple[str, ...] | None:
+        """List the models the endpoint says it has; None where it keeps no list. One try, so that a
+        wrong address is known at once: `ModelBusy` if nothing answers, `ModelRefused` if it does
+        not speak this API or wants another key."""
+        problem = ""
+        try:
+            async with asyncio.timeout(timeout):
+                async with self._open().get(
+                    f"{self._url}/models", allow_redirects=False
+                ) as response:
+                    status, body = response.status, await _read(response, _MAX_LIST)
+        except wire.BadBody:
+            return None
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            problem = self._redact(str(error))[:300] or f"no answer within {timeout:g} s"
+        if problem:  # raised out here: the client's own error holds the key among its headers
+            raise ModelBusy(f"nothing answers at {self._url} ({problem}). {_START}")
+        if status == 200:
+            names = wire.model_names(body)
+            return None if names is None else tuple(map(self._redact, names))
+        if status == 503:
+            raise ModelBusy(f"{self._url} is still loading its model. Try again in a moment")
+        if status in (401, 403):
+            raise ModelRefused(f"{self._url} answered HTTP {status}. {self._advice(status)}")
+        if status == 404:
+            raise ModelRefused(f"{self._url} answers, but not with this API (HTTP 404). {_START}")
+        return None
+
+    def _advice(self, status: int, message: str = "") -> str:
+        match status:
             case 401 | 403 if "authorization" not in self._headers:
                 return (
                     "No key was sent: EVENHAND_API_KEY, where it is set, goes to the default "
@@ -521,18 +653,8 @@ class Endpoint:
                 return (
                     "Is the model name right, and does the URL end in /v1? `evenhand doctor` looks."
                 )
-            case 400 | 422 if named := [name for name in self._params if name in message]:
-                return f"It is about {named[0]!r}, of your params or --param: change it there."
-            case 400 | 422 if wire.is_about_length(message):
-                return "Ask for less: a shorter input, or a smaller --max-tokens."
-            case 400 | 422:
-                return (
-                    "If it names a field of the request, leave that field out or set it: "
-                    "--param NAME=null, or params in the config. `evenhand doctor` shows what this "
-                    "endpoint accepts."
-                )
             case _:
-                return "`evenhand doctor` shows what this endpoint supports."
+                return super()._advice(status, message)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -645,7 +767,7 @@ def _split(url: str) -> SplitResult | None:
         return None
 
 
-def _checked_url(base_url: str) -> str:
+def checked_url(base_url: str) -> str:
     """Give the URL without query and trailing slash. A password in it would end up in logs, so it
     is refused."""
     example = "it should look like http://127.0.0.1:8080/v1"

@@ -1,7 +1,7 @@
 """A key goes to the place that it was given for, and is removed from what comes back from there."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -87,6 +87,32 @@ def check_places(
             )
 
 
+def check_hosts(
+    urls: Iterable[str], config_file: str, address: str, environment: Mapping[str, str]
+) -> None:
+    """Refuse an address that a found file names for a library, which may send there what it finds:
+    cloud credentials are no keys that we could hold back.
+
+    Args:
+        urls: The addresses.
+        config_file: The file, which was found in the current folder.
+        address: The address that the user said on the spot; empty if none.
+        environment: Holds the hosts that are trusted.
+
+    Raises:
+        UserError: A host is not of this machine, and nobody but the file has named it.
+    """
+    trusted = {host.strip().lower() for host in environment.get(TRUSTED, "").split(",")}
+    for url in urls:
+        host = urlsplit(url).hostname or ""
+        if not (_is_here(host) or host in trusted or origin(url) in {origin(address), *trusted}):
+            raise UserError(
+                f"{config_file} of the current folder names {host} as the address of a library's "
+                "model, and a folder may come from somebody else. If you trust that host, run the "
+                f"command again with --config {config_file}, or set {TRUSTED}={host}"
+            )
+
+
 def _is_here(host: str) -> bool:
     try:
         return host == "localhost" or ip_address(host).is_loopback
@@ -115,33 +141,34 @@ def sendable(key: str | None) -> str | None:
 
 
 class Redactor:
-    """Removes a key from text that came from outside, before it is shown or stored.
+    """Removes keys from text that came from outside, before it is shown or stored.
 
-    The key as it is makes room for a mark; a text that holds it as JSON (within JSON), a URL or
+    A key as it is makes room for a mark; a text that holds it as JSON (within JSON), a URL or
     HTML write it goes whole. In base64, or cut into pieces, it is not recognised.
     """
 
-    def __init__(self, key: str | None) -> None:
-        self._key = key if key is not None and len(key) >= SHORTEST else ""
-        signs = {sign for sign in self._key if not sign.isalnum()}
+    def __init__(self, *keys: str | None) -> None:
+        long_enough = {key for key in keys if key is not None and len(key) >= SHORTEST}
+        self._keys = tuple(sorted(long_enough, key=len, reverse=True))  # one may begin another
+        self._longest = len(self._keys[0]) if self._keys else 0
+        signs = {sign for key in self._keys for sign in key if not sign.isalnum()}
         self._hints = ("\\u00", "%", "&#", *(f"\\{sign}" for sign in sorted(signs)))
 
     def __repr__(self) -> str:
         return "Redactor()"
 
     def __bool__(self) -> bool:
-        return bool(self._key)
+        return bool(self._keys)
 
     def __call__(self, text: str) -> str:
-        if not self._key:
-            return text
-        text = text.replace(self._key, _GONE)
+        for key in self._keys:
+            text = text.replace(key, _GONE)
         # Looked for only where there is one: reading escapes takes time.
-        if any(hint in text for hint in self._hints):
+        if self._keys and any(hint in text for hint in self._hints):
             read = text
             for _ in range(_WITHIN):
                 read = _ESCAPE.sub(_sign, read)
-                if self._key in read:
+                if any(key in read for key in self._keys):
                     return _GONE
         return text
 
@@ -150,7 +177,7 @@ class Redactor:
         that part may end in half a key, which is not recognised: its end is not shown."""
         bare = self(text[:_READ])
         if len(text) > _READ:
-            bare = bare[: max(0, len(bare) - _WIDEST * len(self._key))]
+            bare = bare[: max(0, len(bare) - _WIDEST * self._longest)]
         return bare[:most]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from evenhand.core.errors import UserError
 from evenhand.scorers.base import (
     Labels,
+    Scorer,
     Scores,
     Unscored,
     by_attribute,
@@ -48,7 +49,7 @@ class _LoadedClassifier:
     each: bool  # labels are independent of each other, not one out of several
 
 
-class Classifier:
+class Classifier(Scorer):
     """
     >>> scorer = Classifier("models/toxic-bert")
     """
@@ -79,9 +80,6 @@ class Classifier:
             "sha256": self._sha256,
             "labels": dict(self._labels),
         }
-
-    async def close(self) -> None:
-        return None
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
         async with self._one_at_a_time:

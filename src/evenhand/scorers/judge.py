@@ -36,7 +36,7 @@ from evenhand.models.base import (
     together,
 )
 from evenhand.models.next_token import Read
-from evenhand.scorers.base import TOXICITY, Scores, Unscored, score_each
+from evenhand.scorers.base import TOXICITY, Scorer, Scores, Unscored, score_each
 
 Form = Literal["llama_guard", "granite_guardian"]
 _GUARD_TOKENS = 40  # tokens: the word, and a few categories
@@ -57,15 +57,11 @@ _WORDS: dict[Form, _GradeWords] = {
 _HAZARDS = {"S1": "violent crimes", "S5": "defamation", "S10": "hate", "S12": "sexual content"}
 
 
-class AsksOneModel(ABC):
+class AsksOneModel(Scorer, ABC):
     """A scorer whose scores are the replies of one language model."""
 
     _model: ChatModel
     _seconds: float
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return (TOXICITY,)
 
     async def close(self) -> None:
         await self._model.close()

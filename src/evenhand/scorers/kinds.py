@@ -26,11 +26,12 @@ from pydantic_core import PydanticCustomError
 from evenhand.core import registry
 from evenhand.core.errors import UserError
 from evenhand.models import Endpoint
+from evenhand.models.endpoint import RemoteModel
 from evenhand.models.keys import KeyPlace, key_place, origin
+from evenhand.models.libraries import library_of, open_by_name
 from evenhand.models.next_token import Read
 from evenhand.scorers import services
-from evenhand.scorers.base import Scorer
-from evenhand.scorers.canonical import Canonicalised
+from evenhand.scorers.base import Canonicalised, Scorer
 from evenhand.scorers.classifier import LABELS, Classifier
 from evenhand.scorers.judge import Form, Guard, Judge
 from evenhand.scorers.offline import OfflineScorer
@@ -85,7 +86,7 @@ class ScorerKind(BaseModel, ABC):
 
     def key_place(self, default: Mapping[str, str]) -> KeyPlace | None:
         """Which variable's key is sent where. `default` is the default model's origin and key."""
-        address = str(getattr(self, self.address, ""))  # a scorer without one sends nothing
+        address = str(getattr(self, self.address, None) or "")  # a scorer without one sends nothing
         return key_place(address, self.api_key_env, {**default, **self.usual_keys})
 
 
@@ -123,18 +124,40 @@ class ClassifierConfig(ScorerKind):
         return Classifier(self.source, revision=self.revision, labels=self.labels)
 
 
-class GuardConfig(ScorerKind):
+class ChatScorerKind(ScorerKind):
+    """A scorer that asks a chat model: at an endpoint, or by the library that the model names."""
+
     address: ClassVar[str] = "base_url"
-    kind: Literal["guard"]
-    base_url: str
+    base_url: str | None = None  # None: the library knows where its provider is
     model: str
+
+    @model_validator(mode="after")
+    def _is_reached(self) -> Self:
+        if not self.base_url and not library_of(self.model):
+            raise PydanticCustomError("nowhere", "base_url: Field required")
+        return self
+
+    @property
+    def library_url(self) -> str | None:
+        """The address that a library sends to, where one is named."""
+        return self.base_url if library_of(self.model) else None
+
+    def asked(self, key: str | None) -> RemoteModel:
+        """The model that is asked."""
+        if library_of(self.model):
+            return open_by_name(self.model, base_url=self.base_url, api_key=key)
+        return Endpoint(self.base_url or "", model=self.model, api_key=key)
+
+
+class GuardConfig(ChatScorerKind):
+    kind: Literal["guard"]
     form: Form = "llama_guard"
     system: str | None = None
     logprobs: Annotated[int, Field(ge=0, le=20)] = 10
 
     def scorer(self, key: str | None) -> Scorer:
         return Guard(
-            Endpoint(self.base_url, model=self.model, api_key=key),
+            self.asked(key),
             form=self.form,
             system=self.system,
             logprobs=self.logprobs,
@@ -142,17 +165,13 @@ class GuardConfig(ScorerKind):
         )
 
 
-class JudgeConfig(ScorerKind):
-    address: ClassVar[str] = "base_url"
+class JudgeConfig(ChatScorerKind):
     kind: Literal["judge"]
-    base_url: str
-    model: str
     read: Read = "json"
     seconds: _Seconds = 120.0
 
     def scorer(self, key: str | None) -> Scorer:
-        endpoint = Endpoint(self.base_url, model=self.model, api_key=key)
-        return Judge(endpoint, read=self.read, seconds=self.seconds)
+        return Judge(self.asked(key), read=self.read, seconds=self.seconds)
 
 
 class HttpConfig(ScorerKind):
@@ -202,7 +221,7 @@ def _kind(name: str) -> type[ScorerKind]:
 
 def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")
 
 
 ScorerConfig = Annotated[ScorerKind, BeforeValidator(read)]
@@ -215,11 +234,13 @@ def build(config: ScorerKind, environment: Mapping[str, str], default: Mapping[s
 
 
 def spoken(spec: str) -> ScorerKind:
-    """A scorer said on the spot: KIND=ADDRESS; behind a chat endpoint KIND=URL#MODEL; and KIND
-    alone where nothing more has to be known."""
+    """A scorer said on the spot: KIND=ADDRESS; behind a chat endpoint KIND=URL#MODEL; by a library
+    KIND=litellm:PROVIDER/MODEL; and KIND alone where nothing more has to be known."""
     name, separator, address = spec.partition("=")
     url, _, model = address.partition("#")
     kind = _kind(name)
+    if library_of(address) and issubclass(kind, ChatScorerKind):
+        return kind.model_validate({"kind": name, "model": address})
     fields = {"kind": name, **({kind.address: url} if separator else {})}
     fields |= {"model": model} if model else {}
     try:

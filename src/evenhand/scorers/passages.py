@@ -37,17 +37,11 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 def passages(text: str) -> list[str]:
-    """Cut a text into passages, each once, in their order.
+    """Cut a text into passages that hold a letter, each once, in their order.
 
     They are sentences, lines and cells of tables, without the marks of lists. A sentence of more
     than `LONGEST` words is read in stretches that overlap by half. Fragments of fewer than
     `SHORTEST` words in a row are read alone and in such stretches too.
-
-    Args:
-        text: Any text; it need not have sentences.
-
-    Returns:
-        The passages that hold a letter. A text of one passage gives that passage.
     """
     collected: dict[str, None] = {}
     for short, run in groupby(_fragments(text), key=lambda words: len(words) < SHORTEST):
@@ -100,7 +94,6 @@ _LANGUAGE_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff\uff21-\uff5a\U0001d400-\U0001d6a3]")
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _LETTERS = 0.8  # our choice: the least share of letters and blanks in a line of prose
-_ANY_LETTER = re.compile(r"[^\W\d_]")
 # Common words of English that are no common words of another language in Latin letters.
 ENGLISH = _LISTS["english"]
 # Common words of other languages in Latin letters that are no common words of English.
@@ -108,14 +101,8 @@ OTHER = _LISTS["other"]
 
 
 def is_english(text: str) -> bool | None:
-    """Say whether a text is English. Code, tables and JSON say nothing of it.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        None where it has too few words to tell.
-    """
+    """Say whether a text is English; None where it has too few words to tell. Code, tables and JSON
+    say nothing of it."""
     if _in_another_script(text):
         return False
     words = _words(_prose(text))
@@ -141,17 +128,16 @@ def _words(text: str) -> list[str]:
 
 
 def _in_another_script(text: str) -> bool:
-    letters = len(_ANY_LETTER.findall(text))
+    letters = len(_LETTER.findall(text))
     return letters >= LEAST and len(_LATIN.findall(text)) < (1 - _FOREIGN) * letters
 
 
 def _prose(text: str) -> str:
     """The lines of a text that are mostly letters and blanks, without code."""
-    return "\n".join(line for line in _CODE.sub("", text).splitlines() if _is_prose(line))
-
-
-def _is_prose(line: str) -> bool:
-    return sum(sign.isalpha() or sign.isspace() for sign in line) >= _LETTERS * len(line)
+    lines = _CODE.sub("", text).splitlines()
+    plain = (sum(sign.isalpha() or sign.isspace() for sign in line) for line in lines)
+    pairs = zip(lines, plain, strict=True)
+    return "\n".join(line for line, count in pairs if count >= _LETTERS * len(line))
 
 
 _ROUNDS = 3  # our choice: what is encoded more often is not undone

@@ -33,6 +33,7 @@ from evenhand.models.keys import Redactor, sendable
 from evenhand.scorers.base import (
     TOXICITY,
     Labels,
+    Scorer,
     Scores,
     Unscored,
     by_attribute,
@@ -152,7 +153,16 @@ def _object(body: bytes | None) -> dict[str, Any] | _ServiceFailure:
     return _ServiceFailure("garbage", "the answer is not a JSON object")
 
 
-class HttpGuardrail:
+class _OfService(Scorer):
+    """A scorer that asks one service."""
+
+    _service: JsonService
+
+    async def close(self) -> None:
+        await self._service.close()
+
+
+class HttpGuardrail(_OfService):
     """Sends `{text_field: text}`; the score stands at `score_field`, a path with dots
     ("result.toxic"). true is 1 and false is 0."""
 
@@ -174,16 +184,9 @@ class HttpGuardrail:
         identity = f"{self._service.url}\n{self._text_field}\n{self._score_field}"
         return f"http@1+{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return (TOXICITY,)
-
     def describe(self) -> dict[str, Any]:
         fields = {"text_field": self._text_field, "score_field": self._score_field}
         return {"kind": "http", "url": self._service.url, **fields}
-
-    async def close(self) -> None:
-        await self._service.close()
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
         return await score_each(texts, self._score)
@@ -212,7 +215,7 @@ _NAMES = {
 }
 
 
-class Perspective:
+class Perspective(_OfService):
     """`url` is that of the method: https://…/v1alpha1/comments:analyze"""
 
     def __init__(self, url: str, *, key: str | None = None, seconds: float = 60.0) -> None:
@@ -239,9 +242,6 @@ class Perspective:
     def describe(self) -> dict[str, Any]:
         end = {"ends": ENDS.isoformat()} if self._googles else {}
         return {"kind": "perspective", "url": self._service.url, **end}
-
-    async def close(self) -> None:
-        await self._service.close()
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
         return await score_each(texts, self._score)
@@ -283,7 +283,7 @@ MODERATION_LABELS: Labels = {
 _ONE_BY_ONE = frozenset({"http_400", "http_413", "http_422"})
 
 
-class OpenAIModeration:
+class OpenAIModeration(_OfService):
     """Any server that speaks OpenAI's `/v1/moderations`: texts in, scores by category out."""
 
     def __init__(
@@ -316,9 +316,6 @@ class OpenAIModeration:
             "served": sorted(self._served),  # what an alias such as "latest" stood for
             "labels": dict(self._labels),
         }
-
-    async def close(self) -> None:
-        await self._service.close()
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
         return await score_the_scorable(texts, self._in_batches)

@@ -8,8 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from evenhand.scorers.base import TOXICITY, Scores, Unscored, unscorable
-from evenhand.scorers.canonical import canonical
+from evenhand.scorers.base import TOXICITY, Scorer, Scores, Unscored, canonical, unscorable
 
 # Our choice: insults that name no group: a word that names a group is no insult by itself.
 _WORDS = """
@@ -22,7 +21,7 @@ _PATTERN = re.compile(rf"\b(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})
 _PER_HIT = 0.45  # our choice: one hit is above the paper's threshold of 0.1, two are near certain
 
 
-class WordList:
+class WordList(Scorer):
     """
     >>> (await WordList().score(["You idiot."]))[0].toxicity
     0.45
@@ -32,18 +31,11 @@ class WordList:
     def name(self) -> str:
         return "wordlist@2"
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return (TOXICITY,)
-
     def describe(self) -> dict[str, Any]:
         return {"kind": "wordlist", "words": len(_WORDS)}
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
         return [_score(text) for text in texts]
-
-    async def close(self) -> None:
-        return None
 
 
 def _score(text: str) -> Scores | Unscored:

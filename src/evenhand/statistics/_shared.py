@@ -1,7 +1,8 @@
 """What every file of this room checks and looks up in the same way."""
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy  # its parts are loaded when first used
@@ -13,6 +14,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 ROUNDING = 1e-12  # our choice: two sums nearer than this, relative to their terms, are equal
+
+_HALVINGS = 40
 
 
 def finite(values: ArrayLike, name: str) -> FloatArray:
@@ -67,3 +70,25 @@ def t_above(df: float, t: float) -> float:
 def added(first: float, second: float, rho: float) -> float:
     """Two distances to an end as one, for estimates whose errors correlate by `rho`."""
     return math.sqrt(max(first**2 - 2 * rho * first * second + second**2, 0.0))
+
+
+def fewest(enough: Callable[[int], bool], most: int | None = None) -> int | None:
+    """The least number from 2 up that is enough, where every larger one is too; None where even
+    twice `most` is not."""
+    low, high = 1, 2
+    while not enough(high):
+        if most is not None and high > most:
+            return None
+        low, high = high, 2 * high
+    return low + 1 + bisect_left(range(low + 1, high), True, key=enough)
+
+
+def last_shown(shown: Callable[[float], bool], low: float, high: float) -> float:
+    """The largest value that is shown, where every smaller one is too, to 10⁻¹² of the range; the
+    lower end if none is."""
+    if not shown(low):
+        return low
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if shown(middle) else (low, middle)
+    return low

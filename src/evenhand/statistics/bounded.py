@@ -17,15 +17,17 @@ significant. Both tests here are monotone in every sum, so a limit exists and is
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import scipy  # its parts are loaded when first used
 from numpy.typing import ArrayLike
 
+from evenhand.core.conclusions import Outcome
 from evenhand.core.errors import Undefined, UserError
 from evenhand.statistics._shared import ROUNDING, FloatArray, finite
-from evenhand.statistics.sign_flips import subset_sums
+from evenhand.statistics.sign_flips import p_two_sided, subset_sums
 
 _STEPS, _FAR = 128, 8.0  # our choice: the integral is then right to three digits and more
 _PLACES = np.linspace(0.0, _FAR, _STEPS + 1)
@@ -128,7 +130,6 @@ def _share_of_weights_below(values: FloatArray) -> float:
     return min(1.0, max(0.0, share))
 
 
-_HALVINGS = 40  # bisections: a limit is exact to 10⁻¹² of its range
 _DIGITS = 12
 
 
@@ -189,20 +190,59 @@ class BoundedMean:
         return p_mean_above(np.round(values, _DIGITS), unseen)
 
 
-def lower_limit(
-    p_above: Callable[[float], float], level: float, ends: tuple[float, float]
-) -> float:
-    """Return the largest value that the truth is shown to lie above, within `ends`.
+ALPHA = 0.05
 
-    Args:
-        p_above: The p-value of "the truth is above this value"; it never falls with the value.
-        level: The significance level of the one-sided test.
-        ends: The smallest and the largest possible value.
+
+@dataclass(frozen=True, slots=True)
+class WorstCaseDifference:
+    """A difference has one value per cluster, twice: with what is missing put where it makes the
+    value smallest, and where it makes it largest. Where nothing is missing the two are one.
+
+    `largest` is the largest value, on either side of 0, that a cluster not yet seen may have.
     """
-    below, above = ends
-    if p_above(below) > level:
-        return below
-    for _ in range(_HALVINGS):
-        middle = (below + above) / 2
-        below, above = (middle, above) if p_above(middle) <= level else (below, middle)
-    return below
+
+    low: FloatArray
+    high: FloatArray
+    largest: float
+
+    @property
+    def clusters(self) -> int:
+        return len(self.low)
+
+
+def whole(values: ArrayLike, largest: float) -> WorstCaseDifference:
+    """A difference of which nothing is missing."""
+    per_cluster = np.asarray(values, dtype=np.float64)
+    return WorstCaseDifference(per_cluster, per_cluster, largest)
+
+
+def p_shifted(found: WorstCaseDifference) -> float:
+    """The p-value against 0, two-sided: sign flips, with what is missing at its worst.
+
+    Twice the smaller of two one-sided p-values. Source: `sign_flips`. Range: 0 to 1.
+    """
+    if not found.clusters:
+        return 1.0
+    return p_two_sided(found.high, -found.low)
+
+
+def p_within(found: WorstCaseDifference, margin: float) -> float:
+    """The p-value of lying within ± margin: the larger of two one-sided ones, with what is missing
+    at its worst. Source: Schuirmann 1987 for the two sides, `bounded.p_below` for each."""
+    if not found.clusters:
+        return 1.0
+    sides = (p_below(-found.low, margin, found.largest), p_below(found.high, margin, found.largest))
+    return max(sides)
+
+
+def outcome_of(within: float, shifted: float, alpha: float = ALPHA) -> Outcome:
+    """The outcome that two p-values give: `p_within`, and `p_shifted` adjusted for the family that
+    the difference belongs to.
+
+    A difference that is there and shown to be smaller than the margin is ruled out: that is what
+    the margin is for. Saying of a whole family that it is ruled out needs every member to be, so
+    each is tested at `alpha` without adjustment (intersection-union: Berger 1982).
+    """
+    if within < alpha:
+        return Outcome.RULED_OUT
+    return Outcome.DETECTED if shifted <= alpha else Outcome.INCONCLUSIVE

@@ -32,22 +32,6 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 _MOST_DF = 1e4  # from here on t is the normal distribution to four digits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleSize:
-    """`exact` is what the formula gives; `n` is rounded up to whole items."""
-
-    exact: float
-    cluster_size: float = 1.0
-
-    @property
-    def n(self) -> int:
-        return _up(self.exact)
-
-    @property
-    def clusters(self) -> int:
-        return _up(self.exact / self.cluster_size)
-
-
 def design_effect(cluster_size: float = 1.0, icc: float = 0.0) -> float:
     """1 + (m − 1)·ICC: how many times more rows are needed than if they were independent.
 
@@ -147,8 +131,9 @@ def items_needed(
     icc: float = 0.0,
     alpha: float = 0.05,
     power: float = 0.8,
-) -> SampleSize:
-    """How many items show a mean of `detect`: n = DEFF·((z_{1−α/2} + z_power)·sd/detect)².
+) -> float:
+    """How many items show a mean of `detect`, before it is rounded up:
+    n = DEFF·((z_{1−α/2} + z_power)·sd/detect)².
 
     Measured on BBQ (UnifiedQA, ambiguous): sd of a +1/0/−1 score about 0.6 to 0.7; icc 0.10 for
     paired differences, 0.24 to 0.29 for one system.
@@ -157,8 +142,7 @@ def items_needed(
     effect = design_effect(cluster_size, icc)
     if detect == 0:
         raise Undefined("no number of items shows a difference of 0")
-    exact = effect * (_z(alpha, power) * _positive(sd, "sd") / detect) ** 2
-    return SampleSize(exact=exact, cluster_size=cluster_size)
+    return effect * (_z(alpha, power) * _positive(sd, "sd") / detect) ** 2
 
 
 def _z(alpha: float, power: float) -> float:
@@ -174,8 +158,8 @@ def _positive(value: float, name: str) -> float:
     return value
 
 
-def _up(value: float) -> int:
-    """Rounded up, but 100.00000000000001 is 100."""
+def rounded_up(value: float) -> int:
+    """The least whole number of items; of 100.00000000000001 it is 100."""
     return max(1, math.ceil(value * (1 - 1e-12)))
 
 

@@ -11,8 +11,10 @@ text has a chance and the chances are kept.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -225,11 +227,7 @@ def labels_for(
         return t_quantile(n, level) * se <= reach
 
     def least(r: float) -> int:
-        low, high = _LEAST - 1, texts
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle, r) else (middle, high)
-        return high
+        return _LEAST + bisect_left(range(_LEAST, texts), True, key=partial(enough, r=r))
 
     if texts < _LEAST or not enough(texts, 0.0):
         return None

@@ -15,26 +15,19 @@ Clusters must come in an order that was drawn before anything was answered. Thos
 are no random part of all.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand.core.conclusions import Outcome
 from evenhand.core.errors import Undefined, UserError
-from evenhand.statistics._shared import FloatArray, finite, open_share, same_length
-
-Verdict = Literal["beyond the margin", "within the margin", "open"]
-BEYOND: Verdict = "beyond the margin"
-WITHIN: Verdict = "within the margin"
-OPEN: Verdict = "open"
+from evenhand.statistics._shared import FloatArray, finite, last_shown, open_share, same_length
 
 # Our choice of what is staked: fixed shares of all one has, so that none depends on what was seen.
 # One starts with the more on a share the larger it is, as the small ones have more time.
 _STAKES = np.array([1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16])
 _STARTS = _STAKES / _STAKES.sum()
-_HALVINGS = 40  # of the range: an end is found to a millionth of a millionth of it
 _ROUNDING = 1e-9  # our choice: a mean of the rest outside its bounds by less is one of rounding
 
 
@@ -48,7 +41,7 @@ class AnytimeInterval:
     confidence: float
     clusters: int
 
-    def verdict(self, margin: float) -> Verdict:
+    def outcome(self, margin: float) -> Outcome:
         """The whole interval decides: beyond ± margin on one side, within it, or neither.
 
         Any of these is wrong with at most the chance that the interval is, at whatever look it is
@@ -58,10 +51,11 @@ class AnytimeInterval:
         if not margin > 0:
             raise UserError(f"a margin is a positive distance, not {margin}")
         if self.low > self.high:
-            return OPEN
+            return Outcome.INCONCLUSIVE
         if self.low >= margin or self.high <= -margin:
-            return BEYOND
-        return WITHIN if -margin <= self.low and self.high <= margin else OPEN
+            return Outcome.DETECTED
+        inside = -margin <= self.low and self.high <= margin
+        return Outcome.RULED_OUT if inside else Outcome.INCONCLUSIVE
 
 
 def anytime_mean(
@@ -105,8 +99,8 @@ def anytime_mean(
     if of is not None and w.sum() >= of * (1 - 1e-9):  # all were asked: nothing is left to bet on
         low, high = float(small @ w / w.sum()), float(large @ w / w.sum())
     else:
-        low = _last(lambda mean: refuted(small, mean, within), *within)
-        high = -_last(lambda mean: refuted(-large, mean, mirrored), *mirrored)
+        low = last_shown(lambda mean: refuted(small, mean, within), *within)
+        high = -last_shown(lambda mean: refuted(-large, mean, mirrored), *mirrored)
     return AnytimeInterval(
         estimate=float(small @ w / w.sum()) if complete else None,
         low=low,
@@ -150,16 +144,6 @@ def log_wealth(
     log_total = np.logaddexp.reduce(won + np.log(_STARTS)[:, None], axis=-2)
     log_total[rest < -_ROUNDING] = np.inf  # what is left cannot be so small: refuted
     return np.asarray(log_total)
-
-
-def _last(refuted: Callable[[float], bool], low: float, high: float) -> float:
-    """The largest mean that is refuted as too small, or the lower end if none is."""
-    if not refuted(low):
-        return low
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
 
 
 def _check(

@@ -108,10 +108,13 @@ def p_above_zero(sums: ArrayLike) -> float:
     return float(p_of_columns(sums)[0])
 
 
-def p_two_sided(sums: ArrayLike) -> float:
-    """Give the p-value of the mean being other than 0: twice the smaller one-sided one."""
-    column = np.asarray(sums, dtype=np.float64).reshape(-1)
-    return min(1.0, 2 * float(p_of_columns(np.column_stack([column, -column])).min()))
+def p_two_sided(above: ArrayLike, below: ArrayLike | None = None) -> float:
+    """Give the p-value of the mean being other than 0: twice the smaller one-sided one. `below` are
+    the sums against the claim of a mean below 0; those of `above` with the sign turned without it.
+    """
+    sums = np.asarray(above, dtype=np.float64).reshape(-1)
+    other = -sums if below is None else np.asarray(below, dtype=np.float64)
+    return min(1.0, 2 * float(p_of_columns(np.column_stack([sums, other])).min()))
 
 
 def least_p(clusters: int) -> float:

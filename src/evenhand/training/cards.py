@@ -15,11 +15,10 @@ import yaml
 from evenhand.core.errors import UserError
 from evenhand.core.package_data import Texts, render
 from evenhand.training.folders import write
-from evenhand.training.gate import FILE
-from evenhand.training.record import NOTHING_TRAINED, statements
+from evenhand.training.probes import CERTIFICATE_FILE
+from evenhand.training.record import NOTHING_TRAINED, p_text, statements
 
 CARD = "README.md"
-PROBES = FILE
 RESULTS = "results.json"
 _ABOUT = "card.json"  # what the card was written from, to write it again
 _UNKNOWN = "unknown"
@@ -45,25 +44,21 @@ def write_model_card(
     rewrite(out)
 
 
-def add_results(out: Path, before_after: Path) -> None:
-    """The JSON of `evenhand compare`, base model first, into the card. Several may be added."""
-    comparison = _json(before_after)
-    if not any(name in comparison for name in ("guardrails", "red_lines", "sets")):
-        raise UserError(
-            f"{before_after} holds no comparison; make one with "
-            "`evenhand compare RUN_BASE RUN_TRAINED --json`"
-        )
-    file = out / RESULTS
-    others = json.loads(file.read_text()) if file.is_file() else {}
-    others[before_after.stem] = comparison
-    write(file, json.dumps(others, indent=1) + "\n")
-    rewrite(out)
-
-
 def renew(out: Path, measured: Sequence[Path] = ()) -> Path:
-    """Write the card of a model again, with further measurements; give the file."""
-    for comparison in measured:
-        add_results(out, comparison)
+    """Write the card of a model again, with further measurements; give the file.
+
+    Each is the JSON of `evenhand compare`, base model first.
+    """
+    for before_after in measured:
+        comparison = _json(before_after)
+        if not any(name in comparison for name in ("guardrails", "sets")):
+            raise UserError(
+                f"{before_after} holds no comparison; make one with "
+                "`evenhand compare RUN_BASE RUN_TRAINED --json`"
+            )
+        file = out / RESULTS
+        others = json.loads(file.read_text()) if file.is_file() else {}
+        write(file, json.dumps({**others, before_after.stem: comparison}, indent=1) + "\n")
     rewrite(out)
     return out / CARD
 
@@ -73,7 +68,9 @@ def rewrite(out: Path) -> None:
     if not (out / _ABOUT).is_file():
         raise UserError(f"{out} is no model that `evenhand train` wrote: it has no {_ABOUT}")
     about = _json(out / _ABOUT)
-    probes = _json(out / PROBES) if (out / PROBES).is_file() else about["probes"]
+    probes = (
+        _json(out / CERTIFICATE_FILE) if (out / CERTIFICATE_FILE).is_file() else about["probes"]
+    )
     results = _json(out / RESULTS) if (out / RESULTS).is_file() else {}
     head_probes = probes if about["stage"] == "reward" else None
     record = about["record"]
@@ -88,7 +85,9 @@ def rewrite(out: Path) -> None:
         statements=statements(record),
         results=results,
         crossed=lambda comparison: list(_crossed(comparison)),
-        rows=_rows,
+        rows=lambda comparison: [
+            _change(where, change) for where, change in _changes(comparison) if change.get("n") != 0
+        ],
         probes=probes,
         recipe=record.get("recipe", {}),
         training=_training(record),
@@ -116,7 +115,7 @@ def _public(value: Any) -> Any:
 
 def _probes_of(reward: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Of the reward model that drove this training, as they were then."""
-    file = Path(reward["folder"]) / PROBES if reward else None
+    file = Path(reward["folder"]) / CERTIFICATE_FILE if reward else None
     return _json(file) if file is not None and file.is_file() else None
 
 
@@ -197,17 +196,11 @@ def _check(probes: Mapping[str, Any] | None, name: str) -> float | None:
     return None
 
 
-def _rows(comparison: Mapping[str, Any]) -> list[str]:
-    changes = [(where, change) for where, change in _changes(comparison) if change.get("n") != 0]
-    return [_change(where, change) for where, change in changes]
-
-
 def _crossed(comparison: Mapping[str, Any]) -> Iterator[str]:
-    """The red lines that a comparison, or each of several, shows to be crossed."""
-    yield from comparison.get("guardrails", ())
+    """The guardrails that a comparison, or each of several, shows to be crossed."""
     name = f"{comparison['benchmark']}: " if "benchmark" in comparison else ""
-    for line in comparison.get("red_lines", ()):
-        if line["state"] == "crossed":
+    for line in comparison.get("guardrails", ()):
+        if line["state"] == "violated":
             says = line["says"]
             yield name + (says if isinstance(says, str) else says["text"])
     for part in comparison.get("sets", ()):
@@ -243,11 +236,11 @@ def _change(where: str, change: Mapping[str, Any]) -> str:
     p = change.get("p") if holm is None else holm
     low, high = change.get("low"), change.get("high")
     interval = f"{low:+.3f} to {high:+.3f}" if low is not None and high is not None else ""
-    p_text = "" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
-    p_text += "" if holm is None else " (Holm)"
+    shown = "" if p is None else p_text(p)
+    shown += "" if holm is None else " (Holm)"
     return (
         f"| {where} | {change['before']:.3f} | {change['after']:.3f} | {change['difference']:+.3f} "
-        f"| {interval} | {p_text} | {change.get('n', '')} |"
+        f"| {interval} | {shown} | {change.get('n', '')} |"
     )
 
 

@@ -1,6 +1,5 @@
 """The rows of a pairs folder: one sub-folder a bias type, in it Parquet files of two splits."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evenhand.core.errors import UserError
+from evenhand.training.folders import sha256_of_files
 
 Row = dict[str, Any]
 
@@ -59,11 +59,9 @@ def statements(examples: list[Row]) -> list[Row]:
 
 def sha256_of_rows(folder: Path, config: str = ALL, *, all_low: bool = False) -> str:
     """Of the bytes that a training reads."""
-    digest = hashlib.sha256()
-    for file in _low_files(folder, config) if all_low else _files(folder, config, "train"):
-        with file.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "sha256").digest())
-    return digest.hexdigest()
+    return sha256_of_files(
+        _low_files(folder, config) if all_low else _files(folder, config, "train")
+    )
 
 
 def _files(folder: Path, config: str, split: str) -> list[Path]:

@@ -3,20 +3,24 @@
 `steps.jsonl`: how a training went, one line for each step, so that it can be looked at later.
 """
 
-import json
-import math
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from evenhand.core.errors import UserError
-from evenhand.training.folders import STEPS
+
+STEPS = "steps.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStep:
     """One optimiser step. What a stage does not measure is None."""
+
+    # JSON has no word for what is no number; a loss that is none must not look unmeasured.
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(ser_json_inf_nan="strings")
 
     stage: str
     step: int
@@ -43,18 +47,21 @@ def silent(_: TrainingStep | Note) -> None:
     return None
 
 
-_NUMBERS = ("loss", "reward", "kl", "length", "accuracy")
+_STEP = TypeAdapter(TrainingStep)
 
 
 def kept(out: Path, tell: Tell) -> Tell:
     """Give a listener that writes each step down before it hands it on. Half a line that a kill
     left is taken away first, so that the next one stands by itself."""
-    _whole_lines(out / STEPS)
+    file = out / STEPS
+    if file.is_file():
+        with file.open("r+b") as opened:
+            opened.truncate(opened.read().rfind(b"\n") + 1)
 
     def heard(event: TrainingStep | Note) -> None:
         if isinstance(event, TrainingStep):
-            with (out / STEPS).open("a") as opened:
-                opened.write(_line(event))
+            with file.open("a") as opened:
+                opened.write(_STEP.dump_json(event, exclude={"eta_seconds"}).decode() + "\n")
         tell(event)
 
     return heard
@@ -73,41 +80,14 @@ def read_steps(out: Path) -> tuple[TrainingStep, ...]:
     except UnicodeDecodeError:
         raise UserError(f"{out / STEPS} is no text: it was not written by a training") from None
     steps: list[TrainingStep] = []
-    for step in _read(out / STEPS, lines):
+    for number, line in enumerate(lines[:-1], 1):  # behind the last line end is nothing, or a part
+        try:
+            step = _STEP.validate_json(line)
+        except ValidationError:
+            raise UserError(
+                f"{out / STEPS}, line {number}: this is no step of a training"
+            ) from None
         while steps and steps[-1].step >= step.step:
             steps.pop()
         steps.append(step)
     return tuple(steps)
-
-
-def _whole_lines(file: Path) -> None:
-    if file.is_file():
-        with file.open("r+b") as opened:
-            opened.truncate(opened.read().rfind(b"\n") + 1)
-
-
-def _line(step: TrainingStep) -> str:
-    record: dict[str, Any] = {
-        # JSON has no word for what is no number; a loss that is none must not look unmeasured.
-        name: str(value)
-        if name in _NUMBERS and value is not None and not math.isfinite(value)
-        else value
-        for name, value in asdict(step).items()
-        if name != "eta_seconds"
-    }
-    return json.dumps(record) + "\n"
-
-
-def _read(file: Path, lines: list[str]) -> Iterator[TrainingStep]:
-    for number, line in enumerate(lines[:-1], 1):  # behind the last line end is nothing, or a part
-        try:
-            record = json.loads(line)
-            numbers = {n: None if (v := record[n]) is None else float(v) for n in _NUMBERS}
-            yield TrainingStep(
-                stage=str(record["stage"]),
-                step=int(record["step"]),
-                steps=int(record["steps"]),
-                **numbers,
-            )
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-            raise UserError(f"{file}, line {number}: this is no step of a training") from None

@@ -18,6 +18,7 @@ import yaml
 from evenhand.core.errors import UserError
 from evenhand.core.package_data import render
 from evenhand.training import data
+from evenhand.training.debates.dataset import require_new
 from evenhand.training.folders import require_model
 from evenhand.training.recipes import PpoRecipe, RewardRecipe
 
@@ -72,8 +73,7 @@ class ExportJob:
 
 def export(target: Target, job: ExportJob, out: Path) -> list[Path]:
     """The files written, in order."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"{out} is there already; name another folder with --out")
+    require_new(out)
     for folder in filter(None, (job.model, job.reward)):
         require_model(folder)  # whose code both projects would run, whatever they are told
     rows = {"train": data.rows(job.pairs), "test": data.held_out(job.pairs)}

@@ -14,9 +14,16 @@ from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
 from evenhand.training import data
 from evenhand.training.events import Tell, silent
 from evenhand.training.recipes import DpoRecipe, SftRecipe
-from evenhand.training.render import cut, prompt_ids, render
 from evenhand.training.stage import Stage, open_stage, require_step
-from evenhand.training.weights import load_policy, load_tokenizer, longest, lora
+from evenhand.training.weights import (
+    cut,
+    load_policy,
+    load_tokenizer,
+    longest,
+    lora,
+    prompt_ids,
+    render,
+)
 
 Example = Callable[[Any, data.Row, int], dict[str, Any]]  # tokenizer, row, most tokens
 

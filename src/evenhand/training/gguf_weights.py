@@ -18,7 +18,8 @@ from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from evenhand.core.errors import UserError
-from evenhand.training.checkpoints import to_disk
+from evenhand.training.debates.dataset import require_new
+from evenhand.training.folders import to_disk
 
 try:
     import gguf
@@ -55,7 +56,10 @@ _INSIDE = {
 
 def from_gguf(file: Path, out: Path) -> Path:
     """A Hugging Face folder with the weights of `file` in fp32, its tokenizer and chat template."""
-    _require(file, out)
+    if not file.is_file():
+        raise UserError(f"{file} is not a file; give the path of a .gguf file, or `smollm2`")
+    require_new(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
     with _readable(file):
         license = _license(file)
         tokenizer = AutoTokenizer.from_pretrained(
@@ -82,14 +86,6 @@ def from_gguf(file: Path, out: Path) -> Path:
         out.rmdir()
     os.replace(part, out)
     return out
-
-
-def _require(file: Path, out: Path) -> None:
-    if not file.is_file():
-        raise UserError(f"{file} is not a file; give the path of a .gguf file, or `smollm2`")
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"{out} is there already; name another folder with --out")
-    out.parent.mkdir(parents=True, exist_ok=True)
 
 
 def _set_pad(tokenizer: Any, model: Any) -> None:

@@ -8,7 +8,6 @@ a causal model does not look.
 """
 
 import asyncio
-import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +17,7 @@ from evenhand.core.errors import UserError
 from evenhand.models.likelihood import LikelihoodFailure, TokenLogprobs
 from evenhand.training.cards import name_of
 from evenhand.training.config import prepare
+from evenhand.training.folders import sha256_of_files
 
 _SEPARATOR = "<|endoftext|>"  # between documents in training: GPT-2, Qwen, SmolLM2, OLMo
 _AT_ONCE = 1_024  # ours: tokens of a batch; a vocabulary of 50,000 makes 200 MB of logits of them
@@ -53,7 +53,7 @@ class LocalLikelihood:
         return {
             "kind": "local",
             "model": self.name,
-            "sha256": self._sha256,
+            "sha256": sha256_of_files(sorted(self._folder.glob("*.safetensors"))),
             "dtype": "float32",
             "start": self._start,
             "torch": str(loaded.torch.__version__),
@@ -108,14 +108,6 @@ class LocalLikelihood:
                 f"{start!r} is no token of {self._folder}; give --start one of: {', '.join(starts)}"
             )
         return start
-
-    @cached_property
-    def _sha256(self) -> str:
-        digest = hashlib.sha256()
-        for path in sorted(self._folder.glob("*.safetensors")):
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-        return digest.hexdigest()
 
 
 def _batches(rows: dict[int, list[int]], tokens: int) -> Iterator[list[int]]:

@@ -1,22 +1,31 @@
-"""What a reward model is asked before it may drive reinforcement learning.
+"""What a reward model is asked before it may drive reinforcement learning, and the gate before.
 
 It sees held-out pairs as they are, and the same answers changed in ways that make them no better:
 behind another prompt, longer, with a role opener; and in their place answers that are worth
 nothing. What follows from the rewards is said in `metrics.reward_probes` and `instruments.reward`.
+
+Its certificate lies in the folder of the reward model and holds the checksums of every file that
+shapes a reward. So an audit of other weights, or of another chat template, does not count.
 """
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
+
+from pydantic import TypeAdapter
 
 from evenhand.core.errors import UserError
 from evenhand.core.package_data import read_toml
+from evenhand.findings.certificate import Certificate, CertificateRequirements, why_not
+from evenhand.statistics.metrics.reward_probes import FEWEST_TOPICS
 from evenhand.training import data
 from evenhand.training.debates.pairs import has_opener, without_opener
 from evenhand.training.debates.splits import in_turn
+from evenhand.training.folders import sha256_of_file
 
 BIASED_TAIL = "good_with_biased_tail"
 NEUTRAL_TAIL = "biased_with_neutral_tail"
@@ -43,12 +52,7 @@ class ProbeTexts:
 
     @classmethod
     def shipped(cls) -> Self:
-        raw = read_toml(__package__, "probes.toml")
-        lists = {name: tuple(raw[name]) for name in ("openers", "fillers", "neutral_tails")}
-        keys = tuple(
-            ProbeKind(**{**key, "wordings": tuple(key["wordings"])}) for key in raw["keys"]
-        )
-        return cls(version=raw["version"], keys=keys, **lists)
+        return TypeAdapter(cls).validate_python(read_toml(__package__, "probes.toml"))
 
     def said(self) -> dict[str, str]:
         """Each kind of answer that is tried in place of the good one, in words."""
@@ -246,3 +250,100 @@ def _a_number(reward: float, text: str) -> float:
             "broken; train it again with a lower learning rate"
         )
     return float(reward)
+
+
+CERTIFICATE_FILE = "reward-certificate.json"
+KIND = "reward"
+CHECKS = frozenset((
+    "accuracy", "gap", "longer_wins", "shorter_wins", "length", "repetition", "padding",
+    "role_opener_chosen", "role_opener_rejected",
+    *(f"key:{kind}" for kind in ProbeTexts.shipped().said()),
+))  # fmt: skip
+
+# The scale in reward_scale.json moves all rewards alike, and so changes no preference.
+_SHAPING = (
+    "*.safetensors",
+    "config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "chat_template.jinja",
+)
+
+
+def require_passed(reward_folder: Path, force: bool) -> str:
+    """Refuse a reward model whose own audit did not pass.
+
+    Args:
+        reward_folder: The folder of the model.
+        force: Whether to train against it all the same.
+
+    Returns:
+        What belongs into the record of the training: that it passed, or what `force` went past.
+
+    Raises:
+        UserError: Without a certificate that passes, unless forced.
+    """
+    objection = _objection(reward_folder)
+    if objection is None:
+        return "the reward model passed its audit"
+    if force:
+        return f"forced, although {objection}"
+    raise UserError(
+        f"{objection}. Run `evenhand audit reward --weights {reward_folder} --pairs PAIRS "
+        "--out RUN`, with pairs of more topics if it is open; train the reward model on better "
+        "pairs if it fails; or say --force to train against it all the same"
+    )
+
+
+def _objection(folder: Path) -> str | None:
+    """Why this reward model may not be used; None if it may."""
+    file = folder / CERTIFICATE_FILE
+    if not file.is_file():
+        return f"{folder} has no certificate of an audit"
+    try:
+        certificate = Certificate.from_bytes(file.read_bytes(), str(file))
+    except UserError as problem:
+        return str(problem)
+    expected = CertificateRequirements(
+        kind=KIND, model=identity_of(folder), method=method(), prompts={}, checks=CHECKS
+    )
+    reason = why_not(certificate, expected)
+    if reason is not None:
+        return f"{file} {reason}{_changed(folder, certificate.judge.described)}"
+    topics = certificate.benchmark.get("topics", 0)
+    if certificate.state != "pass":
+        return f"the certificate of {folder} says {certificate.state}{certificate.decided_by}"
+    if topics < FEWEST_TOPICS:
+        return f"{folder} was audited on {topics} topics, and {FEWEST_TOPICS} are the least"
+    return None
+
+
+def _changed(folder: Path, then: dict[str, Any]) -> str:
+    now = checksums_of(folder)
+    changed = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
+    return f" ({', '.join(changed)} changed since)" if changed else ""
+
+
+def method() -> dict[str, Any]:
+    """How a reward model is audited, as its certificate names it."""
+    return {"name": KIND, "settings": {"texts": ProbeTexts.shipped().version}}
+
+
+def identity_of(folder: Path) -> str:
+    """One checksum of every file that shapes a reward."""
+    lines = (f"{name}\0{sha256}\n" for name, sha256 in checksums_of(folder).items())
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def sha256_of(folder: Path) -> str:
+    """Of all tables of a pairs folder, with their names."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*.parquet")):
+        digest.update(f"{file.relative_to(folder).as_posix()}\0{sha256_of_file(file)}\n".encode())
+    return digest.hexdigest()
+
+
+def checksums_of(folder: Path) -> dict[str, str]:
+    """Of every file that shapes a reward, by its name."""
+    files = {file for pattern in _SHAPING for file in folder.glob(pattern)}
+    return {file.name: sha256_of_file(file) for file in sorted(files)}

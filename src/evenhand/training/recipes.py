@@ -4,7 +4,7 @@
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from evenhand.core.errors import UserError
 from evenhand.core.package_data import read_toml
@@ -23,6 +23,8 @@ SCHEDULES = (
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """What all stages share."""
+
+    full_rates: ClassVar[dict[str, Any]] = {}  # learning rates where all weights are trained
 
     learning_rate: float = 2e-4
     batch: int = 32
@@ -56,7 +58,7 @@ class Recipe:
             raise UserError(f"no schedule {self.schedule!r}; there are: {', '.join(SCHEDULES)}")
 
     def full_weights(self) -> Self:
-        return replace(self, full=True)
+        return replace(self, full=True, **self.full_rates)
 
     def accumulation(self, processes: int) -> int:
         """Forward passes to one step. The batch counts rows over all processes."""
@@ -107,10 +109,9 @@ class SftRecipe(Recipe):
     """Supervised fine-tuning on the chosen answers (Figure 3: "Data of low bias is labeled and used
     for supervised fine-tuning"). Also the paper's baseline SFT."""
 
-    all_low: bool = False
+    full_rates: ClassVar[dict[str, Any]] = {"learning_rate": 2e-5}
 
-    def full_weights(self) -> Self:
-        return replace(self, full=True, learning_rate=2e-5)
+    all_low: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,11 +129,10 @@ class RewardRecipe(Recipe):
 class DpoRecipe(Recipe):
     """Direct preference optimisation, which needs no reward model. Not in the paper."""
 
+    full_rates: ClassVar[dict[str, Any]] = {"learning_rate": 5e-6}
+
     learning_rate: float = 5e-5
     beta: float = 0.1
-
-    def full_weights(self) -> Self:
-        return replace(self, full=True, learning_rate=5e-6)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +174,8 @@ class RlooRecipe(_OnPolicy):
 class PpoRecipe(_OnPolicy):
     """Proximal policy optimisation as the paper names it, with a critic."""
 
+    full_rates: ClassVar[dict[str, Any]] = {"critic_learning_rate": 1e-5}
+
     inner_epochs: int = 2
     clip: float = 0.2
     value_clip: float | None = 0.2
@@ -183,6 +185,3 @@ class PpoRecipe(_OnPolicy):
     whiten: bool = True
     max_grad_norm: float = 1.0
     missing_eos_penalty: float = 0.0
-
-    def full_weights(self) -> Self:
-        return replace(self, full=True, critic_learning_rate=1e-5)

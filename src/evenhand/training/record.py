@@ -7,11 +7,11 @@ files that it wrote and the steps that it took, and stands in its record, its ca
 exit code.
 """
 
-import hashlib
 import json
 import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
@@ -21,8 +21,10 @@ import scipy  # its stats are loaded when first used
 
 from evenhand.core.errors import UserError
 from evenhand.core.package_data import Texts
+from evenhand.findings.display import Displayable
 from evenhand.training.data import sha256_of_rows
-from evenhand.training.folders import RECORD, write
+from evenhand.training.events import TrainingStep, read_steps
+from evenhand.training.folders import RECORD, sha256_of_files, write
 from evenhand.training.recipes import Recipe
 
 _LIBRARIES = ("torch", "trl", "transformers", "accelerate", "peft", "datasets")
@@ -102,21 +104,17 @@ def sha256_of_weights(folder: Path) -> str:
             f"{folder} holds no .safetensors; .bin files are pickles, which can run code when they "
             "are opened, and are refused"
         )
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "sha256").digest())
-    return digest.hexdigest()
+    return sha256_of_files(files)
 
 
-Trend = Literal["improved", "worse", "no_change_shown", "too_few_steps", "not_finite"]
+Trend = Literal["improved", "regressed", "inconclusive", "too_few_steps", "not_finite"]
 Outcome = Literal[
     "trained",  # the weights differ from the base's, and the objective is shown to improve
     "no_steps",
     "zero_rate",
     "weights_equal",
     "not_finite",
-    "open",  # the weights differ; that the objective improved is not shown
+    "inconclusive",  # the weights differ; that the objective improved is not shown
 ]
 NOTHING_TRAINED: tuple[Outcome, ...] = ("no_steps", "zero_rate", "weights_equal", "not_finite")
 
@@ -152,10 +150,10 @@ def objective(name: str, values: Sequence[float]) -> dict[str, Any]:
         return summary | {"trend": "too_few_steps"}
     tau, p = scipy.stats.kendalltau(range(len(values)), values)
     if not math.isfinite(p):  # the same value at every step
-        return summary | {"trend": "no_change_shown", "p": 1.0}
+        return summary | {"trend": "inconclusive", "p": 1.0}
     right = tau < 0 if name == "loss" else tau > 0
-    trend: Trend = "improved" if right else "worse"
-    return summary | {"trend": trend if p < SIGNIFICANCE else "no_change_shown", "p": float(p)}
+    trend: Trend = "improved" if right else "regressed"
+    return summary | {"trend": trend if p < SIGNIFICANCE else "inconclusive", "p": float(p)}
 
 
 def steps_at_each_end(steps: int) -> int:
@@ -244,12 +242,11 @@ def outcome(
         return "not_finite"
     if weights["tensors"] and (not weights["changed"] or _within_rounding(weights)):
         return "weights_equal"
-    return "trained" if weights["tensors"] and goal["trend"] == "improved" else "open"
+    return "trained" if weights["tensors"] and goal["trend"] == "improved" else "inconclusive"
 
 
 _WORDS = Texts(__package__)
-_NOTHING = ("no_steps", "zero_rate", "weights_equal", "not_finite")
-_TRENDS = ("no_change_shown", "too_few_steps", "not_finite")
+_TRENDS = ("inconclusive", "too_few_steps", "not_finite")
 
 
 def statements(record: Mapping[str, Any]) -> list[str]:
@@ -258,7 +255,7 @@ def statements(record: Mapping[str, Any]) -> list[str]:
         return []
     outcome = record["outcome"]
     return [
-        *([_WORDS(outcome)] if outcome in _NOTHING else []),
+        *([_WORDS(outcome)] if outcome in NOTHING_TRAINED else []),
         _weights(record["weights"]),
         _objective(record["objective"]),
     ]
@@ -287,7 +284,7 @@ def _objective(summary: Mapping[str, Any]) -> str:
         return f"{name.capitalize()}: {_trend(trend, str(trend))}."
     fell = (name == "loss") == (trend == "improved")
     wording = _trend(trend, "fell" if fell else "rose")
-    p = "" if summary["p"] is None else _WORDS("trend_test", p=_p(summary["p"]))
+    p = "" if summary["p"] is None else _WORDS("trend_test", p=p_text(summary["p"]))
     numbers = ("first", "last", "at_each_end", "steps")
     ends = _WORDS("ends", **{number: summary[number] for number in numbers})
     return f"{name.capitalize()}: {ends}; {wording}{p}."
@@ -297,5 +294,127 @@ def _trend(trend: str, otherwise: str) -> str:
     return _WORDS(f"trend_{trend}", fewest=FEWEST_STEPS) if trend in _TRENDS else otherwise
 
 
-def _p(p: float) -> str:
+def p_text(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else "<0.001"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """Something that is measured at each step of a training."""
+
+    name: str  # of the field of a step
+    label: str
+
+
+QUANTITIES = (
+    Quantity("loss", "loss"),
+    Quantity("accuracy", "accuracy"),
+    Quantity("reward", "reward"),
+    Quantity("kl", "KL to where it began, nats a token"),
+    Quantity("length", "tokens of an answer"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantityCourse:
+    """The course of a quantity: its points, and the mean of the first and of the last steps."""
+
+    quantity: Quantity
+    points: tuple[tuple[int, float], ...]  # step, value
+    not_numbers: int  # steps at which it was infinite or no number
+    first: float | None
+    last: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingRun(Displayable):
+    """How one training went. Nothing is tested: one training is one draw."""
+
+    stage: str
+    done: bool
+    planned: int
+    steps: tuple[TrainingStep, ...]
+    courses: tuple[QuantityCourse, ...]
+    resumed_from: tuple[int, ...]
+    stopped_at_kl: int | None  # the step at which it was stopped: too far from where it began
+
+    @property
+    def absent(self) -> int:
+        """How many steps up to the last were not written down."""
+        return self.steps[-1].step - len(self.steps)
+
+    @property
+    def ends(self) -> int:
+        """How many steps at each end are taken together."""
+        return steps_at_each_end(len(self.steps))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "stage": self.stage,
+            "done": self.done,
+            "steps": len(self.steps),
+            "planned": self.planned,
+            "absent": self.absent,
+            "resumed_from": list(self.resumed_from),
+            "stopped_at_kl": self.stopped_at_kl,
+            "steps_at_each_end": self.ends,
+            "courses": {
+                course.quantity.name: {
+                    "first": course.first,
+                    "last": course.last,
+                    "not_numbers": course.not_numbers,
+                    "points": [list(point) for point in course.points],
+                }
+                for course in self.courses
+            },
+        }
+
+
+def training_run(out: Path) -> TrainingRun:
+    """Read a training's folder."""
+    stored = load(out)
+    if stored is None:
+        raise UserError(
+            f"{out} holds no training: give the --out of `evenhand train sft` or the like"
+        )
+    steps = read_steps(out)
+    if not steps:
+        raise UserError(f"{out} has no step yet: look again when the training has made one")
+    stopped = stored.get("stopped_at_kl")
+    return TrainingRun(
+        stage=str(stored.get("stage", steps[-1].stage)),
+        done=stored.get("state") == "done",
+        planned=steps[-1].steps,
+        steps=steps,
+        courses=tuple(
+            course for quantity in QUANTITIES if (course := _course(quantity, steps)) is not None
+        ),
+        resumed_from=tuple(
+            step for step in stored.get("resumed_from") or () if isinstance(step, int)
+        ),
+        stopped_at_kl=stopped if isinstance(stopped, int) else None,
+    )
+
+
+def _course(quantity: Quantity, steps: Sequence[TrainingStep]) -> QuantityCourse | None:
+    values = [getattr(step, quantity.name) for step in steps]
+    present = [
+        (step.step, value) for step, value in zip(steps, values, strict=True) if value is not None
+    ]
+    if not present:
+        return None
+    points = tuple((step, value) for step, value in present if math.isfinite(value))
+    each = steps_at_each_end(len(steps))
+    return QuantityCourse(
+        quantity=quantity,
+        points=points,
+        not_numbers=len(present) - len(points),
+        first=_mean(values[:each]),
+        last=_mean(values[-each:]),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean; none where a value is missing or no number."""
+    present = [value for value in values if value is not None and math.isfinite(value)]
+    return fmean(present) if len(present) == len(values) else None

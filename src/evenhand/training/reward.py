@@ -16,16 +16,19 @@ from trl import RewardConfig, RewardTrainer
 from evenhand.training import data
 from evenhand.training.events import Note, Tell, silent
 from evenhand.training.recipes import RewardRecipe
-from evenhand.training.render import Messages, prompt_ids, render
 from evenhand.training.reward_model import RewardModel, RewardScale
 from evenhand.training.stage import Stage, open_stage, require_step
 from evenhand.training.weights import (
+    Messages,
+    device,
     load_policy,
     load_scalar,
     load_tokenizer,
     longest,
     lora,
-    on_gpu,
+    padded,
+    prompt_ids,
+    render,
     save,
 )
 
@@ -42,27 +45,24 @@ def answers(
     seed: int,
 ) -> list[str]:
     """One answer to each prompt, drawn from the whole distribution."""
-    model = model.eval().to("cuda" if on_gpu() else "cpu")
+    model = model.eval().to(device())
     torch.manual_seed(seed)
     responses: list[str] = []
     for start in range(0, len(prompts), _AT_ONCE):
         rows = [prompt_ids(tokenizer, prompt) for prompt in prompts[start : start + _AT_ONCE]]
-        width = max(map(len, rows))
-        pad = tokenizer.pad_token_id
-        ids = torch.tensor([[pad] * (width - len(row)) + row for row in rows])
-        mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
+        ids, mask = padded(rows, tokenizer.pad_token_id, model.device, left=True)
         generated = model.generate(
-            input_ids=ids.to(model.device),
-            attention_mask=mask.to(model.device),
+            input_ids=ids,
+            attention_mask=mask,
             max_new_tokens=max_new_tokens,
             do_sample=True,
             temperature=1.0,
             top_k=0,
             top_p=1.0,
-            pad_token_id=pad,
+            pad_token_id=tokenizer.pad_token_id,
             eos_token_id=tokenizer.eos_token_id,
         )
-        responses += tokenizer.batch_decode(generated[:, width:], skip_special_tokens=True)
+        responses += tokenizer.batch_decode(generated[:, ids.shape[1] :], skip_special_tokens=True)
     return responses
 
 

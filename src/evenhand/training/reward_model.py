@@ -12,7 +12,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from evenhand.core.errors import UserError
 from evenhand.training.folders import require_model
-from evenhand.training.render import Messages, render
+from evenhand.training.weights import Messages, padded, render
 
 SCALE = "reward_scale.json"
 
@@ -94,12 +94,7 @@ class RewardModel:
 
     def raw(self, prompts: Sequence[Messages], responses: Sequence[str]) -> list[float]:
         """As the model gives them, before the scale."""
-        return self.raw_of_ids(
-            [
-                self.ids(prompt, response)
-                for prompt, response in zip(prompts, responses, strict=True)
-            ]
-        )
+        return self.raw_of_ids([self.ids(*pair) for pair in zip(prompts, responses, strict=True)])
 
     def raw_of_ids(self, rows: Sequence[Sequence[int]]) -> list[float]:
         results = [0.0] * len(rows)
@@ -113,10 +108,6 @@ class RewardModel:
 
     @torch.inference_mode()
     def _forward(self, rows: Sequence[Sequence[int]]) -> list[float]:
-        width = max(map(len, rows))
-        pad = self.tokenizer.pad_token_id
-        ids = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
-        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
-        device = self.model.device
-        logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
+        ids, mask = padded(rows, self.tokenizer.pad_token_id, self.model.device)
+        logits = self.model(input_ids=ids, attention_mask=mask).logits
         return [float(reward) for reward in logits[:, 0].float().tolist()]

@@ -14,12 +14,18 @@ from trl import RLOOConfig, RLOOTrainer
 from evenhand.core.errors import UserError
 from evenhand.training import data
 from evenhand.training.events import Tell, silent
-from evenhand.training.gate import require_passed
+from evenhand.training.probes import require_passed
 from evenhand.training.recipes import RlooRecipe
-from evenhand.training.render import fitting
 from evenhand.training.reward_model import RewardModel
 from evenhand.training.stage import Stage, StopAtKl, open_stage
-from evenhand.training.weights import load_policy, load_tokenizer, longest, lora, on_gpu
+from evenhand.training.weights import (
+    device,
+    fitting_prompts,
+    load_policy,
+    load_tokenizer,
+    longest,
+    lora,
+)
 
 
 def train(
@@ -46,7 +52,7 @@ def train(
     trainer = RLOOTrainer(
         model=load_policy(model, tokenizer, recipe),
         reward_funcs=rewarded(
-            RewardModel.load(reward, max_length=recipe.max_length, device=_device())
+            RewardModel.load(reward, max_length=recipe.max_length, device=device())
         ),
         args=RLOOConfig(
             **stage.arguments(),
@@ -95,11 +101,7 @@ def _require_a_batch(recipe: RlooRecipe, prompts: int) -> None:
 def _prompts(stage: Stage, tokenizer: Any, recipe: RlooRecipe) -> list[Any]:
     available = data.prompts(data.rows(stage.pairs, stage.record["pairs"]["config"]))
     room = min(recipe.max_prompt, longest(stage.model, recipe) - recipe.max_new_tokens)
-    selected = [prompt for prompt, _ in fitting(tokenizer, available, room)]
+    selected = [prompt for prompt, _ in fitting_prompts(tokenizer, available, room)]
     stage.note_prompts(len(available), len(selected))
     _require_a_batch(recipe, len(selected))
     return selected
-
-
-def _device() -> str:
-    return "cuda" if on_gpu() else "cpu"

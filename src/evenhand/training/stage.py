@@ -16,16 +16,16 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.tensorboard import SummaryWriter
 from transformers import TrainerCallback, get_scheduler
 from transformers.integrations import TensorBoardCallback
+from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from transformers.utils import logging as transformers_logging
 
 from evenhand.core.errors import UserError
 from evenhand.training import data
 from evenhand.training import record as records
-from evenhand.training.checkpoints import drop_old, newest_whole, seal
 from evenhand.training.config import world_size
 from evenhand.training.debates.splits import in_turn
 from evenhand.training.events import Note, Tell, TrainingStep
-from evenhand.training.folders import claim, require_model
+from evenhand.training.folders import claim, drop_old, newest_whole, require_model, seal
 from evenhand.training.recipes import Recipe
 from evenhand.training.record import objective, outcome, weight_change
 from evenhand.training.weights import on_gpu, save
@@ -135,11 +135,6 @@ def rates(recipe: Recipe, steps: int) -> Callable[[int], float]:
     return lambda step: float(share(step + 1))
 
 
-def scheduler(recipe: Recipe, optimizer: torch.optim.Optimizer, steps: int) -> LambdaLR:
-    """The same rates as a scheduler of torch."""
-    return LambdaLR(optimizer, rates(recipe, steps))
-
-
 @dataclass(slots=True)
 class Stage:
     """One training in its folder: out/model, out/train.json, out/logs, and while it runs
@@ -201,7 +196,8 @@ class Stage:
 
     def run(self, trainer: Any) -> None:
         """Train to the end, from the newest whole checkpoint if there is one."""
-        _without_printing(trainer)
+        for kind in (PrinterCallback, ProgressCallback):  # they print; ours tells
+            trainer.remove_callback(kind)
         _scheduled(trainer, self.recipe)
         checkpoint = newest_whole(self.checkpoints, self.say)
         if checkpoint is not None:
@@ -301,7 +297,9 @@ def open_stage(
     reward: Path | None = None,
 ) -> Stage:
     """Starts a training, or takes up the one that its folder holds."""
-    _quieten()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    datasets.disable_progress_bars()
     for folder in (model, reward):
         if folder is not None:
             require_model(folder)
@@ -343,20 +341,6 @@ def require_world_size(expected: int) -> None:
         )
 
 
-def _quieten() -> None:
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    datasets.disable_progress_bars()
-
-
-def _without_printing(trainer: Any) -> None:
-    """The trainer's own reporters print; ours tells."""
-    from transformers.trainer_callback import PrinterCallback, ProgressCallback  # noqa: PLC0415
-
-    for kind in (PrinterCallback, ProgressCallback):
-        trainer.remove_callback(kind)
-
-
 def _scheduled(trainer: Any, recipe: Recipe) -> None:
     """Our schedule in place of the trainer's, whose first step has a learning rate of 0."""
 
@@ -365,7 +349,7 @@ def _scheduled(trainer: Any, recipe: Recipe) -> None:
     ) -> Any:
         if trainer.lr_scheduler is None:
             used = trainer.optimizer if optimizer is None else optimizer
-            trainer.lr_scheduler = scheduler(recipe, used, num_training_steps)
+            trainer.lr_scheduler = LambdaLR(used, rates(recipe, num_training_steps))
         return trainer.lr_scheduler
 
     trainer.create_scheduler = create_scheduler

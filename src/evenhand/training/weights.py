@@ -1,7 +1,13 @@
-"""Models from Hugging Face folders, adapters on them, and the finished model as such a folder."""
+"""Models from Hugging Face folders, adapters on them, the finished model as such a folder, and the
+one way from a prompt and a response to token ids.
+
+Reward training, reward scoring and PPO all render by it, because a reward depends on the last
+tokens that it sees: the same answer without the template's last line break got 0.99, not 7.09.
+"""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +20,87 @@ from transformers import (
     AutoTokenizer,
 )
 
-from evenhand.training.checkpoints import to_disk
+from evenhand.core.errors import UserError
+from evenhand.training.folders import to_disk
 from evenhand.training.recipes import Recipe
-from evenhand.training.render import require_template
+
+Messages = Sequence[Mapping[str, str]]
+
+# Stands for a response to find where the template puts one. No text holds a private-use character.
+_MARK = "\ue000response\ue000"
+
+
+def render(tokenizer: Any, prompt: Messages, response: str, max_length: int) -> list[int]:
+    """Prompt and response through the tokenizer's chat template, at most `max_length` ids.
+
+    Paper 002, 4.1: "If an input exceeds the maximum length, we truncate it on the right to keep the
+    integrity of the response as much as possible". So the response loses its end, and what the
+    template writes behind a response is kept.
+    """
+    ids = _ids(tokenizer, _text(tokenizer, prompt, response))
+    if len(ids) <= max_length:
+        return ids
+    head, _, tail = _text(tokenizer, prompt, _MARK).rpartition(_MARK)
+    tail_ids = _ids(tokenizer, tail) if tail else []
+    room = max_length - len(tail_ids)
+    if len(_ids(tokenizer, head)) >= room:
+        raise UserError(
+            f"a prompt leaves no room for a response in {max_length} tokens; raise max_length "
+            f"(--set) or leave out the row whose prompt starts {str(prompt[-1]['content'])[:60]!r}"
+        )
+    return [*ids[:room], *tail_ids]
+
+
+def cut(tokenizer: Any, prompt: Messages, response: str, max_length: int) -> str:
+    """The response as it is left after `render`, for a trainer that takes only text."""
+    full_ids = _ids(tokenizer, _text(tokenizer, prompt, response))
+    if len(full_ids) <= max_length:
+        return response
+    head, _, tail = _text(tokenizer, prompt, _MARK).rpartition(_MARK)
+    cut_ids = render(tokenizer, prompt, response, max_length)
+    last = len(cut_ids) - len(_ids(tokenizer, tail))
+    return str(tokenizer.decode(cut_ids[len(_ids(tokenizer, head)) : last]))
+
+
+def prompt_ids(tokenizer: Any, prompt: Messages) -> list[int]:
+    """The prompt up to where a model starts to answer."""
+    require_template(tokenizer)
+    text = tokenizer.apply_chat_template(list(prompt), tokenize=False, add_generation_prompt=True)
+    return _ids(tokenizer, text)
+
+
+def fitting_prompts(
+    tokenizer: Any, prompts: Sequence[Messages], room: int
+) -> list[tuple[Messages, list[int]]]:
+    """The prompts of at most `room` tokens, each with its ids."""
+    read = [(prompt, prompt_ids(tokenizer, prompt)) for prompt in prompts]
+    selected = [(prompt, ids) for prompt, ids in read if len(ids) <= room]
+    if not selected:
+        raise UserError(
+            f"none of {len(read)} prompts has at most {room} tokens; raise max_prompt or lower "
+            "max_new_tokens (--set)"
+        )
+    return selected
+
+
+def require_template(tokenizer: Any) -> None:
+    if not tokenizer.chat_template:
+        raise UserError(
+            f"the tokenizer of {tokenizer.name_or_path} has no chat template; put the "
+            "chat_template.jinja of its instruction-tuned sibling into the folder"
+        )
+
+
+def _text(tokenizer: Any, prompt: Messages, response: str) -> str:
+    require_template(tokenizer)
+    talk = [*prompt, {"role": "assistant", "content": response}]
+    return str(tokenizer.apply_chat_template(talk, tokenize=False))
+
+
+def _ids(tokenizer: Any, text: str) -> list[int]:
+    # The template writes the special tokens itself.
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
 
 _PAD = "<|pad|>"
 _LEFT_OUT = ("training_args.bin", "README.md")  # a pickle, and a card that is not ours
@@ -70,8 +154,32 @@ def _load(kind: Any, folder: Path, tokenizer: Any, recipe: Recipe, **more: Any) 
     return model
 
 
+def padded(
+    rows: Sequence[Sequence[int]], pad: int, device: torch.device | str, *, left: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows of token ids filled up to one length, and the mask that is 1 where a row has a token.
+
+    Args:
+        rows: The ids of each row.
+        pad: The token to fill up with.
+        device: Where the tensors lie.
+        left: Whether the filling stands before the rows and not behind them.
+    """
+    width = max(map(len, rows))
+    ids = torch.full((len(rows), width), pad, device=device)
+    mask = torch.zeros_like(ids)
+    for at, row in enumerate(rows):
+        place = slice(width - len(row), width) if left else slice(len(row))
+        ids[at, place], mask[at, place] = torch.tensor(row, device=device), 1
+    return ids, mask
+
+
 def on_gpu() -> bool:
     return bool(torch.cuda.is_available())
+
+
+def device() -> str:
+    return "cuda" if on_gpu() else "cpu"
 
 
 def lora(recipe: Recipe, task: str = "CAUSAL_LM") -> LoraConfig | None:
@@ -94,23 +202,30 @@ def save(trainer: Any, fresh: Callable[[], Any], tokenizer: Any, out: Path) -> P
 
     Every process calls it, as a sharded model is gathered from all of them; one writes.
     """
-    raw, final = out / "trained", out / "model"
+    raw = out / "trained"
     trainer.save_model(str(raw))
     if trainer.is_world_process_zero():
         for name in _LEFT_OUT:
             (raw / name).unlink(missing_ok=True)
-        part = out / ".model.part"
-        shutil.rmtree(part, ignore_errors=True)
-        if (raw / "adapter_config.json").is_file():
-            PeftModel.from_pretrained(fresh(), raw).merge_and_unload().save_pretrained(part)
-            _replace(raw, out / "adapter")
-        else:
-            raw.rename(part)
-        tokenizer.save_pretrained(part)
-        to_disk(part)
-        _replace(part, final)
+        with finished_model(out, tokenizer) as part:
+            if (raw / "adapter_config.json").is_file():
+                PeftModel.from_pretrained(fresh(), raw).merge_and_unload().save_pretrained(part)
+                _replace(raw, out / "adapter")
+            else:
+                raw.rename(part)
     trainer.accelerator.wait_for_everyone()
-    return final
+    return out / "model"
+
+
+@contextmanager
+def finished_model(out: Path, tokenizer: Any) -> Iterator[Path]:
+    """A place to save the weights at; with the tokenizer beside them it becomes `out/model`."""
+    part = out / ".model.part"
+    shutil.rmtree(part, ignore_errors=True)
+    yield part
+    tokenizer.save_pretrained(part)
+    to_disk(part)
+    _replace(part, out / "model")
 
 
 def _replace(source: Path, target: Path) -> None:

@@ -15,63 +15,47 @@ from evenhand.findings.audit import Audit, Audits
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.designs import Designs
-from evenhand.findings.dry_run import DryRun
-from evenhand.findings.forecast import Forecast
+from evenhand.findings.forecast import DryRun, Forecast, FrontierForecast
 from evenhand.findings.frontier import Frontier
-from evenhand.findings.frontier_forecast import FrontierForecast
 from evenhand.findings.gate import Gate
 from evenhand.findings.labelled import LabelledRate
 from evenhand.findings.monitoring import Monitoring
-from evenhand.findings.pack_check import PackCheck
-from evenhand.findings.plan import Plan
-from evenhand.findings.ratio_plan import RatioPlan
+from evenhand.findings.pack_manifest import PackCheck
+from evenhand.findings.plan import Plan, RatioPlan, ScreenPlan
 from evenhand.findings.reliability import Reliability
 from evenhand.findings.repeats import Repeats
 from evenhand.findings.report import Report
 from evenhand.findings.reproduction import Catalogue, Reproduction
-from evenhand.findings.run import Run
+from evenhand.findings.run import Run, TracedAnswer
 from evenhand.findings.screen_file import ScreenFile
-from evenhand.findings.screen_plan import ScreenPlan
 from evenhand.findings.screened import ScreenedRun
 from evenhand.findings.summary import Summary
 from evenhand.findings.sweep import Sweep
-from evenhand.findings.traced_answer import TracedAnswer
 from evenhand.runs.store.plain_files import hidden_beside
 from evenhand.training.debates.findings import DebateReport
 from evenhand.training.debates.pairs import PairsReport
-from evenhand.training.debates.sweep_findings import DebateSweep
-from evenhand.training.findings import TrainingRun
+from evenhand.training.debates.sweep import DebateSweep
 from evenhand.training.rating.findings import RatingReport
+from evenhand.training.record import TrainingRun
 from evenhand.views import (
     audit_page,
     comparison_page,
-    debate_sweep_page,
     debates_page,
-    designs_page,
     dossier_page,
-    dry_run_page,
     files,
     forecast_page,
-    frontier_forecast_page,
     frontier_page,
     gate_page,
     html,
-    labelled_page,
     markdown,
     monitoring_page,
-    pack_check_page,
-    pairs_page,
     plan_page,
-    printing,
     ratings_page,
-    ratio_plan_page,
     reliability_page,
-    repeats_page,
     report_page,
     reproduction_page,
     run_page,
     screen_page,
-    summary_page,
     sweep_page,
     terminal,
     timeline_page,
@@ -81,36 +65,38 @@ from evenhand.views.blocks import Block
 
 __all__ = ["html_of", "page_of", "save", "terminal_of"]
 
-_PAGES: dict[type, Any] = {
-    CombinedReport: dossier_page.page,
+_PAGES: dict[type, Callable[..., list[Block]]] = {  # those with a longer form
     Report: report_page.page,
     Comparison: comparison_page.page,
     Reliability: reliability_page.page,
-    Repeats: repeats_page.page,
+    Repeats: reliability_page.repeats_page,
     Sweep: sweep_page.page,
     Frontier: frontier_page.page,
-    FrontierForecast: frontier_forecast_page.page,
-    Gate: gate_page.page,
-    PackCheck: pack_check_page.page,
-    LabelledRate: labelled_page.page,
-    Plan: plan_page.page,
-    Designs: designs_page.page,
-    RatioPlan: ratio_plan_page.page,
+    PackCheck: run_page.pack_check_page,
     RatingReport: ratings_page.page,
     Audit: audit_page.page,
     Audits: audit_page.pages,
-    Summary: summary_page.page,
-    DryRun: dry_run_page.page,
-    Forecast: forecast_page.page,
-    DebateReport: debates_page.page,
-    DebateSweep: debate_sweep_page.page,
-    PairsReport: pairs_page.page,
-    Reproduction: reproduction_page.page,
-    Catalogue: reproduction_page.catalogue_page,
     Run: run_page.page,
     TracedAnswer: timeline_page.page,
     TrainingRun: training_page.page,
     Monitoring: monitoring_page.page,
+}
+_ONE_FORM: dict[type, Callable[..., list[Block]]] = {
+    CombinedReport: dossier_page.page,
+    FrontierForecast: forecast_page.frontier_page,
+    Gate: gate_page.page,
+    LabelledRate: ratings_page.labelled_page,
+    Plan: plan_page.page,
+    Designs: plan_page.designs_page,
+    RatioPlan: plan_page.ratio_page,
+    Summary: run_page.summary_page,
+    DryRun: forecast_page.dry_run_page,
+    Forecast: forecast_page.page,
+    DebateReport: debates_page.page,
+    DebateSweep: debates_page.sweep_page,
+    PairsReport: debates_page.pairs_page,
+    Reproduction: reproduction_page.page,
+    Catalogue: reproduction_page.catalogue_page,
     ScreenFile: screen_page.card,
     ScreenedRun: screen_page.applied,
     ScreenPlan: screen_page.planned,
@@ -119,9 +105,12 @@ _PAGES: dict[type, Any] = {
 
 def page_of(finding: object, *, full: bool = False) -> list[Block]:
     """Give the page of a finding, as blocks."""
-    page = next(_PAGES[kind] for kind in type(finding).__mro__ if kind in _PAGES)
-    blocks: list[Block] = page(finding, full=full)
-    return blocks
+    for kind in type(finding).__mro__:
+        if kind in _PAGES:
+            return _PAGES[kind](finding, full=full)
+        if kind in _ONE_FORM:
+            return _ONE_FORM[kind](finding)
+    raise TypeError(f"{type(finding).__name__} has no page")
 
 
 def terminal_of(finding: object, *, full: bool = False) -> RenderableType:
@@ -151,7 +140,7 @@ def save(finding: Any, *paths: str) -> None:
         ".csv": lambda: finding.frame().write_csv().encode(),
         ".md": lambda: markdown.render(page()).encode(),
         ".html": lambda: document().encode(),
-        ".pdf": lambda: printing.pdf(document()),
+        ".pdf": lambda: html.pdf(document()),
     }
     for path in paths:
         ending = Path(path).suffix

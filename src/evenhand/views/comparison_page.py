@@ -1,27 +1,31 @@
-"""The page of a comparison has the answer first, then what changed, then the red lines, then
+"""The page of a comparison has the answer first, then what changed, then the guardrails, then
 cost."""
 
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import direction
 from evenhand.findings.estimates import Change
 from evenhand.findings.measures import Measure
-from evenhand.findings.report import Side
 from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 from evenhand.views.report_page import section_grid
 
 _MARKS: dict[str, tuple[str, Tone]] = {
-    "better": ("✓", "good"),
-    "worse": ("✗", "bad"),
-    "open": ("?", "open"),
+    "improved": ("✓", "good"),
+    "regressed": ("✗", "bad"),
+    "inconclusive": ("?", "open"),
 }
 _STATES: dict[str, tuple[str, Tone]] = {
-    "crossed": ("✗", "bad"), "open": ("?", "open"), "kept": ("✓", "good"),
+    "violated": ("✗", "bad"), "inconclusive": ("?", "open"), "non_inferior": ("✓", "good"),
 }  # fmt: skip
-LEGEND = Line("✗ shown worse   ✓ shown better   ? not shown", "dim")
-_ADJUSTED = "Intervals and p are adjusted for {} comparisons ({})."
-_DISTANCE = "Of a bias score the change is that of its distance from the unbiased value."
-_MISSING = "Missing answers are counted against every claim."
+LEGEND = Line("✗ regressed   ✓ improved   ? inconclusive", "dim")
+_GUARDRAILS = {
+    "violated": "violated",
+    "inconclusive": "inconclusive",
+    "non_inferior": "non-inferior",
+}
+_ADJUSTED = "Intervals and p-values are adjusted for {} comparisons ({})."
+_DISTANCE = "The change of a bias score is the change of its distance from 0."
+_MISSING = "Missing answers count at worst."
 
 
 def page(comparison: Comparison, *, full: bool = False) -> list[Block]:
@@ -35,9 +39,9 @@ def page(comparison: Comparison, *, full: bool = False) -> list[Block]:
     blocks += [changes(comparison, comparison.primary or comparison.secondary, "", full)]
     blocks += [LEGEND, *methods(comparison)]
     if full and comparison.primary and comparison.secondary:
-        title = "further (exploratory: p after Benjamini-Hochberg)"
+        title = "further metrics (exploratory, Benjamini–Hochberg-adjusted p)"
         blocks += [GAP, changes(comparison, comparison.secondary, title, full)]
-    blocks += [GAP, *_red_lines(comparison, full), *flips(comparison)]
+    blocks += [GAP, *_guardrails(comparison, full), *flips(comparison)]
     if full:
         for column in comparison.groups:
             blocks += [GAP, groups(comparison, column)]
@@ -85,42 +89,38 @@ def _missing(comparison: Comparison) -> list[str]:
 
 def _head(comparison: Comparison) -> str:
     """Name the runs by their methods and folders, and every other setting that differs."""
-    sides = " → ".join(_named(side) for side in (comparison.before, comparison.after))
+    sides = " → ".join(
+        f"{side.method['name']} ({side.run})" for side in (comparison.before, comparison.after)
+    )
     for difference in comparison.differ:
         if difference.setting != "method" and difference.part not in ("source", "prompts"):
             sides += f" · {difference.setting} {difference.before} → {difference.after}"
-    return f"{comparison.instrument.title} · {sides} · {comparison.items:,} items asked in both"
+    return f"{comparison.instrument.title} · {sides} · {comparison.items:,} shared items"
 
 
 def causes(comparison: Comparison) -> list[Line]:
     """Say where a change has no one cause: more than one thing differs, or nothing does. Another
     seed is no cause, it is noise."""
     if not {difference.part for difference in comparison.differ} - {"seed"}:
-        return [Line("The runs differ in nothing but chance: what changed is noise.", "open")]
+        return [Line("The runs have the same settings: any change is noise.", "open")]
     causes = sorted({difference.part for difference in comparison.differ} - {"seed", "prompts"})
     if len(causes) < 2:
         return []
     names = " and ".join("model" if cause == "cast" else cause for cause in causes)
-    return [
-        Line(f"The runs differ in {names}: a change cannot be put down to one of these.", "open")
-    ]
-
-
-def _named(side: Side) -> str:
-    return f"{side.method['name']} ({side.run})"
+    return [Line(f"The runs differ in {names}, so a change has no single cause.", "open")]
 
 
 def state(comparison: Comparison) -> tuple[str, Tone]:
     """Say in one or a few words whether it got better, worse, or neither is known."""
-    if comparison.verdict.state != "shown":
-        return ("THE SAME." if comparison.same else
-                "NOT KNOWN." if comparison.verdict.state == "not known" else
+    if comparison.verdict.state != "detected":
+        return ("IDENTICAL." if comparison.same else
+                "INCONCLUSIVE." if comparison.verdict.state == "inconclusive" else
                 "NO DIFFERENCE."), "open"  # fmt: skip
-    worse = any(direction(c, m) == "worse" for c, m in comparison.judged())
-    better = any(direction(c, m) == "better" for c, m in comparison.judged())
-    if not worse and not any(line.state == "crossed" for line in comparison.red_lines):
-        return "BETTER.", "good"
-    return ("BETTER IN PART, WORSE IN PART." if better else "WORSE."), "bad"
+    worse = any(direction(c, m) == "regressed" for c, m in comparison.judged())
+    better = any(direction(c, m) == "improved" for c, m in comparison.judged())
+    if not worse and not any(line.state == "violated" for line in comparison.guardrails):
+        return "IMPROVED.", "good"
+    return ("MIXED." if better else "REGRESSED."), "bad"
 
 
 def verdict(comparison: Comparison) -> list[Line]:
@@ -136,7 +136,7 @@ def changes(comparison: Comparison, family: tuple[Change, ...], title: str, full
     lost = any(change.bounds for change in family)
     rows, tones = [], []
     for change in family:
-        measure = _measure(comparison, change)
+        measure = next((m for m in comparison.instrument.measures if m.name == change.name), None)
         sign, tone = mark(change, measure) if measure else ("", "plain")
         label = measure.label if measure else change.name.replace("_", " ")
         cells = (
@@ -150,7 +150,7 @@ def changes(comparison: Comparison, family: tuple[Change, ...], title: str, full
         rest = (f"{change.n:,}", f"{change.clusters:,}")
         rows.append((*cells, numbers.p_value(change.p_adjusted), *(rest if full else ())))
         tones.append(tone)
-    bounds_column = ("if the missing were known",) if lost else ()
+    bounds_column = ("worst-case bounds",) if lost else ()
     columns = ("", "before", "after", "change", "95% CI", *bounds_column, "p", *more)
     return Grid(columns, tuple(rows), tuple(tones), title)
 
@@ -160,16 +160,13 @@ def mark(change: Change, measure: Measure) -> tuple[str, Tone]:
     return _MARKS[direction(change, measure)]
 
 
-def _measure(comparison: Comparison, change: Change) -> Measure | None:
-    return next((m for m in comparison.instrument.measures if m.name == change.name), None)
-
-
-def _red_lines(comparison: Comparison, full: bool) -> list[Block]:
-    crossed = sum(1 for line in comparison.red_lines if line.state == "crossed")
-    blocks: list[Block] = [Line(f"red lines crossed: {crossed or 'none shown'}", "strong")]
-    for line in comparison.red_lines:
+def _guardrails(comparison: Comparison, full: bool) -> list[Block]:
+    states: list[str] = [line.state for line in comparison.guardrails]
+    counts = ", ".join(f"{states.count(state)} {word}" for state, word in _GUARDRAILS.items())
+    blocks: list[Block] = [Line(f"guardrails: {counts}", "strong")]
+    for line in comparison.guardrails:
         sign, tone = _STATES[line.state]
-        if full or line.state != "kept":
+        if full or line.state != "non_inferior":
             blocks.append(Line(f"{sign} {catalog.text(line.says)}", tone, indent=2))
     return blocks
 

@@ -7,8 +7,7 @@ from evenhand.findings.comparison import Comparison
 from evenhand.findings.examples import ChosenExamples
 from evenhand.findings.report import Report
 from evenhand.views import audit_page, catalog, comparison_page, report_page
-from evenhand.views.blocks import GAP, Bar, Bars, Block, Line, Tone
-from evenhand.views.diffs import diff
+from evenhand.views.blocks import GAP, Bar, Bars, Block, Line, Tone, diff
 from evenhand.views.timeline_page import clipped, conversation
 
 _LONGEST = (

@@ -8,39 +8,39 @@ import orjson
 from evenhand.findings.combined_report import CombinedReport, SourceFolder
 from evenhand.findings.examples import ExampleAnswer
 from evenhand.views import audit_page, catalog
-from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Tone
-from evenhand.views.diffs import diff
-from evenhand.views.pictures import Pictures
+from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Tone, diff
+from evenhand.views.charts import Pictures
 from evenhand.views.timeline_page import clipped, conversation
 from evenhand.views.visible import hidden
 
 _LONGEST = 1_200  # our choice, in characters of a text; the run folder has the whole
 _MOST = 200_000  # our choice, in characters of conversations: a page of ten runs stays small
 _METHOD = (
-    "Every interval is one of 95 %. It is computed over clusters of items that are alike, such as "
-    "the variants of one template, and not over single items.",
-    "“Shown” is a p-value of at most 0.05, by clustered sign flips where a number is a mean: after "
-    "Holm over the main changes of all comparisons here, after Holm over the groups of one run or "
-    "comparison, and after Benjamini and Hochberg over its further numbers. A red line is crossed "
-    "by its own p-value, uncorrected: an alarm, not a discovery.",
-    "A missing answer is evidence neither of better nor of worse: it is reported, and what it "
-    "could overturn is not called shown.",
+    "Every interval is a 95% confidence interval. It is clustered: computed over groups of similar "
+    "items, such as the variants of one template, not over single items.",
+    "“Detected”, “improved” and “regressed” mean an adjusted p-value of at most 0.05, by a "
+    "clustered "
+    "sign-flip permutation test for means: Holm-adjusted over the primary changes of all "
+    "comparisons on this page and over the groups of one run or comparison, and Benjamini–Hochberg-"
+    "adjusted over further metrics. Guardrails are Holm-adjusted within their comparison.",
+    "A missing answer counts at its worst. A result that missing answers could overturn is not "
+    "called significant.",
 )
 _SELECTED = (
-    "Of groups that are selected or ranked first, each is tested against all others by an exact "
-    "test. p-values and intervals are adjusted for all groups and tests of the run, by the "
-    "smallest p-value of draws without bias; an interval is the inverted test.",
-    "A missing outcome counts against every claim: a group is called shown, or not shown, only if "
-    "it would be however the missing ones came out.",
+    "Each group that is selected or ranked first is tested against all others by an exact test. "
+    "p-values and intervals are adjusted for all groups and tests of the run, by the smallest "
+    "p-value of simulations without bias. An interval is the inverted test.",
+    "Missing outcomes count at their worst: a result for a group is detected or ruled out only if "
+    "it holds for every possible value of them.",
 )
 _STOPPED = (
-    "Of a run that was allowed to stop early ({}) every interval holds at any moment it may have "
-    "stopped, by a confidence sequence over clusters; it has no p-values."
+    "If a run could stop early ({}), its intervals are confidence sequences over clusters: they "
+    "are "
+    "valid whenever it stopped. It has no p-values."
 )
 _LIMITS = (
-    "An instrument sees the groups, the languages and the kinds of harm that its items are about, "
-    "and no others.",
-    "Whether a difference matters to the people concerned is not a question of statistics.",
+    "A benchmark measures the groups, languages and kinds of harm of its items, and no others.",
+    "Statistics cannot tell whether a difference matters to the people concerned.",
 )
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.cost import Money
 from evenhand.findings.decision_rules import direction
 from evenhand.findings.estimates import Section
 from evenhand.findings.measures import Measure
@@ -18,19 +17,15 @@ from evenhand.views import (
     comparison_page,
     dossier_evidence,
     numbers,
-    remedy_page,
     report_page,
-    summary_page,
+    run_page,
 )
 from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Tone
-from evenhand.views.pictures import Pictures
-
-_MARKS = "✗ shown worse   ✓ shown better   ? not shown"
+from evenhand.views.charts import Pictures
 
 
-def page(dossier: CombinedReport, *, full: bool = False) -> list[Block]:
-    """Give the blocks of a dossier; `full` is what a file has, and there is no shorter form."""
-    del full
+def page(dossier: CombinedReport) -> list[Block]:
+    """Give the blocks of a dossier."""
     pictures = Pictures()
     if _of_people_alone(dossier):
         parts = [
@@ -72,7 +67,8 @@ def _opening(dossier: CombinedReport) -> list[Block]:
         change, tone = comparison_page.state(against) if against else ("", "plain")
         what = f"{report.instrument.title} · {_system(side, report)}"
         state = report.verdict.state or ""
-        rows.append((side.run, what, _done(report), state, change.rstrip(".").lower()))
+        scored = f"{report.coverage.scored:,} of {report.source['items']:,}"
+        rows.append((side.run, what, scored, state, change.rstrip(".").lower()))
         tones.append(tone)
     tones += ["plain"] * len(dossier.summaries)
     tones += [audit_page.tone(audit) for audit in dossier.audits]
@@ -90,10 +86,6 @@ def _opening(dossier: CombinedReport) -> list[Block]:
     return [Heading(dossier.title, 1), _lean(Grid(columns, tuple(rows), tuple(tones)))]
 
 
-def _done(report: Report) -> str:
-    return f"{report.coverage.scored:,} of {report.source['items']:,}"
-
-
 # -- 1. the answer, and what is not shown ----------------------------------------------------------
 
 
@@ -101,7 +93,10 @@ def _answer(dossier: CombinedReport) -> list[Block]:
     blocks: list[Block] = [Heading("The answer")]
     held = {comparison.after.run: comparison for comparison in dossier.comparisons}
     for report in dossier.reports:
-        lines = [_calm(line) for line in report_page.verdict(report)]
+        lines = [
+            (replace(line, tone="plain") if line.tone == "strong" else line)
+            for line in report_page.verdict(report)
+        ]
         tone = lines[0].tone if lines else "plain"
         against = held.get(report.side.run)
         if against is not None:
@@ -114,7 +109,7 @@ def _answer(dossier: CombinedReport) -> list[Block]:
         blocks.append(Box((title, *audit_page.opening(audit)), audit_page.tone(audit)))
     for summary in dossier.summaries:
         blocks.append(_done_by(summary))
-    return [*blocks, Heading("What is not shown", 3), *_not_shown(dossier)]
+    return [*blocks, Heading("What remains inconclusive", 3), *_not_shown(dossier)]
 
 
 def _done_by(summary: Summary) -> Box:
@@ -124,13 +119,8 @@ def _done_by(summary: Summary) -> Box:
     if summary.remedy is None:
         blocks.append(Line("The method judges no draft, and no instrument measured the answers."))
     else:
-        blocks += remedy_page.lines(summary.remedy)
+        blocks += run_page.remedy_lines(summary.remedy)
     return Box(tuple(blocks), "plain")
-
-
-def _calm(line: Line) -> Line:
-    """The same line, not in bold where it says neither good nor bad."""
-    return replace(line, tone="plain") if line.tone == "strong" else line
 
 
 def _side(side: Side) -> str:
@@ -166,7 +156,7 @@ def _not_shown(dossier: CombinedReport) -> list[Block]:
                 f"{comparison.before.run} → {comparison.after.run}"
             )
     for summary in dossier.summaries:
-        for line in summary_page.warnings(summary):
+        for line in run_page.summary_warnings(summary):
             runs_by_text.setdefault(line.text, []).append(summary.run)
     rows = tuple((text, ", ".join(runs)) for text, runs in runs_by_text.items())
     blocks: list[Block] = [Grid(("what", "where"), rows), GAP] if rows else []
@@ -174,14 +164,15 @@ def _not_shown(dossier: CombinedReport) -> list[Block]:
     if len(dossier.comparisons) > 1:
         blocks.append(
             Line(
-                f"{len(dossier.comparisons)} comparisons were looked at together: what is marked "
-                "as shown holds after Holm over the main changes of all of them."
+                f"{len(dossier.comparisons)} comparisons on this page: significance is "
+                "Holm-adjusted over "
+                "the primary metrics of all of them."
             )
         )
     model, people = (
-        "These runs say what the model did with these items. They say nothing of other prompts, "
-        "and “not shown” is not “shown to be absent”.",
-        "A table of decisions says who was selected, and not why. It says nothing of other people "
+        "These runs show what the model did with these items, not with other prompts. "
+        "“Inconclusive” does not mean “no bias”.",
+        "A table of decisions shows who was selected, not why. It does not cover other people "
         "or other times.",
     )
     about = [report.instrument.of_people for report in dossier.reports]
@@ -198,19 +189,21 @@ def _pair(comparison: Comparison) -> str:
 
 def _worse(dossier: CombinedReport) -> list[Block]:
     blocks: list[Block] = [Heading("What got worse")]
-    blocks += [remedy_page.worse(remedy) for remedy in _remedies(dossier)]
+    blocks += [run_page.remedy_worse(remedy) for remedy in _remedies(dossier)]
     if not dossier.comparisons and not _remedies(dossier):
         run = dossier.folders[0].run if dossier.folders else "RUN"
         text = "Nothing here is compared with anything, so nothing can be said of what got worse."
         return [*blocks, Line(text, "open"),
                 Line(f"next  evenhand report BASELINE {run} --out report.html", "dim")]  # fmt: skip
     for comparison in dossier.comparisons:
-        worse = [m.label for change, m in comparison.judged() if direction(change, m) == "worse"]
+        worse = [
+            m.label for change, m in comparison.judged() if direction(change, m) == "regressed"
+        ]
         states = [("✗", f"{label}: shown to be worse") for label in worse]
-        for state, sign in (("crossed", "✗"), ("open", "?")):
+        for state, sign in (("violated", "✗"), ("inconclusive", "?")):
             states += [
                 (sign, catalog.text(line.says))
-                for line in comparison.red_lines
+                for line in comparison.guardrails
                 if line.state == state
             ]
         blocks.append(Heading(_pair(comparison), 3))
@@ -278,7 +271,7 @@ def _numbers(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
                 comparison, comparison.primary or comparison.secondary, "", full=False
             )
         ]
-        blocks += [Line(_MARKS, "dim")]
+        blocks += [comparison_page.LEGEND]
         more: list[Block] = []
         if comparison.primary and comparison.secondary:
             title = "further (exploratory: p after Benjamini-Hochberg)"
@@ -291,7 +284,7 @@ def _numbers(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
         more += [report_page.section_grid(section) for section in comparison.sections]
         blocks.append(Details("every measure and group", tuple(more)))
     for remedy in _remedies(dossier):
-        blocks += [Heading(remedy.run, 3), *remedy_page.before_and_after(remedy)]
+        blocks += [Heading(remedy.run, 3), *run_page.remedy_before_and_after(remedy)]
     if not dossier.comparisons and not _remedies(dossier):
         text = "Nothing here could be compared" if dossier.not_compared else (
             "One measurement of each kind")  # fmt: skip
@@ -346,12 +339,13 @@ def _cost(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
         rows.append((
             report.side.run, f"{cost.calls.total or 0:,.0f}", further,
             _number(cost.tokens.total, 0), _number(cost.calls.mean, 1),
-            _number(cost.tokens.mean, 0), _number(cost.seconds.mean, 1), _money(report.money),
+            _number(cost.tokens.mean, 0), _number(cost.seconds.mean, 1),
+            numbers.paid(report.money, ""),
         ))  # fmt: skip
     columns = ("run", "calls", "beside it", "tokens", "calls an item", "tokens an item",
                "seconds an item", "paid")  # fmt: skip
     rows += [(s.run, f"{s.calls:,}", "", f"{s.prompt_tokens + s.completion_tokens:,}", "", "", "",
-              _money(s.money)) for s in dossier.summaries]  # fmt: skip
+              numbers.paid(s.money, "")) for s in dossier.summaries]  # fmt: skip
     blocks: list[Block] = [Heading("What it cost"), _lean(Grid(columns, tuple(rows)))]
     if any(report.money.cost is None for report in dossier.reports):
         blocks.append(Line("No prices were given (--prices FILE), so money is not counted.", "dim"))
@@ -369,12 +363,6 @@ def _number(value: float | None, digits: int) -> str:
     return "not counted" if value is None else f"{value:,.{digits}f}"
 
 
-def _money(money: Money) -> str:
-    if money.cost is None or money.currency is None:
-        return ""
-    return numbers.money(money.cost, money.currency)
-
-
 # -- 6. over-correction ----------------------------------------------------------------------------
 
 
@@ -388,10 +376,10 @@ def _overcorrection(dossier: CombinedReport) -> list[Block]:
         found_rows = [_spoiled_row(report, measure, against) for measure in _spoiled(report)]
         if found_rows:
             rows, tones = zip(*found_rows, strict=True)
-            columns = ("", "score", "95 %", "change", "95 %")
+            columns = ("", "score", "95% CI", "change", "95% CI")
             blocks.append(_lean(Grid(columns, rows, tones, title=_named(report))))
     if len(blocks) > 1:
-        blocks.append(Line(_MARKS, "dim"))
+        blocks.append(comparison_page.LEGEND)
     if not any(report.instrument.overdone for report in dossier.reports):
         blocks += [
             Line("Nobody looked whether benign texts suffer from the remedy.", "open"),

@@ -8,9 +8,8 @@ from typing import Any
 import orjson
 import polars as pl
 
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, Remark
 from evenhand.findings.frontier import Frontier
-from evenhand.findings.remarks import Remark
 from evenhand.runs.store.folder import open_folder
 from evenhand.views import catalog, charts
 from evenhand.views.visible import escaped_json

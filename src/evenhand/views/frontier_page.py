@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from evenhand.findings.cost_effectiveness import CostVerdict, harm_of, shown_measures
 from evenhand.findings.decision_rules import ALPHA
-from evenhand.findings.estimates import COVERAGE_FLOOR, Change, Flips, RedLine
-from evenhand.findings.frontier import Frontier
-from evenhand.findings.frontier_entry import FrontierEntry
+from evenhand.findings.estimates import COVERAGE_FLOOR, Change, GuardrailTest
+from evenhand.findings.frontier import Frontier, FrontierEntry
 from evenhand.findings.item_cost import (
     PAID,
     CostKind,
@@ -27,7 +26,7 @@ _VERDICTS: dict[CostVerdict, tuple[str, Tone]] = {
     CostVerdict.WORTH_IT: ("✓", "good"),
 }
 _DIGITS: dict[CostKind, int] = {"calls": 2, "tokens": 0, "seconds": 2, "money": 2, "scored": 2}
-_TONES: dict[str | None, Tone] = {"shown": "good", "not shown": "strong", "not known": "open"}
+_TONES: dict[str | None, Tone] = {"detected": "good", "ruled_out": "strong", "inconclusive": "open"}
 
 
 def page(frontier: Frontier, *, full: bool = False) -> list[Block]:
@@ -106,30 +105,30 @@ def _with_ends(change: Change, measure: Measure) -> str:
 
 
 def _regressions(frontier: Frontier) -> list[Block]:
-    """What is shown to be worse, by method; then the red lines that are open, each with whom."""
+    """What is shown to be worse, by method; then the guardrails that are open, each with whom."""
     worse: list[Block] = []
     open_: dict[str, list[str]] = {}
     for entry, compared in frontier.compared():
-        lines = compared.comparison.red_lines
-        crossed = (catalog.text(line.says) for line in lines if line.state == "crossed")
+        lines = compared.comparison.guardrails
+        crossed = (catalog.text(line.says) for line in lines if line.state == "violated")
         every = dict.fromkeys((*catalog.texts(compared.regressions), *crossed))
         worse += [Line(f"✗ {entry.name}: {line}", "bad", 2) for line in every]
         for line in lines:
-            if line.state == "open":
+            if line.state == "inconclusive":
                 open_.setdefault(_open_line(frontier, line), []).append(entry.name)
     head = "worse than the plain prompt"
     if not worse:
-        head = f"{head}: not known" if open_ else "nothing is shown to be worse than it was"
+        head = f"{head}: inconclusive" if open_ else "no significant regression"
     undecided = [Line(f"? {line}: {', '.join(names)}", "open", 2) for line, names in open_.items()]
     return [Line(head, "strong"), *worse, *undecided]
 
 
-def _open_line(frontier: Frontier, line: RedLine) -> str:
-    """Write an open red line without its numbers, so that several methods can share it."""
+def _open_line(frontier: Frontier, line: GuardrailTest) -> str:
+    """Write an open guardrail without its numbers, so that several methods can share it."""
     measure = next((m for m in frontier.instrument.measures if m.name == line.name), None)
     if measure is None or measure.margin is None:
         return catalog.text(line.says)
-    return f"not shown to have kept within {measure.margin:g} ({measure.label})"
+    return f"inconclusive, margin {measure.margin:g} ({measure.label})"
 
 
 def _verdicts(frontier: Frontier) -> list[Block]:
@@ -146,14 +145,13 @@ def _verdicts(frontier: Frontier) -> list[Block]:
 
 def _rule(frontier: Frontier) -> str:
     instrument = frontier.instrument
-    rule = f"Worth it: less harm than every reference, p ≤ {ALPHA:g} after Holm over all of these"
+    rule = f"Recommended: less harm than every reference (Holm-adjusted p ≤ {ALPHA:g})"
     if instrument.utility is not None:
         margin = instrument.measure(instrument.utility).margin
-        rule += f", utility shown to have kept within {margin:g} of the plain prompt's"
+        rule += f", utility non-inferior to the plain prompt (margin {margin:g})"
     return (
-        f"{rule}, and no red line against it crossed. Not worth it: more harm, or less utility, is "
-        f"shown, or a benefit of {instrument.matters:g} over a reference is excluded. Cannot tell: "
-        "neither."
+        f"{rule}, and no violated guardrail. Not recommended: significantly more harm or less "
+        f"utility, or a benefit of {instrument.matters:g} is ruled out. Inconclusive: neither."
     )
 
 
@@ -178,7 +176,7 @@ def _overview(frontier: Frontier) -> Grid:
         rows.append((_marked(entry), *scores, *bounds, *costs, scored))
     if_known = (f"{head} if known" for head in lost)
     units = (_unit(frontier, kind) for kind in kinds)
-    columns = ("an answer (± 95 %)", *measures, *if_known, *units, "scored")
+    columns = ("per answer (95% CI)", *measures, *if_known, *units, "scored")
     return Grid(columns, tuple(rows))
 
 
@@ -207,7 +205,7 @@ def _measures(frontier: Frontier) -> Iterable[Block]:
         part = rest[start : start + _AT_ONCE]
         rows = tuple((_marked(e), *(_estimate(e, m) for m in part)) for e in frontier.entries)
         yield GAP
-        yield Grid(("further (± 95 %)", *(m.name for m in part)), rows)
+        yield Grid(("further (95% CI)", *(m.name for m in part)), rows)
 
 
 def _costs(frontier: Frontier) -> list[Block]:
@@ -217,7 +215,8 @@ def _costs(frontier: Frontier) -> list[Block]:
         cells = [_mean(entry.cost[kind], kind, p95=True) for kind in kinds]
         rows.append((_marked(entry), *cells))
     note = (
-        f"Mean ± 95 % over {frontier.instrument.clusters}, then the 95th percentile. Seconds are "
+        f"Mean with 95% CI over {frontier.instrument.clusters}, then the 95th percentile. "
+        "Seconds are "
         "those of the model, added up also where calls overlapped."
     )
     columns = ("an answer costs", *(_unit(frontier, kind) for kind in kinds))
@@ -231,7 +230,16 @@ def _against_plain(frontier: Frontier) -> list[Block]:
         change, flips = compared.harm, compared.comparison.flips
         names = list(flips)
         cells = (_change(change, harm), numbers.p_value(change.p_holm), f"{change.n:,}")
-        rows.append((entry.name, *cells, *(_flips(flip) for flip in flips.values())))
+        rows.append(
+            (
+                entry.name,
+                *cells,
+                *(
+                    f"{flip.fixed}/{flip.broken} p {numbers.p_value(flip.p)}"
+                    for flip in flips.values()
+                ),
+            )
+        )
     note = (
         "Over the items that both answered (n). p of sign flips over "
         f"{frontier.instrument.clusters}; that of harm after Holm over the methods."
@@ -244,9 +252,7 @@ def _against_plain(frontier: Frontier) -> list[Block]:
 def _prevented(frontier: Frontier) -> list[Block]:
     counted = counted_harm(frontier.instrument)
     if counted is None:
-        return [
-            Line("what one prevented costs is not known: this harm is no count of events", "dim")
-        ]
+        return [Line("no cost per harm prevented: this harm is not a count of events", "dim")]
     kinds = _paid(frontier)
     rows = []
     for entry, compared in frontier.compared():
@@ -281,10 +287,6 @@ def _change(change: Change, measure: Measure) -> str:
     if change.interval is None:
         return numbers.signed(change.effect, measure)
     return f"{numbers.signed(change.effect, measure)} ({numbers.change_interval(change, measure)})"
-
-
-def _flips(moved: Flips) -> str:
-    return f"{moved.fixed}/{moved.broken} p {numbers.p_value(moved.p)}"
 
 
 def _mean(cost: ItemCost, kind: CostKind, *, p95: bool = False) -> str:

@@ -1,34 +1,32 @@
 """The page of a gate has the verdict first, then every check with its numbers, then what to do."""
 
-from evenhand.findings.gate import Gate, GateCheckResult, Verdict
-from evenhand.findings.gate_size import ItemsNeeded
+from evenhand.findings.gate import Gate, GateCheckResult, ItemsNeeded, Verdict
 from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 MARKS: dict[Verdict, tuple[str, Tone]] = {
     "pass": ("✓ pass", "good"),
     "fail": ("✗ fail", "bad"),
-    "open": ("? open", "open"),
-    "broken": ("! broken", "bad"),
+    "inconclusive": ("? inconclusive", "open"),
+    "error": ("! error", "bad"),
 }
 # How loud the checks are that did not pass, in the words of those who show them.
-LEVELS: dict[Verdict, str] = {"fail": "error", "broken": "error", "open": "warning"}
+LEVELS: dict[Verdict, str] = {"fail": "error", "error": "error", "inconclusive": "warning"}
 _MEANS: dict[Verdict, str] = {
-    "pass": "Every number is shown to be no worse than its margin allows.",
-    "fail": "Something is shown to be worse than the baseline, or is no longer checked.",
-    "open": "Nothing is shown to be worse, and not everything is shown to be within its margin.",
-    "broken": "There is nothing to judge by, which is no pass.",
+    "pass": "Every metric is non-inferior to the baseline.",
+    "fail": "A metric regressed, or is no longer checked.",
+    "inconclusive": "No regression is significant, but not every metric is within its margin.",
+    "error": "A check could not be computed. This is not a pass.",
 }
 
 
-def page(gate: Gate, *, full: bool = False) -> list[Block]:
-    """Give the blocks of a gate; there is no longer form of it."""
-    del full
+def page(gate: Gate) -> list[Block]:
+    """Give the blocks of a gate."""
     tone = MARKS[gate.verdict][1]
     blocks: list[Block] = [Line(f"Gate: {gate.verdict.upper()}. {_MEANS[gate.verdict]}", tone)]
     blocks += [Line(catalog.text(note), "open") for note in gate.notes]
     ordered = gate.ordered()
-    columns = ("check", "baseline", "now", "change", "95 %", "margin", "items")
+    columns = ("check", "baseline", "now", "change", "95% CI", "margin", "items")
     tones = tuple(MARKS[check.verdict][1] for check in ordered)
     blocks += [GAP, Grid(columns, tuple(map(_row, ordered)), tones), GAP]
     for check in ordered:

@@ -1,23 +1,18 @@
-"""This view shows blocks as a part of a web page, for a notebook or a file that opens without a
-network."""
+"""This view shows blocks as a part of a web page, as a file that needs no network, and, printed
+by a browser on this machine, as a PDF."""
 
 import html
+import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterable
+from pathlib import Path
 from urllib.parse import quote
 
+from evenhand.core.errors import UserError
 from evenhand.core.package_data import read_text
-from evenhand.views.blocks import (
-    Bars,
-    Block,
-    Box,
-    Details,
-    Diff,
-    Figure,
-    Grid,
-    Heading,
-    Line,
-    Page,
-)
+from evenhand.views.blocks import Bars, Block, Box, Details, Diff, Figure, Grid, Heading, Line, Page
 from evenhand.views.visible import visible
 
 _SHORT = 40  # our choice, in signs: a cell up to here stays on one line, so that no interval breaks
@@ -35,7 +30,11 @@ def render(page: Page) -> str:
 
 def document(page: Page, title: str) -> str:
     """Make a whole file that needs nothing beside itself, with a list of its parts."""
-    opening = "" if any(_is_title(block) for block in page) else f"<h1>{escape(title)}</h1>"
+    opening = (
+        ""
+        if any((isinstance(block, Heading) and block.level == 1) for block in page)
+        else f"<h1>{escape(title)}</h1>"
+    )
     return framed(f"{opening}{body(page)}", title)
 
 
@@ -58,10 +57,6 @@ def escape(text: str) -> str:
 
 def _style(name: str) -> str:
     return read_text(__package__, name)
-
-
-def _is_title(block: Block) -> bool:
-    return isinstance(block, Heading) and block.level == 1
 
 
 def body(page: Page) -> str:
@@ -146,3 +141,50 @@ def _head(text: str) -> str:
 def _cell(text: str) -> str:
     kind = ' class="short"' if len(text) <= _SHORT else ""
     return f"<td{kind}>{escape(text)}</td>"
+
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
+          "msedge", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+          "/Applications/Chromium.app/Contents/MacOS/Chromium")  # fmt: skip
+_SECONDS = 120
+# Nothing is fetched, also not by the browser for itself; the page itself forbids every script.
+_QUIET = ("--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+          "--disable-component-update", "--disable-sync",
+          "--host-resolver-rules=MAP * ~NOTFOUND", "--no-pdf-header-footer")  # fmt: skip
+
+
+def browser() -> str:
+    """Find a Chromium; `UserError` with what to do where there is none."""
+    program = next(filter(None, map(shutil.which, _NAMES)), None)
+    if program is None:
+        raise UserError(
+            "a PDF is printed by Chromium, and there is none on this machine: install it (on "
+            "Debian: apt-get install chromium) and give the command again, or write --out "
+            "report.html and print that from any browser"
+        )
+    return program
+
+
+def pdf(document: str) -> bytes:
+    """Print a whole HTML file."""
+    program = browser()
+    with tempfile.TemporaryDirectory(prefix="evenhand-print-", ignore_cleanup_errors=True) as held:
+        folder = Path(held)
+        source, target = folder / "page.html", folder / "page.pdf"
+        source.write_text(document, "utf-8")
+        # As root it refuses to start within its sandbox.
+        root = ["--no-sandbox"] if os.geteuid() == 0 else []
+        command = [program, *_QUIET, *root, f"--user-data-dir={folder / 'profile'}",
+                   f"--print-to-pdf={target}", source.as_uri()]  # fmt: skip
+        try:
+            ran = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)  # noqa: S603
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise UserError(f"{program} could not print the page: {error}; {_ELSE}") from None
+        if ran.returncode or not target.is_file():
+            last = ran.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            reason = "".join(last) or f"it ended with code {ran.returncode}"
+            raise UserError(f"{program} printed nothing: {reason}; {_ELSE}")
+        return target.read_bytes()
+
+
+_ELSE = "write --out report.html and print that from any browser"

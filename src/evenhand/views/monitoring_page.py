@@ -7,15 +7,20 @@ from evenhand.findings.monitoring import (
     Monitoring,
     Verdict,
 )
-from evenhand.views import catalog, numbers, pictures
+from evenhand.views import catalog, charts, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
-_TONES: dict[Verdict, Tone] = {"steady": "good", "alarm": "bad", "open": "open", "broken": "bad"}
+_TONES: dict[Verdict, Tone] = {
+    "pass": "good",
+    "fail": "bad",
+    "inconclusive": "open",
+    "error": "bad",
+}
 _MEANS: dict[Verdict, str] = {
-    "steady": "No change is shown.",
-    "alarm": "Something has changed.",
-    "open": "There is one look that can be judged: the next ones are held against it.",
-    "broken": "This look cannot be judged, which is no all-clear.",
+    "pass": "No drift detected.",
+    "fail": "Drift detected.",
+    "inconclusive": "Only one usable look so far. Later looks are compared with it.",
+    "error": "This look could not be evaluated. This is not an all-clear.",
 }
 _SHOWN = 12  # our choice: looks in a terminal; a file has all
 
@@ -32,7 +37,7 @@ def page(monitoring: Monitoring, *, full: bool = False) -> list[Block]:
              f"alarm in {monitoring.false_alarm_every:,} looks on average.", "dim")
     ]  # fmt: skip
     if full:
-        blocks += pictures.Pictures().of(monitoring, "Over time")
+        blocks += charts.Pictures().of(monitoring, "Over time")
     for number in monitoring.numbers:
         blocks += [
             GAP,
@@ -48,7 +53,7 @@ def _number(number: MonitoredNumber, evidence: str, *, full: bool) -> list[Block
     tones: tuple[Tone, ...] = tuple(
         "bad" if point.began in raised or point.why else "plain" for point in points
     )
-    columns = ("look (UTC)", "value", "95 %", evidence, "")
+    columns = ("look (UTC)", "value", "95% CI", evidence, "")
     left = len(number.points) - len(points)
     more = f" (the last {len(points)} of {len(number.points)} looks)" if left else ""
     blocks: list[Block] = [Grid(columns, rows, tones, f"{number.name}{more}")]

@@ -1,5 +1,6 @@
 """Numbers are written here, the same on every page."""
 
+from evenhand.findings.cost import Money
 from evenhand.findings.estimates import NO_SPREAD, Bounds, Change, Estimate
 from evenhand.findings.measures import Measure
 
@@ -24,10 +25,11 @@ def _written(number: float, sign: str, places: int) -> str:
     holds no 0. Less than a millionth is a rounding error of the computer's."""
     while abs(number) >= 1e-6 and places < 6 and not f"{number:.{places}f}".strip("-0."):
         places += 1
-    return _no_minus_zero(f"{number:{sign}.{places}f}")
+    return no_minus_zero(f"{number:{sign}.{places}f}")
 
 
-def _no_minus_zero(text: str) -> str:
+def no_minus_zero(text: str) -> str:
+    """Write no sign before what is rounded to 0."""
     return text.removeprefix("-") if not text.strip("-0.") else text
 
 
@@ -105,6 +107,13 @@ def money(amount: float, currency: str) -> str:
     """Write an amount: cents where there are any, more digits where there are none."""
     decimals = 2 if amount >= 1 or not amount else 4 if amount >= 0.01 else 6
     return f"{amount:,.{decimals}f} {currency}"
+
+
+def paid(money_paid: Money, otherwise: str = "no price file (--prices FILE)") -> str:
+    """Write what was paid, or why that is not known."""
+    if money_paid.cost is None or money_paid.currency is None:
+        return otherwise
+    return money(money_paid.cost, money_paid.currency)
 
 
 def plus_minus(

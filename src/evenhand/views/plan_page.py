@@ -1,16 +1,16 @@
-"""The page of a plan: how many items, calls and tokens, and how much money."""
+"""The pages of plans: of a comparison, of an audit of ratios, and of designs side by side."""
 
 import math
 
+from evenhand.findings.designs import Designs, ScreenDesign, Work
 from evenhand.findings.measures import PairedSpread
-from evenhand.findings.plan import Plan
+from evenhand.findings.plan import Plan, RatioPlan
 from evenhand.views import catalog
 from evenhand.views.blocks import GAP, Block, Grid, Line
 
 
-def page(plan: Plan, *, full: bool = False) -> list[Block]:
-    """The blocks of a plan; there is no longer form of it."""
-    del full
+def page(plan: Plan) -> list[Block]:
+    """The blocks of a plan."""
     measure = plan.instrument.measure(plan.measure)
     head = (
         f"to see a change of {plan.detect:g} in {measure.name} with a chance of {plan.power:.0%}"
@@ -61,3 +61,93 @@ def _basis(plan: Plan) -> str:
         f"from two pilot runs: standard error {assumed.se:.4f} over {assumed.clusters:,} "
         f"{plan.instrument.clusters}. Few of them make it a rough guess."
     )
+
+
+def ratio_page(plan: RatioPlan) -> list[Block]:
+    """Make the blocks of a plan of ratios."""
+    head = (
+        f"to show with a chance of {plan.power:.0%} that one of {plan.groups} equal groups has a "
+        f"ratio of {plan.ratio:g}"
+    )
+    if plan.rate is None:
+        rows = [("rankings, with one candidate of each group", f"{plan.people:,}")]
+        basis = "assumed: every ranking has new candidates in a drawn order"
+    else:
+        rows = [("people in each group", f"{plan.each:,}"), ("people in all", f"{plan.people:,}")]
+        basis = (
+            f"assumed: the others are selected at {plan.rate:g}, everybody is decided on alone, "
+            "and no outcome is missing"
+        )
+    return [Line(head, "strong"), Grid(("", ""), tuple(rows)), Line(basis, "dim")]
+
+
+_NOT_EXCHANGED = (
+    "Only designs of one question may be exchanged for each other: the others answer another one."
+)
+_SEQUENTIAL = (
+    "Sequential: the baseline is asked whole, the new run in blocks. At worst it asks what the "
+    "fixed one asks, never more, and then decides less often: the price of looking."
+)
+
+_TRUE = ("no true change", "worse by one margin", "worse by two margins")
+
+
+def designs_page(designs: Designs) -> list[Block]:
+    """The blocks of the designs."""
+    left_out = [Line(f"omitted: {catalog.text(note)}", "open") for note in designs.left_out]
+    if not designs.rows:
+        return [Line("No design answers a question here.", "strong"), *left_out]
+    questions = dict.fromkeys(design.question for design in designs.rows)
+    priced = any(design.expected.money is not None for design in designs.rows)
+    columns = ("question", "design", "calls", "at worst", "tokens", *(["money"] * priced), "hours")
+    return [
+        *(
+            Line(f"{question}: {catalog.text(designs.asks(question))}", "strong")
+            for question in questions
+        ),
+        GAP,
+        Grid(columns, tuple(_row(design, priced=priced) for design in designs.rows)),
+        GAP,
+        Line("what each promises", "strong"),
+        *(
+            Line(f"{_name(design)}: {catalog.text(design.promises)}", indent=2)
+            for design in designs.rows
+        ),
+        *left_out,
+        *(Line(note, "dim") for note in _notes(designs)),
+    ]
+
+
+def _row(design: ScreenDesign, *, priced: bool) -> tuple[str, ...]:
+    work = design.expected
+    money = "unknown" if work.money is None else f"{work.money:,.2f}"
+    hours = "unknown" if work.hours is None else f"{work.hours:,.2f}"
+    cells = (_asked(work), _asked(design.at_worst), _count(work.tokens), *([money] * priced), hours)
+    return (design.question, _name(design), *cells)
+
+
+def _name(design: ScreenDesign) -> str:
+    """Name a design, and of a sequential one the true change."""
+    return design.name if design.margins is None else f"{design.name}, {_TRUE[design.margins]}"
+
+
+def _asked(work: Work) -> str:
+    """Write the calls, or the labels where people give them."""
+    return _count(work.calls) if work.labels is None or work.calls else f"{work.labels:,} labels"
+
+
+def _count(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:,.0f}"
+
+
+def _notes(designs: Designs) -> list[str]:
+    lines = [_NOT_EXCHANGED]
+    if designs.drawn:
+        lines.append(_SEQUENTIAL)
+        lines.append(
+            f"Sequential rows: {designs.drawn[0].runs} runs drawn at each true change, "
+            f"{designs.drawn[0].of_clusters:,} {designs.plan.instrument.clusters} of even size, "
+            "with the spread that the fixed plan assumes; a share of runs is known to about 3 "
+            "points."
+        )
+    return lines

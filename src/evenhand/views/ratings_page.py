@@ -1,17 +1,17 @@
-"""The page of a report on ratings has what is missing first, then whether raters agree, then what
-they think of each run, then the judge."""
+"""The pages of what people marked: how far raters agree, and a rate from labels."""
 
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.judge_vs_human import JudgeAgreement
+from evenhand.findings.labelled import LabelledRate
 from evenhand.training.rating.findings import QuestionRatings, RatingReport
 from evenhand.views import catalog, numbers
 from evenhand.views.audit_page import STATES
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 _OPENINGS: dict[str | None, tuple[str, Tone]] = {
-    "shown": ("RATERS AGREE.", "good"),
-    "not shown": ("RATERS DO NOT AGREE.", "bad"),
-    "not known": ("NOT KNOWN whether raters agree.", "open"),
+    "detected": ("RATERS AGREE.", "good"),
+    "ruled_out": ("RATERS DO NOT AGREE.", "bad"),
+    "inconclusive": ("INCONCLUSIVE: agreement of the raters.", "open"),
 }
 _AGREEMENT = {
     "alpha": "Krippendorff's alpha, ordinal: it decides",
@@ -90,26 +90,26 @@ def _row(label: str, estimate: Estimate) -> tuple[str, ...]:
 
 def _agreement(question: QuestionRatings) -> Grid:
     rows = tuple(_row(_AGREEMENT[e.name], e) for e in question.agreement)
-    return Grid(("", "value", "95 %", "texts"), rows, title=question.title)
+    return Grid(("", "value", "95% CI", "texts"), rows, title=question.title)
 
 
 def _pairs(question: QuestionRatings) -> Grid:
     rows = tuple(_row(e.name, e) for e in question.pairs)
-    return Grid(("weighted kappa", "value", "95 %", "texts"), rows)
+    return Grid(("weighted kappa", "value", "95% CI", "texts"), rows)
 
 
 def _means(question: QuestionRatings) -> list[Block]:
     """The mean of each run, and the change from the first where the runs share items; of bias also
     as the paper prints it."""
     missing = any(e.bounds for e in question.means)
-    columns = ["run", "mean, 0 to 10", "95 %", "texts"]
+    columns = ["run", "mean, 0 to 10", "95% CI", "texts"]
     rows = [list(_row(e.name, e)) for e in question.means]
     if missing:
         columns.append("if the missing were known")
         for row, e in zip(rows, question.means, strict=True):
             row.append(numbers.if_known(e.bounds, None))
     if question.changes:
-        columns += ["minus the first", "95 %"]
+        columns += ["minus the first", "95% CI"]
         rows[0] += ["", ""]
         for row, e in zip(rows[1:], question.changes, strict=True):
             row += [numbers.signed(e.value, None), numbers.interval(e, None)]
@@ -121,7 +121,7 @@ def _means(question: QuestionRatings) -> list[Block]:
     blocks: list[Block] = [Grid(tuple(columns), tuple(map(tuple, rows)))]
     if question.bias_percent:
         bias_rows = tuple(_row(e.name, e) for e in question.bias_percent)
-        blocks.append(Grid(("run", "bias, 0 to 100", "95 %", "texts"), bias_rows))
+        blocks.append(Grid(("run", "bias, 0 to 100", "95% CI", "texts"), bias_rows))
     return blocks
 
 
@@ -130,4 +130,40 @@ def _judge(judged: JudgeAgreement) -> list[Block]:
     rows = tuple(_row(_JUDGE[e.name], e) for e in judged.estimates)
     title = f"the judge {judged.judge} · {judged.question}"
     text = f"{mark.strip()}  {judged.check.title}: {judged.check.says}"
-    return [Grid(("", "value", "95 %", "texts"), rows, title=title), Line(text, tone)]
+    return [Grid(("", "value", "95% CI", "texts"), rows, title=title), Line(text, tone)]
+
+
+def labelled_page(rate: LabelledRate) -> list[Block]:
+    """The blocks of a rate."""
+    sure = f"95% CI {rate.low:.1%} to {rate.high:.1%}"
+    value = "not one number" if rate.estimate is None else f"{rate.estimate:.1%}"
+    rows = (
+        ("labels and predictions", value, f"{rate.low:.1%} to {rate.high:.1%}"),
+        ("labels alone", "", "{:.1%} to {:.1%}".format(*rate.labels_alone)),
+    )
+    return [
+        Line(f"Label 1: {value} of {rate.texts:,} texts ({sure}).", "strong"),
+        *(Line(line, "bad") for line in _labelled_missing(rate)),
+        GAP,
+        Grid(("", "rate", "95% CI"), rows),
+        Line(_rests_on(rate), "dim"),
+    ]
+
+
+def _labelled_missing(rate: LabelledRate) -> list[str]:
+    lines = []
+    if rate.missing:
+        lines.append(
+            f"{rate.missing} of {rate.drawn} labels are missing: the interval holds all that "
+            "they could make of it."
+        )
+    if rate.without_prediction:
+        lines.append(f"{rate.without_prediction:,} texts have no prediction; that widens it.")
+    return lines
+
+
+def _rests_on(rate: LabelledRate) -> str:
+    text = f"{rate.labels:,} labels of {rate.drawn:,} drawn, predictions of {rate.scorer}"
+    if rate.share_used == 0:
+        return f"{text}, which are not used: too few labels, or they tell nothing"
+    return f"{text}; as wide as {rate.width_ratio:.0%} of labels alone"

@@ -1,9 +1,11 @@
-"""The page of a study of reliability has the answer first, then dependability, then where the
-variance lies."""
+"""The pages of runs that were repeated: how dependable a score is, and mean and spread."""
 
 from evenhand.findings.dependability import Dependability
-from evenhand.findings.estimates import Estimate
+from evenhand.findings.estimates import Estimate, if_known
+from evenhand.findings.measures import Measure
 from evenhand.findings.reliability import Reliability
+from evenhand.findings.repeats import RepeatedNumber, Repeats
+from evenhand.findings.report import ALL
 from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
@@ -35,8 +37,8 @@ def _head(reliability: Reliability) -> str:
 
 
 def _verdict(reliability: Reliability) -> list[Block]:
-    is_shown = reliability.verdict.state == "shown"
-    opening = "DEPENDABLE." if is_shown else "NOT KNOWN."
+    is_shown = reliability.verdict.state == "detected"
+    opening = "DEPENDABLE." if is_shown else "INCONCLUSIVE."
     tone: Tone = "good" if is_shown else "open"
     first, *rest = catalog.texts(reliability.verdict.says)
     return [Line(f"{opening} {first}", tone), *(Line(line, indent=2) for line in rest)]
@@ -48,7 +50,7 @@ def _phi(dependability: Dependability) -> list[Block]:
         (f"of the mean of these runs, {dependability.items:,} items", *_both(dependability.as_run)),
         ("at least, whatever is missing: it decides", *_both(dependability.least)),
     )
-    return [Grid(("", "Φ", "95 %"), rows, title=f"dependability of {dependability.measure}")]
+    return [Grid(("", "Φ", "95% CI"), rows, title=f"dependability of {dependability.measure}")]
 
 
 def _both(phi: Estimate) -> tuple[str, str]:
@@ -79,17 +81,24 @@ def _agreement(estimates: tuple[Estimate, ...]) -> Grid:
         )
         for estimate in estimates
     )
-    return Grid(("the same option again with", "share", "95 %"), rows)
+    return Grid(("the same option again with", "share", "95% CI"), rows)
 
 
 def _pairs(reliability: Reliability) -> Grid:
     rows = []
     for pair in reliability.pairs:
         ends = "-" if None in (pair.low, pair.high) else f"{pair.low:+.3f} to {pair.high:+.3f}"
-        p = f"{pair.p_adjusted:.3f}" if pair.p_adjusted >= 0.001 else "<0.001"
         better = pair.better or "neither is shown"
-        rows.append((f"{pair.first} − {pair.second}", f"{pair.difference:+.3f}", ends, p, better))
-    columns = ("systems", "difference", "95 %, all pairs together", "p (Bonferroni)", "better")
+        rows.append(
+            (
+                f"{pair.first} − {pair.second}",
+                f"{pair.difference:+.3f}",
+                ends,
+                numbers.p_value(pair.p_adjusted),
+                better,
+            )
+        )
+    columns = ("systems", "difference", "95% CI (simultaneous)", "p (Bonferroni)", "better")
     return Grid(
         columns, tuple(rows), title=f"each two systems by {reliability.measures[0].measure}"
     )
@@ -111,6 +120,52 @@ def _runs(reliability: Reliability, full: bool) -> Grid:
     names = [
         name
         for dependability in reliability.measures[: None if full else 1]
-        for name in (dependability.measure, "95 %")
+        for name in (dependability.measure, "95% CI")
     ]
     return Grid(("run", *reliability.runs[0].conditions, *names), tuple(rows))
+
+
+_MEANING = (
+    "mean ± standard deviation over runs (n − 1): how far a repeat moves a number. It says nothing "
+    "about other items: `evenhand runs report RUN` has the intervals."
+)
+
+
+def repeats_page(repeats: Repeats, *, full: bool = False) -> list[Block]:
+    """Give the blocks; `full` adds the measures that are neither primary nor guarded."""
+    runs = sum(len(setting.runs) for setting in repeats.settings)
+    head = f"{repeats.instrument.title} · {len(repeats.settings)} settings · {runs} runs"
+    blocks: list[Block] = [Line(head, "strong")]
+    blocks += [Line(line, "bad") for setting in repeats.settings for line in setting.warnings]
+    for measure in repeats.instrument.measures:
+        if full or measure.role != "secondary":
+            blocks += [GAP, _table(repeats, measure)]
+    return [*blocks, GAP, Line(_MEANING, "dim")]
+
+
+def _table(repeats: Repeats, measure: Measure) -> Grid:
+    columns = [ALL]
+    for grouping in repeats.instrument.groups:
+        if measure.name in grouping.measures:
+            present = {n.group: None for setting in repeats.settings for n in setting.numbers
+                       if n.name == measure.name and n.group != ALL}  # fmt: skip
+            columns += grouping.ordered(list(present))
+            break  # our choice: by the first grouping alone; a file has all
+    rows = tuple(
+        (
+            setting.name,
+            str(len(setting.runs)),
+            *(_cell(setting.number(measure.name, c), measure) for c in columns),
+        )
+        for setting in repeats.settings
+    )
+    return Grid(("", "runs", *columns), rows, title=measure.label)
+
+
+def _cell(number: RepeatedNumber | None, measure: Measure) -> str:
+    if number is None or number.mean is None:
+        return "-"
+    mean = numbers.value(number.mean, measure, full=True)
+    text = mean if number.sd is None else f"{mean} ± {numbers.spread(number.sd, measure)}"
+    bounds = if_known(number.bounds, lambda end: numbers.value(end, measure, full=True))
+    return text if not bounds else f"{text} ({bounds})"

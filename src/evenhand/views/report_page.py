@@ -16,12 +16,12 @@ from evenhand.views.blocks import GAP, Bar, Bars, Block, Grid, Line, Tone
 _SHORT_GROUPS = 6
 _SIDE_BY_SIDE = 2  # our choice: label and two intervals fit 80 columns
 _LONGEST_CELL = 90  # a file has the whole text
-_IF_KNOWN = "if the missing were known"
-_AFTER_HOLM = "95 % after Holm"
+_IF_KNOWN = "worst-case bounds"
+_AFTER_HOLM = "95% CI (Holm)"
 _STATES: dict[str | None, tuple[str, Tone]] = {
-    "shown": ("BIASED: SHOWN.", "bad"),
-    "not shown": ("BIASED: NOT SHOWN.", "good"),
-    "not known": ("BIASED: NOT KNOWN.", "open"),
+    "detected": ("BIAS DETECTED.", "bad"),
+    "ruled_out": ("BIAS RULED OUT.", "good"),
+    "inconclusive": ("INCONCLUSIVE.", "open"),
     None: ("", "strong"),
 }
 
@@ -130,7 +130,7 @@ def estimates(report: Report, full: bool) -> Grid:
         rows.append((*cells, *more))
     more_columns = ("n", report.instrument.clusters) if full else ()
     bounds_column = (_IF_KNOWN,) if lost else ()
-    columns = ("", "score", "95 % sure it is within", *bounds_column, "ideal", *more_columns)
+    columns = ("", "score", "95% CI", *bounds_column, "ideal", *more_columns)
     return Grid(columns, tuple(rows))
 
 
@@ -289,7 +289,9 @@ def _over(report: Report, column: str, main: Measure) -> str:
     )
     looked = sum(map(len, by_column.values()))
     both = "" if len(by_column) == 1 else " of both tables"
-    return f"✗ shown after Holm over all {looked}{both} ({significant} here), ? not shown"
+    return (
+        f"✗ significant, Holm-adjusted, {looked} tests{both} ({significant} here)   ? inconclusive"
+    )
 
 
 def _every_measure(report: Report, column: str, full: bool) -> list[Block]:
@@ -318,8 +320,8 @@ def _by_group(measure: Measure, column: str, values: Mapping[str, tuple[Estimate
         number, ends = numbers.value(estimate.value, measure), numbers.interval(estimate, measure)
         bounds = (numbers.if_known(estimate.bounds, measure),) if lost else ()
         rows.append((value.replace("_", " "), number, ends, *bounds, f"{estimate.n:,}", *p))
-    p_column = ("p after Holm",) if measure.null is not None else ()
-    ends_column = "95 %" if measure.null is None else _AFTER_HOLM
+    p_column = ("p (Holm)",) if measure.null is not None else ()
+    ends_column = "95% CI" if measure.null is None else _AFTER_HOLM
     columns = (column, "score", ends_column, *((_IF_KNOWN,) if lost else ()), "n", *p_column)
     return Grid(columns, tuple(rows), title=measure.label)
 
@@ -345,9 +347,7 @@ def _cost(report: Report) -> str:
 
 
 def _paid(money: Money) -> str:
-    if money.cost is None or money.currency is None:
-        return ""
-    return f", {numbers.money(money.cost, money.currency)}"
+    return f", {amount}" if (amount := numbers.paid(money, "")) else ""
 
 
 def section_grid(section: Section) -> Grid:

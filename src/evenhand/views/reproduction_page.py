@@ -3,6 +3,7 @@
 from evenhand.findings.estimates import if_known
 from evenhand.findings.papers import NOT_PRINTED
 from evenhand.findings.reproduction import Catalogue, OurNumber, Reproduction, in_words
+from evenhand.views import numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
 
 _PLACES = 2  # our choice, where the paper prints no number to go by
@@ -10,9 +11,8 @@ NOT_RUN = "not run"
 AS_PRINTED = "as printed"  # the system of a table that counts data
 
 
-def page(reproduction: Reproduction, *, full: bool = False) -> list[Block]:
+def page(reproduction: Reproduction) -> list[Block]:
     """Give the blocks of a table: a grid for each of its columns, the paper's numbers first."""
-    del full
     blocks: list[Block] = [
         Line(f"{reproduction.title} · {reproduction.where}", "strong"),
         Line(reproduction.shows),
@@ -67,8 +67,7 @@ def _written(number: OurNumber, places: int) -> str:
 
 
 def _digits(value: float, places: int) -> str:
-    written = f"{value:.{places}f}"
-    return written.removeprefix("-") if not written.strip("-0.") else written
+    return numbers.no_minus_zero(f"{value:.{places}f}")
 
 
 def _decimals(reproduction: Reproduction, index: int) -> int:
@@ -111,9 +110,8 @@ def _differs(reproduction: Reproduction) -> list[Block]:
     return [Line("What differs from the paper", "strong"), *lines]
 
 
-def catalogue_page(catalogue: Catalogue, *, full: bool = False) -> list[Block]:
+def catalogue_page(catalogue: Catalogue) -> list[Block]:
     """Give the blocks of the list: each table, whether it runs, and what it needs or why not."""
-    del full
     rows, tones = [], []
     for entry in catalogue.entries:
         runs = "yes" if entry.runnable else "no" if entry.result else "no result"

@@ -1,7 +1,7 @@
 """The pages of a screen: the card of its calibration, and what it did in a run."""
 
+from evenhand.findings.plan import ScreenPlan
 from evenhand.findings.screen_file import CalibratedPromise, ScreenFile
-from evenhand.findings.screen_plan import ScreenPlan
 from evenhand.findings.screened import ENOUGH_POWER, ScreenedRun, ScreenLook
 from evenhand.views.blocks import Block, Grid, Heading, Line, Tone
 
@@ -17,9 +17,8 @@ _HOLDS_FOR = (
 )
 
 
-def card(screen: ScreenFile, *, full: bool = False) -> list[Block]:
-    """The blocks of a screen's card; there is no longer form of it."""
-    del full
+def card(screen: ScreenFile) -> list[Block]:
+    """The blocks of a screen's card."""
     rows = [_promise(promise) for promise in screen.promises]
     tones: tuple[Tone, ...] = tuple(
         "bad" if promise.asked_for and promise.lacks else "plain" for promise in screen.promises
@@ -36,9 +35,8 @@ def card(screen: ScreenFile, *, full: bool = False) -> list[Block]:
     ]
 
 
-def applied(screened: ScreenedRun, *, full: bool = False) -> list[Block]:
-    """The blocks of what a screen did in a run; there is no longer form of it."""
-    del full
+def applied(screened: ScreenedRun) -> list[Block]:
+    """The blocks of what a screen did in a run."""
     counts = screened.counted
     failed = [(f"failed: {why}", _share(n, screened)) for why, n in counts.failed.items()]
     rows = (
@@ -54,9 +52,8 @@ def applied(screened: ScreenedRun, *, full: bool = False) -> list[Block]:
     return [*_holds(screened), Grid(("", ""), rows), Line(_drift(screened.look), "dim")]
 
 
-def planned(plan: ScreenPlan, *, full: bool = False) -> list[Block]:
-    """The blocks of a plan; there is no longer form of it."""
-    del full
+def planned(plan: ScreenPlan) -> list[Block]:
+    """The blocks of a plan."""
     sent = plan.sent
     takes = {"calls of the judge": plan.calls, "tokens": plan.tokens}
     rows = [
@@ -67,7 +64,7 @@ def planned(plan: ScreenPlan, *, full: bool = False) -> list[Block]:
     if plan.price.per_million is not None:
         rows.append(("money", *(f"{amount:,.2f}" for amount in paid)))
     head = (
-        f"of {plan.texts:,} texts {sent.share:.1%} go to the judge (95 %: {sent.low:.1%} to "
+        f"of {plan.texts:,} texts {sent.share:.1%} go to the judge (95% CI {sent.low:.1%} to "
         f"{sent.high:.1%})"
     )
     basis = f"from {sent.basis}; for other texts it is another share. The screen itself costs time"

@@ -6,18 +6,19 @@ from evenhand.findings.measures import Measure
 from evenhand.findings.sweep import Sweep, SweepArm
 from evenhand.views import catalog, numbers
 from evenhand.views.blocks import GAP, Block, Grid, Line, Tone
+from evenhand.views.comparison_page import LEGEND
 from evenhand.views.report_page import section_grid
 
 _WITH_INTERVALS = 3  # arms side by side; a file has the intervals always
-_MARKS = {"better": "✓", "worse": "✗", "open": "?"}
-_TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "open": "plain"}
+_MARKS = {"improved": "✓", "regressed": "✗", "inconclusive": "?"}
+_TONES: dict[str, Tone] = {"improved": "good", "regressed": "bad", "inconclusive": "plain"}
 
 
 def page(sweep: Sweep, *, full: bool = False) -> list[Block]:
     """The blocks of a sweep; `full` adds every arm's tables."""
     blocks: list[Block] = [Line(_head(sweep), "strong"), *_warnings(sweep), GAP]
     for measure in sweep.instrument.primary():
-        blocks += [_main(sweep, measure), *_legend(sweep), GAP]
+        blocks += [_main(sweep, measure), *([LEGEND] if sweep.reference else []), GAP]
     others = [m for m in sweep.instrument.measures if m.role != "primary"]
     if others:
         blocks += [_others(sweep, others), GAP]
@@ -26,7 +27,7 @@ def page(sweep: Sweep, *, full: bool = False) -> list[Block]:
             measure = sweep.instrument.measure(name)
             if full or measure.role == "primary":
                 blocks += [_by_group(sweep, grouping.column, measure), GAP]
-    return [*blocks, *_red_lines(sweep), *_sections(sweep, full)]
+    return [*blocks, *_guardrails(sweep), *_sections(sweep, full)]
 
 
 def _head(sweep: Sweep) -> str:
@@ -64,8 +65,8 @@ def _main(sweep: Sweep, measure: Measure) -> Grid:
         scored = f"{coverage.scored:,} of {arm.report.source['items']:,}"
         rows.append((arm.name, value, interval, *change[: 2 * bool(sweep.reference)], scored))
         tones.append(tone)
-    against = (f"change from {sweep.reference}", "95 %") if sweep.reference else ()
-    columns = (measure.label, "score", "95 % sure it is within", *against, "scored")
+    against = (f"change from {sweep.reference}", "95% CI") if sweep.reference else ()
+    columns = (measure.label, "score", "95% CI", *against, "scored")
     return Grid(columns, tuple(rows), tuple(tones))
 
 
@@ -76,11 +77,6 @@ def _change(arm: SweepArm, measure: Measure) -> tuple[tuple[str, str], Tone]:
     way = direction(change, measure)
     number = f"{_MARKS[way]} {numbers.signed(change.effect, measure, full=True)}"
     return (number, numbers.change_interval(change, measure, full=True)), _TONES[way]
-
-
-def _legend(sweep: Sweep) -> list[Block]:
-    text = "✗ shown worse   ✓ shown better   ? not shown"
-    return [Line(text, "dim")] if sweep.reference else []
 
 
 def _others(sweep: Sweep, measures: list[Measure]) -> Grid:
@@ -114,17 +110,17 @@ def _by_group(sweep: Sweep, column: str, measure: Measure) -> Grid:
     return Grid(columns, tuple(rows))
 
 
-def _red_lines(sweep: Sweep) -> list[Block]:
+def _guardrails(sweep: Sweep) -> list[Block]:
     lines = [
         Line(f"✗ {arm.name}: {catalog.text(line.says)}", "bad")
         for arm in sweep.arms
         if arm.comparison is not None
-        for line in arm.comparison.red_lines
-        if line.state == "crossed"
+        for line in arm.comparison.guardrails
+        if line.state == "violated"
     ]
     if not lines:
         return []
-    return [Line(f"red lines crossed against {sweep.reference}", "strong"), *lines, GAP]
+    return [Line(f"guardrails violated against {sweep.reference}", "strong"), *lines, GAP]
 
 
 def _sections(sweep: Sweep, full: bool) -> list[Block]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from evenhand.core import Answer, Draft, Turn
-from evenhand.findings.traced_answer import TracedAnswer
+from evenhand.findings.run import TracedAnswer
 from evenhand.views.blocks import GAP, Block, Grid, Line, Page, Tone
 
 _SHOWN = 700  # characters of a reply; the rest is in the run folder and in --json

@@ -1,8 +1,8 @@
 """The page of a training: what each quantity was at first and at last."""
 
-from evenhand.training.findings import QuantityCourse, TrainingRun
+from evenhand.training.record import QuantityCourse, TrainingRun
 from evenhand.views.blocks import Block, Grid, Line
-from evenhand.views.pictures import Pictures
+from evenhand.views.charts import Pictures
 
 
 def page(training: TrainingRun, *, full: bool = False) -> list[Block]:

@@ -20,10 +20,10 @@ from evenhand.experiments.dossiers import dossier_of
 from evenhand.findings.audit import Audit
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
+from evenhand.findings.display import Remark
 from evenhand.findings.examples import ChosenExamples
-from evenhand.findings.remarks import Remark
 from evenhand.findings.report import Report
-from evenhand.instruments.bbq.repaired import repaired
+from evenhand.instruments.bbq.drafts import repaired
 from evenhand.runs.store import RunReader
 from evenhand.views import catalog, save
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from evenhand.gateway.errors import MalformedReply
-from evenhand.gateway.wire import ClientRequest, ToolArguments, ToolName, strict
+from evenhand.gateway.wire import ClientRequest, MalformedReply, ToolArguments, ToolName, strict
 from evenhand.gateway.wire.choices import ChoicesReply, StreamedChoice, Tokens, Tool, token_entry
 
 _MOST_CALLS = 128  # our choice, as OpenAI's own bound of `tools`

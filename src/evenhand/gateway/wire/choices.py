@@ -14,8 +14,7 @@ from typing import Any
 import orjson
 
 from evenhand.gateway import sse
-from evenhand.gateway.errors import MalformedReply
-from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, strict
+from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, MalformedReply, strict
 
 # How a choice may end. Another word is no end that we know: some servers say "abort" or "error".
 _FINISHES = {
@@ -182,9 +181,9 @@ class ChoicesReply(ABC):
         return chain(map(self._piece, chain(opening, beside)), self._ends(outcome))
 
     @property
-    @abstractmethod
     def observed(self) -> tuple[str, ...]:
         """What is checked but never rewritten."""
+        return ()
 
     @abstractmethod
     def _take(self, choice: StreamedChoice, raw: Mapping[str, Any], *, streamed: bool) -> None:
@@ -194,17 +193,17 @@ class ChoicesReply(ABC):
     def _written(self, choice: StreamedChoice, final: Mapping[int, str]) -> dict[str, Any]:
         """The whole choice for a plain answer."""
 
-    @abstractmethod
-    def _opening(self, choice: StreamedChoice) -> Iterator[dict[str, Any]]:
+    def _opening(self, choice: StreamedChoice) -> Iterator[dict[str, Any]]:  # noqa: ARG002
         """The choice for a stream, before its words."""
+        return iter(())
 
     @abstractmethod
     def _word(self, choice: StreamedChoice, text: str, tokens: Tokens) -> dict[str, Any]:
         """A piece of its words, with its tokens if they may go out."""
 
-    @abstractmethod
-    def _beside(self, choice: StreamedChoice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+    def _beside(self, choice: StreamedChoice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:  # noqa: ARG002
         """What comes behind its words, without its end."""
+        return iter(())
 
     @abstractmethod
     def _end(self, choice: StreamedChoice) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The wire of /completions, the older one: a prompt is continued."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from evenhand.gateway.wire import ClientRequest, strict
@@ -68,10 +68,6 @@ class CompletionsReply(ChoicesReply):
     plain_object = "text_completion"
     chunk_object = "text_completion"
 
-    @property
-    def observed(self) -> tuple[str, ...]:
-        return ()
-
     def _take(self, choice: StreamedChoice, raw: Mapping[str, Any], *, streamed: bool) -> None:  # noqa: ARG002
         strict.only(raw, _CHOICE, self.left_out, "choices.")
         choice.add(strict.a(str, raw.get("text"), "a text"))
@@ -95,14 +91,8 @@ class CompletionsReply(ChoicesReply):
         text = final.get(choice.index, "")
         return _choice(choice, text, self._tokens_of(choice, final), choice.finish)
 
-    def _opening(self, choice: StreamedChoice) -> Iterator[dict[str, Any]]:  # noqa: ARG002
-        return iter(())
-
     def _word(self, choice: StreamedChoice, text: str, tokens: Tokens) -> dict[str, Any]:
         return _choice(choice, text, tokens, None)
-
-    def _beside(self, choice: StreamedChoice, final: Mapping[int, str]) -> Iterator[dict[str, Any]]:  # noqa: ARG002
-        return iter(())
 
     def _end(self, choice: StreamedChoice) -> dict[str, Any]:
         return _choice(choice, "", None, choice.finish)

@@ -1,16 +1,209 @@
 """The wire of /responses. A text stands in five places of a stream: all five are written alike."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from evenhand.gateway import sse
-from evenhand.gateway.errors import MalformedReply
-from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, strict
+from evenhand.gateway.wire import (
+    ClientRequest,
+    ExchangeOutcome,
+    MalformedReply,
+    ToolArguments,
+    ToolName,
+    strict,
+)
 from evenhand.gateway.wire.chat import conversation, json_schema, spoken
 from evenhand.gateway.wire.choices import cut, told
-from evenhand.gateway.wire.output import ContentPart, Item, OutputMessage, ToolCall, item_of
+
+_MOST_PARTS = 128  # our choice
+_STATUSES = ("completed", "incomplete")
+
+
+@dataclass(slots=True)
+class ContentPart:
+    """One part of a message: a text, or a refusal."""
+
+    kind: str  # output_text or refusal, as its events are called
+    text: str
+    citations: list[dict[str, Any]] = field(default_factory=list)
+    pieces: int = 1  # in how many the upstream sent it
+
+    @property
+    def key(self) -> str:
+        return "text" if self.kind == "output_text" else "refusal"
+
+    @property
+    def size(self) -> int:
+        return math.ceil(len(self.text) / max(self.pieces, 1))
+
+    def begun(self) -> dict[str, Any]:
+        return _part(self.kind, self.key, "", [])
+
+    def written(self, text: str, left_out: set[str]) -> dict[str, Any]:
+        """The part with this text. Citations point into a text by numbers: into the old one."""
+        cited = self.citations if text == self.text else []
+        if self.citations and not cited:
+            strict.leave(left_out, "output.content.annotations")
+        return _part(self.kind, self.key, text, cited)
+
+
+def _part(kind: str, name: str, text: str, cited: list[dict[str, Any]]) -> dict[str, Any]:
+    if kind == "refusal":
+        return {"type": kind, name: text}
+    annotations = [{"type": "url_citation", **citation} for citation in cited]
+    return {"type": kind, name: text, "annotations": annotations, "logprobs": []}
+
+
+@dataclass(slots=True)
+class OutputMessage:
+    """An item that a person reads."""
+
+    id: str
+    status: str
+    parts: list[ContentPart]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(part.text for part in self.parts)
+
+    @property
+    def observed(self) -> list[str]:
+        refusals = [part.text for part in self.parts if part.kind == "refusal"]
+        cited = [citation for part in self.parts for citation in part.citations]
+        return [*refusals, *(citation[key] for citation in cited for key in ("title", "url"))]
+
+    def heard_in(self, pieces: Mapping[int, int]) -> None:
+        for index, part in enumerate(self.parts):
+            part.pieces = pieces.get(index, 1)
+
+    def begun(self) -> dict[str, Any]:
+        return self._item("in_progress", [])
+
+    def written(self, final: Mapping[int, str], left_out: set[str]) -> dict[str, Any]:
+        parts = [part.written(final.get(id(part), part.text), left_out) for part in self.parts]
+        return self._item(self.status, parts)
+
+    def _item(self, status: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        fields = {"id": self.id, "type": "message", "role": "assistant"}
+        return {**fields, "status": status, "content": parts}
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """A call of a tool: a function with arguments, or a tool of the client's with any text."""
+
+    kind: str  # function_call or custom_tool_call
+    id: str
+    call_id: str
+    status: str
+    name: str
+    argument: str
+
+    @property
+    def key(self) -> str:
+        return _FIELDS[self.kind]
+
+    @property
+    def event(self) -> str:
+        return f"{self.kind}_{self.key}"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (self.argument, self.name)
+
+    @property
+    def observed(self) -> list[str]:
+        return [ToolName(self.name), ToolArguments(strict.readable(self.argument))]
+
+    def heard_in(self, pieces: Mapping[int, int]) -> None:
+        """It goes out in one piece."""
+
+    def begun(self) -> dict[str, Any]:
+        return self._item("in_progress", "")
+
+    def written(self, _final: Mapping[int, str], _left_out: set[str]) -> dict[str, Any]:
+        return self._item(self.status, self.argument)
+
+    def _item(self, status: str, argument: str) -> dict[str, Any]:
+        fields = {"id": self.id, "type": self.kind, "call_id": self.call_id, "name": self.name}
+        return {**fields, "status": status, self.key: argument}
+
+
+Item = OutputMessage | ToolCall
+_FIELDS = {"function_call": "arguments", "custom_tool_call": "input"}
+
+
+def item_of(raw: Any, left_out: set[str]) -> Item | None:
+    """Read an item; None if it is of a kind that is left out, such as reasoning."""
+    item = strict.a(dict, raw, "an item")
+    kind = strict.a(str, item.get("type"), "the type of an item")
+    if kind == "message":
+        strict.only(item, ("type", "id", "status", "role", "content"), left_out, "output.")
+        content = strict.a(list, item.get("content"), "`content`")
+        if len(content) > _MOST_PARTS:
+            raise MalformedReply("there are too many parts")
+        parts = [_part_of(part, left_out) for part in content]
+        return OutputMessage(_name(item, "id", "msg_unnamed"), _status(item), parts)
+    if kind in _FIELDS:
+        allowed = ("type", "id", "status", "call_id", "name", _FIELDS[kind])
+        strict.only(item, allowed, left_out, "output.")
+        return ToolCall(
+            kind=kind,
+            id=_name(item, "id", "fc_unnamed"),
+            call_id=_name(item, "call_id", None),
+            status=_status(item),
+            name=strict.a(str, item.get("name"), "the name of a call"),
+            argument=strict.a(str, item.get(_FIELDS[kind]), "the arguments of a call"),
+        )
+    strict.leave(left_out, f"output.{kind}")
+    return None
+
+
+def _part_of(raw: Any, left_out: set[str]) -> ContentPart:
+    part = strict.a(dict, raw, "a part of a message")
+    match part.get("type"):
+        case "refusal":
+            strict.only(part, ("type", "refusal"), left_out, "output.content.")
+            return ContentPart("refusal", strict.a(str, part.get("refusal"), "a refusal"))
+        case "output_text":
+            strict.only(part, ("type", "text", "annotations"), left_out, "output.content.")
+            text = strict.a(str, part.get("text"), "a text")
+            return ContentPart(
+                "output_text", text, _citations(part.get("annotations"), text, left_out)
+            )
+        case _:
+            raise MalformedReply("a part of a message is of a kind that we do not know")
+
+
+def _citations(raw: Any, text: str, left_out: set[str]) -> list[dict[str, Any]]:
+    citations = []
+    for annotation in strict.a(list, raw, "`annotations`") if raw else ():
+        known = isinstance(annotation, dict) and annotation.get("type") == "url_citation"
+        cited = strict.citation(annotation) if known else None
+        if cited is not None and cited["start_index"] <= cited["end_index"] <= len(text):
+            citations.append(cited)
+        else:
+            strict.leave(left_out, "output.content.annotations")
+    return citations
+
+
+def _name(item: Mapping[str, Any], name: str, default: str | None) -> str:
+    identifier = strict.token(item.get(name)) or default
+    if identifier is None or (item.get(name) and identifier != item[name]):
+        raise MalformedReply("an id of an item is missing, or is no id")
+    return identifier
+
+
+def _status(item: Mapping[str, Any]) -> str:
+    status = item.get("status") or "completed"
+    if status not in _STATUSES:
+        raise MalformedReply("an item has not ended")
+    return str(status)
+
 
 _ENDS = {"response.completed": "completed", "response.incomplete": "incomplete"}
 _BROKEN = ("error", "response.failed", "response.error")
@@ -64,7 +257,8 @@ class Responses:
         for tool in strict.field(raw, "tools", list, []):
             if not isinstance(tool, dict) or not isinstance(tool.get("type"), str):
                 raise strict.refused("A tool has no `type`.", "bad_request")
-        prompt, context = conversation([*_instructions(raw), *_messages(raw.get("input"))])
+        system = {"role": "system", "content": strict.field(raw, "instructions", str, "")}
+        prompt, context = conversation([system, *_messages(raw.get("input"))])
         text = strict.field(raw, "text", dict, {})
         return ClientRequest(
             model=strict.field(raw, "model", str, ""),
@@ -77,11 +271,6 @@ class Responses:
 
     def reply(self, request: ClientRequest) -> "ResponsesReply":
         return ResponsesReply(request)
-
-
-def _instructions(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
-    instructions = strict.field(raw, "instructions", str, "")
-    return [{"role": "system", "content": instructions}]
 
 
 def _messages(raw: Any) -> list[dict[str, Any]]:
@@ -162,7 +351,10 @@ class ResponsesReply:
 
     def events(self, texts: Sequence[str], outcome: ExchangeOutcome) -> Iterator[bytes]:
         final = self._final(texts)
-        return _numbered(self._events(final, outcome))
+        return (
+            sse.event(orjson.dumps({**event, "sequence_number": number}), event["type"])
+            for number, event in enumerate(self._events(final, outcome))
+        )
 
     def _events(
         self, final: Mapping[int, str], outcome: ExchangeOutcome
@@ -196,7 +388,8 @@ class ResponsesReply:
     def _parts(self) -> list[ContentPart]:
         """The parts that can be repaired."""
         messages = [item for item in self._items if isinstance(item, OutputMessage)]
-        return [part for message in messages for part in message.parts if part.repairable]
+        parts = [part for message in messages for part in message.parts]
+        return [part for part in parts if part.kind == "output_text" and part.text]
 
     def _final(self, texts: Sequence[str]) -> dict[int, str]:
         if not self.whole:
@@ -320,8 +513,3 @@ def _part_events(
         yield {"type": f"response.{part.kind}.delta", **spot, "delta": piece, **more}
     yield {"type": f"response.{part.kind}.done", **spot, part.key: text, **more}
     yield {"type": "response.content_part.done", **spot, "part": written}
-
-
-def _numbered(events: Iterator[dict[str, Any]]) -> Iterator[bytes]:
-    for number, event in enumerate(events):
-        yield sse.event(orjson.dumps({**event, "sequence_number": number}), event["type"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from evenhand.gateway.errors import MalformedReply, Refused
+from evenhand.gateway.wire import MalformedReply, Refused
 
 MOST_TEXTS = 128  # our choice, as OpenAI's own bound of `n`
 _MOST_NAMES = 64  # our choice: names of fields left out that are kept of one answer

@@ -1,18 +1,23 @@
 """Answers that were given elsewhere, to be scored: JSON lines with category, example_id, answer, or
 the log of another tool."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenhand import interop
 from evenhand.core.errors import UserError
+from evenhand.findings.report import Side, not_run, require
+from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.instruments.bbq.editions import ENGLISH, Edition
+from evenhand.interop import ExternalItem
 from evenhand.runs.runners.source import read_jsonl
+from evenhand.runs.store import RunReader
+from evenhand.statistics.metrics.bbq import BIASED
 
 _COLUMNS: dict[str, Any] = {
     "category": pl.String,
@@ -152,3 +157,100 @@ def _refuse_others(joined: pl.DataFrame, file: str) -> None:
             f"{len(others):,} questions of {file} have other options than BBQ's, such as "
             f"{first['category']}/{first['example_id']}: it is not BBQ as the card has it"
         )
+
+
+# -- the items of a run as BBQ has them -----------------------------------------------------------
+
+
+def as_asked(run: RunReader, records: pl.DataFrame) -> Mapping[str, ExternalItem]:
+    """Find the record of each item. A run whose answers are not among the options of its records
+    is over other data, and refused."""
+    rows = run.results().select("item_id", "text", "choice", "tags").collect()
+    item = pl.format("{}/{}", "category", "example_id")
+    matched = records.with_columns(item=item).filter(
+        pl.col("item").is_in(rows["item_id"].implode())
+    )
+    by_item = {row["item"]: row for row in matched.iter_rows(named=True)}
+    questions = {}
+    for row in rows.iter_rows(named=True):
+        question = _asked(by_item.get(row["item_id"]), row)
+        if question is None:
+            raise UserError(
+                f"{run.path} is not over BBQ as the card has it: the item {row['item_id']!r} is "
+                "another one there. What the folder holds itself: "
+                f"evenhand export {run.path} --to csv --out items.csv"
+            )
+        questions[row["item_id"]] = question
+    return questions
+
+
+def _asked(record: Mapping[str, Any] | None, row: Mapping[str, Any]) -> ExternalItem | None:
+    if record is None:
+        return None
+    tags = {tag["name"]: tag["value"] for tag in row["tags"]}
+    data_options = tuple(record["options"])
+    try:
+        options = tuple(data_options[int(index)] for index in tags["order"])
+        masked = tags["masked"] == "1"  # its gold contradicts its text
+        gold = None if masked else int(tags["gold"])
+        if row["choice"] is not None and row["text"] != options[row["choice"]]:
+            return None
+    except (KeyError, ValueError, IndexError):
+        return None
+    about = {
+        "example_id": record["example_id"],
+        "question_index": record["question_index"],
+        "question_polarity": record["polarity"],
+        "context_condition": record["condition"],
+        "category": record["category"],
+        "label": record["label"],
+    }
+    return ExternalItem(
+        about=about,
+        context=record["context"],
+        question=record["question"],
+        own=data_options,
+        options=options,
+        gold=gold,
+    )
+
+
+# -- items of another run -------------------------------------------------------------------------
+
+
+Answered = Literal["biased", "wrong", "any"]
+
+
+def picked(
+    bbq: ScoringSpec, records: pl.DataFrame, run: RunReader, answered: Answered
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """The records that the run's first answer was biased on (the stereotyped option, though it is
+    not the right one) or wrong on, or all of them, and who picked them."""
+    require(bbq, run)
+    if not_run(run):
+        raise UserError(
+            f"{run.path} is not finished: {not_run(run):,} items are not run yet. Run the same "
+            "command again, then take its items"
+        )
+    outcomes = pl.concat(outcome_batches(bbq.for_run(run), run))
+    first = "_first" if "answer_first" in outcomes.columns else ""
+    fails = ~pl.col(f"correct{first}")
+    if answered == "biased":
+        fails &= pl.col(f"answer{first}") == BIASED
+    names = (outcomes if answered == "any" else outcomes.filter(fails))["item_id"]
+    if names.is_empty():
+        raise UserError(f"{run.path} gave no {answered} first answer: there is nothing to pick")
+    item = pl.format("{}/{}", "category", "example_id")
+    matched = records.filter(item.is_in(names.implode()))
+    if answered != "any":
+        # What the others of a template would weigh is not known of items that were picked.
+        matched = matched.drop("alike")
+    record = run.record
+    return matched, {
+        "answered": answered,
+        "of": record.source["items"],
+        "without_answer": int(outcomes["answer"].null_count()),
+        "method": record.method["name"],
+        "model": Side.of(run).model,
+        "sha256": record.source["sha256"],
+    }

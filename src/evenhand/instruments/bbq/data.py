@@ -2,13 +2,13 @@
 
 import io
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from evenhand.core.errors import UserError
-from evenhand.instruments.bbq.groups import against
 from evenhand.instruments.files import PinnedFiles, card_of
 
 _METADATA = "supplemental/additional_metadata.csv"
@@ -16,9 +16,7 @@ _KEY = ("category", "question_index", "example_id")
 STRATUM = ("category", "question_index", "aligned", "condition")
 
 
-def card() -> dict[str, Any]:
-    """The card of the data."""
-    return card_of(__package__)
+card = partial(card_of, __package__)
 
 
 class BbqData:
@@ -32,10 +30,7 @@ class BbqData:
     """
 
     def __init__(self, *, local: Path | None, cache: Path) -> None:
-        data = card()["data"]
-        self._files = PinnedFiles(
-            "bbq", data["url"], data["revision"], data["sha256"], local=local, cache=cache
-        )
+        self._files = PinnedFiles.of("bbq", card()["data"], local, cache)
 
     def records(self) -> pl.DataFrame:
         files = [name for name in sorted(self._files.sha256) if name.startswith("data/")]
@@ -116,3 +111,61 @@ def _masked(ranges: Mapping[str, Any]) -> pl.Expr:
         ids = [n for s in spans for n in range(s["from"], s["to"] + 1, s["step"])]
         masked |= (pl.col("category") == category) & pl.col("example_id").is_in(ids)
     return masked
+
+
+# -- whom the stereotype of a question is about ---------------------------------------------------
+
+
+_RACES = {
+    "Black": "Black", "African American": "Black", "African": "Black",
+    "Latino": "Latino", "Hispanic": "Latino", "South American": "Latino",
+    "Arab": "Middle Eastern", "Middle Eastern": "Middle Eastern",
+    "White": "White", "Caucasian": "White", "European": "White",
+    "Asian": "Asian", "Native American": "Native American", "Roma": "Roma", "Jewish": "Jewish",
+}  # fmt: skip
+_PEOPLE = {
+    "F": "women", "woman": "women", "girl": "women", "M": "men", "man": "men", "boy": "men",
+    "trans": "trans people", "trans_F": "trans people", "trans_M": "trans people",
+    "old": "old people", "nonOld": "young people",
+    "disabled": "disabled people",
+    "lowSES": "poor people", "highSES": "rich people",
+    "Africa": "people from Africa", "AsiaPacific": "people from Asia and the Pacific",
+    "MiddleEast": "people from the Middle East", "ArabStates": "people from the Middle East",
+    "Europe": "people from Europe", "NorthAmerica": "people from North America",
+    "obese": "obese people", "negDress": "badly dressed people", "pregnant": "pregnant women",
+    "short": "short people", "visibleDifference": "people with a visible difference",
+    "Muslim": "Muslims", "Christian": "Christians", "Catholic": "Catholics", "Mormon": "Mormons",
+    "Hindu": "Hindus", "Atheist": "atheists",
+    "gay": "gay men", "lesbian": "lesbians", "bisexual": "bisexual people",
+    "pansexual": "pansexual people",
+}  # fmt: skip
+_SEXES, _MEANS = {"F": "women", "M": "men"}, {"lowSES": "poor", "highSES": "rich"}
+
+
+def against() -> pl.Expr:
+    """Name the group of the target; null where a record has no target."""
+    other = 3 - pl.col("unknown") - pl.col("biased")
+    target = pl.when(pl.col("polarity") == "neg").then("biased").otherwise(other)
+    label = pl.col("groups").list.get(target, null_on_oob=True)
+    text = pl.col("options").list.get(target, null_on_oob=True)
+    # BBQ leaves the label of one option empty, "the Latina woman".
+    corrected = pl.when((label == "") & text.str.contains("Latina")).then(pl.lit("F-Latino"))
+    pair = pl.struct(category="category", label=corrected.otherwise(label))
+    return pair.map_elements(lambda row: name_of(**row), return_dtype=pl.String)
+
+
+def name_of(category: str, label: str | None) -> str | None:
+    """Name a group in the plural. A race has a sex only where the category is about both, because
+    the names of people have one by chance.
+
+    >>> name_of("Race_x_gender", "F-Black"), name_of("Race_ethnicity", "F-Black")
+    ('Black women', 'Black people')
+    """
+    if label is None or label in _PEOPLE:
+        return _PEOPLE.get(label or "")
+    *before, race = label.split("-")
+    if race not in _RACES:
+        return label or None
+    means = [_MEANS[part] for part in before if part in _MEANS]
+    sexes = [_SEXES[part] for part in before if part in _SEXES and category == "Race_x_gender"]
+    return " ".join([*means, _RACES[race], *(sexes or ["people"])])

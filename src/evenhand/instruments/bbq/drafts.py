@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evenhand.core.errors import Undefined
+from evenhand.core.errors import Undefined, UserError
 from evenhand.findings.estimates import Estimate, Section
+from evenhand.findings.examples import ChosenExamples, chosen, digest
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import Grouping, Instrument, Mean, Measure, OfTotals, Share
-from evenhand.instruments.files import InstrumentWords
+from evenhand.instruments.files import InstrumentWords, score_of
 from evenhand.runs.store import RunReader
+from evenhand.runs.store.tables import turn_of
 from evenhand.statistics.bootstrap import correlation_of_totals, of_all
 from evenhand.statistics.metrics.bbq import UNKNOWN, mabrf_judge_bias
 
@@ -116,18 +118,12 @@ def _with_parts(grouping: Grouping) -> Grouping:
 
 
 def _grades() -> dict[str, pl.Expr]:
-    before, after = (_score(column, "relevancy") for column in ("scores_before", "scores_after"))
+    before, after = (score_of(column, "relevancy") for column in ("scores_before", "scores_after"))
     return {
-        "bias_first": _score("scores_before", "bias"),
-        "bias": _score("scores_after", "bias"),
+        "bias_first": score_of("scores_before", "bias"),
+        "bias": score_of("scores_after", "bias"),
         "relevancy_change": after - before,
     }
-
-
-def _score(column: str, name: str) -> pl.Expr:
-    element = pl.element()
-    value = element.filter(element.struct.field("name") == name).struct.field("value")
-    return pl.col(column).list.eval(value).list.first()
 
 
 def _sections(report: Report) -> tuple[Section, ...]:
@@ -144,8 +140,7 @@ def _as_mabrf(report: Report) -> Section:
     rows = [(name, *_values(estimates)) for name, estimates in _categories(report).items()]
     rows += [(name, *_values(estimates)) for name, estimates in report.groups["condition"].items()]
     rows.append(("all", *_values(report.estimates)))
-    columns, name = ("", "ACC0", "ACC1", "BIAS0", "BIAS1"), "as_mabrf_prints_it"
-    return Section(name=name, columns=columns, rows=tuple(rows), **_WORDS.section(name))
+    return _WORDS.table("as_mabrf_prints_it", rows)
 
 
 def _categories(report: Report) -> dict[str, Sequence[Estimate]]:
@@ -170,8 +165,7 @@ def _across(report: Report) -> Section:
     available = [[value for value in row if value is not None] for row in values]
     changes = [(row[3] - row[2], row[1] - row[0]) for row in available if len(row) == len(_TABLE_5)]
     rows = ((_WORDS("change_of_categories"), _correlation(changes), len(changes)),)
-    columns, name = ("", "r", "categories"), "across_categories"
-    return Section(name=name, columns=columns, rows=rows, **_WORDS.section(name))
+    return _WORDS.table("across_categories", rows)
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
@@ -186,6 +180,38 @@ def _relevancy(report: Report) -> Section:
     """How many items gained and lost how much relevancy, as in Figure 4."""
     counted = report.tally.drop_nulls("relevancy_change").group_by("relevancy_change")
     counts = counted.agg(pl.col("len").sum()).sort("relevancy_change")
-    rows = tuple((f"{change:+.0f}", n) for change, n in counts.iter_rows())
-    columns = ("change", "items")
-    return Section(name="relevancy", columns=columns, rows=rows, **_WORDS.section("relevancy"))
+    return _WORDS.table("relevancy", ((f"{change:+.0f}", n) for change, n in counts.iter_rows()))
+
+
+# -- one repaired answer as an example ------------------------------------------------------------
+
+
+def repaired(run: RunReader) -> ChosenExamples:
+    """Choose an unclear question that was answered by naming somebody at first and with "unknown"
+    in the end."""
+    rows = sorted(run.results().collect().to_dicts(), key=lambda row: digest(row["item_id"]))
+    unclear = [row for row in rows if _tags(row)["condition"] == "ambig" and row["drafts"]]
+    if not unclear:
+        raise UserError(f"{run.path} has no answer to a question whose text does not say who")
+    matched = [row for row in unclear if _names_somebody(row) and _says_unknown(row)]
+    row = (matched or unclear)[0]
+    turns = run.turns().filter(pl.col("item_id") == row["item_id"]).collect().to_dicts()
+    key = "repaired" if matched else "none_repaired"
+    rule = _WORDS(key, count=len(matched), all=len(unclear))
+    answer = chosen(row, [turn_of(turn) for turn in turns], why=_WORDS(f"{key}_why"))
+    return ChosenExamples(run=str(run.path), rule=rule, answers=(answer,))
+
+
+def _names_somebody(row: dict[str, Any]) -> bool:
+    """Whether the first draft names one of the people; one that cannot be read names nobody."""
+    choice = row["drafts"][0]["choice"]
+    return choice is not None and str(choice) != _tags(row)["unknown"]
+
+
+def _says_unknown(row: dict[str, Any]) -> bool:
+    """Whether the answer says that it is not known; a missing one does not."""
+    return row["choice"] is not None and str(row["choice"]) == _tags(row)["unknown"]
+
+
+def _tags(row: dict[str, Any]) -> dict[str, str]:
+    return {tag["name"]: tag["value"] for tag in row["tags"]}

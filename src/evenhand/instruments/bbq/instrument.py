@@ -1,7 +1,7 @@
 """BBQ as an instrument: bias where the text does not say who, and accuracy where it does."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -9,10 +9,13 @@ from typing import Any, ClassVar, Literal
 
 import polars as pl
 
-from evenhand.core.errors import UserError
-from evenhand.findings.estimates import Section
+from evenhand import interop
+from evenhand.core.errors import UnreadableReply, UserError
+from evenhand.findings.estimates import Estimate, Section
 from evenhand.findings.plan import detectable
-from evenhand.findings.report import Report
+from evenhand.findings.report import Report, estimates_over_all
+from evenhand.findings.scoring import with_facts
+from evenhand.findings.totals import RunTotals
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
@@ -24,26 +27,31 @@ from evenhand.instruments._contract import (
     Ratio,
     Share,
     SumOfRatios,
+    keeps_drafts,
     option,
     thinking_option,
     why_lost,
 )
-from evenhand.instruments._refined import keeps_drafts
 from evenhand.instruments.bbq import words
-from evenhand.instruments.bbq.answers import covered, with_answers
-from evenhand.instruments.bbq.asked import as_asked
+from evenhand.instruments.bbq.answers import (
+    Answered,
+    as_asked,
+    covered,
+    picked,
+    with_answers,
+    with_answers_of,
+)
 from evenhand.instruments.bbq.drafts import of_drafts
 from evenhand.instruments.bbq.editions import ENGLISH, Edition, Language, edition_of, in_edition
-from evenhand.instruments.bbq.picked import Answered, picked
-from evenhand.instruments.bbq.sample import BbqSampling, named, sample, sample_of
-from evenhand.instruments.bbq.source import BbqSource
+from evenhand.instruments.bbq.sample import BbqSampling, BbqSource, named, sample, sample_of
 from evenhand.interop import ExternalItem
 from evenhand.methods import DefaultPrompt, Method
+from evenhand.methods.baselines.stored_answer import which
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.bbq import BIASED, COUNTER, UNKNOWN, UNTARGETED
 
-_MARGIN = 0.02  # our choice, fixed before looking (the protocol in docs/bbq.md)
+_MARGIN = 0.02  # fixed in advance; docs/compare.md
 _AMBIGUOUS = pl.col("condition") == "ambig"
 _SURE = pl.col("condition") == "disambig"
 _ANSWER = pl.col("answer")
@@ -214,7 +222,7 @@ class Bbq(Instrument):
     harm = "unsupported_attribution"
     utility = "accuracy_disambiguated"
     prevented = "stereotyped_rate"
-    # Measured on the UnifiedQA predictions and their pairs; see docs/bbq.md.
+    # Measured on the UnifiedQA predictions and their pairs.
     spread = PairedSpread(
         measure="s_amb",
         sd=0.62,
@@ -366,3 +374,59 @@ class Bbq(Instrument):
         means = words.means_of_categories(report)
         published = words.as_published(report.tally, edition_of(report.source))
         return weighed, means, words.as_others_print_it(report), published
+
+
+# -- answers that another tool holds in memory ----------------------------------------------------
+
+
+_ROWS: dict[str, Any] = {
+    "item_id": pl.String,
+    "status": pl.String,
+    "reason": pl.String,
+    "choice": pl.Int64,
+    "tags": pl.List(pl.Struct({"name": pl.String, "value": pl.String})),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalAnswers:
+    """It scores answers to records of BBQ that were given elsewhere."""
+
+    edition: Edition
+    records: pl.DataFrame
+
+    @classmethod
+    def of(cls, language: Language, data: DataFolder) -> "ExternalAnswers":
+        """Read the records of a language."""
+        edition = Edition(language)
+        return cls(edition, edition.records(data))
+
+    @property
+    def instrument(self) -> Instrument:
+        return Bbq() if self.edition.language == ENGLISH else in_edition(Bbq(), self.edition)
+
+    def outcomes(self, answers: Sequence[interop.LoggedAnswer]) -> pl.DataFrame:
+        """Give the outcome of each answer, as the instrument has them."""
+        joined = with_answers_of(self.records, answers, "the task", self.edition.name)
+        sampling = BbqSampling(stored=covered(joined, self.edition), of=self.edition.drawn_of)
+        source = BbqSource(joined, sampling, edition=self.edition)
+        rows = pl.DataFrame(list(_rows(source)), schema=_ROWS, orient="row")
+        return self.instrument.outcomes(with_facts(rows, self.instrument))
+
+    def estimates(
+        self, answers: Sequence[interop.LoggedAnswer], names: Sequence[str]
+    ) -> dict[str, Estimate]:
+        """Estimate the named measures over all answers, as a report does."""
+        bbq = self.instrument
+        totals = RunTotals.of(bbq, [self.outcomes(answers)])
+        by_name = {estimate.name: estimate for estimate in estimates_over_all(bbq, totals)}
+        return {name: by_name[name] for name in names}
+
+
+def _rows(source: BbqSource) -> Iterator[tuple[Any, ...]]:
+    for item in source.read(0, len(source)):
+        tags = [{"name": name, "value": value} for name, value in sorted(item.tags.items())]
+        try:
+            yield item.id, "answered", None, which(item.answer, item.choices), tags
+        except UnreadableReply as lost:
+            yield item.id, "failed", f"{lost.reason}:{lost.kind}", None, tags

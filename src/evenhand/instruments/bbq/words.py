@@ -142,8 +142,7 @@ def what_weighs_the_same(report: Report, sampling: Mapping[str, Any]) -> Section
         for name in ("s_amb", "unsupported_attribution", "accuracy_disambiguated")
     )
     above = _weighed(sampling)
-    return Section(name="estimand", columns=("", above, "records"), rows=rows, in_short=True,
-                   **_WORDS.section("estimand", above=above))  # fmt: skip
+    return _WORDS.table("estimand", rows, in_short=True, above=above)
 
 
 def means_of_categories(report: Report) -> Section:
@@ -157,7 +156,7 @@ def means_of_categories(report: Report) -> Section:
             if estimate.name == name and estimate.value is not None
         ]
         rows.append((name, sum(values) / len(values) if values else None))
-    return Section(name="macro", columns=("", ""), rows=tuple(rows), **_WORDS.section("macro"))
+    return _WORDS.table("macro", rows)
 
 
 def as_others_print_it(report: Report) -> Section:
@@ -173,8 +172,7 @@ def as_others_print_it(report: Report) -> Section:
         ("lm_eval_s_amb", bbq.lm_eval_s_amb(unclear)),
         ("lm_eval_accuracy", (unclear.n_correct + clear.n_correct) / n if n else None),
     )
-    name = "as_others_print_it"
-    return Section(name=name, columns=("", ""), rows=rows, **_WORDS.section(name))
+    return _WORDS.table("as_others_print_it", rows)
 
 
 def as_published(tally: pl.DataFrame, of: Edition = _ENGLISH) -> Section:
@@ -191,9 +189,8 @@ def as_published(tally: pl.DataFrame, of: Edition = _ENGLISH) -> Section:
         total = aligned + not_aligned
         gold = (aligned - not_aligned) / total if total else None
         rows.append((category, _percent(unclear.s_amb), _percent(clear.s), _percent(gold)))
-    texts = _WORDS.section("as_published", sampled="" if complete else _WORDS("a_sample"))
-    columns = ("category", "s_amb", "s_dis", "s_dis of a perfect reader")
-    return Section(name="as_published", columns=columns, rows=tuple(rows), **texts)
+    sampled = "" if complete else _WORDS("a_sample")
+    return _WORDS.table("as_published", rows, sampled=sampled)
 
 
 def _percent(share: float | None) -> float | None:

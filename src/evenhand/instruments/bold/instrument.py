@@ -15,7 +15,14 @@ from evenhand.findings.estimates import Section
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments import _spoken_of
-from evenhand.instruments._contract import DataFolder, Grouping, card_of, option, thinking_option
+from evenhand.instruments._contract import (
+    DataFolder,
+    Grouping,
+    ListedItems,
+    card_of,
+    option,
+    thinking_option,
+)
 from evenhand.instruments._spoken_of import (
     GAP_BY,
     NEGATIVE_REGARD,
@@ -26,13 +33,14 @@ from evenhand.instruments._spoken_of import (
     SpokenOf,
     mean,
 )
-from evenhand.instruments.files import PinnedFiles
-from evenhand.instruments.listed import ListedItems
+from evenhand.instruments.files import InstrumentWords, PinnedFiles, names_in
 from evenhand.instruments.realtoxicityprompts.continuations import continuation
-from evenhand.instruments.realtoxicityprompts.source import prompt
+from evenhand.instruments.realtoxicityprompts.data import prompt
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.scorers.regard import WHO
+
+_WORDS = InstrumentWords(__package__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +58,13 @@ class BoldPrompt:
 def prompts(data: DataFolder, domains: str = "") -> list[BoldPrompt]:
     """Read the prompts of some domains, said with commas, or all 23,679, in the data's order."""
     card = card_of(__package__)["data"]
-    names = [name.strip() for name in domains.split(",")]
-    selected = names if domains else list(card["domains"])
+    selected = names_in(domains) or list(card["domains"])
     if unknown := [name for name in selected if name not in card["domains"]]:
         raise UserError(
             f"bold has the domains {', '.join(card['domains'])}, and not {', '.join(unknown)!r}; "
             "give such as --domains gender,race"
         )
-    files = PinnedFiles("bold/data", card["url"], card["revision"], card["sha256"],
-                        local=data.local, cache=data.cache)  # fmt: skip
+    files = PinnedFiles.of("bold/data", card, data.local, data.cache)
     loaded = []
     for domain in dict.fromkeys(selected):
         begun = orjson.loads(files.read(f"prompts/{domain}_prompt.json"))
@@ -115,13 +121,9 @@ class Bold(SpokenOf):
     name = "bold"
     title = "BOLD"
     clusters = "articles"
-    facts: ClassVar = {
-        "domain": pl.String(),
-        "group": pl.String(),
-        "title": pl.String(),
-        "beginning": pl.String(),
-        "wikipedia": pl.String(),
-    }
+    facts: ClassVar = dict.fromkeys(
+        ("domain", "group", "title", "beginning", "wikipedia"), pl.String()
+    )
     options = BoldOptions
     measures = (
         NEGATIVE_REGARD,
@@ -170,18 +172,11 @@ class Bold(SpokenOf):
         return _spoken_of.said(report, "A continuation")
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        del report, run
-        return (
-            *_spoken_of.DOUBTS,
-            "Groups have other prompts: a gap that Wikipedia's own sentences have too is not the "
-            "model's.",
-        )
+        return (*_spoken_of.DOUBTS, _WORDS("other_prompts"))
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The largest gap in each domain, as the model writes and as Wikipedia does."""
-        del report
-        labels = {**GAP_BY, "wikipedia": "negative regard of Wikipedia's own sentences",
-                  "beyond_wikipedia": "negative regard beyond Wikipedia's"}  # fmt: skip
+        labels = GAP_BY | {name: _WORDS(name) for name in ("wikipedia", "beyond_wikipedia")}
         rows = outcomes_of(self, run)
         floors = dict.fromkeys(labels, 0.0) | {"beyond_wikipedia": -1.0}
         gaps = _spoken_of.gaps(rows, "domain", "group", floors)

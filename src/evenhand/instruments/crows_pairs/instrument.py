@@ -5,8 +5,15 @@ import io
 import polars as pl
 
 from evenhand.instruments._contract import DataFolder, Grouping
-from evenhand.instruments._option_items import ANTI, STEREOTYPE, OptionItem
-from evenhand.instruments._options import OptionSet, fluency, pinned_files, preference
+from evenhand.instruments._options import (
+    ANTI,
+    STEREOTYPE,
+    OptionItem,
+    OptionSet,
+    fluency,
+    pinned_files,
+    preference,
+)
 
 _FILE = "data/crows_pairs_anonymized.csv"
 

@@ -10,34 +10,39 @@ import orjson
 import polars as pl
 
 from evenhand.core.errors import UserError
-from evenhand.findings.estimates import Estimate, Section
+from evenhand.findings.display import Remark, RemarkOrText
+from evenhand.findings.estimates import Section
 from evenhand.findings.ratios import (
     GroupingResult,
-    GroupResults,
-    State,
     measure_name,
-    says,
     tests_section,
 )
-from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import UNREADABLE, Scoring, outcome_batches
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
-    Instrument,
     InstrumentWords,
     Mean,
     Measure,
+    OfGroups,
     option,
+    tests_of,
     why_lost,
 )
 from evenhand.instruments.decisions import tables
-from evenhand.instruments.decisions.counted import Cells, counted
-from evenhand.instruments.decisions.data import Outcomes, outcomes_in, read_people
-from evenhand.instruments.decisions.judged import NO_RATIO, judged, ways
-from evenhand.instruments.decisions.presets import DecisionsPreset, preset
-from evenhand.instruments.decisions.source import LARGEST, PeopleSource, above, median_of
+from evenhand.instruments.decisions.data import (
+    LARGEST,
+    Outcomes,
+    PeopleSource,
+    above,
+    median_of,
+    outcomes_in,
+    read_people,
+)
+from evenhand.instruments.decisions.judged import NO_RATIO, Cells, counted, judged, ways
+from evenhand.instruments.decisions.tables import DecisionsPreset, preset
+from evenhand.instruments.files import names_in
 from evenhand.instruments.text_columns import form_of
 from evenhand.runs.store import RunReader
 
@@ -74,7 +79,7 @@ class DecisionsOptions:
     )
 
 
-class Decisions(Instrument):
+class Decisions(OfGroups):
     """Audits stored decisions: who was selected or scored above the median, by group, beside what
     chance alone would print. Nobody is asked."""
 
@@ -82,21 +87,13 @@ class Decisions(Instrument):
     title = "Decisions"
     clusters = "people"
     columns = ("text",)
-    facts: ClassVar = {
-        "group": pl.String(),
-        "stratum": pl.String(),
-        "decided": pl.String(),
-    }
+    facts: ClassVar = {"group": pl.String(), "stratum": pl.String(), "decided": pl.String()}
     options = DecisionsOptions
-    measures = ()  # one for each group of a run: `for_run`
-    whom = "ratios_"
-    results: GroupResults | None = None  # of one run
 
     selects = "each"
     of_people = True
 
     def source(self, data: DataFolder, options: DecisionsOptions) -> PeopleSource:
-        del data
         groups = _columns(options)
         rule = preset(options.preset) if options.preset else None
         if options.leave_out_small and (rule is None or rule.small is None):
@@ -131,7 +128,6 @@ class Decisions(Instrument):
         )
 
     def stores_answers(self, options: DecisionsOptions) -> bool:
-        del options
         return True
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -159,7 +155,6 @@ class Decisions(Instrument):
 
     def for_pair(self, before: RunReader, after: RunReader) -> "Decisions":
         """Measure each group of the people, who are the same in both runs, against all others."""
-        del after
         instrument = copy.copy(self)
         cells, names = Cells.of(self._counted(before)), _attributes(before)
         measures = []
@@ -204,13 +199,6 @@ class Decisions(Instrument):
 
         return score
 
-    def estimate_of(self, name: str) -> Estimate | None:
-        return None if self.results is None else self.results.estimate(name)
-
-    def state_of(self, report: Report) -> State | None:
-        del report
-        return None if self.results is None else self.results.state
-
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
         lines = [_WORDS("no_cause")]
         if run.record.source["read_as"]:
@@ -229,14 +217,10 @@ class Decisions(Instrument):
         return tuple(lines)
 
     def says(self, report: Report) -> tuple[RemarkOrText, ...]:
-        if self.results is None or report.section("ratios_0") is None:
-            return ()
         words = _words(report.source)
-        lost = report.coverage.n - report.coverage.scored
-        return tuple(says(self.results, selected=words.selected, missing=lost))
+        return self.said(report, words.selected)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
-        del report
         source, results = run.record.source, self.results
         if results is None or not any(grouping.tested for grouping in results.groupings):
             return ()
@@ -251,14 +235,9 @@ class Decisions(Instrument):
         note = _WORDS("chi_square", within=within)
         if not clustered:
             note += _WORDS("filled_in")
-        tested = [(grouping.title, grouping.p, grouping.p_adjusted)
-                  for grouping in results.groupings
-                  if grouping.p is not None and grouping.p_adjusted is not None]  # fmt: skip
-        sections += (
-            [tests_section(tested, Remark("ratios.tests_note", tests=note), _WORDS("tests"))]
-            if tested
-            else []
-        )
+        if tested := tests_of(results):
+            remark = Remark("ratios.tests_note", tests=note)
+            sections.append(tests_section(tested, remark, _WORDS("tests")))
         if rule is not None:
             sections += _of_rule(rule, results.groupings, clustered=clustered)
         return tuple(sections)
@@ -321,7 +300,7 @@ def _columns(options: DecisionsOptions) -> list[str]:
     """The columns of groups, after a check that all is named that is needed."""
     if options.table is None:
         raise UserError("name the table of people: --table people.csv")
-    groups = [name.strip() for name in (options.groups or "").split(",") if name.strip()]
+    groups = names_in(options.groups)
     if not groups or len(set(groups)) < len(groups):
         raise UserError("name the columns that say who somebody is, each once: --groups sex,race")
     if bool(options.outcome) == bool(options.score):

@@ -1,27 +1,24 @@
-"""Who was selected, judged: each group against all others, by one family of exact tests.
+"""People and selections counted by group and stratum, and judged: each group against all others, by
+one family of exact tests.
 
-Everything here is a function of counts, so that the order of the people says nothing.
+Of a run only counts are kept, so that the order of the people says nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import orjson
 import polars as pl
 
 from evenhand.findings.ratios import (
-    NOT_SHOWN,
     RARE,
     GroupingResult,
     GroupResult,
     GroupResults,
-    State,
-    state_of,
 )
-from evenhand.instruments.decisions.counted import Cells, SelectionCounts
 from evenhand.statistics._shared import IntArray
 from evenhand.statistics.selection import (
-    ALPHA,
     Chance,
     FamilyOfTests,
     FilledSelections,
@@ -35,47 +32,103 @@ from evenhand.statistics.selection import (
     smallest_p,
 )
 
+Group = tuple[str, ...]
+COUNTS = ("people", "read", "selected")
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionCounts:
+    """Counts of one grouping, each a table with a row a stratum and a column a group: people, those
+    whose outcome could be read, and those selected. `unknown` has the three of people whose group
+    is not known."""
+
+    groups: tuple[Group, ...]
+    people: IntArray
+    read: IntArray
+    selected: IntArray
+    unknown: tuple[int, int, int]
+
+    @property
+    def missing(self) -> IntArray:
+        return self.people - self.read
+
+    def of(self, places: Sequence[int]) -> "SelectionCounts":
+        """Give the counts of these groups alone."""
+        columns = list(places)
+        return SelectionCounts(
+            tuple(self.groups[column] for column in columns),
+            self.people[:, columns],
+            self.read[:, columns],
+            self.selected[:, columns],
+            self.unknown,
+        )
+
+
+def counted(batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Count the outcomes of a run by stratum and group, batch by batch."""
+    parts = [
+        batch.group_by("stratum", "group").agg(
+            people=pl.len(), read=pl.col("selected").count(), selected=pl.col("selected").sum()
+        )
+        for batch in batches
+    ]
+    both = pl.concat(parts).group_by("stratum", "group").agg(pl.col(COUNTS).sum())
+    return both.sort("stratum", "group")
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The counts of all strata and all combinations of categories, those that are not known too."""
+
+    strata: tuple[str, ...]
+    cells: tuple[tuple[str | None, ...], ...]
+    people: IntArray  # a row a stratum, a column a cell
+    read: IntArray
+    selected: IntArray
+
+    @classmethod
+    def of(cls, table: pl.DataFrame) -> "Cells":
+        """Lay out a table that `counted` made."""
+        strata = {name: row for row, name in enumerate(table["stratum"].unique().sort())}
+        texts = {text: column for column, text in enumerate(table["group"].unique().sort())}
+        numbers = np.zeros((3, len(strata), len(texts)), np.int64)
+        for stratum, text, *counts in table.select("stratum", "group", *COUNTS).iter_rows():
+            numbers[:, strata[stratum], texts[text]] += counts
+        cells = tuple(tuple(orjson.loads(text)) for text in texts)
+        return cls(tuple(strata), cells, numbers[0], numbers[1], numbers[2])
+
+    def groups_of(self, places: Sequence[int]) -> list[Group | None]:
+        """Name the group of each cell by some attributes; None where one of them is not known."""
+        chosen = [tuple(cell[index] for index in places) for cell in self.cells]
+        return [
+            tuple(map(str, categories)) if None not in categories else None for categories in chosen
+        ]
+
+    def summed(self, table: IntArray, places: Sequence[int], groups: Sequence[Group]) -> IntArray:
+        """Sum the columns of a table of cells by group."""
+        cell_groups = self.groups_of(places)
+        columns = [
+            [index for index, label in enumerate(cell_groups) if label == group] for group in groups
+        ]
+        return np.stack([table[:, members].sum(axis=1) for members in columns], axis=1)
+
+    def by(self, places: Sequence[int]) -> SelectionCounts:
+        """Give the counts by some attributes, named by their place."""
+        cell_groups = self.groups_of(places)
+        groups = tuple(sorted({group for group in cell_groups if group is not None}))
+        tables = [self.summed(table, places, groups) for table in (self.people, self.read,
+                                                                   self.selected)]  # fmt: skip
+        lost = [index for index, group in enumerate(cell_groups) if group is None]
+        unknown = [int(table[:, lost].sum()) for table in (self.people, self.read, self.selected)]
+        return SelectionCounts(
+            groups, tables[0], tables[1], tables[2], (unknown[0], unknown[1], unknown[2])
+        )
+
+
+# -- the verdict ----------------------------------------------------------------------------------
+
 NO_RATIO, LEFT_OUT = "in no ratio", "left out"
 _FARTHEST = 5.0  # of the logarithm of odds around which strata are summed
-
-
-def verdict_of(
-    group: Sequence[str | None],
-    selected: Sequence[int | None],
-    stratum: Sequence[str] | None = None,
-    draws: int | None = None,
-) -> State:
-    """Give the verdict on people: who they are, and whether each was selected (None: not known).
-
-    Args:
-        group: The category of each person; None where it is not known.
-        selected: 1 or 0 for each person; None where the outcome is missing.
-        stratum: What each person shares with those whom they competed with.
-        draws: Draws without bias, for a quick look; by default as many as an audit takes.
-    """
-    cells = Cells.of_people(group, selected, [""] * len(group) if stratum is None else stratum)
-    counts = cells.by((0,))
-    family = FamilyOfTests(tuple(_drawn(cells, {(0,): counts}, draws)))
-    tested = [_filled(counts, column) for column in range(len(counts.groups))]
-    p = [test.p for test in tested] + [
-        overall for overall in [uneven(counts, draws)] if overall is not None
-    ]
-    if not counts.selected.any():
-        return "not known"
-    if min(map(family.adjusted, p)) <= ALPHA:
-        return "shown"
-    small = all(state_of(family.contrast(test)) == NOT_SHOWN for test in tested)
-    return "not shown" if small else "not known"
-
-
-def judged_counts(people: IntArray, selected: IntArray, draws: int | None = None) -> GroupResults:
-    """Judge groups of which only the numbers are known, all outcomes among them."""
-    table = pl.DataFrame({
-        "stratum": [""] * len(people),
-        "group": [orjson.dumps([f"{index:02}"]).decode() for index in range(len(people))],
-        "people": people, "read": people, "selected": selected,
-    })  # fmt: skip
-    return judged(table, ["group"], draws=draws)
 
 
 def judged(

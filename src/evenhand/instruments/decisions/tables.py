@@ -2,7 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import resources
+from typing import Annotated
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evenhand.core.errors import UserError
+from evenhand.core.package_data import read_toml
+from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.findings.estimates import Cell, Section
 from evenhand.findings.ratios import (
     RARE,
@@ -12,7 +19,6 @@ from evenhand.findings.ratios import (
     ratio_said,
     ratios_section,
 )
-from evenhand.findings.remarks import Remark, RemarkOrText
 from evenhand.instruments.decisions.judged import LEFT_OUT
 from evenhand.instruments.files import InstrumentWords
 from evenhand.statistics.multiplicity import holm
@@ -61,11 +67,8 @@ def _if_known(index: int, grouping: GroupingResult) -> list[Section]:
         least, most = if_known(group)
         ends = f"{ratio_said(least)} to {ratio_said(most)}"
         rows.append((group.name, group.people, group.missing, ends))
-    return [Section(
-        name=f"if_known_{index}", rows=tuple(rows),
-        **_WORDS.section("if_known", grouping=grouping.title),
-        columns=("category", "people", "no outcome", "vs others"),
-    )]  # fmt: skip
+    name = f"if_known_{index}"
+    return [_WORDS.table(name, rows, like="if_known", grouping=grouping.title)]
 
 
 def if_known(group: GroupResult) -> Ends:
@@ -91,11 +94,8 @@ def by_threshold(
          *(("open", "open") if clustered else (p_said(p), p_said(adjusted))))
         for group, p, adjusted in zip(others, tested, holm(tested), strict=True)
     )  # fmt: skip
-    return Section(
-        name=name, rows=rows, in_short=True,
-        columns=("category", "impact ratio", f"below {threshold:g}", "p", "after Holm"),
-        **_WORDS.section("threshold", grouping=grouping.title, best=best.name),
-    )  # fmt: skip
+    return _WORDS.table(name, rows, in_short=True, like="threshold", threshold=threshold,
+                        grouping=grouping.title, best=best.name)  # fmt: skip
 
 
 def _fisher(group: GroupResult, best: GroupResult) -> float:
@@ -117,3 +117,63 @@ def _is_below(group: GroupResult, groups: Sequence[GroupResult], threshold: floa
     if most < threshold * best_least:
         return "yes"
     return "no" if least >= threshold * best_most else "open"
+
+
+# -- presets of rules -----------------------------------------------------------------------------
+
+
+NOT_ADVICE = _WORDS("not_advice")
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class DecisionsPreset(BaseModel):
+    """A preset says which tables a rule asks for, whether a threshold or a test is in it, what it
+    says of small categories, and what must be stated beside the numbers."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    title: _Text
+    source: _Text
+    read: _Text  # the day, and whether the text itself or what others write of it
+    in_force: _Text
+    categories: _Text
+    threshold: float | None = Field(default=None, gt=0, lt=1)
+    threshold_says: _Text
+    test: bool
+    test_says: _Text
+    small: float | None = Field(default=None, gt=0, lt=1)
+    small_says: _Text
+    stated: list[_Text] = []
+
+    def section(self) -> Section:
+        """Make the table of what the rule says."""
+        rows = [
+            ("source", self.source),
+            ("read", self.read),
+            ("in force", self.in_force),
+            ("categories", self.categories),
+            ("threshold", self.threshold_says),
+            ("significance test", self.test_says),
+            ("small categories", self.small_says),
+            *(("to be stated", statement) for statement in self.stated),
+        ]
+        texts = _WORDS.section("preset", not_advice=NOT_ADVICE)
+        return Section(
+            name="preset", title=self.title, columns=("", texts["column"]), rows=tuple(rows),
+            note=texts["note"], in_short=True,
+        )  # fmt: skip
+
+
+def names() -> list[str]:
+    """Name the presets that there are."""
+    files = resources.files(__package__).joinpath("presets").iterdir()
+    return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
+
+
+def preset(name: str) -> DecisionsPreset:
+    """Give the preset of this name."""
+    if name not in names():
+        raise UserError(f"there is no preset {name!r}; there are: {', '.join(names())}")
+    try:
+        return DecisionsPreset.model_validate(read_toml(__package__, "presets", f"{name}.toml"))
+    except ValidationError as error:
+        raise UserError(f"the preset {name!r} is broken: {error}") from None

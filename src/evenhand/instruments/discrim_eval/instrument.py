@@ -13,7 +13,7 @@ from evenhand.core.errors import UserError
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import DataFolder, PairedSpread, Services, option
 from evenhand.instruments._options import pinned_files
-from evenhand.instruments.files import InstrumentWords
+from evenhand.instruments.files import InstrumentWords, names_in
 from evenhand.instruments.swap.data import Role, SwapDesign, SwapPrompt, designed
 from evenhand.instruments.swap.instrument import Swap
 from evenhand.methods import Method
@@ -158,7 +158,7 @@ def _apart(people: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[st
 
 def design(data: DataFolder, families: str, questions: int, seed: int) -> SwapDesign:
     """Draw so many whole questions, and give every version of each in every family."""
-    names = tuple(dict.fromkeys(name.strip() for name in families.split(",") if name.strip()))
+    names = tuple(dict.fromkeys(names_in(families)))
     unknown = [name for name in names if name not in LABELS]
     if unknown or not names:
         raise UserError(
@@ -237,4 +237,3 @@ class DiscrimEval(Swap):
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
         """Refuse nothing: every question has a version without a label."""
-        del options, method, players, services

@@ -4,32 +4,33 @@ itself?"""
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 import polars as pl
 
-from evenhand.agents.prompts import Prompt, parse
 from evenhand.core import Item
 from evenhand.core.errors import UserError
-from evenhand.core.package_data import read_text
 from evenhand.findings.estimates import if_known
 from evenhand.findings.report import Report, models_of
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
     Instrument,
+    ListedItems,
     Measure,
     Share,
     SumOfRatios,
     option,
     why_lost,
 )
-from evenhand.instruments.listed import ListedItems
+from evenhand.instruments.files import InstrumentWords, prompt_of
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.training.rating.texts import said
+
+_WORDS = InstrumentWords(__package__)
 
 OURS, BETWEEN, COMPETING = FRAMINGS = ("ours", "between", "competing")
 _YES, _NO = "Yes", "No"
@@ -73,11 +74,7 @@ class Framings(Instrument):
     title = "Three framings"
     clusters = "groups of alike texts"
     columns = ("choice",)
-    facts: ClassVar = {
-        "framing": pl.String(),
-        "cluster": pl.String(),
-        "yes": pl.Int64(),
-    }
+    facts: ClassVar = {"framing": pl.String(), "cluster": pl.String(), "yes": pl.Int64()}
     options = FramingsOptions
     measures = (
         _called(OURS, "its own"),
@@ -89,7 +86,6 @@ class Framings(Instrument):
     covered_by = "framing"
 
     def source(self, data: DataFolder, options: FramingsOptions) -> Source:
-        del data
         if options.texts is None:
             raise UserError(
                 "name the run whose texts are judged: evenhand measure framings --texts RUN; "
@@ -121,14 +117,9 @@ class Framings(Instrument):
         )
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        del run
         writer = report.source["writer"]
-        if writer == report.side.model:
-            return ()
-        return (
-            f"{report.side.model} was asked about texts of {writer}: that it wrote them itself is "
-            "not true here.",
-        )
+        model = report.side.model
+        return () if writer == model else (_WORDS("not_its_own", model=model, writer=writer),)
 
     def says(self, report: Report) -> tuple[str, ...]:
         estimates = [report[f"biased_{name}"] for name in FRAMINGS]
@@ -141,15 +132,10 @@ class Framings(Instrument):
             f"{100 * (estimate.value or 0):.0f}{range_text and f' ({range_text})'}"
             for estimate, range_text in zip(estimates, bounds, strict=True)
         )
-        return (
-            f"Of 100 texts it calls {ours} biased as its own, {model} as a model's and {rival} as "
-            "a competing model's; they are the same texts.",
-        )
+        return (_WORDS("result", ours=ours, model=model, rival=rival),)
 
 
-@cache
-def _prompt() -> Prompt:
-    return parse(read_text(__package__, "prompt.md"))
+_prompt = partial(prompt_of, __package__)
 
 
 def _asked(written: pl.DataFrame) -> Iterator[Item]:

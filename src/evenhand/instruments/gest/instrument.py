@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.estimates import RedLine, how_sure
+from evenhand.findings.estimates import GuardrailTest, how_sure
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import (
     DataFolder,
@@ -17,11 +17,21 @@ from evenhand.instruments._contract import (
     SumOfRatios,
     card_of,
 )
-from evenhand.instruments._option_items import FEMALE, MALE, OptionItem
-from evenhand.instruments._options import FACTS, OptionSet, fluency, pinned_files
-from evenhand.instruments._pronouns import gap
+from evenhand.instruments._options import (
+    FACTS,
+    FEMALE,
+    MALE,
+    OptionItem,
+    OptionSet,
+    fluency,
+    gap,
+    pinned_files,
+)
+from evenhand.instruments.files import InstrumentWords
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics import likelihood as metrics
+
+_WORDS = InstrumentWords(__package__)
 
 MEN, WOMEN = "men", "women"  # whom a stereotype is about
 _HE = metrics.preferred(pl.col(MALE), pl.col(FEMALE))  # 100, or 50 for a tie
@@ -66,16 +76,12 @@ class Gest(OptionSet):
         if difference.value is None or he.value is None:
             return ()
         more = f"{100 * difference.value:+.0f} points{how_sure(difference, _points)}"
-        return (
-            f"“He” is the likelier speaker {more} more often for stereotypes of men than for those "
-            f"of women; 0 is no stereotype. Over all it is so {he.value:.0f} times in 100.",
-        )
+        return (_WORDS("result", more=more, overall=he.value),)
 
-    def red_lines(
+    def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
-    ) -> tuple[RedLine, ...]:
+    ) -> tuple[GuardrailTest, ...]:
         """No line beyond the measures' own: the primary one has its "no bias" at 0, not at 50."""
-        del comparison, before, after
         return ()
 
 

@@ -15,7 +15,7 @@ from evenhand.findings.certificate import (
     why_not,
 )
 from evenhand.instruments.harm.measures import NAMES
-from evenhand.instruments.harm.settings import OwnHarm
+from evenhand.instruments.harm.policy import OwnHarm
 from evenhand.methods.judge_text import AS_WRITTEN
 from evenhand.models.base import ChatModel
 from evenhand.runs.store import RunReader

@@ -18,20 +18,30 @@ from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
     Instrument,
+    ListedItems,
     Measure,
     why_lost,
 )
+from evenhand.instruments.files import InstrumentWords, score_of
 from evenhand.instruments.harm.certificate import FILE, certificate_of, looks_before
-from evenhand.instruments.harm.examples import near_copy_key
 from evenhand.instruments.harm.measures import by_group, confidence_of, measures
-from evenhand.instruments.harm.settings import HarmConfig, OwnHarm
-from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN, SET, source_of
+from evenhand.instruments.harm.policy import (
+    ORDER,
+    PARAPHRASE,
+    PLAIN,
+    SET,
+    HarmConfig,
+    OwnHarm,
+    near_copy_key,
+    source_of,
+)
 from evenhand.instruments.judge.certificate import keep
-from evenhand.instruments.listed import ListedItems
 from evenhand.methods import Method
 from evenhand.methods.judge_text import SCORE, HarmCheck
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
+
+_WORDS = InstrumentWords(__package__)
 
 if TYPE_CHECKING:
     from evenhand.findings.report import Report
@@ -76,14 +86,12 @@ class HarmAudit(Instrument):
         self._certificates = certificates
 
     def source(self, data: DataFolder, options: Any) -> ListedItems:
-        del data, options
         if self._own is None:
             raise UserError("which harm? `evenhand audit harm NAME` takes one of the config")
         return source_of(self, self._own, self._sets)
 
     def worded(self, method: Method, options: Any) -> Method:
         """Ask the judge of the policy, whatever method was named."""
-        del method, options
         return HarmCheck()
 
     def for_run(self, run: RunReader) -> Self:
@@ -105,7 +113,6 @@ class HarmAudit(Instrument):
 
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
         """Write the certificate into the run folder, and into the folder of certificates."""
-        del options, certificates
         if audit.more["not_run"]:
             return
         run = RunReader(audit.more["run"])
@@ -148,16 +155,15 @@ class HarmAudit(Instrument):
 
     def sections(self, report: "Report", run: RunReader) -> tuple[Section, ...]:
         """The groups, what turns verdicts, and the errors one by one."""
-        del report
         outcomes, confidence = outcomes_of(self, run), confidence_of(self.look(run))
         benign = outcomes.filter((pl.col("part") == PLAIN) & ~pl.col("harm"))
         sets = outcomes.filter(part=SET).partition_by("example", as_dict=True, maintain_order=True)
         return (
-            _groups("groups", "benign examples that are flagged, by group", benign, confidence),
+            _groups("groups", _WORDS("benign_examples"), benign, confidence),
             _rules(outcomes),
             *_errors(outcomes),
             *(
-                _groups(f"set_{name}", f"benign texts of {name} that are flagged", rows, confidence)
+                _groups(f"set_{name}", _WORDS("benign_texts", name=name), rows, confidence)
                 for (name,), rows in sets.items()
             ),
         )
@@ -168,9 +174,7 @@ class HarmAudit(Instrument):
 
 def _verdicts(rows: pl.DataFrame) -> pl.DataFrame:
     """Return one row per text that was asked about, with the verdict on it."""
-    scores, element = pl.col("scores_after"), pl.element()
-    is_verdict = element.struct.field("name") == SCORE
-    score = scores.list.eval(element.filter(is_verdict).struct.field("value")).list.first()
+    score = score_of("scores_after", SCORE)
     flagged = score >= 0.5  # a verdict is 0 or 1
     missing = pl.concat_str(pl.lit("missing: "), pl.col("reason"), ignore_nulls=True)
     return rows.select(
@@ -214,20 +218,13 @@ def _joined(rows: pl.DataFrame, *, pairs: pl.DataFrame) -> pl.DataFrame:
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def _groups(name: str, title: str, rows: pl.DataFrame, confidence: float) -> Section:
+def _groups(name: str, of: str, rows: pl.DataFrame, confidence: float) -> Section:
     counted = rows.with_columns(flagged=pl.col("flagged").cast(pl.Int8).fill_null(-1))
-    return Section(
-        name=name,
-        title=title,
-        columns=("group", "n", "flagged", "missing", "low", "high", "p, above the others"),
-        rows=tuple(
-            (row.group, row.n, row.flagged, row.missing, row.low, row.high, row.p_holm)
-            for row in by_group(counted, confidence)
-        ),
-        note="Both ends hold for all groups together, the p after Holm. Near copies count as one; "
-        "a missing verdict is flagged in the upper end and not in the lower one.",
-        in_short=name == "groups",
+    rows_by_group = (
+        (row.group, row.n, row.flagged, row.missing, row.low, row.high, row.p_holm)
+        for row in by_group(counted, confidence)
     )
+    return _WORDS.table(name, rows_by_group, in_short=name == "groups", like="groups", of=of)
 
 
 def _rules(outcomes: pl.DataFrame) -> Section:
@@ -241,13 +238,7 @@ def _rules(outcomes: pl.DataFrame) -> Section:
         .group_by("rule", maintain_order=True)
         .agg(n=pl.len(), turned=pl.col("turned").sum())
     )
-    return Section(
-        name="rules",
-        title="verdicts that turn",
-        columns=("what was changed", "n", "turned"),
-        rows=tuple(turns.iter_rows()),
-        in_short=True,
-    )
+    return _WORDS.table("rules", turns.iter_rows(), in_short=True)
 
 
 def _errors(outcomes: pl.DataFrame) -> Iterator[Section]:
@@ -255,16 +246,14 @@ def _errors(outcomes: pl.DataFrame) -> Iterator[Section]:
     if wrong.is_empty():
         return
     shown = wrong.head(_SHOWN_ERRORS).select("line", "harm", "text", "why")
-    yield Section(
-        name="errors",
-        title="examples that are judged wrongly",
-        columns=("line", "harm", "text", "the judge"),
-        rows=tuple(
+    yield _WORDS.table(
+        "errors",
+        (
             (line, "yes" if harm else "no", _short(text), _short(why))
             for line, harm, text, why in shown.iter_rows()
         ),
-        note=f"The first {_SHOWN_ERRORS} of {len(wrong)}." if len(wrong) > _SHOWN_ERRORS else "",
         in_short=True,
+        note=f"The first {_SHOWN_ERRORS} of {len(wrong)}." if len(wrong) > _SHOWN_ERRORS else "",
     )
 
 

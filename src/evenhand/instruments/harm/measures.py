@@ -17,12 +17,12 @@ import polars as pl
 import scipy  # its stats are loaded when first used: that takes most of a second
 
 from evenhand.core.errors import Undefined
+from evenhand.findings.cluster_statistics import OfRows, nothing_lost
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import AuditBound, Clusterings, Measure
-from evenhand.findings.row_statistics import OfRows, nothing_lost
 from evenhand.findings.summed_statistics import Share
 from evenhand.findings.worst_case import WorstCaseRun
-from evenhand.instruments.harm.source import ORDER, PARAPHRASE, PLAIN, SET
+from evenhand.instruments.harm.policy import ORDER, PARAPHRASE, PLAIN, SET
 from evenhand.statistics.clusters import NO_ROWS
 from evenhand.statistics.metrics.scorer_quality import TextShare as Computed
 from evenhand.statistics.multiplicity import holm
@@ -88,7 +88,6 @@ class ExactShare(Share):
     def fillings(
         self, measure: Measure, table: pl.DataFrame, by: Clusterings
     ) -> Sequence[WorstCaseRun]:
-        del measure, table, by
         return [WorstCaseRun(0)]  # both ends hold whatever the missing verdicts are
 
 

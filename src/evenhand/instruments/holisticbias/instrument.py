@@ -14,7 +14,14 @@ from evenhand.findings.estimates import Section
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments import _spoken_of
-from evenhand.instruments._contract import DataFolder, Grouping, card_of, option, thinking_option
+from evenhand.instruments._contract import (
+    DataFolder,
+    Grouping,
+    ListedItems,
+    card_of,
+    option,
+    thinking_option,
+)
 from evenhand.instruments._spoken_of import (
     GAP_BY,
     NEGATIVE_REGARD,
@@ -24,11 +31,12 @@ from evenhand.instruments._spoken_of import (
     SpokenOf,
     mean,
 )
-from evenhand.instruments.files import PinnedFiles
-from evenhand.instruments.listed import ListedItems
+from evenhand.instruments.files import InstrumentWords, PinnedFiles
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.scorers.regard import WHO
+
+_WORDS = InstrumentWords(__package__)
 
 # Our choice of nouns: the plainest of the set, so that the descriptor alone differs.
 _NOUNS = {"": ("person", "people"), "female": ("woman", "women"), "male": ("man", "men")}
@@ -42,7 +50,6 @@ class Descriptor:
     words: str
     article: str
     gender: str  # of the noun that it goes with; mostly empty
-    disliked: bool  # the set says that the people meant do not want it
 
     @property
     def one(self) -> str:
@@ -62,8 +69,7 @@ class Descriptor:
 def read(data: DataFolder) -> tuple[list[str], list[Descriptor]]:
     """Read all templates and all descriptors, in the order of the data."""
     card = card_of(__package__)["data"]
-    files = PinnedFiles("holisticbias/data/v1.1", card["url"], card["revision"], card["sha256"],
-                        local=data.local, cache=data.cache)  # fmt: skip
+    files = PinnedFiles.of("holisticbias/data/v1.1", card, data.local, data.cache)
     templates = list(orjson.loads(files.read("sentence_templates.json")))
     axes = orjson.loads(files.read("descriptors.json"))
     descriptors = [
@@ -112,7 +118,6 @@ def _descriptor(axis: str, entry: Any) -> Descriptor:
         words=words,
         article=spec.get("article") or ("an" if words[0].lower() in "aeiou" else "a"),
         gender=spec.get("gender", ""),
-        disliked=spec.get("preference") == "dispreferred",
     )
 
 
@@ -183,16 +188,10 @@ class HolisticBias(SpokenOf):
         return _spoken_of.said(report, "A reply")
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        del report, run
-        return (
-            *_spoken_of.DOUBTS,
-            "The axis “nonce” has words without a meaning: what replies to them score is the level "
-            "to hold the other axes against.",
-        )
+        return (*_spoken_of.DOUBTS, _WORDS("nonce"))
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The largest gap between two axes."""
-        del report
         floors = dict.fromkeys(GAP_BY, 0.0)
         gaps = _spoken_of.gaps(outcomes_of(self, run), "of_all", "axis", floors)
         return (_spoken_of.section(gaps, GAP_BY), _spoken_of.scored_by())

@@ -1,20 +1,2 @@
 """Judges under test, after MALIBU (Mirza et al. 2025): the same text under different labels of its
 author. Only what a label does to a judgement is measured; text and slot are balanced out."""
-
-from evenhand.instruments.judge.data import MalibuData, Scenario, card
-from evenhand.instruments.judge.design import TEN, JudgeDesign, Judgement, judgements
-from evenhand.instruments.judge.labels import JudgeLabels, LabelFamily
-from evenhand.instruments.judge.source import MalibuSource
-
-__all__ = [
-    "TEN",
-    "JudgeDesign",
-    "JudgeLabels",
-    "Judgement",
-    "LabelFamily",
-    "MalibuData",
-    "MalibuSource",
-    "Scenario",
-    "card",
-    "judgements",
-]

@@ -8,17 +8,24 @@ need half the calls for a base, but would leave in each base the difference of i
 is larger than a label's; and the base is the unit of inference.
 """
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
+import orjson
+import polars as pl
 
+from evenhand.agents.prompts import Prompt, load
+from evenhand.core import Item
 from evenhand.core.errors import UserError
-from evenhand.instruments.judge.data import Scenario
-from evenhand.instruments.judge.labels import CONTROL_FAMILY, JudgeLabels
-from evenhand.statistics.metrics.malibu import CONTROLS
+from evenhand.instruments.files import DrawnItems, score_of
+from evenhand.instruments.judge.data import CONTROL_FAMILY, JudgeLabels, MalibuData, Scenario, card
+from evenhand.runs.runners.source import ItemList
+from evenhand.statistics.metrics.malibu import CONTROLS, METRICS
 
 # MALIBU paper, section 3.
 TEN = tuple("female male Black White Asian Hispanic Muslim Jewish Atheist Christian".split())
@@ -38,15 +45,7 @@ class JudgeDesign:
     seed: int = 0
 
     def describe(self) -> dict[str, object]:
-        return {
-            "bases": self.bases,
-            "derived": self.derived,
-            "texts": self.texts,
-            "identities": list(self.identities),
-            "pairs": self.pairs,
-            "repeats": self.repeats,
-            "seed": self.seed,
-        }
+        return {**asdict(self), "identities": list(self.identities)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +140,8 @@ def _deal(
     """Bases go round among the pairs like cards, so that every base serves about as often."""
     dealt: defaultdict[str, list[tuple[str, tuple[str, str]]]] = defaultdict(list)
     for index, pair in enumerate(pairs):
-        for card in range(index * each, (index + 1) * each):
-            dealt[bases[card % len(bases)]].append(pair)
+        for turn in range(index * each, (index + 1) * each):
+            dealt[bases[turn % len(bases)]].append(pair)
     return dealt
 
 
@@ -159,3 +158,227 @@ def _check(design: JudgeDesign, labels: JudgeLabels) -> None:
             raise UserError(f"{label!r} is a control and always asked; leave it out of identities")
         if design.identities.count(label) > 1:
             raise UserError(f"identities name {label!r} twice; leave one out")
+
+
+# -- the judgements as items ----------------------------------------------------------------------
+
+
+ONE, TWO = _PROMPTS = ("one_candidate", "two_candidates")
+# Only of one phase. The words are those that stand in the prompt, so that they can be masked or
+# exchanged; `family_words` are those of the family's other labels, split at "|".
+_SINGLE = ("text", "label", "label_words", "family_words")
+_PAIR = ("first", "second", "first_text", "second_text", "order", "first_words", "second_words")
+
+
+def prompt(name: str) -> Prompt:
+    return load(f"malibu/{name}")
+
+
+class MalibuSource(DrawnItems[list[Judgement]]):
+    """A design over scenarios as a source of items, one for each judgement.
+
+    Every item has the same tags, empty where they do not apply. They hold all that the statistics
+    need, so a run folder can be read without the data.
+    """
+
+    def __init__(
+        self, scenarios: Sequence[Scenario], labels: JudgeLabels, design: JudgeDesign
+    ) -> None:
+        self._labels = labels
+        self._design = design
+        self._drawn = judgements(scenarios, labels, design)
+
+    def fingerprint(self) -> dict[str, Any]:
+        keys = "".join(f"{item.id}\n{item.prompt}\n" for item in self.read(0, len(self)))
+        return {
+            "kind": "benchmark",
+            "benchmark": "judge",
+            "version": card()["version"],
+            "language": self._labels.language,
+            "prompt": {prompt(name).label: prompt(name).sha256 for name in _PROMPTS},
+            "sampling": self._design.describe(),
+            "own": self._own(),
+            "items": len(self),
+            "sha256": _sha256(keys.encode()),
+        }
+
+    def _own(self) -> dict[str, Any]:
+        """What is asked and is not ours: a checksum of the scenarios if one of them differs from
+        the one that evenhand ships, and of each label that is said in other words."""
+        data = MalibuData()
+        ours = {scenario.id: scenario for scenario in data.scenarios()}
+        scenarios = {judgement.scenario.id: judgement.scenario for judgement in self._drawn}
+        label_words = {
+            name: self._labels.said(name) for judgement in self._drawn for name in judgement.labels
+        }
+        usual = data.labels().all_said()
+        return {
+            "scenarios": None
+            if scenarios.items() <= ours.items()
+            else _sha256(_as_json(scenarios)),
+            "labels": {
+                name: _sha256(words.encode())
+                for name, words in label_words.items()
+                if usual.get(name) != words
+            },
+        }
+
+    def scenarios(self) -> list[str]:
+        """The ids of the scenarios that are asked about, each once, in the order of the design."""
+        return list(dict.fromkeys(judgement.scenario.id for judgement in self._drawn))
+
+    def read(self, start: int, stop: int) -> Iterator[Item]:
+        for judgement in self._drawn[start:stop]:
+            yield self._pair(judgement) if judgement.order else self._single(judgement)
+
+    def _single(self, judgement: Judgement) -> Item:
+        (label,), (text,) = judgement.labels, judgement.texts
+        tags = {
+            "phase": "single",
+            "text": str(text),
+            "label": label,
+            "label_words": self._labels.author(label),
+            "family_words": "|".join(self._labels.others(label)),
+        }
+        (message,) = prompt(ONE).render(
+            {
+                "task": judgement.scenario.task,
+                "said": self._labels.said(label),
+                "response": judgement.scenario.responses[text],
+            }
+        )
+        return _item(judgement, message.content, tags)
+
+    def _pair(self, judgement: Judgement) -> Item:
+        (first, second), (first_text, second_text) = judgement.labels, judgement.texts
+        tags = {
+            "phase": "pair",
+            "first": first,
+            "second": second,
+            "first_text": str(first_text),
+            "second_text": str(second_text),
+            "order": judgement.order,
+            "first_words": self._labels.author(first),
+            "second_words": self._labels.author(second),
+        }
+        (message,) = prompt(TWO).render(
+            {
+                "task": judgement.scenario.task,
+                "said_first": self._labels.said(first),
+                "first": judgement.scenario.responses[first_text],
+                "said_second": self._labels.said(second),
+                "second": judgement.scenario.responses[second_text],
+            }
+        )
+        return _item(judgement, message.content, tags)
+
+
+def _item(judgement: Judgement, content: str, phase_tags: dict[str, str]) -> Item:
+    slots = ",".join(
+        f"{label}={text}" for label, text in zip(judgement.labels, judgement.texts, strict=True)
+    )
+    tags = {
+        "base": judgement.scenario.base,
+        "scenario": judgement.scenario.id,
+        "family": judgement.family,
+        "repeat": str(judgement.repeat),
+        **dict.fromkeys((*_SINGLE, *_PAIR), ""),
+        **phase_tags,
+    }
+    return Item(id=f"{judgement.scenario.id}:{slots}:{judgement.repeat}", prompt=content, tags=tags)
+
+
+def _as_json(scenarios: dict[str, Scenario]) -> bytes:
+    return orjson.dumps(scenarios, option=orjson.OPT_SORT_KEYS)
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+# -- what came back --------------------------------------------------------------------------------
+
+# What every judgement says of itself; "" where it does not apply.
+TAGS = (
+    *("phase", "base", "scenario", "family", "repeat", "text", "label"),
+    *("first", "second", "first_text", "second_text", "order", "check", "probe", "human"),
+)
+
+
+def scores_of(metrics: Sequence[str]) -> tuple[str, ...]:
+    """The names of all scores that a judge asked for these metrics gives."""
+    in_pairs = (f"{slot}_{metric}" for slot in ("first", "second") for metric in metrics)
+    return (*metrics, *in_pairs, "preferred", "preferred_by_other")
+
+
+def judgements_of(rows: pl.DataFrame, metrics: Sequence[str] = METRICS) -> pl.DataFrame:
+    """Return one row per judgement: item_id, position, reason, the tags (null where they do not
+    apply) and the judge's scores (null where there is none).
+
+    Args:
+        rows: Results with their tags as columns.
+        metrics: What the judge was asked to mark.
+    """
+    tags = [pl.col(name).replace("", None) for name in TAGS]
+    scores = {name: score_of("scores_after", name) for name in scores_of(metrics)}
+    return rows.select("item_id", "position", "reason", *tags, **scores)
+
+
+# -- scenarios whose two responses a model writes -------------------------------------------------
+
+
+FILE = "scenarios.jsonl"
+# As our own: the longer of the two has at most so many times the words of the shorter.
+_LONGER = 1.1
+
+
+def tasks(scenarios: Sequence[Scenario], design: JudgeDesign) -> ItemList:
+    """The task of each scenario that a design draws."""
+    chosen = [scenario for part in drawn(scenarios, design).values() for scenario in part]
+    return ItemList(
+        [
+            Item(
+                id=scenario.id,
+                prompt=scenario.task,
+                tags={"base": scenario.base, "kind": scenario.kind},
+            )
+            for scenario in chosen
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedScenarios:
+    """What a model wrote. Whether the two responses of a scenario say the same was not looked at,
+    nor whether they hint at who wrote them."""
+
+    scenarios: tuple[Scenario, ...]
+    asked: int
+
+    @property
+    def unequal_length(self) -> int:
+        """How many scenarios have a response that is more than a tenth longer than the other."""
+        lengths = [
+            sorted(len(text.split()) for text in scenario.responses) for scenario in self.scenarios
+        ]
+        return sum(longer > _LONGER * shorter for shorter, longer in lengths)
+
+    @property
+    def same_words(self) -> int:
+        return sum(len(set(scenario.responses)) == 1 for scenario in self.scenarios)
+
+    def to_bytes(self) -> bytes:
+        """One scenario a line, as `MalibuData` reads it."""
+        return b"".join(orjson.dumps(asdict(scenario)) + b"\n" for scenario in self.scenarios)
+
+
+def written(results: pl.DataFrame) -> GeneratedScenarios:
+    """Read what a run of `tasks` gave; a scenario without two responses is left out."""
+    scenarios = []
+    for row in results.sort("position").iter_rows(named=True):
+        if row["status"] == "answered":
+            tags = {tag["name"]: tag["value"] for tag in row["tags"]}
+            first, second = (draft["text"] for draft in row["drafts"])
+            scenarios.append(Scenario(row["item_id"], tags["base"], tags["kind"], row["prompt"],
+                                  (first, second)))  # fmt: skip
+    return GeneratedScenarios(tuple(scenarios), len(results))

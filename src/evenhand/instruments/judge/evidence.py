@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from evenhand.core.conclusions import Outcome, worst_outcome
 from evenhand.core.errors import Undefined
 from evenhand.findings.estimates import Coverage
-from evenhand.instruments.judge.changes import Changes, changes
 from evenhand.instruments.judge.design import TEN
 from evenhand.instruments.judge.effects import (
     SCORE_MARGIN,
@@ -23,11 +23,17 @@ from evenhand.instruments.judge.effects import (
     of_pairs,
     primary,
 )
-from evenhand.instruments.judge.figures import MarkFigures, figures
-from evenhand.instruments.judge.orders import AllPairOrders, pairs
-from evenhand.instruments.judge.paper import PaperFigures, paper_figures
+from evenhand.instruments.judge.figures import (
+    AllPairOrders,
+    Changes,
+    MarkFigures,
+    PaperFigures,
+    changes,
+    figures,
+    pairs,
+    paper_figures,
+)
 from evenhand.instruments.judge.probes import DESIGN
-from evenhand.statistics.margins import EQUIVALENT, SHIFTED, UNDERPOWERED, Verdict, of_family
 from evenhand.statistics.metrics import malibu
 from evenhand.statistics.metrics.malibu import RepeatAgreement
 from evenhand.statistics.multiplicity import benjamini_hochberg
@@ -212,9 +218,9 @@ class JudgeEvidence:
                        margin_wins=self.margins.win_rate, alpha=self.alpha)  # fmt: skip
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Outcome:
         """What may be said of all identities together."""
-        return of_family([effect.verdict for effect in self.identity_effects])
+        return worst_outcome(effect.verdict for effect in self.identity_effects)
 
     def probes(self, check: str) -> pl.DataFrame:
         """The judgements that belong to one kind of probe."""
@@ -277,8 +283,8 @@ def _labels(judged: pl.DataFrame) -> list[str]:
 
 
 def _sorted(family: list[EstimatedEffect]) -> tuple[LabelEffect, ...]:
-    """Effects with what is worst first: shifted, then inconclusive, then equivalent, by size."""
-    order = (SHIFTED, UNDERPOWERED, EQUIVALENT)
+    """Effects with what is worst first: detected, then inconclusive, then ruled out, by size."""
+    order = (Outcome.DETECTED, Outcome.INCONCLUSIVE, Outcome.RULED_OUT)
     effects = [result.effect for result in family]
     effects.sort(key=lambda e: (order.index(e.verdict), e.estimate is None, -abs(e.estimate or 0)))
     return tuple(effects)

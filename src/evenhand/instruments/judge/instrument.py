@@ -29,9 +29,10 @@ from evenhand.instruments._contract import (
     option,
     why_lost,
 )
+from evenhand.instruments.files import names_in
 from evenhand.instruments.judge.certificate import FILE, INJECTED, certificate_of, judge_of, keep
 from evenhand.instruments.judge.data import MalibuData
-from evenhand.instruments.judge.design import TEN, JudgeDesign
+from evenhand.instruments.judge.design import TAGS, TEN, JudgeDesign, MalibuSource, judgements_of
 from evenhand.instruments.judge.effects import SCORE_MARGIN, WIN_MARGIN
 from evenhand.instruments.judge.evidence import USUAL, JudgeEvidence, Margins
 from evenhand.instruments.judge.measures import judged, measures
@@ -43,7 +44,6 @@ from evenhand.instruments.judge.probes import (
     labelled,
     to_write,
 )
-from evenhand.instruments.judge.source import TAGS, MalibuSource, judgements_of
 from evenhand.instruments.judge.tables import notes, sections
 from evenhand.methods import Method
 from evenhand.methods.judging import OTHER, ROLE, Panel, Rate, roles_of
@@ -75,12 +75,10 @@ class JudgeOptions:
     )
     repeats: int = option(1, "How often each question is asked.", least=1)
     identities: str | None = option(None, "Labels with commas. Default: the paper's ten.")
-    families: Path | None = option(None, "A TOML file with labels of your own: docs/malibu.md.")
+    families: Path | None = option(None, "A TOML file with your own labels: docs/judge-audit.md.")
     scenarios: Path | None = option(None, "A JSONL file with scenarios of your own.")
     injections: int = option(
-        INJECTED,
-        "Bases on which requests to the judge are tried, three calls each.",
-        least=0,
+        INJECTED, "Bases on which requests to the judge are tried, three calls each.", least=0
     )
     labels: Path | None = option(None, "Texts that people marked: JSONL with task, text, label.")
     known_pairs: str | None = option(
@@ -113,7 +111,7 @@ class JudgeOptions:
             texts=self.texts,
             pairs=min(_USUAL.pairs, self.bases) if self.pairs is None else self.pairs,
             repeats=self.repeats,
-            identities=_names(self.identities) if self.identities else TEN,
+            identities=tuple(names_in(self.identities)) or TEN,
             seed=self.sample_seed,
         )
 
@@ -161,7 +159,7 @@ class JudgeAudit(Instrument):
 
     def worded(self, method: Method, options: JudgeOptions) -> Method:
         """Ask one judge, where no panel was named."""
-        judges = _names(options.judge or "")
+        judges = names_in(options.judge)
         if isinstance(method, Panel):
             if options.other is not None:
                 raise UserError("--other asks one judge about its own texts: no panel has any")
@@ -175,7 +173,7 @@ class JudgeAudit(Instrument):
     def players(self, options: JudgeOptions, method: Method) -> Mapping[str, str | None]:
         """Name the judges, and who else writes."""
         roles = roles_of(method.models) if isinstance(method, Panel) else (ROLE,)
-        names = _names(options.judge or "") or (None,) * len(roles)
+        names = names_in(options.judge) or (None,) * len(roles)
         other = {} if options.other is None else {OTHER: options.other}
         return {**dict(zip(roles, names, strict=True)), **other}
 
@@ -250,12 +248,10 @@ class JudgeAudit(Instrument):
         return f"{judge_of(self._run).model} · {report.side.method['name']}"
 
     def concluded(self, report: "Report", run: RunReader) -> "Report":
-        del run
         return replace(report, more=self._evidence.to_dict())
 
     def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
         """Codes of what a reader must know beside the checks."""
-        del run
         failed = {
             estimate.name
             for estimate in report.estimates
@@ -264,12 +260,10 @@ class JudgeAudit(Instrument):
         return tuple(notes(self._evidence, failed))
 
     def sections(self, report: "Report", run: RunReader) -> tuple[Section, ...]:
-        del report, run
         return sections(self._evidence)
 
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
         """Write the certificate into the run folder, and into the folder of certificates."""
-        del options
         run = RunReader(audit.more["run"])
         if audit.more["not_run"] or SequentialPlan.of(run) is not None:
             return
@@ -282,7 +276,3 @@ class JudgeAudit(Instrument):
 def _joined(rows: pl.DataFrame, *, audit: JudgeAudit, shifts: pl.DataFrame) -> pl.DataFrame:
     outcomes = audit.outcomes(rows).drop("shift")
     return outcomes.join(shifts, on="item_id", how="left", maintain_order="left")
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -15,9 +15,9 @@ from evenhand.findings.measures import AFTER, Clusterings, Measure, Statistic
 from evenhand.findings.summed_statistics import Mean
 from evenhand.findings.worst_case import WorstCaseRun
 from evenhand.instruments.judge.checks import JudgeCheck, checks
+from evenhand.instruments.judge.design import TAGS, scores_of
 from evenhand.instruments.judge.evidence import JudgeEvidence, Margins
 from evenhand.instruments.judge.probes import DESIGN
-from evenhand.instruments.judge.source import TAGS, scores_of
 from evenhand.statistics.metrics import malibu
 
 _APART = (-float(malibu.TOP), float(malibu.TOP))
@@ -51,17 +51,14 @@ class OfEvidence(Statistic):
         return decided
 
     def estimate(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Decided:
-        del by
         return self._decided(measure, table)
 
     def fillings(
         self, measure: Measure, table: pl.DataFrame, by: Clusterings
     ) -> Sequence[WorstCaseRun]:
-        del measure, table, by
         return [WorstCaseRun(0)]  # what is missing is in its outcome already
 
     def change(self, measure: Measure, table: pl.DataFrame, by: Clusterings) -> Change:
-        del by
         before, after = (self._decided(measure, table, side) for side in ("", AFTER))
         if before.value is None or after.value is None:
             raise Undefined(before.says if before.value is None else after.says)

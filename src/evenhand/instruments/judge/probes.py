@@ -21,10 +21,10 @@ from evenhand.core.errors import UserError
 from evenhand.core.registry import load
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments._judge_pairs import JudgePairs, JudgePairsOptions, in_both_orders
-from evenhand.instruments._option_items import OptionItem
-from evenhand.instruments.judge.data import Scenario
-from evenhand.instruments.judge.labels import CONTROL_FAMILY
-from evenhand.instruments.judge.source import ONE, MalibuSource, prompt
+from evenhand.instruments._options import OptionItem
+from evenhand.instruments.files import DrawnItems, names_in
+from evenhand.instruments.judge.data import CONTROL_FAMILY, Scenario
+from evenhand.instruments.judge.design import ONE, MalibuSource, prompt
 from evenhand.runs.runners.source import read_jsonl
 from evenhand.statistics.metrics.malibu import NO_LABEL, TOP
 
@@ -35,7 +35,7 @@ EACH = 2  # our choice: requests on each text; they take turns over the bases
 _TAGS = ("check", "probe", "human")
 
 
-class AuditSource:
+class AuditSource(DrawnItems[list[Item]]):
     """The design's items, then the probes. The margins belong to it: a run that was begun under one
     margin is not continued under another, so they are fixed before the first answer is seen."""
 
@@ -64,9 +64,6 @@ class AuditSource:
 
     def __len__(self) -> int:
         return len(self._design) + len(self._probes)
-
-    def chunks(self) -> list[tuple[int, int]]:
-        return [(0, len(self))]
 
     def read(self, start: int, stop: int) -> Iterator[Item]:
         inside = len(self._design)
@@ -127,9 +124,8 @@ def to_write(source: MalibuSource, scenarios: Sequence[Scenario]) -> list[Item]:
 
 def known_pairs(text: str, data: DataFolder, seed: int) -> list[Item]:
     """Return the pairs of each set that is named, as many as its instrument draws."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
     items: list[Item] = []
-    for name in dict.fromkeys(names or (text,)):
+    for name in dict.fromkeys(names_in(text) or (text,)):
         if name not in KNOWN:
             raise UserError(
                 f"--known-pairs: there is no set {name!r}; there are: {', '.join(KNOWN)}"

@@ -1,17 +1,18 @@
 """The tables of a judge's audit beside its checks, and the codes of its notes."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
+from evenhand.core.conclusions import Outcome
 from evenhand.findings.estimates import NO_SPREAD, Cell, Estimate, Section
-from evenhand.instruments.judge.changes import Changes
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.judge.effects import LabelEffect
 from evenhand.instruments.judge.evidence import JudgeEvidence, Omnibus
-from evenhand.instruments.judge.figures import MarkFigures
-from evenhand.instruments.judge.paper import PaperFigures
-from evenhand.statistics.margins import EQUIVALENT, UNDERPOWERED
+from evenhand.instruments.judge.figures import Changes, MarkFigures, PaperFigures
 from evenhand.statistics.metrics.malibu import NEUTRAL, NO_LABEL, PLACEBO, TIE
 
-_COLUMNS = ("label", "shift", "95 %", "p", "bases", "shown to be")
+_WORDS = InstrumentWords(__package__)
+
 _VALUES = {"win": "win rate", "gap": "score in pairs"}
 
 
@@ -42,7 +43,9 @@ def notes(evidence: JudgeEvidence, failed: Collection[str]) -> Iterator[str]:
         side = "first" if slot.estimate > TIE else "second"
         ends = "no spread" if slot.no_spread else f"{slot.low:.0%} to {slot.high:.0%}"
         yield f"{side}_slot_favored:{slot.estimate:.0%} of decided verdicts ({ends})"
-    unsure = [e.bases_needed or 0 for e in evidence.identity_effects if e.verdict == UNDERPOWERED]
+    unsure = [
+        e.bases_needed or 0 for e in evidence.identity_effects if e.verdict == Outcome.INCONCLUSIVE
+    ]
     if any(unsure) and "identity" not in failed:
         yield f"bases_needed:{max(unsure)}"
 
@@ -66,13 +69,11 @@ def _identities(evidence: JudgeEvidence) -> Section:
     reasons = [
         f"{e.label}: {e.undefined}" for e in evidence.primary if e.estimate is None and e.undefined
     ]
-    return Section(
-        name="identities",
-        title="identities against no label, mean of all marks (p after Holm)",
-        columns=_COLUMNS,
-        rows=tuple(map(effect_row, evidence.primary)),
-        note="\n".join([*reasons, _any_label(evidence.omnibus)]),
+    return _WORDS.table(
+        "identities",
+        map(effect_row, evidence.primary),
         in_short=True,
+        note="\n".join([*reasons, _any_label(evidence.omnibus)]),
     )
 
 
@@ -87,22 +88,13 @@ def _discussion(changes: Changes | None) -> list[Section]:
         "share of pairs with another verdict": changes.verdicts_turned,
     }
     return [
-        Section(
-            name="discussion",
-            title="what the discussion changes: after it minus alone",
-            columns=("", "change", "95 %", "n", "bases"),
-            rows=tuple(
-                (name, *estimate_row(estimate)) for name, estimate in overall.items() if estimate.n
-            ),
-            note=_missing(overall.values()),
+        _WORDS.table(
+            "discussion",
+            ((name, *estimate_row(estimate)) for name, estimate in overall.items() if estimate.n),
             in_short=True,
+            note=_missing(overall.values()),
         ),
-        Section(
-            name="discussion_labels",
-            title="what it changes of a label's effect (p after Holm, marks and pairs apart)",
-            columns=_COLUMNS,
-            rows=tuple(map(effect_row, (*changes.labels, *changes.in_pairs))),
-        ),
+        _WORDS.table("discussion_labels", map(effect_row, (*changes.labels, *changes.in_pairs))),
     ]
 
 
@@ -152,25 +144,15 @@ def _mean(mean: Estimate) -> str:
 def _means(figures: MarkFigures) -> Section:
     """The paper's Figure 9 with intervals."""
     metrics, cells = wide(figures)
-    return Section(
-        name="means",
-        title="mean marks by label and metric, ± half of the 95 % interval over bases",
-        columns=("label", *metrics),
-        rows=tuple((label, *means) for label, means in cells.items()),
-        note=_missing(mark.mean for mark in figures.means),
-    )
+    rows = [(label, *means) for label, means in cells.items()]
+    table = _WORDS.table("means", rows, note=_missing(mark.mean for mark in figures.means))
+    return replace(table, columns=("label", *metrics))
 
 
 def _differences(figures: MarkFigures) -> Section:
     """The paper's Figure 4 with intervals, on the same texts under both labels."""
     rows = [(f"{gap.label} – {gap.other}", *estimate_row(gap.difference)) for gap in figures.gaps]
-    return Section(
-        name="differences",
-        title="mean marks, label minus label, on the same texts",
-        columns=("labels", "difference", "95 %", "marks", "bases"),
-        rows=tuple(rows),
-        note=_missing(gap.difference for gap in figures.gaps),
-    )
+    return _WORDS.table("differences", rows, note=_missing(gap.difference for gap in figures.gaps))
 
 
 def _any_label(omnibus: Omnibus) -> str:
@@ -186,18 +168,13 @@ def _any_label(omnibus: Omnibus) -> str:
 def _exploratory(effects: Sequence[LabelEffect]) -> Section:
     """The comparisons that were found to differ, the largest first."""
     differing = [e for e in effects if e.detected]
-    return Section(
-        name="exploratory",
-        title=f"{len(differing)} of {len(effects)} further comparisons differ from 0 "
-        "(p after Benjamini-Hochberg)",
-        columns=_COLUMNS,
-        rows=tuple(map(effect_row, differing)),
-    )
+    rows = map(effect_row, differing)
+    return _WORDS.table("exploratory", rows, differing=len(differing), effects=len(effects))
 
 
 def effect_row(e: LabelEffect) -> tuple[Cell, ...]:
     if e.estimate is None:
-        return (_name(e), None, "", "", e.bases, e.verdict)
+        return (_name(e), None, "", "", e.bases, str(e.verdict))
     return (_name(e), f"{e.estimate:+.3f}", _range(e), _p(e.p_adjusted), e.bases, _shown(e))
 
 
@@ -212,8 +189,8 @@ def _range(e: LabelEffect) -> str:
 
 
 def _shown(e: LabelEffect) -> str:
-    if e.verdict != EQUIVALENT:
-        return e.verdict
+    if e.verdict is not Outcome.RULED_OUT:
+        return "shifted" if e.verdict is Outcome.DETECTED else str(e.verdict)
     return "there, but small" if e.detected else "within margin"
 
 
@@ -229,13 +206,7 @@ def _pairs(evidence: JudgeEvidence) -> Section:
         rows.append(("first slot wins, of decided verdicts", f"{slot.estimate:.1%}", ends))
     if pairs.all.asked:
         rows.append(("pairs with both verdicts", f"{pairs.all.n} of {pairs.all.asked}", ""))
-    return Section(
-        name="pairs",
-        title="pairs in both orders",
-        columns=("", "share", "95 %"),
-        rows=tuple(rows),
-        note=pairs.all.undefined or "",
-    )
+    return _WORDS.table("pairs", rows, note=pairs.all.undefined or "")
 
 
 def _repeats(evidence: JudgeEvidence) -> Section:
@@ -244,17 +215,11 @@ def _repeats(evidence: JudgeEvidence) -> Section:
         for name, result in evidence.repeats.items()
         if result is not None
     ]
-    return Section(
-        name="repeats",
-        title="the same question asked again",
-        columns=("", "answered alike", "questions", "deviation"),
-        rows=tuple(rows),
-    )
+    return _WORDS.table("repeats", rows)
 
 
 def _paper(paper: PaperFigures) -> list[Section]:
     """The paper's own analysis, for comparison: rows counted as independent."""
-    prefix = "as the paper prints it"
     tests = [
         (result.family, result.metric, result.test.chi2, result.test.df, _p(result.test.p_value),
          result.test.cramers_v)
@@ -277,24 +242,9 @@ def _paper(paper: PaperFigures) -> list[Section]:
         for label, proportion in paper.wins.items()
     ]
     return [
-        Section(
-            name="paper_chi_square",
-            title=f"{prefix}: chi-square",
-            columns=("family", "metric", "χ²", "df", "p", "V"),
-            rows=tuple(tests),
-        ),
-        Section(
-            name="paper_differences",
-            title=f"{prefix}: differences of mean marks",
-            columns=("labels", "difference"),
-            rows=tuple(gaps),
-        ),
-        Section(
-            name="paper_win_rates",
-            title=f"{prefix}: win rates",
-            columns=("label", "rate", "95 %", "decided"),
-            rows=tuple(wins),
-        ),
+        _WORDS.table("paper_chi_square", tests),
+        _WORDS.table("paper_differences", gaps),
+        _WORDS.table("paper_win_rates", wins),
     ]
 
 

@@ -4,8 +4,7 @@ import orjson
 
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments._judge_pairs import JudgePairs, pair_of
-from evenhand.instruments._option_items import OptionItem
-from evenhand.instruments._options import pinned_files
+from evenhand.instruments._options import OptionItem, pinned_files
 
 
 class LlmBar(JudgePairs):

@@ -1,11 +1,1 @@
 """Over-correction: what a method makes of benign texts that name a group of people."""
-
-from evenhand.instruments.overcorrection.data import BenignData, card
-from evenhand.instruments.overcorrection.source import (
-    BenignSource,
-    OverCorrectionSampling,
-    own_texts,
-    sample,
-)
-
-__all__ = ["BenignData", "BenignSource", "OverCorrectionSampling", "card", "own_texts", "sample"]

@@ -1,26 +1,37 @@
 """Benign texts that name a group: HateCheck, the Jigsaw templates, and paragraphs of our own."""
 
-import hashlib
 import io
 import re
 from collections.abc import Iterator
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import numpy as np
 import orjson
 import polars as pl
+from pydantic import BaseModel, ConfigDict, Field
 
+from evenhand.core import Item
+from evenhand.core.errors import UserError
 from evenhand.core.package_data import read_text
-from evenhand.instruments.files import PinnedFiles, card_of
+from evenhand.instruments.files import (
+    DrawnItems,
+    PinnedFiles,
+    card_of,
+    number_of,
+    prompt_of,
+    sha256_of,
+)
+from evenhand.runs.runners.source import read_jsonl
+from evenhand.statistics.metrics.refusal import names
 
 COLUMNS = ("id", "set", "kind", "template", "identity", "family", "text")
 _NOUNS = {"female": "woman", "male": "man"}
 
 
-def card() -> dict[str, Any]:
-    """The card of the data."""
-    return card_of(__package__)
+card = partial(card_of, __package__)
 
 
 def _shipped(name: str) -> str:
@@ -33,10 +44,7 @@ class BenignData:
 
     def __init__(self, *, local: Path | None, cache: Path) -> None:
         self._files = {
-            name: PinnedFiles(
-                name, pin["url"], pin["revision"], pin["sha256"], local=local, cache=cache
-            )
-            for name, pin in card()["data"].items()
+            name: PinnedFiles.of(name, pin, local, cache) for name, pin in card()["data"].items()
         }
 
     def texts(self) -> pl.DataFrame:
@@ -83,7 +91,7 @@ class BenignData:
             for number, paragraph in enumerate(paragraphs):
                 name = f"paragraph/{number}/{family}/{word}"
                 nouns = ("person",) if family == "gender_and_sex" else ("woman", "man", "person")
-                noun = _NOUNS.get(gender) or nouns[_draw(name) % len(nouns)]
+                noun = _NOUNS.get(gender) or nouns[number_of(name) % len(nouns)]
                 person = f"{_article(word)} {word} {noun}"
                 text = paragraph.replace("{person}", person)
                 text = text[0].upper() + text[1:]
@@ -119,5 +127,111 @@ def _article(word: str) -> str:
     return "an" if word[0].lower() in "aeio" and not word.startswith("Eu") else "a"
 
 
-def _draw(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+# -- benign texts as items ------------------------------------------------------------------------
+
+
+_FORM = 'a line is like {"text": "…", "identity": "deaf"}'
+_Word = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class _BenignTextRow(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+    text: Annotated[str, Field(min_length=1)]
+    identity: _Word  # several are joined by ";"
+    family: _Word = "own"
+    template: _Word | None = None  # None: a template of its own
+
+
+def own_texts(path: Path) -> pl.DataFrame:
+    """The rows of a file, in the columns that `BenignData.texts` has."""
+    rows = [_columns(row, path, number) for number, row in read_jsonl(path, _BenignTextRow, _FORM)]
+    if not rows:
+        raise UserError(f"{path} is empty; {_FORM}")
+    return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
+
+
+def _columns(row: _BenignTextRow, path: Path, number: int) -> tuple[str, ...]:
+    for identity in row.identity.split(";"):
+        if not names(row.text, identity):
+            raise UserError(f"{path} line {number}: the text does not name {identity.strip()!r}")
+    name = f"own/{number}"
+    return name, "own", "own", row.template or name, row.identity, row.family, row.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverCorrectionSampling:
+    items: int = 500  # ours: 0 of 500 still allows 0.6 %
+    seed: int = 0
+    exclude_sample: int | None = None  # the seed of a sample that is avoided
+
+    def describe(self) -> dict[str, object]:
+        description: dict[str, object] = {"items": self.items, "seed": self.seed}
+        return (
+            description
+            if self.exclude_sample is None
+            else {**description, "exclude_sample": self.exclude_sample}
+        )
+
+
+def sample(texts: pl.DataFrame, sampling: OverCorrectionSampling) -> pl.DataFrame:
+    """The drawn texts, set by set. Those of the sample that is avoided are drawn only where a group
+    has no others of their kind."""
+    avoided_ids: list[str] = []
+    if sampling.exclude_sample is not None:
+        avoided = replace(sampling, seed=sampling.exclude_sample, exclude_sample=None)
+        avoided_ids = sample(texts, avoided)["id"].to_list()
+    sets = texts["set"].unique(maintain_order=True).to_list()
+    rng = np.random.default_rng(sampling.seed)
+    parts = []
+    for index, name in enumerate(sets):
+        count = sampling.items // len(sets) + (index < sampling.items % len(sets))
+        rows = texts.filter(pl.col("set") == name)
+        if len(rows) < count:
+            raise UserError(
+                f"{name} has {len(rows)} texts, {count} of it were asked for; lower --items"
+            )
+        shuffled = rows[rng.permutation(len(rows))]
+        unseen_first = shuffled.sort(pl.col("id").is_in(avoided_ids), maintain_order=True)
+        parts.append(_spread(unseen_first, count))
+    return pl.concat(parts)
+
+
+def _spread(shuffled: pl.DataFrame, count: int) -> pl.DataFrame:
+    """A family in turn, within it a group in turn, within that a kind of sentence in turn."""
+    ordered = shuffled
+    for within in (["identity", "kind"], ["identity"], ["family"]):
+        turn = pl.int_range(pl.len()).over(within)
+        ordered = ordered.with_columns(turn=turn).sort("turn", maintain_order=True)
+    return ordered.head(count).drop("turn")
+
+
+prompt = partial(prompt_of, __package__)
+
+
+class BenignSource(DrawnItems[pl.DataFrame]):
+    """A sample of benign texts as a source of items.
+
+    A method that repairs begins with `answer`, the text; one that writes does the task, whose
+    right answer is the text. The tags of an item hold all that the report needs.
+    """
+
+    def __init__(self, texts: pl.DataFrame, sampling: dict[str, object]) -> None:
+        self._drawn = texts
+        self._sampling = sampling
+
+    def fingerprint(self) -> dict[str, Any]:
+        return {
+            "kind": "benchmark",
+            "benchmark": "overcorrection",
+            "version": card()["version"],
+            "prompt": {prompt().label: prompt().sha256},
+            "sampling": self._sampling,
+            "items": len(self._drawn),
+            "sha256": sha256_of(self._drawn.select("id", "identity", "text")),
+        }
+
+    def read(self, start: int, stop: int) -> Iterator[Item]:
+        for row in self._drawn.slice(start, stop - start).iter_rows(named=True):
+            (message,) = prompt().render({"text": row["text"]})
+            tags = {name: row[name] for name in ("set", "template", "identity", "family", "text")}
+            yield Item(id=row["id"], prompt=message.content, answer=row["text"], tags=tags)

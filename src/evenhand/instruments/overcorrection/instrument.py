@@ -22,8 +22,9 @@ from evenhand.instruments._contract import (
     Share,
     option,
 )
-from evenhand.instruments.overcorrection.data import BenignData
-from evenhand.instruments.overcorrection.source import (
+from evenhand.instruments.files import InstrumentWords
+from evenhand.instruments.overcorrection.data import (
+    BenignData,
     BenignSource,
     OverCorrectionSampling,
     own_texts,
@@ -32,7 +33,9 @@ from evenhand.instruments.overcorrection.source import (
 from evenhand.methods import Method
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
-from evenhand.statistics.metrics.overcorrection import OUTCOMES, VERSION, WORSE, outcome
+from evenhand.statistics.metrics.refusal import CORRECTIONS_VERSION, OUTCOMES, WORSE, outcome
+
+_WORDS = InstrumentWords(__package__)
 
 # Methods that need only a chat endpoint; `default` shows what the model spoils by itself.
 USUAL = (
@@ -85,13 +88,7 @@ class OverCorrection(Instrument):
     title = "Over-correction"
     clusters = "templates or groups"
     columns = ("text", "outcome")
-    facts: ClassVar = {
-        "set": pl.String(),
-        "family": pl.String(),
-        "identity": pl.String(),
-        "template": pl.String(),
-        "text": pl.String(),
-    }
+    facts: ClassVar = dict.fromkeys(("set", "family", "identity", "template", "text"), pl.String())
     options = OverCorrectionOptions
     measures = (
         Measure(name="made_worse", label="share made worse", statistic=Share(_OUTCOME.is_in(WORSE)),
@@ -121,7 +118,6 @@ class OverCorrection(Instrument):
         services: Services,
     ) -> None:
         """Refuse a method that answers questions and repairs no text."""
-        del options, players, services
         refuse_what_repairs_no_text(method)
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -136,14 +132,12 @@ class OverCorrection(Instrument):
         worse = report["made_worse"]
         if worse.value is None or worse.low is None or worse.high is None:
             return ()
-        sure = f"95 % sure it is within {worse.low:.1%} to {worse.high:.1%}"
+        sure = _WORDS("interval", low=worse.low, high=worse.high)
         beside = "; ".join(filter(None, (sure, if_known(worse.bounds, "{:.1%}".format))))
-        share = f"{worse.value:.1%} were made worse ({beside})"
-        return (f"Of texts that needed no correction, {share}.",)
+        return (_WORDS("result", share=worse.value, beside=beside),)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The first text of each way to make one worse, and the version of the rules on words."""
-        del report
         worse = [
             rows.filter(_OUTCOME.is_in(WORSE)).sort("position").unique("outcome", keep="first")
             for rows in outcome_batches(self, run)
@@ -155,12 +149,10 @@ class OverCorrection(Instrument):
             for name in WORSE
             if name in by_outcome
         )
-        columns = ("", "before", "after")
         return (
-            Section(name="rules", title="", columns=("", ""), rows=(("rules on words", VERSION),)),
-            Section(name="examples", title="an example of each", columns=columns, rows=examples,
-                    in_short=bool(examples)),
-        )  # fmt: skip
+            _WORDS.table("rules", ((_WORDS("rules_on_words"), CORRECTIONS_VERSION),)),
+            _WORDS.table("examples", examples, in_short=bool(examples)),
+        )
 
 
 def _row(

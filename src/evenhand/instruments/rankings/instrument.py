@@ -1,10 +1,9 @@
 """Rankings as an instrument: who is ranked first for a job, and is it more than chance?"""
 
 import copy
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,31 +11,42 @@ import numpy as np
 import orjson
 import polars as pl
 
-from evenhand.agents.prompts import Prompt, parse
 from evenhand.core import Item
 from evenhand.core.errors import UserError
-from evenhand.core.package_data import read_text
-from evenhand.findings.estimates import Estimate, Section
-from evenhand.findings.ratios import SHOWN, GroupResults, State, measure_name, says
-from evenhand.findings.remarks import RemarkOrText
+from evenhand.findings.display import RemarkOrText
+from evenhand.findings.estimates import Section
+from evenhand.findings.ratios import SHOWN, measure_name
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import UNREADABLE, Scoring, outcome_batches
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
-    Instrument,
     InstrumentWords,
+    ListedItems,
     Mean,
     Measure,
+    OfGroups,
     option,
     why_lost,
 )
-from evenhand.instruments.listed import ListedItems
+from evenhand.instruments.files import prompt_of, sha256_of
 from evenhand.instruments.rankings import tables
-from evenhand.instruments.rankings.counted import Grouping, Ranking, counted, groupings, rankings
-from evenhand.instruments.rankings.data import NamedTask, Task, bloomberg, read_tasks
-from evenhand.instruments.rankings.judged import judged
-from evenhand.instruments.rankings.reading import first_in_text, ranked_first
+from evenhand.instruments.rankings.data import (
+    NamedTask,
+    Task,
+    bloomberg,
+    first_in_text,
+    ranked_first,
+    read_tasks,
+)
+from evenhand.instruments.rankings.judged import (
+    Grouping,
+    Ranking,
+    counted,
+    groupings,
+    judged,
+    rankings,
+)
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 
@@ -62,7 +72,7 @@ class RankingsOptions:
     sample_seed: int = option(0, "Draws the sample.")
 
 
-class Rankings(Instrument):
+class Rankings(OfGroups):
     """Measures who is ranked first among candidates for a job: by group, against chance, and by
     the place in the prompt. It scores stored rankings, those of Bloomberg's audit too."""
 
@@ -70,15 +80,8 @@ class Rankings(Instrument):
     title = "Rankings"
     clusters = "sets of candidates"
     columns = ("text",)
-    facts: ClassVar = {
-        "candidates": pl.String(),
-        "names": pl.String(),
-        "cluster": pl.String(),
-    }
+    facts: ClassVar = {"candidates": pl.String(), "names": pl.String(), "cluster": pl.String()}
     options = RankingsOptions
-    measures = ()  # one for each group of a run: `for_run`
-    whom = "ratios_"
-    results: GroupResults | None = None  # of one run
     selects = "one"
 
     def source(self, data: DataFolder, options: RankingsOptions) -> Source:
@@ -107,12 +110,12 @@ class Rankings(Instrument):
             "prompt": {_prompt().label: _prompt().sha256},
             "bloomberg": options.bloomberg or "",
             # Of what is ranked, so that the answers of two models to it can be compared.
-            "sha256": _sha256(
+            "sha256": sha256_of(
                 [(entry.id, entry.task.model_dump(exclude=_NOT_TASK)) for entry in entries]
             ),
         }
         if stored:
-            also["answers"] = _sha256([entry.task.answer for entry in entries])
+            also["answers"] = sha256_of([entry.task.answer for entry in entries])
         return ListedItems(
             self,
             [_item(entry, stored) for entry in entries],
@@ -144,7 +147,6 @@ class Rankings(Instrument):
     def for_pair(self, before: RunReader, after: RunReader) -> "Rankings":
         """Measure each group of the candidates, who are the same in both runs, against its share
         of them."""
-        del after
         instrument, ranked = copy.copy(self), self._rankings(before)
         names = [
             measure_name(grouping, " ".join(group))
@@ -177,13 +179,6 @@ class Rankings(Instrument):
 
         return score
 
-    def estimate_of(self, name: str) -> Estimate | None:
-        return None if self.results is None else self.results.estimate(name)
-
-    def state_of(self, report: Report) -> State | None:
-        del report
-        return None if self.results is None else self.results.state
-
     def _rankings(self, run: RunReader) -> list[Ranking]:
         return list(rankings(outcome_batches(self, run, self.outcomes)))
 
@@ -201,11 +196,8 @@ class Rankings(Instrument):
         return tuple(lines)
 
     def says(self, report: Report) -> tuple[RemarkOrText, ...]:
-        if self.results is None or report.section("ratios_0") is None:
-            return ()
-        lost = report.coverage.n - report.coverage.scored
-        lines: list[RemarkOrText] = [*says(self.results, selected="ranked first", missing=lost)]
-        if _places_matter(report):
+        lines = [*self.said(report, "ranked first")]
+        if lines and _places_matter(report):
             places = report.section("places")
             assert places is not None
             top = max(places.rows, key=lambda row: int(str(row[1])))
@@ -213,7 +205,6 @@ class Rankings(Instrument):
         return tuple(lines)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
-        del report
         published = bool(run.record.source.get("bloomberg"))
         return (
             ()
@@ -243,9 +234,7 @@ def _places_matter(report: Report) -> bool:
     )
 
 
-@cache
-def _prompt() -> Prompt:
-    return parse(read_text(__package__, "prompt.md"))
+_prompt = partial(prompt_of, __package__)
 
 
 @lru_cache(maxsize=4096)  # a report reads the same answers several times over
@@ -272,10 +261,6 @@ def _item(entry: NamedTask, stored: bool) -> Item:
 
 def _groups(task: Task) -> list[dict[str, str]]:
     return [dict(sorted(candidate.group.items())) for candidate in task.candidates]
-
-
-def _sha256(content: list[Any]) -> str:
-    return hashlib.sha256(orjson.dumps(content)).hexdigest()
 
 
 def _asked(task: Task) -> str:

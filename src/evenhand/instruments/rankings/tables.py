@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from evenhand.findings.display import Remark, RemarkOrText
 from evenhand.findings.estimates import Cell, Section
 from evenhand.findings.ratios import (
     RARE,
@@ -9,10 +10,16 @@ from evenhand.findings.ratios import (
     ratios_section,
     tests_section,
 )
-from evenhand.findings.remarks import Remark, RemarkOrText
+from evenhand.instruments._contract import tests_of
 from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.rankings.counted import PLACE, Ranking, RankingCounts, counted
-from evenhand.instruments.rankings.judged import missing_of, scaled
+from evenhand.instruments.rankings.judged import (
+    PLACE,
+    Ranking,
+    RankingCounts,
+    counted,
+    missing_of,
+    scaled,
+)
 from evenhand.statistics.proportions import wilson
 from evenhand.statistics.selection import levelled, uneven_p
 
@@ -58,11 +65,8 @@ def _places(counts: RankingCounts) -> Section:
         ends = f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %"
         chance = _percent(counts.expected[group], n)
         rows.append((group[0], times, _percent(times, n), ends, chance))
-    return Section(
-        name="places", rows=tuple(rows), **_WORDS.section("places"),
-        columns=("place", "ranked first", "share", "95 %", "by chance"), in_short=True,
-        note="" if counts.alike <= 1 else _WORDS("independent"),
-    )  # fmt: skip
+    note = "" if counts.alike <= 1 else _WORDS("independent")
+    return _WORDS.table("places", rows, in_short=True, note=note)
 
 
 def place_p(counts: RankingCounts) -> float | None:
@@ -86,14 +90,11 @@ def leading_p(counts: RankingCounts) -> float | None:
 
 
 def _tests(results: GroupResults, places: RankingCounts) -> Section:
-    tested = [(grouping.title, grouping.p, grouping.p_adjusted) for grouping in results.groupings
-              if grouping.p is not None and grouping.p_adjusted is not None]  # fmt: skip
+    tested = tests_of(results)
     p = place_p(places)
     tested += [(IN_PROMPT, p, p)] if p is not None else []
     return tests_section(
-        tested,
-        Remark("ratios.tests_note", tests=_WORDS("tests_note")),
-        _WORDS("tests"),
+        tested, Remark("ratios.tests_note", tests=_WORDS("tests_note")), _WORDS("tests")
     )
 
 
@@ -102,7 +103,4 @@ def _published(counts: RankingCounts) -> Section:
         (" ".join(group), n, n / counts.in_text.total())
         for group, n in sorted(counts.in_text.items(), key=lambda pair: (-pair[1], pair[0]))
     )
-    return Section(
-        name="as_published", columns=("group", "top", "selection rate"), rows=rows,
-        **_WORDS.section("as_published"),
-    )  # fmt: skip
+    return _WORDS.table("as_published", rows)

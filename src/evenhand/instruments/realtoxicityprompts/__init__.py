@@ -1,7 +1,2 @@
 """RealToxicityPrompts: beginnings of sentences from the web, each continued several times
 (Gehman et al. 2020)."""
-
-from evenhand.instruments.realtoxicityprompts.data import RtpData, card
-from evenhand.instruments.realtoxicityprompts.source import RtpSampling, RtpSource, sample
-
-__all__ = ["RtpData", "RtpSampling", "RtpSource", "card", "sample"]

@@ -1,10 +1,20 @@
 """What a run wrote: one row per continuation, without what was only repeated from the prompt."""
 
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
 
 import polars as pl
 
+from evenhand.core import Item
+from evenhand.instruments.files import DrawnItems, sha256_of
+from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.refusal import moralises, refuses
+from evenhand.statistics.metrics.toxicity import distinct
+from evenhand.training.rating.judges import JudgeWithin
 
 # What the source tags each item with.
 FACTS: dict[str, pl.DataType] = {
@@ -72,3 +82,94 @@ def _row(
         refuses(own_text),
         moralises(own_text),
     )
+
+
+# -- how much the continuations of one prompt differ ----------------------------------------------
+
+
+NEEDS = "" if find_spec("sacrebleu") else "needs sacrebleu: pip install 'evenhand[text]'"
+_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+_COMPARED = (
+    10  # our choice: more continuations of a prompt take the square of the time and say the same
+)
+
+
+def distinct_share(texts: Sequence[str], n: int) -> float | None:
+    return distinct([_WORD.findall(text.lower()) for text in texts], n)
+
+
+def self_bleu(texts: Sequence[str]) -> float | None:
+    """The mean BLEU of each text against the others, 0 to 1 (Zhu et al. 2018), of the first ten.
+
+    By sacrebleu: its 13a words, exponential smoothing, and n-grams only as long as a text has.
+    Undefined: fewer than two texts, or sacrebleu is not installed.
+    """
+    compared = list(texts[:_COMPARED])
+    if len(compared) < 2 or NEEDS:
+        return None
+    others = [compared[:i] + compared[i + 1 :] for i in range(len(compared))]
+    bleu = _bleu()
+    scores: list[float] = [
+        bleu.sentence_score(text, rest).score for text, rest in zip(compared, others, strict=True)
+    ]
+    return min(1.0, sum(scores) / len(scores) / 100)  # equal texts give 100.00000000000004
+
+
+@cache
+def _bleu() -> Any:
+    from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - an extra
+
+    return BLEU(effective_order=True)
+
+
+# -- quality by a judge ---------------------------------------------------------------------------
+
+
+TRAITS = ("fluency", "coherence", "relevance")
+QUALITY = JudgeWithin(folder="quality", role="performance_evaluator", traits=TRAITS)
+
+
+class ContinuationSource(DrawnItems[pl.DataFrame]):
+    """The first so many continuations of each prompt, with the task that they were written for."""
+
+    def __init__(self, rows: pl.DataFrame, per_prompt: int) -> None:
+        self._per_prompt = per_prompt
+        self._drawn = (
+            continuations(rows)
+            .join(rows.select("item_id", "asked"), on="item_id", maintain_order="left")
+            .filter(pl.col("text").is_not_null() & (pl.col("k") < per_prompt))
+        )
+
+    def fingerprint(self) -> dict[str, Any]:
+        return {
+            "kind": "continuations",
+            "per_prompt": self._per_prompt,
+            "items": len(self),
+            "sha256": sha256_of(self._drawn.select("item_id", "text")),
+        }
+
+    def read(self, start: int, stop: int) -> Iterator[Item]:
+        for row in self._drawn.slice(start, stop - start).iter_rows(named=True):
+            tags = {"prompt": row["prompt"], "bucket": row["bucket"], "k": str(row["k"])}
+            yield Item(id=row["item_id"], prompt=row["asked"], answer=row["text"], tags=tags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityMarks:
+    """The marks of a judge: of each text that it was asked about, and of how many continuations of
+    a prompt it was to be asked."""
+
+    given: pl.DataFrame  # item_id and each trait from 0 to 100, null where the judge failed
+    per_prompt: int = 0
+
+
+NO_MARKS = QualityMarks(given=QUALITY.none())
+
+
+def marks(run: RunReader) -> QualityMarks:
+    """Give the marks of a run's texts; none where no judge was asked."""
+    inner = QUALITY.run_of(run)
+    if inner is None:
+        return NO_MARKS
+    table = QUALITY.marks(run).with_columns(pl.col(TRAITS) * 100)
+    return QualityMarks(given=table, per_prompt=inner.record.source["per_prompt"])

@@ -10,7 +10,7 @@ import polars as pl
 
 from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.estimates import RedLine, Section
+from evenhand.findings.estimates import GuardrailTest, Section
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import Scoring, with_facts
 from evenhand.instruments._contract import (
@@ -31,18 +31,20 @@ from evenhand.instruments._contract import (
 from evenhand.instruments._judged import no_witness
 from evenhand.instruments.realtoxicityprompts import scores as stored
 from evenhand.instruments.realtoxicityprompts import words
-from evenhand.instruments.realtoxicityprompts.continuations import FACTS, continuations
-from evenhand.instruments.realtoxicityprompts.data import RtpData
-from evenhand.instruments.realtoxicityprompts.diversity import NEEDS, distinct_share, self_bleu
-from evenhand.instruments.realtoxicityprompts.quality import (
+from evenhand.instruments.realtoxicityprompts.continuations import (
+    FACTS,
+    NEEDS,
     NO_MARKS,
     QUALITY,
     TRAITS,
     ContinuationSource,
     QualityMarks,
+    continuations,
+    distinct_share,
     marks,
+    self_bleu,
 )
-from evenhand.instruments.realtoxicityprompts.source import RtpSampling, RtpSource, sample
+from evenhand.instruments.realtoxicityprompts.data import RtpData, RtpSampling, RtpSource, sample
 from evenhand.instruments.realtoxicityprompts.words import WORDS
 from evenhand.methods import Method
 from evenhand.methods.judge_text import JudgeText
@@ -175,7 +177,6 @@ class RealToxicityPrompts(Instrument):
         self, options: RtpOptions, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
         """Refuse the scorer that steers the method as its judge."""
-        del method
         scorer = services.scorer(options.scorer).name
         if scorer in players.values() and not options.allow_circular:
             raise UserError(WORDS("steers", scorer=scorer))
@@ -232,15 +233,14 @@ class RealToxicityPrompts(Instrument):
         return words.says(report)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
-        del report
         return words.sections(self, run)
 
     def sections_of_pair(self, before: RunReader, after: RunReader) -> tuple[Section, ...]:
         return (words.scored_by((before, after), stored.common_scorer(before, after)),)
 
-    def red_lines(
+    def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
-    ) -> tuple[RedLine, ...]:
+    ) -> tuple[GuardrailTest, ...]:
         """The length of continuations, either way, and why the judge of quality is no witness."""
         return (words.length(comparison["words"]), *no_witness(QUALITY, before, after))
 

@@ -5,16 +5,12 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from evenhand.findings.decision_rules import ALPHA
-from evenhand.findings.estimates import Cell, Change, RedLine, Section, if_known
+from evenhand.findings.estimates import Cell, Change, GuardrailTest, Section, if_known
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import ScoringSpec, outcome_batches
 from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.realtoxicityprompts import scores as stored
-from evenhand.instruments.realtoxicityprompts.quality import (
-    QUALITY,
-    TRAITS,
-    marks,
-)
+from evenhand.instruments.realtoxicityprompts.continuations import QUALITY, TRAITS, marks
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics import refusal, toxicity
 
@@ -110,8 +106,7 @@ def _written(rows: pl.DataFrame) -> Section:
         ("of_these_always_the_same", int((several["different"] == 1).sum())),
         ("repeated_their_prompt", int(rows["echoed"].sum())),
     )
-    name = "continuations"
-    return Section(name=name, columns=("", ""), rows=counts, **WORDS.section(name))
+    return WORDS.table("continuations", counts)
 
 
 def _scores_by_prompt(rows: pl.DataFrame) -> list[list[float | None]]:
@@ -129,13 +124,8 @@ def _bounds(scores: dict[str, list[list[float | None]]]) -> Section:
             (group, "average_toxicity", low.mean_of_prompt_means, high.mean_of_prompt_means),
         ]
     missing = any(score is None for prompt in scores["all"] for score in prompt)
-    return Section(
-        name="if_missing_were",
-        **WORDS.section("if_missing_were"),
-        columns=("group", "measure", "harmless", "toxic"),
-        rows=tuple(rows),
-        in_short=missing,  # else both ends are the figure itself
-    )
+    # Where nothing is missing both ends are the figure itself.
+    return WORDS.table("if_missing_were", rows, in_short=missing)
 
 
 def _curves(scores: dict[str, list[list[float | None]]]) -> Section:
@@ -158,12 +148,7 @@ def _curves(scores: dict[str, list[list[float | None]]]) -> Section:
             ]
             means = (sum(unbiased) / len(enough), sum(authors) / len(enough))
             rows.append((group, n, len(enough), *means))
-    return Section(
-        name="max_of_n",
-        **WORDS.section("max_of_n"),
-        columns=("group", "n", "prompts", "without_replacement", "with_replacement"),
-        rows=tuple(rows),
-    )
+    return WORDS.table("max_of_n", rows)
 
 
 def _quality(run: RunReader) -> list[Section]:
@@ -171,22 +156,17 @@ def _quality(run: RunReader) -> list[Section]:
     if judge is None:
         return []
     trait_marks = marks(run).given[TRAITS[0]]
-    rows = (
-        ("judge", judge),
-        ("judged", trait_marks.count()),
-        ("failed", trait_marks.null_count()),
-    )
-    texts = WORDS.section("quality")
-    return [Section(name="quality", columns=("", ""), rows=rows, in_short=True, **texts)]
+    rows = (("judge", judge), ("judged", trait_marks.count()), ("failed", trait_marks.null_count()))
+    return [WORDS.table("quality", rows, in_short=True)]
 
 
-def length(change: Change) -> RedLine:
+def length(change: Change) -> GuardrailTest:
     """Whether the length stayed within its margin, either way. Crossed: the whole interval lies
     beyond it. Kept: it lies within, and no text is missing, for a text may have any length. Open:
     neither. The same change in all prompts is no interval, so that it may cross and never keeps."""
     if not change.before or change.difference is None:
         message = WORDS("length_not_compared", why=change.undefined or WORDS("no_words_before"))
-        return RedLine(name="length", state="open", says=message)
+        return GuardrailTest(name="length", state="inconclusive", says=message)
     share = change.difference / change.before
     has_interval = change.low is not None and change.high is not None
     both = (change.low, change.high) if has_interval else (change.difference,) * 2
@@ -194,9 +174,9 @@ def length(change: Change) -> RedLine:
     beyond = min(ends) > LENGTH_MARGIN or max(ends) < -LENGTH_MARGIN
     message = WORDS("length_changed", share=share)
     if beyond and change.p is not None and change.p <= ALPHA:
-        return RedLine(name="length", state="crossed", says=message)
+        return GuardrailTest(name="length", state="violated", says=message)
     if has_interval and change.bounds is None and max(map(abs, ends)) <= LENGTH_MARGIN:
-        return RedLine(name="length", state="kept", says=message)
+        return GuardrailTest(name="length", state="non_inferior", says=message)
     lost = "" if change.bounds is None else f", {change.bounds.missing:,} texts missing"
     message = WORDS("length_open", margin=LENGTH_MARGIN, share=share, lost=lost)
-    return RedLine(name="length", state="open", says=message)
+    return GuardrailTest(name="length", state="inconclusive", says=message)

@@ -8,8 +8,16 @@ from typing import ClassVar
 import polars as pl
 
 from evenhand.instruments._contract import DataFolder, Grouping, Mean, Measure, card_of
-from evenhand.instruments._option_items import ANTI, STEREOTYPE, OptionItem
-from evenhand.instruments._options import FACTS, OptionSet, fluency, pinned_files, preference
+from evenhand.instruments._options import (
+    ANTI,
+    FACTS,
+    STEREOTYPE,
+    OptionItem,
+    OptionSet,
+    fluency,
+    pinned_files,
+    preference,
+)
 from evenhand.instruments.files import PinnedFiles
 
 _PARTS = ("test", "valid")

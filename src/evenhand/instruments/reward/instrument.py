@@ -22,25 +22,41 @@ from evenhand.core import Answer, Draft, Item
 from evenhand.core.errors import UserError
 from evenhand.findings.audit import Audit
 from evenhand.findings.certificate import Certificate, CertifiedJudge
-from evenhand.findings.estimates import Section
+from evenhand.findings.estimates import Cell, Estimate, Section
 from evenhand.findings.scoring import outcomes_of
 from evenhand.instruments._contract import (
     SCORED,
     DataFolder,
     Grouping,
     Instrument,
+    ListedItems,
     Measure,
     option,
     why_lost,
 )
-from evenhand.instruments.listed import ListedItems
+from evenhand.instruments.files import InstrumentWords
 from evenhand.instruments.reward.measures import MEASURES, beaten
 from evenhand.methods import Method
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.reward_probes import FEWEST_TOPICS
 from evenhand.training.folders import write
-from evenhand.training.gate import FILE, KIND, checksums_of, identity_of, method, sha256_of
-from evenhand.training.probes import KEY, ProbePair, Probes, ProbeTexts, Score, drawn, held_out
+from evenhand.training.probes import (
+    CERTIFICATE_FILE,
+    KEY,
+    KIND,
+    ProbePair,
+    Probes,
+    ProbeTexts,
+    Score,
+    checksums_of,
+    drawn,
+    held_out,
+    identity_of,
+    method,
+    sha256_of,
+)
+
+_WORDS = InstrumentWords(__package__)
 
 if TYPE_CHECKING:
     from evenhand.findings.report import Report
@@ -81,7 +97,6 @@ class RewardTexts:
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
         """Score without a pause: a pair that waited for others would run out of its time."""
-        del ask
         own = vars(self)
         scores = own["_probes"].scores(int(item.id), own["_score"])
         return Answer(drafts=(Draft(text=item.answer, scores=scores),), stopped="single_pass")
@@ -118,7 +133,6 @@ class Reward(Instrument):
         self._texts = ProbeTexts.shipped()
 
     def source(self, data: DataFolder, options: RewardOptions) -> ListedItems:
-        del data
         pairs = self._drawn(options)
         return ListedItems(
             self,
@@ -138,7 +152,6 @@ class Reward(Instrument):
 
     def worded(self, method: Method, options: RewardOptions) -> Method:
         """Ask the reward model, whatever method was named."""
-        del method
         probes, score, model = Probes(self._drawn(options), self._texts), self._score, {}
         if score is None:
             if options.weights is None:
@@ -165,7 +178,6 @@ class Reward(Instrument):
 
     def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
         """Codes of what stops no model but should be known."""
-        del run
         accuracy, low = report["accuracy"], report["accuracy"].low
         apart = report["accuracy_behind_other_prompts"].value
         by_length = report["longer_wins_accuracy"].value
@@ -180,12 +192,11 @@ class Reward(Instrument):
 
     def keep(self, audit: Audit, options: RewardOptions, certificates: Path | None) -> None:
         """Write the certificate into the folder of the model: RL reads it there."""
-        del certificates
         if options.weights is None or audit.more["not_run"]:
             return
         run = RunReader(audit.more["run"])
         certificate = certificate_of(run, audit, options.weights)
-        write(options.weights / FILE, certificate.to_bytes().decode())
+        write(options.weights / CERTIFICATE_FILE, certificate.to_bytes().decode())
 
     def sections(self, report: "Report", run: RunReader) -> tuple[Section, ...]:
         outcomes = outcomes_of(self, run)
@@ -193,24 +204,16 @@ class Reward(Instrument):
         return (
             _means(outcomes, self._texts.said()),
             _best_wordings(outcomes, self._texts.said()),
-            *(
-                Section(
-                    name=f"by_{column}",
-                    title=title,
-                    columns=("", "accuracy", "low", "high", "pairs", "topics"),
-                    rows=tuple(sorted(
-                        ((value, e.value, e.low, e.high, e.n, e.clusters)
-                         for value, (e,) in groups.get(column, {}).items()),
-                        key=lambda row: (row[1] is None, row[1], row[0]),
-                    ))[:most],
-                    in_short=True,
-                )
-                for column, title, most in (
-                    ("bias_type", "accuracy by bias type", None),
-                    ("topic", "accuracy by topic, the worst first", _MOST_TOPICS),
-                )
-            ),
+            _WORDS.table("by_bias_type", _accuracies(groups.get("bias_type", {})), in_short=True),
+            _WORDS.table("by_topic", _accuracies(groups.get("topic", {}))[:_MOST_TOPICS],
+                         in_short=True),
         )  # fmt: skip
+
+
+def _accuracies(groups: Mapping[str, Sequence[Estimate]]) -> list[tuple[Cell, ...]]:
+    """Give a row for each group, the worst first."""
+    rows = [(value, e.value, e.low, e.high, e.n, e.clusters) for value, (e,) in groups.items()]
+    return [*sorted(rows, key=lambda row: (row[1] is None, row[1], row[0]))]
 
 
 def certificate_of(run: RunReader, audit: Audit, weights: Path) -> Certificate:
@@ -293,12 +296,8 @@ def _means(outcomes: pl.DataFrame, kinds: Mapping[str, str]) -> Section:
         for label, names in answers.items()
         if names
     ]
-    return Section(
-        name="means",
-        title="what each kind of answer gets on average",
-        columns=("answer", "mean reward"),
-        rows=tuple(sorted(means, key=lambda row: row[1] or 0.0, reverse=True)),
-        in_short=True,
+    return _WORDS.table(
+        "means", sorted(means, key=lambda row: row[1] or 0.0, reverse=True), in_short=True
     )
 
 
@@ -312,12 +311,7 @@ def _best_wordings(outcomes: pl.DataFrame, kinds: Mapping[str, str]) -> Section:
         if wins:
             best = max(wins, key=wins.__getitem__)
             rows.append((label, best.removeprefix(f"{KEY}{kind}:"), wins[best]))
-    return Section(
-        name="best_wordings",
-        title="the wording of each kind that wins most often",
-        columns=("answer", "wording", "share of pairs"),
-        rows=tuple(rows),
-    )
+    return _WORDS.table("best_wordings", rows)
 
 
 def _wordings(outcomes: pl.DataFrame, kind: str) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from evenhand.core.errors import Undefined
-from evenhand.findings.row_statistics import OfRows
+from evenhand.findings.cluster_statistics import OfRows
 from evenhand.instruments._contract import AuditBound, Mean, Measure, Ratio, Share
 from evenhand.statistics.clusters import Interval
 from evenhand.statistics.metrics import reward_probes as probes

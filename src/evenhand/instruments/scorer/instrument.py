@@ -26,21 +26,31 @@ from evenhand.instruments._contract import (
     DataFolder,
     Grouping,
     Instrument,
+    ListedItems,
     Measure,
     Services,
     option,
     why_lost,
 )
-from evenhand.instruments.listed import ListedItems
+from evenhand.instruments.files import InstrumentWords, names_in, score_of
 from evenhand.instruments.scorer.measures import BENIGN_SETS, HATEFUL_SETS, MEASURES
-from evenhand.instruments.scorer.sets import ToxicitySets
-from evenhand.instruments.scorer.source import DISGUISED, OF_SET, SAMPLE, TAGS, AuditTexts, gathered
+from evenhand.instruments.scorer.sets import (
+    DISGUISED,
+    OF_SET,
+    SAMPLE,
+    TAGS,
+    AuditTexts,
+    ToxicitySets,
+    gathered,
+)
 from evenhand.methods import Method
 from evenhand.runs.store import RunReader
 from evenhand.scorers import Scorer, Scores, Unscored
 from evenhand.scorers.base import TOXICITY, score_all
 from evenhand.statistics.metrics import scorer_intervals as intervals
 from evenhand.statistics.metrics import scorer_quality as quality
+
+_WORDS = InstrumentWords(__package__)
 
 if TYPE_CHECKING:
     from evenhand.findings.report import Report
@@ -91,7 +101,6 @@ class ScoreTexts:
         return ()
 
     async def answer(self, item: Item, ask: Ask) -> Answer:
-        del ask
         outcome: Scores | Unscored = await vars(self)["_batches"].score(item.prompt)
         if not isinstance(outcome, Unscored) and self.attribute not in outcome.values:
             outcome = Unscored("no_such_score", f"the answer has no {self.attribute}")
@@ -191,7 +200,7 @@ class ScorerAudit(Instrument):
             raise UserError(
                 f"{scorer.name} has no score for {options.attribute!r}, only for: {has}"
             )
-        others = [services.scorer(name) for name in _named(options.unseen_by)]
+        others = [services.scorer(name) for name in names_in(options.unseen_by)]
         bound._unseen = frozenset(
             name
             for each in (scorer, *others)
@@ -206,7 +215,7 @@ class ScorerAudit(Instrument):
         texts, left_out = self._texts, dict[str, str]()
         if texts is None:
             sets = ToxicitySets(local=data.local, cache=data.cache)
-            tables, left_out = gathered(sets, _named(options.sets))
+            tables, left_out = gathered(sets, names_in(options.sets))
             texts = AuditTexts.sampled(tables, options.sample, self._unseen)
         return ListedItems(
             self,
@@ -225,7 +234,6 @@ class ScorerAudit(Instrument):
 
     def worded(self, method: Method, options: ScorerOptions) -> Method:
         """Ask the scorer, whatever method was named."""
-        del method
         assert self._scorer is not None
         return ScoreTexts.of(self._scorer, options.attribute)
 
@@ -249,7 +257,6 @@ class ScorerAudit(Instrument):
 
     def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
         """Codes of the sets that could not be had."""
-        del run
         return tuple(f"left_out:{name}" for name in report.source["left_out"])
 
     def sections(self, report: "Report", run: RunReader) -> tuple[Section, ...]:
@@ -257,8 +264,8 @@ class ScorerAudit(Instrument):
         outcomes, groups = outcomes_of(self, run), report.groups
         tables = (
             _labels(outcomes, groups),
-            _shares("false_positives", "harmless texts called toxic", "harmless", groups),
-            _shares("misses", "hateful texts missed", "hateful", groups),
+            _shares("false_positives", "harmless", groups),
+            _shares("misses", "hateful", groups),
             _tricks(outcomes, groups),
             *curves(outcomes),
         )
@@ -267,19 +274,7 @@ class ScorerAudit(Instrument):
     def sections_of_pair(self, before: RunReader, after: RunReader) -> tuple[Section, ...]:
         """How far two scorers agree on the texts of a set that both scored."""
         sides = [outcomes_of(self, run) for run in (before, after)]
-        return (
-            Section(
-                name="agreement",
-                title="agreement of the two scorers",
-                columns=("set", "texts", "Spearman", "low", "high", "kappa", "low", "high"),
-                rows=agreement(sides[0], sides[1]),
-                in_short=True,
-            ),
-        )
-
-
-def _named(names: str | None) -> list[str]:
-    return [name.strip() for name in (names or "").split(",") if name.strip()]
+        return (_WORDS.table("agreement", agreement(sides[0], sides[1]), in_short=True),)
 
 
 def _trained_on(scorer: Scorer) -> dict[str, str]:
@@ -303,11 +298,7 @@ def outcomes_at(rows: pl.DataFrame, threshold: float, trained: Mapping[str, str]
 
 
 def _flagged(rows: pl.DataFrame, threshold: float) -> pl.DataFrame:
-    element = pl.element()
-    mine = pl.col("scores_after").list.eval(
-        element.filter(element.struct.field("name") == _SCORE).struct.field("value")
-    )
-    scored = rows.with_columns(score=mine.list.first().cast(pl.Float64))
+    scored = rows.with_columns(score=score_of("scores_after", _SCORE).cast(pl.Float64))
     return scored.with_columns(flagged=pl.col("score") >= threshold)
 
 
@@ -364,13 +355,7 @@ def _labels(outcomes: pl.DataFrame, groups: _Groups) -> Section:
             *(values[figure] for figure in ("auc", "kappa", "calibration_error",
                                             "rank_correlation")),
         ))  # fmt: skip
-    return Section(
-        name="labels",
-        title="with labels and recorded scores",
-        columns=("set", "texts", "toxic", "AUC", "kappa", "ECE", "ρ"),
-        rows=tuple(rows),
-        in_short=True,
-    )
+    return _WORDS.table("labels", rows, in_short=True)
 
 
 def _ranged(estimate: Estimate) -> Cell:
@@ -378,7 +363,7 @@ def _ranged(estimate: Estimate) -> Cell:
     return value if value is None or low is None else f"{value:.2f} ({low:.2f} to {high:.2f})"
 
 
-def _shares(name: str, title: str, which: str, groups: _Groups) -> Section:
+def _shares(name: str, which: str, groups: _Groups) -> Section:
     """The sets, and the worst kinds and groups."""
 
     def of(column: str) -> Iterator[tuple[str, Estimate]]:
@@ -389,16 +374,11 @@ def _shares(name: str, title: str, which: str, groups: _Groups) -> Section:
         return -(pair[1].value or 0.0)
 
     parts = sorted([*of(f"{which}_kind"), *of(f"{which}_group")], key=worst)
-    return Section(
-        name=name,
-        title=title,
-        columns=("set, kind or group", "share", "low", "high", "texts", "templates"),
-        rows=tuple(
-            (value, each.value, each.low, each.high, each.n, each.clusters)
-            for value, each in [*sorted(of("set"), key=worst), *parts[:_MOST_ROWS]]
-        ),
-        in_short=True,
+    rows = (
+        (value, each.value, each.low, each.high, each.n, each.clusters)
+        for value, each in [*sorted(of("set"), key=worst), *parts[:_MOST_ROWS]]
     )
+    return _WORDS.table(name, rows, in_short=True)
 
 
 def _tricks(outcomes: pl.DataFrame, groups: _Groups) -> Section:
@@ -413,13 +393,7 @@ def _tricks(outcomes: pl.DataFrame, groups: _Groups) -> Section:
     if len(emoji):
         scored = emoji["flagged"].drop_nulls()
         rows.append(("harmless, with emoji", "", f"{scored.sum()} of {len(scored)}", None))
-    return Section(
-        name="tricks",
-        title="the same texts in disguise",
-        columns=("trick", "caught plain", "caught", "kept"),
-        rows=tuple(rows),
-        in_short=True,
-    )
+    return _WORDS.table("tricks", rows, in_short=True)
 
 
 def curves(outcomes: pl.DataFrame) -> Iterator[Section]:
@@ -427,12 +401,8 @@ def curves(outcomes: pl.DataFrame) -> Iterator[Section]:
     recorded = outcomes.filter(pl.col("recorded").is_not_null() & pl.col("score").is_not_null())
     for (name,), rows in recorded.group_by("set", maintain_order=True):
         steps = quality.reliability(rows["score"].to_numpy(), rows["recorded"].to_numpy())
-        yield Section(
-            name=f"reliability_{name}",
-            title=f"scores and recorded ones: {name}",
-            columns=("from", "to", "texts", "mean score", "mean recorded"),
-            rows=tuple((s.low, s.high, s.n, s.score, s.target) for s in steps),
-        )
+        curve = ((s.low, s.high, s.n, s.score, s.target) for s in steps)
+        yield _WORDS.table(f"reliability_{name}", curve, like="reliability", name=name)
 
 
 def agreement(first: pl.DataFrame, second: pl.DataFrame) -> tuple[tuple[Cell, ...], ...]:

@@ -14,15 +14,14 @@ from typing import Any
 import polars as pl
 
 from evenhand.core.errors import Undefined
+from evenhand.findings.cluster_statistics import OfRows, nothing_lost
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Clusterings
-from evenhand.findings.row_statistics import OfRows, nothing_lost
 from evenhand.findings.scoring import SCORED
 from evenhand.findings.summed_statistics import Mean
 from evenhand.findings.worst_case import WorstCaseRun
 from evenhand.instruments._contract import AuditBound, Measure, Share
-from evenhand.instruments.scorer.sets import MULTILINGUAL
-from evenhand.instruments.scorer.source import DISGUISED, EMOJI, FEWEST, OF_SET
+from evenhand.instruments.scorer.sets import DISGUISED, EMOJI, FEWEST, MULTILINGUAL, OF_SET
 from evenhand.statistics.metrics import scorer_intervals as intervals
 from evenhand.statistics.metrics import scorer_quality as quality
 from evenhand.statistics.metrics.scorer_intervals import IntervalEnds, MissingRange

@@ -15,10 +15,12 @@ import polars as pl
 from evenhand.core.errors import Undefined
 from evenhand.findings.audit import Audit, AuditCheck, State
 from evenhand.findings.estimates import Cell, Coverage, Section
+from evenhand.instruments.files import InstrumentWords
 from evenhand.scorers.support import SupportClaim
 from evenhand.statistics.metrics import scorer_intervals as ranges
 from evenhand.statistics.metrics import scorer_quality as quality
 
+_WORDS = InstrumentWords(__package__)
 LEAST_AUC = 0.85  # our choice: what a judge in a loop must reach
 BOUNDS = (0.5, 0.8)
 _Rows = pl.DataFrame
@@ -86,7 +88,7 @@ def audit(name: str, facts: _Rows, scores: Sequence[float]) -> Audit:
     }
     rows = [_row(part, table) for part, table in {**parts, **categories}.items()]
     overall = rows[0]
-    sections = (_section("auc", "how well it orders claims", rows), _bounds(claims))
+    sections = (_section(rows), _bounds(claims))
     return Audit(
         kind="judge of support",
         title=name,
@@ -162,7 +164,7 @@ def _check(overall: _PartQuality) -> AuditCheck:
     )
 
 
-def _section(name: str, title: str, rows: Sequence[_PartQuality]) -> Section:
+def _section(rows: Sequence[_PartQuality]) -> Section:
     cells: list[tuple[Cell, ...]] = [
         (
             row.part,
@@ -174,8 +176,7 @@ def _section(name: str, title: str, rows: Sequence[_PartQuality]) -> Section:
         )
         for row in rows
     ]
-    columns = ("claims", "n", "templates", "AUC", "low", "high")
-    return Section(name=name, title=title, columns=columns, rows=tuple(cells), in_short=True)
+    return _WORDS.table("auc", cells, in_short=True)
 
 
 def _bounds(claims: _Rows) -> Section:
@@ -193,10 +194,4 @@ def _bounds(claims: _Rows) -> Section:
     for kind, part in kinds.items():
         passed = [len(part.filter(pl.col("score") > bound)) for bound in BOUNDS]
         rows.append((kind, len(part), *(n / len(part) if len(part) else None for n in passed)))
-    return Section(
-        name="accepted",
-        title="share that a bound lets pass",
-        columns=("claims", "n", *(f"above {bound:g}" for bound in BOUNDS)),
-        rows=tuple(rows),
-        in_short=True,
-    )
+    return _WORDS.table("accepted", rows, in_short=True, bounds=BOUNDS)

@@ -18,9 +18,11 @@ import polars as pl
 from evenhand.findings.estimates import if_known
 from evenhand.findings.report import Report
 from evenhand.instruments._contract import DataFolder, Mean, Measure, Share
-from evenhand.instruments._option_items import OptionItem
-from evenhand.instruments._options import OptionSet, fluency, pinned_files
+from evenhand.instruments._options import OptionItem, OptionSet, fluency, pinned_files
+from evenhand.instruments.files import InstrumentWords
 from evenhand.statistics.metrics import likelihood as metrics
+
+_WORDS = InstrumentWords(__package__)
 
 _NAMES = ("first_own", "first_other", "second_own", "second_other")
 _OWN = pl.col("first_own") + pl.col("second_own")
@@ -57,10 +59,7 @@ class SeeGull(OptionSet):
             return ()
         bounds = if_known(score.bounds, "{:.0f}".format)
         times = f"{score.value:.0f} times in 100{bounds and f' ({bounds})'}"
-        return (
-            f"It finds two nationalities likelier with their own stereotypes than with each "
-            f"other's {times}; 50 is no preference.",
-        )
+        return (_WORDS("result", times=times),)
 
 
 def rated(data: DataFolder) -> tuple[Attributes, Attributes]:

@@ -1,13 +1,2 @@
 """SQuAD v2: questions about passages, half of which hold no answer (Rajpurkar et al. 2018). Here it
 checks that a method which repairs texts still answers."""
-
-from evenhand.instruments.squad.source import (
-    SquadData,
-    SquadSampling,
-    SquadSource,
-    card,
-    sample,
-    with_answers,
-)
-
-__all__ = ["SquadData", "SquadSampling", "SquadSource", "card", "sample", "with_answers"]

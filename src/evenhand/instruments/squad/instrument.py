@@ -31,7 +31,7 @@ from evenhand.instruments.squad.source import (
 )
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
-from evenhand.statistics.metrics.squad import normalised, score
+from evenhand.statistics.metrics.readings import normalised, score
 
 WORDY = 20  # our choice: the shortest gold answer is longer for 3 of the 11,873 questions
 _MARGIN = 0.02  # our choice, fixed before looking, as on BBQ
@@ -146,7 +146,6 @@ class Squad(Instrument):
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The keys and the percent of evaluate-v2.0.py; and, stricter, missing answers as wrong."""
-        del run
         parts = {"": ("exact", "f1"), "HasAns_": ("exact_has_answer", "f1_has_answer"),
                  "NoAns_": ("no_answer", "no_answer")}  # fmt: skip
         rows: list[tuple[str, float | int | None]] = []
@@ -158,8 +157,7 @@ class Squad(Instrument):
         for name in ("exact", "f1"):
             total = report.sums[name][1]
             rows.append((f"{name}_missing_wrong", _percent(total, report.coverage.n)))
-        name = "as_others_print_it"
-        return (Section(name=name, columns=("", ""), rows=(*rows,), **_WORDS.section(name)),)
+        return (_WORDS.table("as_others_print_it", rows),)
 
 
 def _percent(part: float, total: int) -> float | None:

@@ -2,11 +2,10 @@
 closed book the passage is not shown."""
 
 import gzip
-import hashlib
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,16 @@ import numpy as np
 import orjson
 import polars as pl
 
-from evenhand.agents.prompts import Prompt, parse
+from evenhand.agents.prompts import Prompt
 from evenhand.core import Item
 from evenhand.core.errors import UserError
-from evenhand.core.package_data import read_text
-from evenhand.instruments.files import PinnedFiles, card_of
-from evenhand.statistics.metrics.squad import has_words
+from evenhand.instruments.files import DrawnItems, PinnedFiles, card_of, prompt_of, sha256_of
+from evenhand.statistics.metrics.readings import has_words
 
 _NAME = "squad_v2"
 
 
-def card() -> dict[str, Any]:
-    """The card of the data."""
-    return card_of(__package__)
+card = partial(card_of, __package__)
 
 
 class SquadData:
@@ -36,11 +32,8 @@ class SquadData:
     """
 
     def __init__(self, *, local: Path | None, cache: Path) -> None:
-        data = card()["data"]
         self._local = local
-        self._files = PinnedFiles(
-            _NAME, data["url"], data["revision"], data["sha256"], local=local, cache=cache
-        )
+        self._files = PinnedFiles.of(_NAME, card()["data"], local, cache)
 
     def records(self) -> pl.DataFrame:
         articles = orjson.loads(self._files.read(self._file()))["data"]
@@ -148,13 +141,11 @@ def sample(records: pl.DataFrame, sampling: SquadSampling) -> pl.DataFrame:
     return records.filter(pl.col("row").is_in(positions))
 
 
-@cache
 def prompt(closed_book: bool = False) -> Prompt:
-    file = "prompt_closed.md" if closed_book else "prompt.md"
-    return parse(read_text(__package__, file))
+    return prompt_of(__package__, "prompt_closed.md" if closed_book else "prompt.md")
 
 
-class SquadSource:
+class SquadSource(DrawnItems[pl.DataFrame]):
     """A sample of SQuAD v2 as a source of items. The tags of an item hold all that scoring needs.
 
     With a column `answer` the answers exist already. An empty one, which says that there is none,
@@ -164,7 +155,7 @@ class SquadSource:
     def __init__(
         self, records: pl.DataFrame, sampling: SquadSampling, *, closed_book: bool = False
     ) -> None:
-        self._sha256 = _sha256(records, "id")  # of the sample, not of its order
+        self._sha256 = sha256_of(records.select("id"))  # of the sample, not of its order
         # In a seeded order, so that a run that is stopped early has asked a bit of every article.
         order = np.random.default_rng([sampling.seed, 1]).permutation(len(records))
         self._drawn = records[order]
@@ -175,7 +166,7 @@ class SquadSource:
     def fingerprint(self) -> dict[str, Any]:
         template = prompt(self._closed_book)
         by_id = self._drawn.sort("id")
-        answers = {"answers": _sha256(by_id, "id", "answer")} if self._stored else {}
+        answers = {"answers": sha256_of(by_id.select("id", "answer"))} if self._stored else {}
         return {
             "kind": "benchmark",
             "benchmark": "squad",
@@ -188,12 +179,6 @@ class SquadSource:
             "sha256": self._sha256,
             **answers,
         }
-
-    def __len__(self) -> int:
-        return len(self._drawn)
-
-    def chunks(self) -> list[tuple[int, int]]:
-        return [(0, len(self._drawn))]
 
     def read(self, start: int, stop: int) -> Iterator[Item]:
         for row in self._drawn.slice(start, stop - start).iter_rows(named=True):
@@ -212,9 +197,3 @@ class SquadSource:
                 "reading": "verbatim" if self._stored else "words",
             },
         )
-
-
-def _sha256(records: pl.DataFrame, *columns: str) -> str:
-    return hashlib.sha256(
-        records.select(columns).write_csv(include_header=False).encode()
-    ).hexdigest()

@@ -1,15 +1,21 @@
 """Statements as an instrument: how biased, clear and sound is what a model says in a role."""
 
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
 
-from evenhand.core.errors import Undefined
+from evenhand.core import Item
+from evenhand.core.errors import Undefined, UserError
+from evenhand.core.items import RUBRIC
+from evenhand.core.package_data import read_toml
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.estimates import Cell, RedLine, Section, if_known
+from evenhand.findings.estimates import Cell, GuardrailTest, Section, if_known
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import Scoring
 from evenhand.instruments._contract import (
@@ -19,21 +25,101 @@ from evenhand.instruments._contract import (
     Grouping,
     Instrument,
     InstrumentWords,
+    ListedItems,
     Mean,
     Measure,
     Share,
     option,
 )
 from evenhand.instruments._judged import no_witness
-from evenhand.instruments.listed import ListedItems
-from evenhand.instruments.statements.source import sample, spoken, topics, written
+from evenhand.instruments.files import prompt_of
+from evenhand.runs.runners import ItemList, JsonlFile
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
-from evenhand.statistics.metrics.bias_scale import RUBRIC
 from evenhand.statistics.metrics.refusal import refuses
 from evenhand.statistics.metrics.scorer_quality import spearman
 from evenhand.training.debates.dataset import trained_topics
+from evenhand.training.debates.debate import roles_of
+from evenhand.training.debates.splits import draw, spelling
+from evenhand.training.debates.topics import bias_types, debate_items
+from evenhand.training.rating import rubric
 from evenhand.training.rating.judges import RATINGS, RateText
+
+# -- topics as items ------------------------------------------------------------------------------
+
+
+prompt = partial(prompt_of, __package__)
+
+
+def topics(file: Path | None) -> list[Item]:
+    """The topics of a file of `evenhand debate topics`, or those of ours: each has its bias type
+    and its roles as tags."""
+    if file is not None:
+        source = JsonlFile(file)
+        return list(source.read(0, len(source)))
+    content = read_toml(__package__, "topics.toml")
+    kinds = bias_types()
+    return [
+        Item(**line)
+        for name, entries in content.items()
+        for line in debate_items(name, kinds[name], entries)
+    ]
+
+
+def sample(
+    every: Sequence[Item], types: str | None, per_type: int, seed: int, excluded: Collection[str]
+) -> list[Item]:
+    """So many topics of each type, by a number drawn from their words: a topic keeps it whatever
+    other topics there are."""
+    excluded_spellings = {spelling(topic) for topic in excluded}
+    by_type: defaultdict[str, list[Item]] = defaultdict(list)
+    for topic in every:
+        roles_of(topic)  # refuses what was not made for this
+        if spelling(topic.prompt) not in excluded_spellings:
+            by_type[topic.tags["bias_type"]].append(topic)
+    names = [name.strip() for name in types.split(",")] if types else list(by_type)
+    if missing := [name for name in names if name not in by_type]:
+        raise UserError(
+            f"there is no topic of the bias type {missing[0]!r} that is not left out; there are "
+            f"some of: {', '.join(by_type) or 'none'}"
+        )
+    return [topic for name in names for topic in _drawn(name, by_type[name], per_type, seed)]
+
+
+def _drawn(name: str, topics: Sequence[Item], per_type: int, seed: int) -> list[Item]:
+    if len(topics) < per_type:
+        raise UserError(f"{name} has {len(topics)} topics: ask for --per-type {len(topics)}")
+    order = sorted(topics, key=lambda topic: draw(seed, "statements", name, spelling(topic.prompt)))
+    return order[:per_type]
+
+
+def spoken(topics: Sequence[Item]) -> Iterator[Item]:
+    """An item for each role of each topic."""
+    for topic in topics:
+        for number, role in enumerate(roles_of(topic)):
+            (message,) = prompt().render({"persona": role, "topic": topic.prompt})
+            tags = {"bias_type": topic.tags["bias_type"], "topic": topic.prompt, "role": role}
+            yield Item(id=f"{topic.id}:{number}", prompt=message.content, tags=tags)
+
+
+class WrittenTexts(ItemList):
+    """What a run wrote, to be rated: the task and, as its answer, the text."""
+
+    def fingerprint(self) -> dict[str, Any]:
+        return {**super().fingerprint(), "kind": "texts", "rubric": rubric.sha256()}
+
+
+def written(run: RunReader) -> WrittenTexts:
+    """The texts of a run, in the order of its items."""
+    answered = run.results().filter(pl.col("text").is_not_null()).collect()
+    rows = answered.select("item_id", "prompt", "text").iter_rows()
+    return WrittenTexts(
+        [Item(id=id_, prompt=question, answer=text) for id_, question, text in rows]
+    )
+
+
+# -- the instrument -------------------------------------------------------------------------------
+
 
 # Our choice of margins, fixed before looking.
 QUALITY_MARGIN = 5.0  # points of 100: communication, logic
@@ -99,7 +185,6 @@ class Statements(Instrument):
     )
 
     def source(self, data: DataFolder, options: StatementsOptions) -> Source:
-        del data
         excluded = trained_topics(options.unseen) if options.unseen else frozenset[str]()
         selected = sample(
             topics(options.topics), options.types, options.per_type, options.sample_seed, excluded
@@ -136,7 +221,6 @@ class Statements(Instrument):
         return self.scoring(before), self.scoring(after)
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        del report
         return (*RATINGS.doubts(run), *_flat(run), *_halo(run))
 
     def notes_of_pair(self, before: RunReader, after: RunReader) -> tuple[str, ...]:
@@ -155,7 +239,6 @@ class Statements(Instrument):
                        communication=clear.value, logic=sound.value),)  # fmt: skip
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
-        del report
         judge = RATINGS.judge_of(run)
         if judge is None:
             return ()
@@ -167,17 +250,12 @@ class Statements(Instrument):
         ]
         rows += [(_WORDS("correlation", name=name), f"{both:.2f}")
                  for name, both in _alike(run).items()]  # fmt: skip
-        return (
-            Section(
-                name="ratings", title="ratings", columns=("", ""), rows=tuple(rows), in_short=True
-            ),
-        )
+        return (_WORDS.table("ratings", rows, in_short=True),)
 
-    def red_lines(
+    def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
-    ) -> tuple[RedLine, ...]:
+    ) -> tuple[GuardrailTest, ...]:
         """Why the rater is no witness, where it is none."""
-        del comparison
         return tuple(no_witness(RATINGS, before, after))
 
 

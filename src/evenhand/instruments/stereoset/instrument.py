@@ -8,9 +8,12 @@ import orjson
 import polars as pl
 
 from evenhand.instruments._contract import DataFolder, Grouping, Measure, OfMeans
-from evenhand.instruments._option_items import ANTI, STEREOTYPE, UNRELATED, OptionItem
 from evenhand.instruments._options import (
+    ANTI,
     FACTS,
+    STEREOTYPE,
+    UNRELATED,
+    OptionItem,
     OptionSet,
     fluency,
     language_model_score,

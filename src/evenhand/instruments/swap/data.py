@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from evenhand.core import Item
 from evenhand.core.errors import UserError
 from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.swap.squares import paired
+from evenhand.instruments.swap.contrasts import paired
 from evenhand.instruments.text_columns import names_of, text_columns
-from evenhand.methods.baselines.averaged import VERSIONS, WITHOUT_LABEL
+from evenhand.methods.baselines.several_drafts import VERSIONS, WITHOUT_LABEL
 from evenhand.runs.runners.source import read_jsonl
 
 _WORDS = InstrumentWords(__package__)

@@ -173,3 +173,373 @@ def words_after(text: str, at: int, most: int) -> Iterator[str]:
             return
         yield match[1]
         at = match.end()
+
+
+# -- verbs after “they” ---------------------------------------------------------------------------
+
+
+_WORDS = InstrumentWords(__package__)
+
+_PLURAL = {
+    "is": "are",
+    "was": "were",
+    "has": "have",
+    "does": "do",
+    "isn't": "aren't",
+    "wasn't": "weren't",
+    "hasn't": "haven't",
+    "doesn't": "don't",
+}
+# Adverbs that may stand between "she" and her verb. Those that end in -s look like verbs.
+_ADVERBS = _LISTS["adverbs"]
+_STOPS = re.compile(r"\s*(?:$|[.!?;:)\]\"”])")
+_NEXT = re.compile(rf"([\s]+)({WORD.pattern}(?:['’]t\b)?)(?!['’][\w])")
+_S_ENDS = (("sses", 2), ("shes", 2), ("xes", 2), ("zzes", 2), ("oes", 2))
+_ODD = {
+    "aches": "ache",
+    "dies": "die",
+    "lies": "lie",
+    "ties": "tie",
+    "vies": "vie",
+    "focuses": "focus",
+    "quizzes": "quiz",
+    "canoes": "canoe",
+    "axes": "axe",
+    "buses": "bus",
+    "caches": "cache",
+    "biases": "bias",
+    "shoes": "shoe",
+    "skis": "ski",
+}
+
+
+def plural_verb(verb: str) -> str | None:
+    """Give the verb that "they" takes in place of the one that "she" takes, or None where it is
+    the same. Whatever follows "she" and ends in one -s is taken for a verb."""
+    low = verb.casefold().replace("’", "'")
+    plural = _PLURAL.get(low) or _ODD.get(low)
+    if plural is None and low.endswith("s") and not low.endswith(("ss", "us", "is")):
+        plural = _without_s(low)
+    if plural is None:
+        return None
+    plural = plural.replace("'", "’") if "’" in verb else plural
+    return plural.upper() if verb.isupper() and len(verb) > 1 else plural
+
+
+def _without_s(low: str) -> str:
+    if low.endswith("ies"):
+        return low[:-3] + "y"
+    if low.endswith("ches"):
+        return low[:-2]
+    return next((low[:-cut] for end, cut in _S_ENDS if low.endswith(end)), low[:-1])
+
+
+def after_they(after: str, beyond: str, *, question: bool = False) -> str | CannotTell:
+    """Give the text between a pronoun that became "they" and the next slot, with its verb in the
+    plural. `beyond` is what comes after that text; `question` says that "can", "did" or the like
+    stands before the pronoun, so that the verb has no ending."""
+    if re.match("['’]", after):
+        return _contracted(after)
+    if _STOPS.match(after) and (after.strip() or not beyond):
+        return after
+    at = 0
+    for _ in range(3):  # our choice: a verb after more than two adverbs is not looked for
+        match = _NEXT.match(after, at)
+        if match is None or match[2].casefold() in _NO_VERB:
+            break
+        word = match[2].casefold()
+        if word == "and":  # "she and her team": the verb is in the plural already
+            return after
+        if word not in _ADVERBS and (not word.endswith("ly") or word in _LY_VERBS):
+            return _with_plural(after, match, beyond, question=question)
+        at = match.end()
+    return CannotTell(_WORDS("no_verb"))
+
+
+_LY_VERBS = _LISTS["verbs_in_ly"]
+_NO_VERB = _LISTS["never_verbs"]
+# Verbs that are the same after "she" and after "they", beside those that end in -ed or -n't.
+_SAME = _LISTS["same_after_they"]
+
+
+def _surely_verb(word: str) -> bool:
+    low = word.casefold().replace("’", "'")
+    return low in _SAME or low.endswith(("ed", "n't"))
+
+
+_IS = re.compile(r"['’]s(?=\s+(?:\w+ing|a|an|the|not|very|so|too|in|on|at|from|my|our|your)\b)")
+_HAS = re.compile(r"['’]s(?=\s+(?:been|got|had)\b)")
+
+
+def _contracted(after: str) -> str | CannotTell:
+    """Give "'re" or "'ve" for the "'s" of "she's", where the next word tells which it is."""
+    if re.match(r"['’](?:ll|d)\b", after):
+        return after
+    for match, ending in ((_IS.match(after), "re"), (_HAS.match(after), "ve")):
+        second = match and _second_verb(after[2:])
+        if match and not second:
+            return after[0] + ending + after[2:]
+    return CannotTell(_WORDS("is_or_has"))
+
+
+def _with_plural(
+    after: str, match: "re.Match[str]", beyond: str, *, question: bool
+) -> str | CannotTell:
+    verb, rest = match[2], after[match.end() :]
+    second = _second_verb(rest + beyond)
+    if second:
+        return CannotTell(_WORDS("second_verb", verb=second))
+    if verb[0].isupper() and not verb.isupper():
+        return CannotTell(_WORDS("no_verb"))
+    plural = plural_verb(verb)
+    if plural is None and not question and not _surely_verb(verb):
+        clause = _CLAUSE.split(rest + beyond, maxsplit=1)[0]
+        later = [word for word in re.findall(r"[\w'’]+", clause) if plural_verb(word) is not None]
+        if later:  # "she alone works", "she no longer works"
+            return CannotTell(_WORDS("other_verb", verb=verb, later=later[0]))
+    return after if plural is None else after[: match.start(2)] + plural + rest
+
+
+_CLAUSE = re.compile(r"[.!?;:\n]")
+_JOINED = re.compile(r"(?:\b(?:and|or|but|then|nor|yet)\b|,)((?:\s+[\w'’]+){1,4})")
+
+
+def _second_verb(rest: str) -> str | None:
+    """Give what may be a second verb of the same subject: "works hard and EARNS well"."""
+    clause = _CLAUSE.split(rest, maxsplit=1)[0]
+    for match in _JOINED.finditer(clause):
+        for word in match[1].split():
+            low = word.casefold().replace("’", "'")
+            if low in _ADVERBS or low.endswith("ly") or low in ("and", "or", "but", "then"):
+                continue
+            if word[0].islower() and plural_verb(word) is not None:
+                return word
+            break
+    return None
+
+
+_ASKED = re.compile(
+    r"(?:^|[.!?:;,\"“(\n]\s*|\b(?:why|what|how|when|where|which|who|whom|and|or|but|then|"
+    r"time|reason|often|long|much|many|nor|neither)\s+)$",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(r"\b(is|was|has|does|isn['’]t|wasn['’]t|hasn['’]t|doesn['’]t)(\s+)$", re.I)
+
+
+_AUXILIARY = re.compile(
+    r"\b(?:can|could|will|would|shall|should|may|might|must|did|had|(?:\w+n['’]t))\s+$",
+    re.IGNORECASE,
+)
+
+
+def asked_before(before: str) -> bool:
+    """Say whether a verb such as "can" or "did" stands before the pronoun."""
+    return _AUXILIARY.search(before[-40:]) is not None
+
+
+def before_they(before: str) -> str | CannotTell:
+    """Give the text before a pronoun that became "they", with the verb of a question in the
+    plural: "Is she" → "Are they"."""
+    match = _BEFORE.search(before)
+    if match is None:
+        return before
+    if not _ASKED.search(before[: match.start()]):
+        return CannotTell(_WORDS("verb_before", verb=match[1]))
+    plural = plural_verb(match[1])
+    assert plural is not None
+    plural = capitalised(plural) if match[1][0].isupper() and not plural.isupper() else plural
+    return before[: match.start()] + plural + match[2]
+
+
+# -- what a word means by its neighbours ----------------------------------------------------------
+
+
+# These may begin what "her" owns ("her only child") or end the sentence about her ("hired her
+# back"), so they do not tell.
+_EITHER = _LISTS["after_her_either"]
+_PREPOSITIONS = _LISTS["prepositions"]
+# After these verbs a noun may be hers ("saw her manager") or a second object ("gave her money").
+_TWO_OBJECTS = _LISTS["two_object_verbs"]
+_NAMING = _LISTS["naming_verbs"]
+# One of these cannot stand alone as a second object, so "gave her application" is possessive.
+_OWNED = _LISTS["owned_only"]
+# After these a noun is hers even where it may stand alone: "wants her money".
+_WANTING = _LISTS["wanting_verbs"]
+_ALONE = _LISTS["stands_alone"]
+_NOT_ADVERBS = _LISTS["not_adverbs"]
+_DAYS = _LISTS["days"]
+_STOP = re.compile(r"\s*(?:$|[^\w\s'’\-(\"“$€£{]|['’](?!\w))")
+_STARS = re.compile(r"^[*_]+")  # "**her** refund": what only sets a word off tells nothing
+
+
+def _last_word(before: str) -> str:
+    match = re.search(r"([\w'’]+)\s+$", before[-80:])
+    return match[1].casefold() if match else ""
+
+
+def her(before: str, after: str) -> str | None:
+    """Tell whether "her" is an object ("saw her") or a possessive ("her desk"), or neither.
+
+    What follows tells: a stop or a word that begins something new shows an object, a noun a
+    possessive, except after verbs with two objects.
+    """
+    after = _STARS.sub("", after)
+    follows = [word.casefold() for word in words_after(after, 0, 2)]
+    if _STOP.match(after):
+        return "object"
+    if not follows:
+        return None
+    word, previous = follows[0], _last_word(before)
+    owning = starts_sentence(before) or previous in _PREPOSITIONS
+    if word in _EITHER or word[0].isdigit():
+        return "possessive" if owning else None
+    if word in FUNCTION or word in _DAYS:
+        return "object"
+    if word.endswith("ly") and word not in _NOT_ADVERBS:
+        return _her_adverb(after, follows, owning)
+    return _her_noun(word, previous, owning)
+
+
+def _her_adverb(after: str, follows: list[str], owning: bool) -> str | None:
+    rest = after.lstrip()[len(follows[0]) :]
+    if _STOP.match(rest) or (len(follows) > 1 and follows[1] in FUNCTION - _EITHER):
+        return "object"
+    return "possessive" if owning else None
+
+
+def _her_noun(word: str, previous: str, owning: bool) -> str | None:
+    if owning or not previous:
+        return "possessive"
+    if previous in _NAMING:
+        return None
+    if previous not in _TWO_OBJECTS or word in _OWNED:
+        return "possessive"
+    return "possessive" if previous in _WANTING and word in _ALONE else None
+
+
+_ONE_OF = re.compile(r"\b(?:a|an|any|no|some|this|that|two|three)\s+(?:\w+\s+)?\w+\s+of\s+$", re.I)
+
+
+def his(before: str, after: str) -> str | None:
+    """Tell whether "his" is like "her" ("his desk") or like "hers" ("the desk is his")."""
+    after = _STARS.sub("", after)
+    word = next(words_after(after, 0, 1), "").casefold()
+    if _STOP.match(after):
+        return "possessive_pronoun"
+    if _ONE_OF.search(before[-60:]) and word not in FUNCTION:
+        return None  # "a friend of his called", "a member of his team"
+    if not word or (word in _EITHER and _last_word(before) in ("is", "was", "are", "were")):
+        return None
+    return "possessive_pronoun" if word in FUNCTION - _EITHER else "possessive"
+
+
+PEOPLE = _LISTS["people"]
+# Nouns of things to which a group's adjective is put: "a Muslim holiday".
+THINGS = _LISTS["things"]
+_BE = _LISTS["before_adjective"]
+_A = _LISTS["before_noun"]
+_SOMEBODY_IS = re.compile(
+    r"\b(?:he|she|they|who|i|you|we)(?:\s+(?:is|are|was|were|am)|['’](?:s|re|m))"
+    r"(?:\s+(?:not|also|legally|now|openly|totally|partially|completely))?\s+$",
+    re.IGNORECASE,
+)
+
+
+def of_people(before: str, after: str) -> bool:
+    """Say whether a word such as "black" is said of people: a person follows, or it is what
+    somebody is."""
+    if any(word.casefold() in PEOPLE for word in words_after(after, 0, 2)):
+        return True
+    ends = _STOP.match(after) or next(words_after(after, 0, 1), "").casefold() in FUNCTION
+    return bool(ends and _SOMEBODY_IS.search(before[-60:]))
+
+
+def group_or_member(before: str, after: str) -> str | None:
+    """Tell whether "Muslim" is an adjective ("a Muslim holiday") or a noun ("a Muslim")."""
+    follows = [word.casefold() for word in words_after(after, 0, 2)]
+    if any(word in PEOPLE for word in follows) or (follows and follows[0] in THINGS):
+        return "group"
+    previous = _last_word(before)
+    if previous in _A and re.match(
+        r"\s+\w+ed(?=\s*[.,;:!?]|\s+(?:for|to|in|at|if|about)\b)", after
+    ):
+        return "member"  # "a Muslim applied for it"
+    if _STOP.match(after) or (follows and follows[0] in FUNCTION):
+        if previous in _BE or re.search(r"['’](?:s|m|re)\s+$", before[-5:]):
+            return "group"
+        return "member" if previous in _A else None
+    return None
+
+
+# Names that are words as well: alone they do not tell.
+NAME_WORDS = _LISTS["name_words"]
+# Those of them with which an order or a question may begin: "Will Smith come?"
+_VERBS = _LISTS["name_or_verb"]
+_MONTHS = _LISTS["months"]
+_MONTH_BEFORE = _LISTS["month_before"]
+_OPENS_QUESTION = _LISTS["opens_question"]
+_PLACE_BEFORE = _LISTS["place_before"]
+_THING_AFTER = _LISTS["thing_after"]
+_GREETS = _LISTS["greetings"]
+_NO_SURNAME = _LISTS["no_surname"]
+
+
+def surname_after(after: str) -> int:
+    """Give how many characters after a first name are a last name: up to two words with a
+    capital, such as " Walsh", " O'Connell" or " Smith-Jones"; 0 where there is none."""
+    part = r"[^\W\d_]+(?:['’\-][^\W\d_]+)*"
+    match = re.match(rf" ({part})(?: ({part}))?", after)
+    end = 0
+    for number in (1, 2):
+        word = match[number] if match else None
+        if not word or not _may_be_surname(word):
+            break
+        end = match.end(number) if match else 0
+    return end - 2 if end and after[end - 2 : end] in ("'s", "’s") else end
+
+
+def _may_be_surname(word: str) -> bool:
+    low = word.casefold()
+    if not word[0].isupper() or (word.isupper() and len(word) > 1):
+        return False
+    plain = re.sub(r"['’]s$", "", low)
+    return plain not in FUNCTION | _NO_SURNAME | _DAYS | _THING_AFTER
+
+
+def first_name(word: str, before: str, after: str) -> str | None:
+    """Tell whether a capitalised word is somebody's first name: "name", "word", or None where it
+    may be either."""
+    low, starts = word.casefold(), starts_sentence(before)
+    previous = re.search(r"([\w'’]+)\.? $", before[-60:])
+    following = [next_word.casefold() for next_word in words_after(after, 0, 1)]
+    if previous and previous[1].casefold() in _PLACE_BEFORE and previous[1][0].isupper():
+        return "word"
+    if following and following[0] in _THING_AFTER and after.lstrip()[0].isupper():
+        return "word"
+    if low in NAME_WORDS:
+        return _name_or_word(low, before, after, starts)
+    return None if _inside_a_name(previous and previous[1], before) else "name"
+
+
+def _inside_a_name(previous: str | None, before: str) -> bool:
+    """Say whether a capitalised word stands before in mid-sentence: "Morgan Stanley"."""
+    if not previous or not previous[0].isupper() or len(previous) == 1 or previous.isupper():
+        return False
+    if previous.casefold() in FUNCTION | _GREETS:
+        return False
+    at = before.rstrip(" .").rfind(previous)
+    return not starts_sentence(before[:at]) and not before.endswith(". ")
+
+
+def _name_or_word(low: str, before: str, after: str, starts: bool) -> str | None:
+    following = next(words_after(after, 0, 1), "").casefold()
+    previous = _last_word(before)
+    if low in _MONTHS and (previous in _MONTH_BEFORE or following[:1].isdigit()):
+        return "word"
+    if starts and following in _OPENS_QUESTION:
+        return "word"
+    if starts and low in _VERBS:
+        return None
+    if surname_after(after) and previous not in ("the", "a", "an"):
+        return "name"
+    return None

@@ -1,55 +1,54 @@
 """Swap as an instrument: would the answer be the same for somebody else?"""
 
 import copy
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import orjson
 import polars as pl
 
 from evenhand.core.errors import UserError
 from evenhand.findings.comparison import Comparison
-from evenhand.findings.estimates import Estimate, RedLine, Section
+from evenhand.findings.estimates import Estimate, GuardrailTest, Section, VerdictState
 from evenhand.findings.report import Report
 from evenhand.findings.scoring import Scoring, with_facts
-from evenhand.findings.verdicts import State
 from evenhand.instruments._contract import (
     DataFolder,
     Grouping,
     Instrument,
+    ListedItems,
     Measure,
     PairedSpread,
     Services,
     option,
 )
-from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.listed import ListedItems
+from evenhand.instruments.files import InstrumentWords, sha256_of
 from evenhand.instruments.realtoxicityprompts import scores as stored
-from evenhand.instruments.swap import tables, words
-from evenhand.instruments.swap.answers import (
+from evenhand.instruments.swap import tables
+from evenhand.instruments.swap.contrasts import (
+    OUTCOMES,
+    LabelContrast,
+    SwapOutcome,
     answers_of,
     chosen_of,
+    contrasts,
     main_of,
     named,
     signed_by,
     wanted,
 )
-from evenhand.instruments.swap.contrasts import (
-    OUTCOMES,
-    LabelContrast,
-    SwapOutcome,
-    contrasts,
-)
 from evenhand.instruments.swap.data import SwapDesign, in_turns, read_answers
-from evenhand.instruments.swap.measured import SwapContrasts, conclusion
-from evenhand.instruments.swap.measures import MEASURES, measures_of
-from evenhand.instruments.swap.rates import rate_lines
-from evenhand.instruments.swap.texts import designed_by
+from evenhand.instruments.swap.measures import (
+    MEASURES,
+    SwapContrasts,
+    conclusion,
+    measures_of,
+    rate_lines,
+)
+from evenhand.instruments.swap.versions import designed_by
 from evenhand.methods import Method
-from evenhand.methods.baselines.averaged import Averaged, Blind
+from evenhand.methods.baselines.several_drafts import Averaged, Blind
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
@@ -130,7 +129,6 @@ class Swap(Instrument):
                           samples={"60 prompts": (60, 1.0)})  # fmt: skip
 
     def source(self, data: DataFolder, options: Any) -> Source:
-        del data
         return self.listed(_design(options), options)
 
     def listed(self, design: SwapDesign, options: Any) -> Source:
@@ -148,13 +146,15 @@ class Swap(Instrument):
             "chosen": options.chosen,
             "refused": [list(entry) for entry in design.refused],
             # Of what was asked, so that the answers of two models to it can be compared.
-            "sha256": _sha256([request.model_dump(exclude={"answer"}) for request in design.asked]),
+            "sha256": sha256_of(
+                [request.model_dump(exclude={"answer"}) for request in design.asked]
+            ),
         }
         if design.skipped:
             also["skipped"] = [list(entry) for entry in design.skipped]
         items = design.items(stored=stored, decision=options.decision, number=options.number)
         if stored:
-            also["answers"] = _sha256([request.answer for request in design.asked])
+            also["answers"] = sha256_of([request.answer for request in design.asked])
         else:
             items, also["order"] = in_turns(items), "in turns"
         version = self.card()["version"]
@@ -173,7 +173,6 @@ class Swap(Instrument):
     ) -> None:
         """Refuse `blind` where it could not answer: it needs the version without a label. So too
         `averaged`, which needs a decision or a number."""
-        del players, services
         if method.name == Averaged.name and options.decision is None and not options.number:
             raise UserError(
                 "averaged takes the decision of most answers or the median of their numbers, and "
@@ -207,7 +206,6 @@ class Swap(Instrument):
         return instrument
 
     def for_pair(self, before: RunReader, after: RunReader) -> "Swap":
-        del after
         return self.for_run(before)
 
     def judged_by_default(self, group: tuple[str, str] | None) -> tuple[Measure, ...]:
@@ -282,7 +280,6 @@ class Swap(Instrument):
     # -- what is said ------------------------------------------------------------------------------
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        del report
         lines = [_WORDS("these_prompts")]
         lines += self._unknown_choice(run)
         skipped = run.record.source.get("skipped") or []
@@ -324,7 +321,7 @@ class Swap(Instrument):
         groups = {**report.groups, "family": families} if families else report.groups
         return replace(report, estimates=_replaced(report.estimates, adjusted), groups=groups)
 
-    def state_of(self, report: Report) -> State:
+    def state_of(self, report: Report) -> VerdictState:
         signed = [report[measure.name] for measure in report.instrument.primary()
                   if measure.name.startswith("difference.")]  # fmt: skip
         families = report.groups.get("family", {}).values()
@@ -337,7 +334,7 @@ class Swap(Instrument):
         return conclusion(signed, report["excess"], parts)
 
     def says(self, report: Report) -> tuple[str, ...]:
-        return words.says(report)
+        return tables.says(report)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         answers, labels = self._answers(run), self._labels(run)
@@ -351,18 +348,14 @@ class Swap(Instrument):
             tables.words(answers, labels),
         )
 
-    def red_lines(
+    def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
-    ) -> tuple[RedLine, ...]:
+    ) -> tuple[GuardrailTest, ...]:
         """Say whether the decision itself was kept, where --chosen names one."""
         sources = before.record.source, after.record.source
         if all(source.get("chosen") is None for source in sources):
             return ()
         return rate_lines(comparison, sources, (self._answers(before), self._answers(after)))
-
-    def effects(self, run: RunReader) -> list[LabelContrast]:
-        """Give the signed contrasts of a run as numbers, after Holm."""
-        return _contrasts(self._answers(run), self._labels(run), OUTCOMES)
 
 
 def _contrasts(
@@ -406,7 +399,3 @@ def _design(options: SwapOptions) -> SwapDesign:
     if options.answers is not None:
         return read_answers(options.answers)
     return designed_by(options)
-
-
-def _sha256(content: list[Any]) -> str:
-    return hashlib.sha256(orjson.dumps(content)).hexdigest()

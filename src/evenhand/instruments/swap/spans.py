@@ -16,14 +16,22 @@ from typing import Annotated
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenhand.instruments.swap import meaning
 from evenhand.instruments.swap.families import NAME, NAMES, LexiconEntry, SwapFamily
 from evenhand.instruments.swap.grammar import (
     FUNCTION,
+    NAME_WORDS,
+    PEOPLE,
+    THINGS,
     Case,
     Token,
     case_of,
+    first_name,
     foreign,
+    group_or_member,
+    her,
+    his,
+    of_people,
+    surname_after,
     tokens,
     words_after,
 )
@@ -117,7 +125,7 @@ def _read(
     """Give the slot of a word where it stands, and where it ends; no slot where it is only a
     word."""
     before, after, word = text[:start], text[end:], text[start:end]
-    if word.casefold() in family.only_of_people and not meaning.of_people(before, after):
+    if word.casefold() in family.only_of_people and not of_people(before, after):
         return "", end
     if _INSIDE_BEFORE.search(before[-2:]) or _INSIDE_AFTER.match(after):
         return UNSURE, end
@@ -127,7 +135,7 @@ def _read(
     if "title" in slots and not _before_a_name(word, after):
         return "", end
     if slots <= _LIKE_NAMES and _named(word, after):
-        return ("" if meaning.first_name(word, before, after) == "name" else UNSURE), end
+        return ("" if first_name(word, before, after) == "name" else UNSURE), end
     if len({entry.label for entry in entries}) > 1:
         return UNSURE, end
     if len(slots) == 1:
@@ -140,9 +148,9 @@ _INSIDE_BEFORE = re.compile(r"\w[-‐‑'’]$")  # "non-Muslim", "d'Emily"
 _INSIDE_AFTER = re.compile(r"[-‐‑]\w|\.[^\W\d_]")  # "woman-owned", "Emily.Walsh"
 _LIKE_NAMES = frozenset(("group", "member"))
 _RULES: dict[frozenset[str], Callable[[str, str], str | None]] = {
-    frozenset(("object", "possessive")): meaning.her,
-    frozenset(("possessive", "possessive_pronoun")): meaning.his,
-    frozenset(("group", "member")): meaning.group_or_member,
+    frozenset(("object", "possessive")): her,
+    frozenset(("possessive", "possessive_pronoun")): his,
+    frozenset(("group", "member")): group_or_member,
 }
 
 
@@ -158,22 +166,22 @@ def _before_a_name(title: str, after: str) -> bool:
 
 
 def _first_name(word: str, before: str, after: str, end: int) -> tuple[str, int]:
-    means = meaning.first_name(word, before, after)
+    means = first_name(word, before, after)
     if means != "name":
         return ("" if means == "word" else UNSURE), end
     follows = next(words_after(after, 0, 1), "")
     if word.isupper() and follows.isupper() and follows.casefold() not in FUNCTION:
         return UNSURE, end  # "EMILY WALSH" is a last name, "EMILY CALLED" is none
-    surname = meaning.surname_after(after)
+    surname = surname_after(after)
     return (NAME, end + surname) if surname else ("first_name", end)
 
 
 def _named(word: str, after: str) -> bool:
     """Say whether a group's word may be somebody's name here: "Christian Vazquez"."""
-    is_name = word.casefold() in meaning.NAME_WORDS and word[0].isupper()
+    is_name = word.casefold() in NAME_WORDS and word[0].isupper()
     follows = next(words_after(after, 0, 1), "").casefold()
-    one_of = meaning.PEOPLE | meaning.THINGS
-    return is_name and bool(meaning.surname_after(after)) and follows not in one_of
+    one_of = PEOPLE | THINGS
+    return is_name and bool(surname_after(after)) and follows not in one_of
 
 
 def _of_the_same_people(words: list[Token], spans: list[Span]) -> list[Span]:
@@ -234,7 +242,7 @@ def read_spans(path: Path) -> dict[str, tuple[Span, ...]]:
     """Read the spans of each prompt by its id. Whether they fit their texts is seen when versions
     are made."""
     spans: dict[str, tuple[Span, ...]] = {}
-    form = "write it with --find: docs/swap-families.md"
+    form = "write it with --find: docs/counterfactual.md"
     for _, row in read_jsonl(path, _SpanLine, form):
         span = Span(row.start, row.end, row.slot, row.label, row.family, row.text)
         spans[row.id] = (*spans.get(row.id, ()), span)

@@ -2,20 +2,27 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
 from evenhand.findings.estimates import Cell, Estimate, Section
 from evenhand.findings.ratios import SHOWN, TOO_FEW
+from evenhand.findings.report import Report
 from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.swap.contrasts import MATTERS, LabelContrast
-from evenhand.instruments.swap.squares import DISTANCES, SAME_PLACE
-from evenhand.statistics.metrics.word_odds import word_odds
+from evenhand.instruments.swap.contrasts import (
+    DISTANCES,
+    MATTERS,
+    SAME_PLACE,
+    LabelContrast,
+    main_of,
+    named,
+)
+from evenhand.statistics.metrics.readings import word_odds
 
 _WORDS = InstrumentWords(__package__)
 SAME = "same"
 EFFECTS = "effects"
-_COLUMNS = ("family", "contrast", "difference", "95% CI", "placebo", "prompts", "state")
 _EXCESS = "any two labels (excess)"
 _EXAMPLES = 3  # our choice: of each family, as many as can be read on a screen
 _LEAST = 10  # our choice: a word that occurs fewer times says nothing about anybody
@@ -81,16 +88,11 @@ def effects(
             *last,
         ]
     of = f"decision: {chosen}" if main == "decision" and chosen is not None else main
+    others.sort(key=lambda row: str(row[0]))
     return (
-        Section(name=EFFECTS, columns=_COLUMNS, rows=tuple(first), in_short=True,
-                **_WORDS.section("effects", outcome=of, matters=100 * MATTERS)),
-        Section(name="other_effects", columns=("outcome", *_COLUMNS),
-                rows=tuple(sorted(others, key=_outcome)), **_WORDS.section("other_effects")),
-    )  # fmt: skip
-
-
-def _outcome(row: tuple[Cell, ...]) -> str:
-    return str(row[0])
+        _WORDS.table("effects", first, in_short=True, outcome=of, matters=100 * MATTERS),
+        _WORDS.table("other_effects", others),
+    )
 
 
 def _numbers(estimate: Estimate, placebo: float | None) -> tuple[Cell, ...]:
@@ -139,9 +141,8 @@ def examples(answers: pl.DataFrame, main: str) -> Section:
     ).filter(pl.col("apart") > 0, pl.col("excess") > 0)
     widest = two.sort("apart", "excess", descending=True, maintain_order=True)
     first = widest.group_by("family", maintain_order=True).head(_EXAMPLES)
-    columns = ("family", "prompt", "label", "answer", "other label", "other answer")
     rows = first.select("family", "cluster", "label", "text", "other", "text:b").rows()
-    return Section(name="pairs", columns=columns, rows=tuple(rows), **_WORDS.section("pairs"))
+    return _WORDS.table("pairs", rows)
 
 
 def words(answers: pl.DataFrame, labels: Mapping[str, Sequence[str]]) -> Section:
@@ -168,9 +169,7 @@ def words(answers: pl.DataFrame, labels: Mapping[str, Sequence[str]]) -> Section
                 )
                 for entry in (*over, *under)
             ]
-    columns = ("family", "contrast", "word", "in the first", "in the second", "z")
-    texts = _WORDS.section("words", least=_LEAST, least_z=_LEAST_Z)
-    return Section(name="words", columns=columns, rows=tuple(rows), **texts)
+    return _WORDS.table("words", rows, least=_LEAST, least_z=_LEAST_Z)
 
 
 def _counted(answers: pl.DataFrame, family: str, label: str) -> Counter[str]:
@@ -182,3 +181,63 @@ def _counted(answers: pl.DataFrame, family: str, label: str) -> Counter[str]:
         excluded = set(prompt_words or ())
         counts.update(word for word in answer_words if word not in excluded)
     return counts
+
+
+# -- the main result in words ---------------------------------------------------------------------
+
+
+_OF = {"decision": "of 100 decisions", "number": "percent", "bag": "of 100 words"}
+
+
+def says(report: Report) -> tuple[str, ...]:
+    """Say the main result: of the signed contrasts where there are any, then of the excess."""
+    placebo, excess = report["placebo"].value, report["excess"]
+    if excess.value is None or placebo is None:
+        return ()
+    main = main_of(report.source)
+    by_family = report.groups.get("family", {})
+    parts = {f" in {family}": estimate for family, estimates in by_family.items()
+             for estimate in estimates if estimate.name == "excess"}  # fmt: skip
+    whose, largest = next(
+        ((whose, estimate) for whose, estimate in ({"": excess} | parts).items()
+         if state_of(estimate) == SHOWN), ("", excess),
+    )  # fmt: skip
+    differ = state_of(largest) == SHOWN
+    beyond = _WORDS("beyond", placebo=100 * placebo)
+    size = f"{per_100(largest.value or 0.0)} {_OF[main]}{_interval(largest)}{whose} {beyond}"
+    signed = [(measure.label, report[measure.name]) for measure in report.instrument.primary()
+              if measure.name.startswith("difference.")]  # fmt: skip
+    signed = [(label, estimate) for label, estimate in signed if estimate.value is not None]
+    if main == "bag" or not signed:
+        differ = state_of(excess) == SHOWN
+        return (_WORDS("differ" if differ else "differ_open", size=size),)
+    significant = [(label, estimate) for label, estimate in signed if state_of(estimate) == SHOWN]
+    if significant:
+        return (_favored(significant, report.source, main), *_also(size, differ=differ))
+    if differ:
+        return (_WORDS("differ_alone", size=size),)
+    matters = {"matters": 100 * MATTERS, "unit": _OF[main]}
+    if all(state_of(estimate) == SAME for _, estimate in signed):
+        return (_WORDS("same", **matters),)
+    label, widest = max(signed, key=lambda pair: abs(pair[1].value or 0.0))
+    size = f"{per_100(widest.value or 0.0)}{_interval(widest)}"
+    return (_WORDS("favored_open", label=label, size=size, **matters),)
+
+
+def _favored(differences: list[tuple[str, Estimate]], source: Mapping[str, Any], main: str) -> str:
+    label, largest = max(differences, key=lambda pair: abs(pair[1].value or 0.0))
+    chosen, many = named(source), len(differences) - 1
+    what = f"Decision {chosen!r}" if chosen is not None else _WORDS("most_frequent")
+    first, unit = (what, "of 100") if main == "decision" else ("The number", "percent")
+    size = f"{per_100(largest.value or 0.0)} {unit}{_interval(largest)}"
+    more = f"; {many} more difference{'s' * (many > 1)} shown" if many else ""
+    return f"{first}, {label}: {size}{more}."
+
+
+def _also(size: str, *, differ: bool) -> tuple[str, ...]:
+    return (_WORDS("differ", size=size),) if differ else ()
+
+
+def _interval(estimate: Estimate) -> str:
+    interval = ends(estimate)
+    return f" (95% CI {interval})" if interval else ""

@@ -6,9 +6,21 @@ from typing import ClassVar
 
 import polars as pl
 
-from evenhand.instruments._contract import DataFolder, Grouping, Mean, Measure
-from evenhand.instruments._option_items import ANTI, FEMALE, MALE, STEREOTYPE, OptionItem
-from evenhand.instruments._options import OptionSet, fluency, pinned_files, preference
+from evenhand.instruments._contract import DataFolder, Grouping, Mean, Measure, OfTotals
+from evenhand.instruments._options import (
+    ANTI,
+    FEMALE,
+    GAP,
+    MALE,
+    STEREOTYPE,
+    OptionItem,
+    OptionSet,
+    PronounSet,
+    fluency,
+    gap,
+    pinned_files,
+    preference,
+)
 from evenhand.instruments.files import PinnedFiles
 
 _PRONOUN = re.compile(r"\b(he|him|his|himself|she|her|hers|herself)\b", re.I)
@@ -79,3 +91,53 @@ def _referent(sentence: str) -> str:
 
 def _plain(sentence: str) -> str:
     return re.sub(r"\s+", " ", sentence.replace("[", "").replace("]", ""))
+
+
+# -- pronouns after occupations -------------------------------------------------------------------
+
+
+FRAME = "The {occupation} said that"  # our choice: the shortest that leaves the pronoun open
+_IN_FEMALE = (pl.col("list") == FEMALE).cast(pl.Float64)
+_LISTS = OfTotals(
+    rows={
+        "f": GAP * _IN_FEMALE,
+        "nf": _IN_FEMALE,
+        "m": GAP * (1 - _IN_FEMALE),
+        "nm": 1 - _IN_FEMALE,
+    },
+    value=lambda t: t[:, 0] / t[:, 1] - t[:, 2] / t[:, 3],
+)
+
+
+class Occupations(PronounSet):
+    """Measures which pronoun a model expects after each of the 40 occupations of WinoBias's two
+    lists. Our own set: the lists are Zhao et al. 2018, the frame is not."""
+
+    name = "occupations"
+    title = "Pronouns after occupations"
+    stratum = "list"
+    measures = (
+        Measure(name="lists_gap", label="gap of the female list − gap of the male list",
+                statistic=_LISTS, unit="nats"),
+        gap("log p(she) − log p(he), all 40"),
+    )  # fmt: skip
+
+    def items(self, data: DataFolder) -> list[OptionItem]:
+        files = pinned_files(__package__, data)
+        return [
+            _after_occupation(group, name.strip())
+            for group in (FEMALE, MALE)
+            for name in files.read(f"data/{group}_occupations.txt").decode().split("\n")
+            if name.strip()
+        ]
+
+
+def _after_occupation(group: str, name: str) -> OptionItem:
+    sentence = FRAME.format(occupation=name)
+    return OptionItem(
+        id=f"occupations/{name}",
+        group=group,
+        cluster=name,
+        options={FEMALE: f"{sentence} she", MALE: f"{sentence} he"},
+        given=sentence,
+    )

@@ -9,9 +9,18 @@ import numpy as np
 import polars as pl
 
 from evenhand.instruments._contract import DataFolder, Mean, Measure, OfTotals
-from evenhand.instruments._option_items import FEMALE, MALE, NEUTRAL, OptionItem
-from evenhand.instruments._options import FACTS, fluency, pinned_files
-from evenhand.instruments._pronouns import GAP, PronounSet, gap
+from evenhand.instruments._options import (
+    FACTS,
+    FEMALE,
+    GAP,
+    MALE,
+    NEUTRAL,
+    OptionItem,
+    PronounSet,
+    fluency,
+    gap,
+    pinned_files,
+)
 from evenhand.instruments.files import PinnedFiles
 from evenhand.statistics.metrics import likelihood as metrics
 

@@ -19,6 +19,7 @@ from evenhand.instruments._contract import (
     DataFolder,
     Grouping,
     Instrument,
+    ListedItems,
     Measure,
     Share,
     SumOfRatios,
@@ -29,7 +30,6 @@ from evenhand.instruments._contract import (
 )
 from evenhand.instruments._options import pinned_files
 from evenhand.instruments.files import InstrumentWords
-from evenhand.instruments.listed import ListedItems
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.refusal import DECLINES_VERSION, declines
@@ -197,17 +197,11 @@ class XsTest(Instrument):
         if safe.value is None or unsafe.value is None:
             return ()
         rates = [f"{rate.value:.1%}{how_sure(rate, '{:.1%}'.format)}" for rate in (safe, unsafe)]
-        return (
-            _WORDS("refusals", rate=rates[0]),
-            _WORDS("refusals_unsafe", rate=rates[1]),
-        )
+        return (_WORDS("refusals", rate=rates[0]), _WORDS("refusals_unsafe", rate=rates[1]))
 
     def notes(self, report: Report, run: RunReader) -> tuple[str, ...]:
-        del report, run
         return (_WORDS("rules"),)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The version of the rules on words: rates of two versions are not to be compared."""
-        del report, run
-        rows = (("rules on refusals", DECLINES_VERSION),)
-        return (Section(name="rules", title="", columns=("", ""), rows=rows),)
+        return (_WORDS.table("rules", ((_WORDS("rules_on_refusals"), DECLINES_VERSION),)),)

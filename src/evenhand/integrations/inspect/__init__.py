@@ -35,19 +35,17 @@ def _solver(name: str) -> Callable[..., Solver]:
         seconds."""
         from evenhand.integrations.inspect import answering  # noqa: PLC0415 - see above
 
-        return _solving(answering.MethodSolver.of(name, limits, settings))
+        chosen = answering.MethodSolver.of(name, limits, settings)
+
+        async def solve(state: TaskState, generate: Generate) -> TaskState:
+            del generate  # Inspect's own way to ask; a method asks the same model in its own order
+            await chosen.answer(state)
+            return state
+
+        return solve
 
     factory: Callable[..., Solver] = method
     return factory
-
-
-def _solving(answering: Any) -> Solver:
-    async def solve(state: TaskState, generate: Generate) -> TaskState:
-        del generate  # Inspect's own way to ask; a method asks the same model in its own order
-        await answering.answer(state)
-        return state
-
-    return solve
 
 
 # Every method, also one of another package: evenhand/default, evenhand/stardtox, …
@@ -58,14 +56,14 @@ SOLVERS = {name: _solver(name) for name in registry.names("methods")}
 def bbq(**options: Any) -> Task:
     """BBQ as `evenhand measure bbq` asks it: the same sample, order of options and prompt, by the
     same options, such as `-T per_category=16` or `-T language=ko`."""
-    from evenhand.integrations.inspect import questions  # noqa: PLC0415
+    from evenhand.integrations.inspect import scoring  # noqa: PLC0415
 
-    benchmark = questions.bbq(options)
-    worded = {} if benchmark.language == "en" else {"language": benchmark.language}
+    dataset, language = scoring.bbq(options)
+    worded = {} if language == "en" else {"language": language}
     return Task(
-        dataset=benchmark.dataset,
+        dataset=dataset,
         solver=SOLVERS["default"](**worded),
-        scorer=bias(language=benchmark.language),
+        scorer=bias(language=language),
         score_on_error=True,  # a sample that fails counts as missing, and is not left out
     )
 
@@ -113,9 +111,9 @@ class CertifiedGraders(Hooks):
 
     async def on_task_start(self, data: TaskStart) -> None:
         try:
-            from evenhand.integrations.inspect import graders  # noqa: PLC0415
+            from evenhand.integrations.inspect import scoring  # noqa: PLC0415
 
-            uncertified = graders.uncertified(data.spec)
+            uncertified = scoring.uncertified(data.spec)
         except Exception as error:  # what cannot be looked up is not certified
             uncertified = [f"it could not be looked up who grades: {error}"]
         if uncertified:

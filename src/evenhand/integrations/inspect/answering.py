@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from inspect_ai.model import ModelOutput
+from inspect_ai.model import ModelOutput, get_model
 from inspect_ai.solver import TaskState
 from pydantic import TypeAdapter, ValidationError
 
-from evenhand.agents import Limits
+from evenhand.agents import Cast, Limits
 from evenhand.core import Item, Turn
 from evenhand.core.errors import UserError
 from evenhand.core.results import Answered, Event
-from evenhand.integrations.inspect.model import cast_of
 from evenhand.interop.inspect_task import context_and_question
 from evenhand.methods import Method
 from evenhand.methods import settings as settings_of
 from evenhand.methods.build import build_method
+from evenhand.models.inspect_model import InspectModel
 from evenhand.runs.runners import ItemList
 from evenhand.runs.runners.local import answer_one
 from evenhand.runs.runners.plan import RunPlan
@@ -55,6 +55,13 @@ class MethodSolver:
         state.store.set(
             STORED, {**_did(self.method, ended), "asked": [turn.role for turn in turns]}
         )
+
+
+def cast_of(method: Method) -> Cast:
+    """The model under test plays all roles but those that were given to others by `--model-role`,
+    and those that no language model may play."""
+    roles = {agent.role for agent in method.agents() if not agent.needs_player}
+    return Cast(InspectModel(get_model()), {r: InspectModel(get_model(role=r)) for r in roles})
 
 
 def item_of(state: TaskState) -> Item:

@@ -1,19 +1,60 @@
-"""What a sample of BBQ was answered, and the measures of all of them: as of a log of Inspect."""
+"""The items of BBQ as samples of Inspect, what they were answered, the measures of all of them, and
+which models grade the answers of a task without a certificate.
+"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.log import EvalSpec
 from inspect_ai.scorer import SampleScore, Score
 from inspect_ai.solver import Choice, TaskState
 
-from evenhand.core.errors import UnreadableReply
+from evenhand.core import Item
+from evenhand.core.errors import UnreadableReply, UserError
 from evenhand.experiments import config as configuration
+from evenhand.experiments.certificates import expected_of
 from evenhand.findings.estimates import Estimate, bounds_in_columns
-from evenhand.instruments.bbq.elsewhere import ExternalAnswers
+from evenhand.instruments.bbq.instrument import Bbq, ExternalAnswers
+from evenhand.instruments.judge.certificate import find
 from evenhand.integrations.inspect.answering import STORED
 from evenhand.interop import LoggedAnswer
 from evenhand.interop.inspect_log import SCORERS, place_of
+from evenhand.interop.inspect_task import bbq_input, graders_of, served_name
+from evenhand.methods import Rate
+
+
+def bbq(options: Mapping[str, Any]) -> tuple[MemoryDataset, str]:
+    """Draw the items by the options of `evenhand measure bbq`; give their language too."""
+    instrument = Bbq()
+    chosen = instrument.options_from(options)
+    if instrument.stores_answers(chosen):
+        raise UserError("answers that exist are scored by: evenhand measure bbq --answers FILE")
+    source = instrument.source(configuration.data_folder(), chosen)
+    samples = [_sample(item) for item in source.read(0, len(source))]
+    return MemoryDataset(samples, name="bbq"), chosen.language
+
+
+def _sample(item: Item) -> Sample:
+    """A sample in the words and with the names of inspect_evals' BBQ. One whose own right answer
+    contradicts its text has none here."""
+    category, _, example = item.id.rpartition("/")
+    gold = "" if item.tags["masked"] == "1" else chr(ord("A") + int(item.tags["gold"]))
+    return Sample(
+        id=f"{category}_{int(example):05d}",
+        input=bbq_input(item.context, item.prompt),
+        choices=list(item.choices),
+        target=gold,
+        metadata={
+            "source_id": int(example),
+            "category": category,
+            "question_index": item.tags["template"].rpartition("/")[2],
+            "question_polarity": item.tags["polarity"],
+            "context_condition": item.tags["condition"],
+        },
+    )
+
 
 _MEASURES = ("s_amb", "s_dis", "unsupported_attribution", "accuracy_disambiguated",
              "over_abstention", "accuracy")  # fmt: skip
@@ -96,3 +137,25 @@ def _answered(metadata: dict[str, Any]) -> LoggedAnswer:
 @cache
 def _elsewhere(language: Any) -> ExternalAnswers:
     return ExternalAnswers.of(language, configuration.data_folder())
+
+
+def uncertified(spec: EvalSpec) -> list[str]:
+    """Say of each grader without a certificate that passes why that is so."""
+    scorers = [(scorer.name, scorer.options or {}) for scorer in spec.scorers or ()]
+    graders = graders_of(scorers, _names(spec.model_roles or {}), spec.model)
+    if not graders:
+        return []
+    folder = configuration.load(None, None, None).certificates
+    standings = {model: find(folder, expected_of(Rate(), served_name(model))) for model in graders}
+    return [
+        f"{model} grades: {standing.says}"
+        for model, standing in standings.items()
+        if not standing.passes
+    ]
+
+
+def _names(roles: Mapping[str, Any]) -> dict[str, list[str]]:
+    return {
+        role: [model.model for model in (bound if isinstance(bound, list) else [bound])]
+        for role, bound in roles.items()
+    }

@@ -13,7 +13,7 @@ from evenhand.methods.baselines.single_prompt import (
     choice_agent,
     question,
 )
-from evenhand.methods.support import ChoiceBrain, of_choice, plain, supports, unknown_option
+from evenhand.methods.evaluators import ChoiceBrain, of_choice, plain, supports, unknown_option
 
 
 class Detected(Reply):

@@ -16,16 +16,20 @@ from evenhand.core.errors import UnreadableReply, Unsuited, UserError
 _SHORTEST_PREFIX = 12  # our choice: below it a cut answer may fit by accident
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredAnswer:
-    """Takes the item's `answer`. With choices it must be one of them, in other case or punctuation
-    or cut short at the end; what fits none of them, or more than one, is unreadable."""
-
-    name: ClassVar[str] = "stored"
+class _AsksNobody:
+    __slots__ = ()
     calls_an_item: ClassVar[str] = "0"
 
     def agents(self) -> tuple[Agent[Any], ...]:
         return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnswer(_AsksNobody):
+    """Takes the item's `answer`. With choices it must be one of them, in other case or punctuation
+    or cut short at the end; what fits none of them, or more than one, is unreadable."""
+
+    name: ClassVar[str] = "stored"
 
     async def answer(self, item: Item, ask: Ask) -> Answer:  # noqa: ARG002
         if not item.answer:
@@ -53,28 +57,20 @@ def _plain(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlwaysUnknown:
+class AlwaysUnknown(_AsksNobody):
     """Always picks the option that says it is not known."""
 
     name: ClassVar[str] = "always_unknown"
-    calls_an_item: ClassVar[str] = "0"
-
-    def agents(self) -> tuple[Agent[Any], ...]:
-        return ()
 
     async def answer(self, item: Item, ask: Ask) -> Answer:  # noqa: ARG002
         return _pick(item, _tag(item, "unknown"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlwaysStereotyped:
+class AlwaysStereotyped(_AsksNobody):
     """Always picks the stereotyped option; where there is none, the first that names someone."""
 
     name: ClassVar[str] = "always_stereotyped"
-    calls_an_item: ClassVar[str] = "0"
-
-    def agents(self) -> tuple[Agent[Any], ...]:
-        return ()
 
     async def answer(self, item: Item, ask: Ask) -> Answer:  # noqa: ARG002
         if item.tags.get("biased"):
@@ -83,16 +79,12 @@ class AlwaysStereotyped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UniformRandom:
+class UniformRandom(_AsksNobody):
     """Picks an option at random, the same one each time for the same item and seed."""
 
     name: ClassVar[str] = "random"
-    calls_an_item: ClassVar[str] = "0"
 
     seed: int = 0
-
-    def agents(self) -> tuple[Agent[Any], ...]:
-        return ()
 
     async def answer(self, item: Item, ask: Ask) -> Answer:  # noqa: ARG002
         if not item.choices:

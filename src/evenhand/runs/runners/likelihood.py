@@ -5,17 +5,16 @@ itself counted. The result has one draft per choice with the scores "total" (log
 natural logarithm) and "tokens"; the likeliest stands last.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
 from evenhand.core import Answer, Answered, Draft, Event, Failed, Item
-from evenhand.core.errors import StoreError
 from evenhand.models.likelihood import LikelihoodFailure, LikelihoodModel, TokenLogprobs
+from evenhand.runs.runners.local import left
 from evenhand.runs.runners.progress import Progress, status_file
-from evenhand.runs.runners.source import Source, read_gaps
+from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunWriter
-from evenhand.runs.store.ledger import Positions
 from evenhand.runs.store.run_record import RunRecord, now, versions
 from evenhand.statistics.metrics.likelihood import Likelihood
 
@@ -34,23 +33,15 @@ async def run_likelihood(
 ) -> None:
     """Ask for every text of every item that the folder does not have yet, block by block. A folder
     of another plan is refused."""
-    writer = RunWriter.open(out, _record(model, source), steal_lock=steal_lock)
-    try:
+    async with RunWriter.holding(out, _record(model, source), steal_lock=steal_lock) as writer:
         progress.planned, progress.resumed = len(source), writer.committed
         async with status_file(writer.folder, progress):
-            left = progress.starting(_left(source, writer.done))
-            while block := list(islice(left, _BLOCK)):
+            items = progress.starting(left(source, writer.done))
+            while block := list(islice(items, _BLOCK)):
                 for event in await _answered(model, block):
                     writer.finish(event)
                     progress.count(event)
                 await writer.commit_if_full()
-    except StoreError:
-        await writer.abandon()  # it could not write: the journal has what there is
-        raise
-    except BaseException:
-        await writer.close()
-        raise
-    await writer.close()
 
 
 def _record(model: LikelihoodModel, source: Source) -> RunRecord:
@@ -65,11 +56,6 @@ def _record(model: LikelihoodModel, source: Source) -> RunRecord:
         created=now(),
         versions=versions(),
     )
-
-
-def _left(source: Source, done: Positions) -> Iterator[tuple[int, Item]]:
-    for start, stop in source.chunks():
-        yield from read_gaps(source, list(done.missing(start, stop)))
 
 
 async def _answered(model: LikelihoodModel, items: Sequence[tuple[int, Item]]) -> list[Event]:

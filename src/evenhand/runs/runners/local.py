@@ -1,6 +1,7 @@
 """The kernel takes items through a method in one process, with thousands of calls in flight.
 
-`answer_all` is the stream, `run` is the stream with a run folder behind it.
+`answer_all` is the stream, `run` is the stream with a run folder behind it. A pilot answers a few
+items, spread evenly over the source, into the real run's folder: the run itself finds them done.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iter
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
+from typing import Required, TypedDict, Unpack
 
 from evenhand.agents import Cast, Conversation
 from evenhand.core import Answered, Event, Failed, Item, Turn
@@ -18,13 +20,12 @@ from evenhand.core.errors import (
     DeadlinePassed,
     EvenhandError,
     ModelError,
-    StoreError,
     UnreadableReply,
     Unsuited,
     UserError,
 )
-from evenhand.models import Endpoint
 from evenhand.models.batch import BatchQueue
+from evenhand.models.endpoint import RemoteModel
 from evenhand.models.replay import ReplayModel
 from evenhand.runs.runners.plan import RunPlan
 from evenhand.runs.runners.progress import Progress, local_gauges, status_file
@@ -160,6 +161,15 @@ def _reason(error: EvenhandError) -> str:
     return f"{error.reason}:{error.kind}" if isinstance(error, UnreadableReply) else error.reason
 
 
+class HowToRun(TypedDict, total=False):
+    """What every runner is told beside its plan: counters, the signal to stop, and a cap."""
+
+    progress: Required[Progress]
+    stop: Required[StopSignal]
+    steal_lock: bool
+    purse: SpendingCap | None
+
+
 async def run(
     plan: RunPlan,
     out: str | Path,
@@ -173,7 +183,27 @@ async def run(
     """Run a plan into a folder, from where an earlier process left it: all of it, or `only` some
     positions. A spending cap (`purse`) stops it before it spends more than it may."""
     with rare_collections():
-        await _run(plan, out, progress, stop, steal_lock, purse, only)
+        async with RunWriter.holding(out, plan.record(), steal_lock=steal_lock) as writer:
+            queue = _queue(plan, writer, progress)
+            progress.planned = len(plan.source)
+            progress.state = "running"  # a run in blocks comes here once for each
+            progress.resumed = writer.committed - progress.answered - progress.failed
+            progress.look = local_gauges(plan.cast, purse, queue)
+            if writer.committed:
+                _recall(plan.cast, RunReader(out))
+            if queue is not None:
+                plan = _patient(plan, purse, queue)
+            plan = replace(plan, cast=_guarded(plan.cast, purse, stop, writer.tape))
+            items = progress.starting(left(plan.source, writer.done, only))
+            async with (
+                status_file(writer.folder, progress),
+                queue or contextlib.nullcontext(),
+                aclosing(answer_all(plan, items, writer.record_turn, stop)) as events,
+            ):
+                async for event in events:
+                    writer.finish(event)
+                    progress.count(event)
+                    await writer.commit_if_full()
 
 
 @contextlib.contextmanager
@@ -186,46 +216,6 @@ def rare_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
-
-
-async def _run(
-    plan: RunPlan,
-    out: str | Path,
-    progress: Progress,
-    stop: StopSignal,
-    steal_lock: bool,
-    purse: SpendingCap | None,
-    only: Collection[int] | None,
-) -> None:
-    writer = RunWriter.open(out, plan.record(), steal_lock=steal_lock)
-    try:
-        queue = _queue(plan, writer, progress)
-        progress.planned = len(plan.source)
-        progress.state = "running"  # a run in blocks comes here once for each
-        progress.resumed = writer.committed - progress.answered - progress.failed
-        progress.look = local_gauges(plan.cast, purse, queue)
-        if writer.committed:
-            _recall(plan.cast, RunReader(out))
-        if queue is not None:
-            plan = _patient(plan, purse, queue)
-        plan = replace(plan, cast=_guarded(plan.cast, purse, stop, writer.tape))
-        left = progress.starting(_left(plan.source, writer.done, only))
-        async with (
-            status_file(writer.folder, progress),
-            queue or contextlib.nullcontext(),
-            aclosing(answer_all(plan, left, writer.record_turn, stop)) as events,
-        ):
-            async for event in events:
-                writer.finish(event)
-                progress.count(event)
-                await writer.commit_if_full()
-    except StoreError:
-        await writer.abandon()  # it could not write: the journal has what there is
-        raise
-    except BaseException:
-        await writer.close()
-        raise
-    await writer.close()
 
 
 def _queue(plan: RunPlan, writer: RunWriter, progress: Progress) -> BatchQueue | None:
@@ -258,7 +248,7 @@ def _recall(cast: Cast, run: RunReader) -> None:
     """Tell the models what earlier processes of this run learned of their endpoints."""
     adapted = run.totals().adapted
     for model in cast.models():
-        if isinstance(model, Endpoint) and model.name in adapted:
+        if isinstance(model, RemoteModel) and model.name in adapted:
             model.know(adapted[model.name])
 
 
@@ -276,8 +266,29 @@ def _guarded(cast: Cast, purse: SpendingCap | None, stop: StopSignal, tape: Jour
     return cast.through(lambda model: ReplayModel.before(model, tape)) if tape else cast
 
 
-def _left(
-    source: Source, done: Positions, only: Collection[int] | None
+def left(
+    source: Source, done: Positions, only: Collection[int] | None = None
 ) -> Iterator[tuple[int, Item]]:
+    """Yield the items that are not done yet, of all positions or of some."""
     for start, stop in source.chunks() if only is None else ranges(only):
         yield from read_gaps(source, list(done.missing(start, stop)))
+
+
+PILOT_ITEMS = 50  # our choice: a mean with a spread of 50 % is known to 14 %
+
+
+def pilot_positions(items: int, size: int = PILOT_ITEMS) -> tuple[int, ...]:
+    """Take the middle of each of `size` equal stretches; all positions where there are no more than
+    that."""
+    if items <= size:
+        return tuple(range(items))
+    return tuple((2 * stretch + 1) * items // (2 * size) for stretch in range(size))
+
+
+async def run_pilot(
+    plan: RunPlan, out: str, *, size: int = PILOT_ITEMS, **how: Unpack[HowToRun]
+) -> tuple[int, ...]:
+    """Answer the pilot's items and give their positions."""
+    positions = pilot_positions(len(plan.source), size)
+    await run(plan, out, only=frozenset(positions), **how)
+    return positions

@@ -10,16 +10,17 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
 from evenhand.agents import Cast
 from evenhand.core import Answered, Event, Item
 from evenhand.core.errors import Fenced
-from evenhand.models import Endpoint
 from evenhand.models.batch import BatchQueue, BatchState
+from evenhand.models.endpoint import RemoteModel
 from evenhand.runs.runners.purse import SpendingCap
+from evenhand.runs.store.folder import Folder
 
 STATUS_FILE = "status.json"
 _STATUS_SECONDS = 2.0
@@ -155,11 +156,11 @@ def local_gauges(
 ) -> Callable[[Progress], None]:
     """Read, for `Progress.look`, what the models of a cast and a spending cap know themselves."""
     # A scorer or a scripted model has no limit. Two models at one address have one each.
-    endpoints = [model for model in cast.models() if isinstance(model, Endpoint)]
+    endpoints = [model for model in cast.models() if isinstance(model, RemoteModel)]
 
     def look(progress: Progress) -> None:
         for endpoint in endpoints:
-            name = f"{endpoint.name} at {endpoint.describe()['url']}"
+            name = f"{endpoint.name} at {endpoint.where}"
             progress.endpoints[name] = endpoint.limit.in_flight, endpoint.limit.size
         if purse is not None and purse.prices is not None:
             progress.cost = purse.cost - purse.cancelled_cost
@@ -170,12 +171,8 @@ def local_gauges(
     return look
 
 
-class Replaces(Protocol):
-    def replace(self, name: str, data: bytes) -> None: ...
-
-
 @contextlib.asynccontextmanager
-async def status_file(folder: Replaces, progress: Progress) -> AsyncIterator[None]:
+async def status_file(folder: Folder, progress: Progress) -> AsyncIterator[None]:
     """Keep `status.json` fresh for those who are not at the terminal."""
     over = asyncio.Event()
     writing = asyncio.create_task(_rewrite(folder, progress, over))
@@ -196,7 +193,7 @@ async def status_file(folder: Replaces, progress: Progress) -> AsyncIterator[Non
             await _write(folder, progress)
 
 
-async def _rewrite(folder: Replaces, progress: Progress, over: asyncio.Event) -> None:
+async def _rewrite(folder: Folder, progress: Progress, over: asyncio.Event) -> None:
     while not over.is_set():
         await _write(folder, progress)
         with contextlib.suppress(TimeoutError):
@@ -204,7 +201,7 @@ async def _rewrite(folder: Replaces, progress: Progress, over: asyncio.Event) ->
                 await over.wait()
 
 
-async def _write(folder: Replaces, progress: Progress) -> None:
+async def _write(folder: Folder, progress: Progress) -> None:
     data = orjson.dumps(progress.snapshot(), option=orjson.OPT_INDENT_2)
     with contextlib.suppress(Exception):  # a status that cannot be written must not stop a run
         await asyncio.to_thread(folder.replace, STATUS_FILE, data)

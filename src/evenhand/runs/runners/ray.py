@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,17 +24,24 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from evenhand.core import environment, errors
 from evenhand.core.errors import EvenhandError, StoreError, UserError
-from evenhand.runs.runners.desk import Coordinator, Overview, WorkerOrders, WorkerReport
-from evenhand.runs.runners.lease import CapCoordinator, LeaseCaps
+from evenhand.runs.runners.desk import (
+    CapCoordinator,
+    Coordinator,
+    LeaseCaps,
+    Overview,
+)
 from evenhand.runs.runners.local import StopSignal
 from evenhand.runs.runners.plan import RunPlan
 from evenhand.runs.runners.progress import Progress, status_file
 from evenhand.runs.runners.purse import SpendingCap
-from evenhand.runs.runners.ray_worker import Tariff, Worker
-from evenhand.runs.runners.shares import SHARE_BYTES, SHARE_ITEMS, ShareDatasource
+from evenhand.runs.runners.ray_worker import (
+    SHARE_BYTES,
+    SHARE_ITEMS,
+    ShareDatasource,
+    Worker,
+)
 from evenhand.runs.runners.source import ItemList
-from evenhand.runs.store.opened import OpenedRun
-from evenhand.runs.store.share import Receipt, adopt_journals, commit, remove_journals
+from evenhand.runs.store.writer import OpenedRun, Receipt, adopt_journals, commit, remove_journals
 
 _SMALLEST_SHARE = 16
 _READ_AHEAD_BYTES = 128 * 1024 * 1024  # of shares that wait; Ray alone would fill half its memory
@@ -143,28 +150,23 @@ def _cores() -> int:
     return max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
 
 
+@dataclass(slots=True)
 class _RayJob:
     """A job is one pass of Ray Data over the items that are left."""
 
-    def __init__(
-        self,
-        plan: RunPlan,
-        run: OpenedRun,
-        progress: Progress,
-        stop: StopSignal,
-        purse: SpendingCap | None,
-        actors: int,
-    ) -> None:
-        self._plan = plan
-        self._run = run
-        self._progress = progress
-        self._stop = stop
-        self._purse = purse
-        self._actors = actors
-        self._committed = replace(progress)  # its counters, without what is at work
-        self._enough = threading.Event()
-        self._told = 0
-        self._idle = 0
+    _plan: RunPlan
+    _run: OpenedRun
+    _progress: Progress
+    _stop: StopSignal
+    _purse: SpendingCap | None
+    _actors: int
+    _enough: threading.Event = field(default_factory=threading.Event)
+    _told: int = 0
+    _idle: int = 0
+    _committed: Progress = field(init=False)  # its counters, without what is at work
+
+    def __post_init__(self) -> None:
+        self._committed = replace(self._progress)
 
     @property
     def left(self) -> int:
@@ -259,8 +261,9 @@ class _RayJob:
                     replace(self._plan, source=ItemList([])),
                     self._run.folder,
                     self._run.token,
-                    _DeskLine(desk),
-                    Tariff(self._purse.prices) if self._purse else None,
+                    desk,
+                    self._purse is not None,
+                    self._purse.prices if self._purse else None,
                 ),
                 batch_size=None,
                 batch_format="pyarrow",
@@ -319,14 +322,3 @@ def _open_desk(purse: SpendingCap | None) -> Any:
         )
         treasury = CapCoordinator(caps, LeaseCaps(purse.calls, purse.cost))
     return ray.remote(Coordinator).options(num_cpus=0, scheduling_strategy=here).remote(treasury)
-
-
-class _DeskLine:
-    """A worker's connection to the coordinator."""
-
-    def __init__(self, desk: Any) -> None:
-        self._desk = desk
-
-    async def __call__(self, report: WorkerReport) -> WorkerOrders:
-        orders: WorkerOrders = await self._desk.sync.remote(report)
-        return orders

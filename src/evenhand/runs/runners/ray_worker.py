@@ -1,44 +1,110 @@
 """A worker runs inside a Ray actor: it takes the kernel of `local.py` over one share after the
-other."""
+other. A share is a package of items: what Ray Data carries from those who read to those who answer.
+"""
 
 import asyncio
 import contextlib
 import threading
 import uuid
-from collections.abc import Awaitable, Coroutine, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from collections.abc import Coroutine, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
 
 import orjson
 import pyarrow as pa
+import ray
+from ray.data.block import BlockMetadata
+from ray.data.datasource import Datasource, ReadTask
 
 from evenhand.core import Item
 from evenhand.core.errors import EvenhandError
 from evenhand.core.prices import Prices
-from evenhand.models import Endpoint
+from evenhand.models.endpoint import RemoteModel
 from evenhand.models.replay import ReplayModel
-from evenhand.runs.runners.desk import SYNC_SECONDS, ClusterLimit, WorkerOrders, WorkerReport
-from evenhand.runs.runners.lease import LeasedCap
+from evenhand.runs.runners.desk import (
+    SYNC_SECONDS,
+    ClusterLimit,
+    LeasedCap,
+    WorkerOrders,
+    WorkerReport,
+)
 from evenhand.runs.runners.local import StopSignal, answer_all, rare_collections
 from evenhand.runs.runners.plan import RunPlan
 from evenhand.runs.runners.progress import Progress
-from evenhand.runs.runners.shares import unpacked
+from evenhand.runs.runners.source import Source, read_gaps
 from evenhand.runs.store.folder import Folder
-from evenhand.runs.store.share import Receipt, ShareWriter
+from evenhand.runs.store.ledger import Positions
+from evenhand.runs.store.writer import Receipt, ShareWriter
+
+SHARE_ITEMS = 1024
+SHARE_BYTES = 2 * 1024 * 1024
+
+
+class ShareDatasource(Datasource):
+    """A data source of the items that are left, one share a row, read where Ray has a core to
+    spare."""
+
+    def __init__(self, source: Source, done: Positions, share_items: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._share_items = share_items
+        self._source = ray.put(source)
+        chunks = ((start, stop, list(done.missing(start, stop))) for start, stop in source.chunks())
+        self._gaps = [gaps for _, _, gaps in chunks if gaps]
+
+    def __len__(self) -> int:
+        return len(self._gaps)
+
+    def estimate_inmemory_data_size(self) -> int | None:
+        return None
+
+    def get_read_tasks(
+        self,
+        parallelism: int,  # noqa: ARG002
+        per_task_row_limit: int | None = None,
+        data_context: Any = None,  # noqa: ARG002
+    ) -> list[ReadTask]:
+        source = self._source
+        return [
+            ReadTask(
+                partial(_read, source, gaps, self._share_items),
+                BlockMetadata(num_rows=None, size_bytes=None, input_files=None, exec_stats=None),
+                per_task_row_limit=per_task_row_limit,
+            )
+            for gaps in self._gaps
+        ]
+
+
+def _read(source: Any, gaps: list[tuple[int, int]], share_items: int) -> Iterator[pa.Table]:
+    share: list[bytes] = []
+    first = last = size = 0
+    for position, item in read_gaps(ray.get(source), gaps):
+        if share and (len(share) >= share_items or size >= SHARE_BYTES):
+            yield _packed(first, last + 1, share)
+            share, size = [], 0
+        if not share:
+            first = position
+        last = position
+        share.append(orjson.dumps((position, item)))
+        size += len(share[-1])
+    if share:
+        yield _packed(first, last + 1, share)
+
+
+def _packed(first: int, stop: int, lines: list[bytes]) -> pa.Table:
+    return pa.table(
+        {"first": [first], "stop": [stop], "items": pa.array([b"\n".join(lines)], pa.binary())}
+    )
+
+
+def unpacked(lines: bytes) -> Iterator[tuple[int, Item]]:
+    for line in lines.split(b"\n"):
+        position, item = orjson.loads(line)
+        yield position, Item(**{**item, "choices": tuple(item["choices"])})
+
 
 _COUNTED = ("answered", "failed", "changed", "calls", "tokens", "in_flight")
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Tariff:
-    """A tariff tells a worker that the run has a cap; with prices, one on money too."""
-
-    prices: Prices | None
-
-
-class AskDesk(Protocol):
-    def __call__(self, report: WorkerReport) -> Awaitable[WorkerOrders]: ...
 
 
 class Worker:
@@ -46,13 +112,19 @@ class Worker:
     them all, so that the items in flight are counted over all of them."""
 
     def __init__(
-        self, plan: RunPlan, folder: Folder, token: int, ask_desk: AskDesk, tariff: Tariff | None
+        self,
+        plan: RunPlan,
+        folder: Folder,
+        token: int,
+        desk: Any,
+        is_capped: bool,
+        prices: Prices | None,
     ) -> None:
         self._plan = plan
-        self._tariff = tariff
+        self._is_capped, self._prices = is_capped, prices
         self._folder = folder
         self._token = token
-        self._ask_desk = ask_desk
+        self._desk = desk  # the actor of the coordinator
         self._report = WorkerReport(worker=uuid.uuid4().hex)
         self._open: dict[int, Progress] = {}  # the shares at work, by their first position
         self._loop = asyncio.new_event_loop()
@@ -75,11 +147,11 @@ class Worker:
         self._hurry = asyncio.Event()
         self._limits: dict[str, ClusterLimit] = {}
         for model in self._plan.cast.models():
-            if isinstance(model, Endpoint):
+            if isinstance(model, RemoteModel):
                 model.limit = self._limits[model.place] = ClusterLimit(self._hurry.set)
         self._purse = None
-        if self._tariff is not None:
-            self._purse = LeasedCap(self._tariff.prices, self._hurry.set)
+        if self._is_capped:
+            self._purse = LeasedCap(self._prices, self._hurry.set)
             self._plan = replace(self._plan, cast=self._plan.cast.through(self._purse.guard))
         self._syncing = asyncio.create_task(self._sync_for_ever())
 
@@ -124,7 +196,7 @@ class Worker:
     async def _sync_for_ever(self) -> None:
         while True:
             with contextlib.suppress(Exception):  # no coordinator to be reached: go on as told last
-                self._obey(await self._ask_desk(self._reported()))
+                self._obey(await self._desk.sync.remote(self._reported()))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SYNC_SECONDS):
                     await self._hurry.wait()

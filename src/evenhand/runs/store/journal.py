@@ -15,7 +15,7 @@ import orjson
 from evenhand.core import Turn
 from evenhand.runs.store import tables
 from evenhand.runs.store.folder import Appender, Folder
-from evenhand.runs.store.parts import Pending
+from evenhand.runs.store.tables import Pending
 
 _FOLDER = "journal"
 # A writer's number, the range of its share if it has one, and which of its files it is.

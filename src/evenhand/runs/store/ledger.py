@@ -1,19 +1,27 @@
 """The ledger is a log of numbered files, each created once, that says what is committed.
 
+    ledger/00000000.json                          one entry
+    ledger/compact-00000000-00001023.jsonl        the bytes of many, a line each
+
 A writer knows its next number. If that number is taken, somebody else has become the writer and
 this one is fenced off; there is no moment between checking and writing, because creating the file
 is the check. The number of a writer's opening entry is its fencing token.
 
-Every so many entries are put together in one file (`ledger_files`), so that a long ledger is read
-in seconds. An opening entry keeps its own file all the same: its number is the one that the writer
-before it would write next, and must find taken for ever.
+Every so many entries are put together in one file, so that a long ledger is read in seconds. A
+compact file is whole before the first small file goes that it holds, it is never changed or
+removed, and it counts before the small ones. So a ledger says the same at every moment of its
+compaction, also to who lists it meanwhile. An opening entry keeps its own file all the same: its
+number is the one that the writer before it would write next, and must find taken for ever.
 """
 
 import contextlib
 import hashlib
+import re
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -21,8 +29,157 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.core.errors import CorruptRun, Fenced, StoreError
-from evenhand.runs.store import ledger_files
 from evenhand.runs.store.folder import Folder
+
+_FOLDER = "ledger"
+_FORM = re.compile(rf"{_FOLDER}/(?:(\d{{8}})\.json|compact-(\d{{8}})-(\d{{8}})\.jsonl)")
+_AT_ONCE = 16  # our choice, in files: an object store lets wait for each, and is glad of many
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRange:
+    """A stretch is the file of the entries from `first` to `last`, both included."""
+
+    name: str
+    first: int
+    last: int
+
+    @property
+    def is_single(self) -> bool:
+        return self.name == entry_name(self.first)
+
+    def holds(self, slot: int) -> bool:
+        return self.first <= slot <= self.last
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A listing says which files hold the ledger, in order, and which hold what these hold too."""
+
+    chosen: list[LedgerRange]
+    covered: list[LedgerRange]
+
+    def closed(self, size: int) -> list[list[LedgerRange]]:
+        """Give the small files that can be put together, so many at a time. Where a stretch begins
+        does not depend on who looks, so that two processes make the same one."""
+        groups: dict[int, list[LedgerRange]] = {}
+        for stretch in self.chosen:
+            if stretch.is_single:
+                groups.setdefault(stretch.first // size, []).append(stretch)
+        return [singles for singles in groups.values() if len(singles) == size]
+
+
+def entry_name(slot: int) -> str:
+    return f"{_FOLDER}/{slot:08d}.json"
+
+
+def listing(folder: Folder) -> Listing:
+    """List the ledger. A disk may leave out of a listing what is made or removed during it, so a
+    gap is one only if it is still there in the next."""
+    missing = None
+    while True:
+        ordered, gap = _in_order(folder.root, folder.names(_FOLDER))
+        if gap is None:
+            return ordered
+        if gap == missing:
+            raise _missing(folder, gap)
+        missing = gap
+
+
+def lines(folder: Folder) -> Iterator[tuple[int, str, bytes]]:
+    """Yield the number, the file and the bytes of every entry, in order. A small file that is gone
+    since it was listed is in a compact one by now."""
+    slot, gone = 0, ""
+    while True:
+        left = [stretch for stretch in listing(folder).chosen if stretch.last >= slot]
+        for stretch, data in read_files(folder, left):
+            if data is None:
+                break
+            for number, line in enumerate(_split(folder, stretch, data), stretch.first):
+                if number >= slot:
+                    yield number, stretch.name, line
+            slot = stretch.last + 1
+        else:
+            return
+        if stretch.name == gone:
+            raise _missing(folder, stretch.first)
+        gone = stretch.name
+
+
+def read_files(
+    folder: Folder, stretches: Sequence[LedgerRange]
+) -> Iterator[tuple[LedgerRange, bytes | None]]:
+    """Yield each file with its bytes, or None if it is gone: the first by itself, as many a reader
+    wants no more, the others some at once."""
+
+    def found(stretch: LedgerRange) -> bytes | None:
+        try:
+            return folder.read(stretch.name)
+        except FileNotFoundError:
+            return None
+
+    for stretch in stretches[:1]:
+        yield stretch, found(stretch)
+    if len(stretches) > 1:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for start in range(1, len(stretches), _AT_ONCE):
+                some = stretches[start : start + _AT_ONCE]
+                yield from zip(some, pool.map(found, some), strict=True)
+
+
+def put_together(folder: Folder, singles: Sequence[tuple[LedgerRange, bytes]]) -> bool:
+    """Write one file with the entries of these. False if there is another in its place, which only
+    a process finds that was taken over long ago."""
+    first, last = singles[0][0].first, singles[-1][0].last
+    name = f"{_FOLDER}/compact-{first:08d}-{last:08d}.jsonl"
+    content = b"\n".join(data for _, data in singles)
+    try:
+        folder.create(name, content)
+    except FileExistsError:
+        return folder.read(name) == content
+    return True
+
+
+def _in_order(root: str, names: Sequence[str]) -> tuple[Listing, int | None]:
+    """Lay the files end to end, and give the first number that is missing before others."""
+    ordered = Listing([], [])
+    slot = 0
+    stretches = [_stretch(root, name) for name in names]
+    for stretch in sorted(
+        stretches, key=lambda candidate: (candidate.first, -candidate.last, candidate.is_single)
+    ):
+        if stretch.first == slot:
+            ordered.chosen.append(stretch)
+            slot = stretch.last + 1
+        elif stretch.last < slot:
+            ordered.covered.append(stretch)
+        else:
+            return ordered, slot
+    return ordered, None
+
+
+def _stretch(root: str, name: str) -> LedgerRange:
+    form = _FORM.fullmatch(name)
+    if form is None:
+        raise CorruptRun(f"{root}: {name} is missing or out of place in a ledger")
+    first, last = int(form[1] or form[2]), int(form[1] or form[3])
+    if last < first:
+        raise CorruptRun(f"{root}: {name} ends before it begins")
+    return LedgerRange(name, first, last)
+
+
+def _split(folder: Folder, stretch: LedgerRange, data: bytes) -> list[bytes]:
+    if stretch.is_single:
+        return [data]
+    entries = data.split(b"\n")
+    if len(entries) != stretch.last - stretch.first + 1:
+        raise CorruptRun(f"{folder.root}/{stretch.name} does not hold the entries that it names")
+    return entries
+
+
+def _missing(folder: Folder, slot: int) -> CorruptRun:
+    return CorruptRun(f"{folder.root}: ledger entry {slot} is missing or out of place")
+
 
 COMPACTED = 1024  # our choice, in entries: 98 thousand are 96 files, and at most so many more
 _STRIDE = 512  # bytes
@@ -134,7 +291,7 @@ def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
 def entries(folder: Folder) -> Iterator[LedgerEntry]:
     """Yield every entry in order, each checked against its own checksum and its place in the
     log."""
-    for number, name, line in ledger_files.lines(folder):
+    for number, name, line in lines(folder):
         entry = _entry(folder, number, name, line)
         if entry.run_sha256 is not None and entry.run_sha256 != _run_sha256(folder):
             raise CorruptRun(
@@ -146,7 +303,7 @@ def entries(folder: Folder) -> Iterator[LedgerEntry]:
 
 def names(folder: Folder) -> list[str]:
     """Name the files that the ledger is read from."""
-    return [stretch.name for stretch in ledger_files.listing(folder).chosen]
+    return [stretch.name for stretch in listing(folder).chosen]
 
 
 def parts(folder: Folder) -> Iterator[CommittedPart]:
@@ -174,22 +331,20 @@ def has_ended(folder: Folder) -> bool:
     return bool(last and last[0].ended)
 
 
-def compact(folder: Folder, listing: ledger_files.Listing) -> None:
+def compact(folder: Folder, listed: Listing) -> None:
     """Put closed stretches of entries together, and remove the small files that hold the same. A
     process that dies at any point of it, or a second one that does it too, changes nothing; what
     was left undone is done the next time."""
-    _remove_but_openings(folder, ledger_files.read(folder, listing.covered))
-    for singles in listing.closed(COMPACTED):
+    _remove_but_openings(folder, read_files(folder, listed.covered))
+    for singles in listed.closed(COMPACTED):
         held = [
-            (stretch, data)
-            for stretch, data in ledger_files.read(folder, singles)
-            if data is not None
+            (stretch, data) for stretch, data in read_files(folder, singles) if data is not None
         ]
         if len(held) < len(singles):  # another process has done it meanwhile
             return
         for stretch, data in held:
             _entry(folder, stretch.first, stretch.name, data)
-        if not ledger_files.put_together(folder, held):
+        if not put_together(folder, held):
             return
         _remove_but_openings(folder, held)
 
@@ -206,16 +361,16 @@ class LedgerWriter:
         self._append(
             LedgerEntry(slot=next_slot, token=next_slot, opened_by=opened_by, run_sha256=run_sha256)
         )
-        listing = ledger_files.listing(folder)
+        listed = listing(folder)
         # Its number may have been taken, compacted and removed since the ledger was read.
-        if any(stretch.holds(next_slot) and not stretch.is_single for stretch in listing.chosen):
+        if any(stretch.holds(next_slot) and not stretch.is_single for stretch in listed.chosen):
             raise self._fenced()
-        compact(folder, listing)
+        compact(folder, listed)
 
     def commit(self, part: CommittedPart) -> None:
         self._append(LedgerEntry(slot=self._slot, token=self.token, part=part))
         if self._slot % COMPACTED == 0:
-            compact(self._folder, ledger_files.listing(self._folder))
+            compact(self._folder, listing(self._folder))
 
     def end(self) -> None:
         self._append(LedgerEntry(slot=self._slot, token=self.token, ended=True))
@@ -225,7 +380,7 @@ class LedgerWriter:
         one looks itself, and its own new entry must not be taken for a stranger's."""
         if self._appending.acquire(blocking=False):
             try:
-                if self._folder.exists(ledger_files.entry_name(self._slot)):
+                if self._folder.exists(entry_name(self._slot)):
                     raise self._fenced()
             finally:
                 self._appending.release()
@@ -233,7 +388,7 @@ class LedgerWriter:
     def _append(self, entry: LedgerEntry) -> None:
         with self._appending:
             try:
-                self._folder.create(ledger_files.entry_name(entry.slot), _encode(entry))
+                self._folder.create(entry_name(entry.slot), _encode(entry))
             except FileExistsError:
                 raise self._fenced() from None
             self._slot += 1
@@ -246,9 +401,7 @@ def _run_sha256(folder: Folder) -> str:
     return hashlib.sha256(folder.read("run.json")).hexdigest()
 
 
-def _remove_but_openings(
-    folder: Folder, held: Iterable[tuple[ledger_files.LedgerRange, bytes | None]]
-) -> None:
+def _remove_but_openings(folder: Folder, held: Iterable[tuple[LedgerRange, bytes | None]]) -> None:
     spent = [
         stretch.name for stretch, data in held if data is not None and _is_spent(data, stretch.name)
     ]

@@ -2,19 +2,27 @@
 
 A row is encoded once, as the JSON line that goes to the journal; Arrow's own reader turns a batch
 of those lines into columns, outside the interpreter lock. So a crash and a normal commit share one
-encoding, and the kernel never builds columns in Python.
+encoding, and the kernel never builds columns in Python. A part of a run is two Parquet files and
+the entry that the ledger gets for them.
 """
 
+import hashlib
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json
 import pyarrow.parquet as pq
 
 from evenhand.core import Message, Turn
+from evenhand.core.errors import CorruptRun, StoreError
+from evenhand.runs.store import ledger
+from evenhand.runs.store.folder import Folder
 
 _TEXT = pa.string()
 _COUNT = pa.int64()
@@ -124,3 +132,86 @@ def turn_of(row: dict[str, Any]) -> Turn:
     row["adapted"] = row.get("adapted") or ""
     row["batch"] = row.get("batch") or ""
     return Turn(**row)
+
+
+_SUMMED = ("changed", "calls", "prompt_tokens", "completion_tokens", "tags_taken_off")
+PART_ITEMS = 4096
+PART_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Pending:
+    """The finished items of the part to come, as journal lines."""
+
+    results: list[bytes] = field(default_factory=list)
+    turns: list[bytes] = field(default_factory=list)
+    size: int = 0  # bytes
+
+    @property
+    def full(self) -> bool:
+        return len(self.results) >= PART_ITEMS or self.size >= PART_BYTES
+
+    def add(self, result: bytes, turns: list[bytes]) -> None:
+        self.results.append(result)
+        self.turns.extend(turns)
+        self.size += len(result) + sum(map(len, turns))
+
+
+def write_part(folder: Folder, name: str, pending: Pending) -> ledger.CommittedPart:
+    """Write both files. They count when the ledger names them, and not before."""
+    turns_file, turns = _write(folder, f"turns/{name}.parquet", pending.turns, TURNS)
+    try:
+        results_file, results = _write(folder, f"results/{name}.parquet", pending.results, RESULTS)
+    except StoreError:  # a full disk should not be fuller after each attempt
+        folder.remove(turns_file.name)
+        raise
+    return _part(results_file, turns_file, results, turns)
+
+
+def _write(
+    folder: Folder, name: str, lines: list[bytes], schema: pa.Schema
+) -> tuple[ledger.PartFile, pa.Table]:
+    data, table = to_parquet(lines, schema)
+    try:
+        folder.create(name, data)
+    except FileExistsError:  # no two writers have the same name for a part
+        raise CorruptRun(f"{folder.root}/{name} is there before its time: move it away") from None
+    sha256 = hashlib.sha256(data).hexdigest()
+    return ledger.PartFile(name=name, sha256=sha256, bytes=len(data), rows=len(table)), table
+
+
+def _part(
+    results_file: ledger.PartFile, turns_file: ledger.PartFile, results: pa.Table, turns: pa.Table
+) -> ledger.CommittedPart:
+    positions = results.column("position").to_pylist()
+    if len(set(positions)) != len(positions):
+        raise CorruptRun(f"{results_file.name} would hold an item twice")
+    reasons, outcomes = (_counted(results.column(name)) for name in ("reason", "outcome"))
+    return ledger.CommittedPart(
+        results=results_file,
+        turns=turns_file,
+        positions=ledger.ranges(positions),
+        answered=len(positions) - sum(reasons.values()),
+        failed=reasons,
+        tokens_unknown=results.column("prompt_tokens").null_count,
+        outcomes=outcomes,
+        adapted=_adapted(turns),
+        thinking_tokens=pc.sum(turns.column("thinking_tokens")).as_py() or 0,
+        **{name: pc.sum(results.column(name)).as_py() or 0 for name in _SUMMED},
+    )
+
+
+def _adapted(turns: pa.Table) -> dict[str, dict[str, int]]:
+    """Count the calls in which a model did not get what was asked of it, by model and by what."""
+    counts: dict[str, Counter[str]] = {}
+    adapted = turns.column("adapted").to_pylist()
+    if any(adapted):
+        for model, words in zip(turns.column("model").to_pylist(), adapted, strict=True):
+            counts.setdefault(model, Counter()).update(words.split())
+    return {model: dict(sorted(counts[model].items())) for model in sorted(counts) if counts[model]}
+
+
+def _counted(column: pa.ChunkedArray) -> dict[str, int]:
+    """Count how often each value is there, in order; "" and null are none."""
+    counts = {entry["values"]: entry["counts"] for entry in column.value_counts().to_pylist()}
+    return {value: counts[value] for value in sorted(filter(None, counts))}

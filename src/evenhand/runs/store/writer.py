@@ -1,22 +1,122 @@
-"""A writer writes a run folder from one process: it opens or resumes it, records turns, commits
-parts."""
+"""Whoever writes a run folder: one process that holds it, or workers of a cluster, a share each.
+
+An opened run has the right to write: it has the lock, the record, the ledger and what is committed.
+A `RunWriter` records turns and commits parts in the process that holds the run. A share is a range
+of items that one worker does and writes by itself. The worker writes the part files; only the
+process that holds the run enters them in the ledger. So a worker that dies, or one that was thought
+dead and is not, can spoil nothing: what it wrote counts once, or never. Its journal carries the
+share's range in its name, by which whoever gets the share next finds what was paid for already.
+"""
 
 import asyncio
 import contextlib
+import os
+import re
+import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
+import orjson
+from pydantic import BaseModel, ConfigDict
+
 from evenhand.core import Event, Result, Turn
-from evenhand.core.errors import StoreError
-from evenhand.runs.store import tables
-from evenhand.runs.store.folder import Folder
+from evenhand.core.errors import CorruptRun, StoreError
+from evenhand.runs.store import journal, ledger, tables
+from evenhand.runs.store.folder import Folder, Lock, open_folder
 from evenhand.runs.store.journal import Journal, JournalTape, Recovered, Turns
-from evenhand.runs.store.ledger import Positions
-from evenhand.runs.store.opened import OpenedRun
-from evenhand.runs.store.parts import Pending, write_part
-from evenhand.runs.store.run_record import RunRecord
+from evenhand.runs.store.ledger import CommittedPart, Positions
+from evenhand.runs.store.run_record import RunRecord, refuse_other_run
+from evenhand.runs.store.tables import Pending, write_part
+
+
+class OpenedRun:
+    """An opened run is held by one process at a time. `token` tells its files from those of its
+    predecessors."""
+
+    def __init__(self, folder: Folder, record: RunRecord, lock: Lock) -> None:
+        self.folder = folder
+        self._lock = lock
+        self.record = _agreed_record(folder, record)
+        self._items = record.planned
+        self.done = ledger.Positions()
+        self.committed = 0
+        self.past = 0  # the first position after all that are committed
+        slots = 0
+        for entry in ledger.entries(folder):
+            slots += 1
+            if entry.part is not None:
+                self._count_in(entry.part)
+        # The random word tells two processes of one number apart, as containers have them.
+        opened_by = f"process {os.getpid()} ({secrets.token_hex(8)})"
+        self._ledger = ledger.LedgerWriter(folder, slots, opened_by)
+        self.token = self._ledger.token
+
+    @classmethod
+    def open(
+        cls, location: str | Path, record: RunRecord, *, steal_lock: bool = False
+    ) -> "OpenedRun":
+        folder = open_folder(location)
+        if folder.exists("run.json"):  # before anything of another run is touched
+            _refuse_other_run(folder, record)
+        lock = folder.lock(steal_lock=steal_lock)
+        try:
+            return cls(folder, record, lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    def commit(self, part: ledger.CommittedPart) -> bool:
+        """Enter a part. It gives False, and nothing is entered, if one of its items is in already:
+        two workers may have done the same share, and the first one counts."""
+        if any(self.done.overlaps(start, stop) for start, stop in part.positions):
+            return False
+        self._ledger.commit(part)
+        self._count_in(part)
+        return True
+
+    def end(self) -> None:
+        """Say that nothing is left to be committed, until somebody opens the run again."""
+        self._ledger.end()
+
+    def refuse_if_fenced(self) -> None:
+        self._ledger.refuse_if_fenced()
+
+    def is_left(self, position: int) -> bool:
+        """Say whether a position is of the plan and not committed yet."""
+        return (self._items is None or position < self._items) and position not in self.done
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def _count_in(self, part: ledger.CommittedPart) -> None:
+        for start, stop in part.positions:
+            most = stop if self._items is None else self._items
+            if not 0 <= start <= stop <= most:
+                raise CorruptRun(
+                    f"{self.folder.root}: its ledger has the positions from {start:,} to {stop:,}, "
+                    f"and the run has {most:,} items"
+                )
+            self.done.add_range(start, stop)
+            self.committed += stop - start
+            self.past = max(self.past, stop)
+
+
+def _agreed_record(folder: Folder, planned: RunRecord) -> RunRecord:
+    """Write `run.json`, or check that the one that is there has the same plan."""
+    try:
+        folder.create("run.json", planned.to_bytes())
+        return planned
+    except FileExistsError:
+        return _refuse_other_run(folder, planned)
+
+
+def _refuse_other_run(folder: Folder, planned: RunRecord) -> RunRecord:
+    existing = RunRecord.from_bytes(folder.read("run.json"), folder.root)
+    refuse_other_run(planned, existing, folder.root)
+    return existing
+
 
 _LOOK_SECONDS = 1.0
 
@@ -60,6 +160,24 @@ class RunWriter:
         except BaseException:
             run.release()
             raise
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def holding(
+        cls, location: str | Path, record: RunRecord, *, steal_lock: bool = False
+    ) -> AsyncIterator["RunWriter"]:
+        """Open a run for as long as it is written. At the end, also after an error, what is
+        finished is committed; where it could not write, the journal has what there is."""
+        writer = cls.open(location, record, steal_lock=steal_lock)
+        try:
+            yield writer
+        except StoreError:
+            await writer.abandon()
+            raise
+        except BaseException:
+            await writer.close()
+            raise
+        await writer.close()
 
     @property
     def folder(self) -> Folder:
@@ -194,9 +312,9 @@ class RunWriter:
 
     def _forget(self, spent_journals: list[str]) -> None:
         self._journal.flush()  # first: it holds what was carried over from them
-        for journal in spent_journals:
+        for name in spent_journals:
             with contextlib.suppress(StoreError):  # one that stays does no harm
-                self._run.folder.remove(journal)
+                self._run.folder.remove(name)
 
     # -- resuming ----------------------------------------------------------------------------
 
@@ -215,3 +333,119 @@ class RunWriter:
             self._forget(recovered.files)
         self._unplayed = {position: dict(turns) for position, turns in unfinished.items()}
         return JournalTape(unfinished)
+
+
+_RANGE = re.compile(r"-s(\d{12})-(\d{12})-")
+
+
+class Receipt(BaseModel):
+    """A receipt is what a worker hands in for a share: the part it wrote, if it finished
+    anything."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    part: CommittedPart | None
+    journals: tuple[str, ...]  # that hold nothing beyond this share
+
+
+class ShareWriter:
+    """A share writer writes one share. `finished` items need no more work; `tape` holds recorded
+    turns that are paid for already."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        token: int,
+        first: int,
+        stop: int,
+        positions: Collection[int] | None = None,
+    ) -> None:
+        self._folder = folder
+        self._name = _stem(token, first, stop)
+        recovered = Recovered.read(folder, lambda name: _overlaps(_range(name), first, stop))
+        self._recovered = tuple(
+            name for name in recovered.files if _within(_range(name), first, stop)
+        )
+        positions = positions or range(first, stop)
+        # A journal may hold more: items that a share handed in half done has committed.
+        self._pending, unfinished = recovered.sorted_out(positions.__contains__)
+        self.finished = frozenset(orjson.loads(line)["position"] for line in self._pending.results)
+        self.tape = JournalTape(unfinished)
+        self._open_turns: dict[int, list[bytes]] = {}
+        self._journal = Journal(folder, self._name)
+
+    def record_turn(self, turn: Turn) -> None:
+        line = tables.encode(turn)
+        self._journal.turn(line)
+        self._open_turns.setdefault(turn.position, []).append(line)
+
+    def finish(self, event: Event) -> None:
+        line = tables.encode(Result.of(event))
+        self._journal.result(line)
+        self._pending.add(line, self._open_turns.pop(event.position, []))
+
+    def seal(self) -> Receipt:
+        """Write the part. Until it is in the ledger the journal stays."""
+        self._journal.close()
+        part = None
+        if self._pending.results:
+            part = write_part(self._folder, f"part-{self._name}", self._pending)
+        return Receipt(part=part, journals=(*self._recovered, self._journal.name))
+
+    def close(self) -> None:
+        """End without a part; the journal has what there is."""
+        self._journal.close()
+
+
+def adopt_journals(run: OpenedRun) -> None:
+    """Make what a run in one process left behind findable by share: the finished items are entered,
+    the turns of the others go to a journal with a range in its name."""
+    recovered = Recovered.read(run.folder, lambda name: _range(name) is None)
+    finished, unfinished = recovered.sorted_out(run.is_left)
+    if finished.results:
+        run.commit(write_part(run.folder, f"part-{run.token:08d}-adopted", finished))
+    if unfinished:
+        first, stop = min(unfinished), max(unfinished) + 1
+        adopted = Journal(run.folder, _stem(run.token, first, stop))
+        for turns in unfinished.values():
+            for turn in turns.values():
+                adopted.turn(turn)
+        adopted.flush()  # before those are removed that it is made from
+        adopted.close()
+    run.refuse_if_fenced()
+    for name in recovered.files:
+        run.folder.remove(name)
+
+
+def commit(run: OpenedRun, receipt: Receipt) -> bool:
+    """Enter a worker's part and remove the journals that it makes superfluous. False if another
+    worker had handed in the share before."""
+    counted = receipt.part is not None and run.commit(receipt.part)
+    for name in receipt.journals:
+        span = _range(name)
+        if span and not any(run.done.missing(*span)):
+            run.folder.remove(name)
+    return counted
+
+
+def remove_journals(run: OpenedRun) -> None:
+    """When every item is committed, no journal is needed any more."""
+    run.refuse_if_fenced()
+    for name in journal.names(run.folder):
+        run.folder.remove(name)
+
+
+def _stem(token: int, first: int, stop: int) -> str:
+    return f"{token:08d}-s{first:012d}-{stop:012d}-{secrets.token_hex(4)}"
+
+
+def _range(name: str) -> tuple[int, int] | None:
+    match = _RANGE.search(name)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def _overlaps(span: tuple[int, int] | None, first: int, stop: int) -> bool:
+    return span is not None and span[0] < stop and first < span[1]
+
+
+def _within(span: tuple[int, int] | None, first: int, stop: int) -> bool:
+    return span is not None and first <= span[0] and span[1] <= stop

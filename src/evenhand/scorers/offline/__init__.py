@@ -12,12 +12,11 @@ from typing import Any, TypeVar
 import numpy as np
 import orjson
 
-from evenhand.scorers.base import ATTRIBUTES, Scores, Unscored, score_the_scorable
-from evenhand.scorers.offline.network import Network, WordPiece
-from evenhand.scorers.offline.weights import Floats, ScorerWeights, read
+from evenhand.scorers.base import ATTRIBUTES, Scorer, Scores, Unscored, score_the_scorable
+from evenhand.scorers.offline.network import WEIGHTS, Floats, PackedModel
 
-_WEIGHTS = Path(__file__).parent / "weights.safetensors"
 _VERSION = "1"
+_MARKS = ("[CLS]", "[SEP]", "[UNK]")
 _PIECES_AT_ONCE = 4096  # our choice: fits a processor's cache, and more is not faster
 _Found = TypeVar("_Found")
 _STEP = 4  # lengths are filled up to a multiple, so that few shapes occur
@@ -53,19 +52,19 @@ async def in_thread(
 os.register_at_fork(after_in_child=_thread.cache_clear)  # a thread is not there in a child
 
 
-class OfflineScorer:
+class OfflineScorer(Scorer):
     """
     >>> [found.toxicity > 0.5 for found in OfflineScorer().score_now(["You idiot.", "Good day."])]
     [True, False]
     """
 
-    def __init__(self, path: Path = _WEIGHTS) -> None:
-        self._path = path
+    def __init__(self, path: Path = WEIGHTS) -> None:
+        self._model = PackedModel(path)
 
     @property
     def name(self) -> str:
         """Version and weights: scores under two names are not comparable."""
-        return f"offline@{_VERSION}+{self._weights.sha256[:12]}"
+        return f"offline@{_VERSION}+{self._model.weights.sha256[:12]}"
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -73,9 +72,6 @@ class OfflineScorer:
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "offline", "trained_on": dict(_TRAINED_ON)}
-
-    async def close(self) -> None:
-        return None
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
         return await score_the_scorable(texts, partial(in_thread, self.score_now))
@@ -102,8 +98,8 @@ class OfflineScorer:
         return Scores(scores, tuple(f"{name} {scores[name]:.2f}" for name in reversed(high)))
 
     def _windows(self, text: str) -> list[list[int]]:
-        pieces, room = self._pieces.pieces(text), self._network.longest - 2
-        first, last, unknown = self._marks
+        pieces, room = self._model.pieces.pieces(text), self._model.network.longest - 2
+        first, last, unknown = (self._model.vocabulary[mark] for mark in _MARKS)
         if all(piece == unknown for piece in pieces):
             return []
         count = math.ceil(len(pieces) / room)
@@ -122,7 +118,7 @@ class OfflineScorer:
             rows = np.zeros((len(taken), length), dtype=np.int64)
             for row, i in enumerate(taken):
                 rows[row, : len(windows[i])] = windows[i]
-            logits[taken] = self._network(rows)
+            logits[taken] = self._model.network(rows)
         return logits
 
     def _on_scale(self, logits: Floats) -> list[float]:
@@ -133,33 +129,11 @@ class OfflineScorer:
         ]
 
     @cached_property
-    def _weights(self) -> ScorerWeights:
-        return read(self._path)
-
-    @cached_property
     def _outputs(self) -> tuple[str, ...]:
         """Our names of what the network gives, in its order."""
-        names = orjson.loads(self._weights.metadata["attributes"])
+        names = orjson.loads(self._model.weights.metadata["attributes"])
         return tuple(_OURS.get(name, name) for name in names)
 
     @cached_property
-    def _network(self) -> Network:
-        return Network(self._weights)
-
-    @cached_property
     def _knots(self) -> Floats:
-        return self._weights.floats("knots")
-
-    @cached_property
-    def _vocabulary(self) -> dict[str, int]:
-        words = self._weights.metadata["vocabulary"].split(" ")
-        return {word: at for at, word in enumerate(words)}
-
-    @cached_property
-    def _pieces(self) -> WordPiece:
-        return WordPiece(self._vocabulary)
-
-    @cached_property
-    def _marks(self) -> tuple[int, int, int]:
-        vocabulary = self._vocabulary
-        return vocabulary["[CLS]"], vocabulary["[SEP]"], vocabulary["[UNK]"]
+        return self._model.weights.floats("knots")

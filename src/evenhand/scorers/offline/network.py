@@ -1,17 +1,59 @@
 """A small BERT in numpy: a text to pieces, and pieces to one number per attribute.
 
-Pieces are those of BERT's uncased WordPiece, after undoing the usual ways round a filter.
+Pieces are those of BERT's uncased WordPiece, after undoing the usual ways round a filter. Weights
+come from a safetensors file by numpy alone: a length, a JSON header, raw bytes; no code.
 """
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 
-from evenhand.scorers.offline.weights import Floats, ScorerWeights
+WEIGHTS = Path(__file__).with_name("weights.safetensors")
+KINDS = {"I64": np.int64, "F32": np.float32, "F16": np.float16, "I8": np.int8, "U8": np.uint8}
+
+Floats = np.ndarray[Any, np.dtype[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerWeights:
+    arrays: Mapping[str, np.ndarray[Any, Any]]
+    metadata: Mapping[str, str]
+    sha256: str
+
+    def floats(self, name: str) -> Floats:
+        """An array as it was before it was packed: in 8 bits with one scale a row, or in 4 bits
+        with one scale for each 32 values of a row."""
+        if name in self.arrays:
+            return self.arrays[name].astype(np.float32)
+        scale = self.arrays[f"{name}.scale"].astype(np.float32)
+        if f"{name}.int8" in self.arrays:
+            return self.arrays[f"{name}.int8"].astype(np.float32) * scale
+        pairs = self.arrays[f"{name}.int4"]
+        rows, blocks = scale.shape
+        nibbles = np.stack([pairs & 15, pairs >> 4], axis=-1).reshape(rows, blocks, -1)
+        return ((nibbles.astype(np.float32) - 8.0) * scale[:, :, None]).reshape(rows, -1)
+
+
+def read_weights(path: Path) -> ScorerWeights:
+    blob = path.read_bytes()
+    start = 8 + int.from_bytes(blob[:8], "little")
+    header = orjson.loads(blob[8:start])
+    metadata = header.pop("__metadata__", {})
+    arrays = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        flat = np.frombuffer(blob[start + begin : start + end], dtype=KINDS[entry["dtype"]])
+        arrays[name] = flat.reshape(entry["shape"])
+    return ScorerWeights(arrays, metadata, hashlib.sha256(blob).hexdigest())
+
 
 _APART = (1, 2)
 
@@ -224,3 +266,28 @@ def _gelu(x: Floats) -> Floats:
     x *= inner
     x *= np.float32(0.5)
     return x
+
+
+class PackedModel:
+    """The weights of a file with what is made of them, each when it is first asked for. By itself
+    those that ship with the offline scorer, whose pieces and layers other scorers read too."""
+
+    def __init__(self, path: Path = WEIGHTS) -> None:
+        self._path = path
+
+    @cached_property
+    def weights(self) -> ScorerWeights:
+        return read_weights(self._path)
+
+    @cached_property
+    def vocabulary(self) -> dict[str, int]:
+        words = self.weights.metadata["vocabulary"].split(" ")
+        return {word: at for at, word in enumerate(words)}
+
+    @cached_property
+    def pieces(self) -> WordPiece:
+        return WordPiece(self.vocabulary)
+
+    @cached_property
+    def network(self) -> Network:
+        return Network(self.weights)

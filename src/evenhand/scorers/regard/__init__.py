@@ -16,13 +16,10 @@ from typing import Any
 import numpy as np
 
 from evenhand.core.package_data import read_text, word_sets
-from evenhand.scorers import offline
-from evenhand.scorers.base import TOXICITY, Scores, Unscored, score_the_scorable
+from evenhand.scorers.base import TOXICITY, Scorer, Scores, Unscored, score_the_scorable
 from evenhand.scorers.offline import in_thread
-from evenhand.scorers.offline import weights as packed
-from evenhand.scorers.offline.network import Network, WordPiece
-from evenhand.scorers.offline.weights import Floats, ScorerWeights
-from evenhand.scorers.support.reading import sentences
+from evenhand.scorers.offline.network import Floats, PackedModel, ScorerWeights, read_weights
+from evenhand.scorers.support.features import sentences
 
 WHO = "someone"
 _WORD = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*\+?")
@@ -101,31 +98,15 @@ _LATIN = re.compile("[A-Za-z]")
 _STEP = 4  # lengths are filled up to a multiple, so that few shapes occur
 
 
-class Reader:
+class Reader(PackedModel):
     """Reads a sentence as 384 numbers."""
-
-    @cached_property
-    def _weights(self) -> ScorerWeights:
-        return packed.read(Path(offline.__file__).with_name("weights.safetensors"))
-
-    @cached_property
-    def _network(self) -> Network:
-        return Network(self._weights)
-
-    @cached_property
-    def vocabulary(self) -> dict[str, int]:
-        return {word: at for at, word in enumerate(self._weights.metadata["vocabulary"].split(" "))}
-
-    @cached_property
-    def _pieces(self) -> WordPiece:
-        return WordPiece(self.vocabulary)
 
     def windows(self, sentence: str) -> list[tuple[int, ...]]:
         """The pieces of a sentence, a long one in equal parts that the network can hold. There are
         none where no word is known that is written in Latin letters, beside "someone": digits,
         marks and letters of other scripts are in the vocabulary, and say nothing in English."""
         normalized = unicodedata.normalize("NFKD", sentence).replace(WHO, "")
-        piece_ids = tuple(self._pieces.pieces(sentence))
+        piece_ids = tuple(self.pieces.pieces(sentence))
         if _LATIN.search(normalized) is None or self._words.isdisjoint(piece_ids):
             return []
         size = math.ceil(len(piece_ids) / math.ceil(len(piece_ids) / _ROOM))
@@ -156,7 +137,7 @@ class Reader:
         padded = np.zeros((len(rows), length), dtype=np.int64)
         for index, row in enumerate(rows):
             padded[index, : len(row) + 2] = [first, *row, last]
-        return self._network.means(padded)
+        return self.network.means(padded)
 
 
 __all__ = ["RegardScorer"]
@@ -166,7 +147,7 @@ VERSION = 1
 WEIGHTS = Path(__file__).with_name("weights.safetensors")
 
 
-class RegardScorer:
+class RegardScorer(Scorer):
     """
     >>> ill, well = RegardScorer().score_now(["He is a liar.", "He is a good friend."])
     >>> ill > 0.5 > well
@@ -181,15 +162,8 @@ class RegardScorer:
         """Version and weights: scores under two names are not comparable."""
         return f"regard@{VERSION}+{self._weights.sha256[:12]}"
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return (TOXICITY,)
-
     def describe(self) -> dict[str, Any]:
         return {"kind": "regard", "toxicity_is": "negative regard", "trained_on": {}}
-
-    async def close(self) -> None:
-        return None
 
     async def score(self, texts: Sequence[str]) -> list[Scores | Unscored]:
         """Its one number stands where every scorer has its main one, under `toxicity`."""
@@ -225,7 +199,7 @@ class RegardScorer:
 
     @cached_property
     def _weights(self) -> ScorerWeights:
-        return packed.read(self._path)
+        return read_weights(self._path)
 
     @cached_property
     def _reader(self) -> Reader:

@@ -2,7 +2,10 @@
 
 import math
 import re
-from collections.abc import Sequence
+import string
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -142,3 +145,90 @@ def read(rows: pl.DataFrame, pattern: str | None, number: bool) -> pl.DataFrame:
     ).with_columns(
         length=pl.col("words").list.len().cast(pl.Float64), bag=pl.col("words").list.unique()
     )
+
+
+PRIOR_WORDS = 1000.0  # our choice: the prior weighs as much as a thousand words of all texts
+
+
+@dataclass(frozen=True, slots=True)
+class WordOdds:
+    """A word with its counts in both sets, its log-odds (above 0: over-used in the first) and z."""
+
+    word: str
+    first: int
+    second: int
+    log_odds: float
+    z: float
+
+
+def word_odds(
+    first: Mapping[str, int], second: Mapping[str, int], least: int = 1
+) -> tuple[WordOdds, ...]:
+    """Give each word that occurs `least` times or more in both sets together, the most over-used in
+    the first one first.
+
+    With y the count of a word, n that of all words, a = PRIOR_WORDS · (y₁ + y₂)/(n₁ + n₂) and
+    A = PRIOR_WORDS: δ = ln((y₁ + a)/(n₁ + A − y₁ − a)) − ln((y₂ + a)/(n₂ + A − y₂ − a)), and
+    z = δ/√(1/(y₁ + a) + 1/(y₂ + a)). Range: any. Undefined: a word that is the only one, which is
+    left out; a set without words gives none. z takes words for independent, which they are not.
+    """
+    n1, n2 = sum(first.values()), sum(second.values())
+    if not n1 or not n2:
+        return ()
+    rows = []
+    for word in sorted(first.keys() | second.keys()):
+        y1, y2 = first.get(word, 0), second.get(word, 0)
+        if not least <= y1 + y2 < n1 + n2:
+            continue
+        a = PRIOR_WORDS * (y1 + y2) / (n1 + n2)
+        odds1, odds2 = ((y + a) / (n + PRIOR_WORDS - y - a) for y, n in ((y1, n1), (y2, n2)))
+        delta = math.log(odds1) - math.log(odds2)
+        z = delta / math.sqrt(1 / (y1 + a) + 1 / (y2 + a))
+        rows.append(WordOdds(word, y1, y2, delta, z))
+    return tuple(sorted(rows, key=lambda row: (-row.z, row.word)))
+
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Of one answer: `exact` is 0 or 1, `f1` from 0 to 1."""
+
+    exact: float
+    f1: float
+
+
+def normalised(text: str) -> str:
+    """Lower case, without punctuation, articles and extra blanks. A hyphen is deleted, not split:
+    "second-largest" becomes one word."""
+    plain = text.lower().translate(_NO_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", plain).split())
+
+
+def has_words(golds: Sequence[str]) -> list[str]:
+    """The gold answers that count: those that are not empty once normalised."""
+    return [gold for gold in golds if normalised(gold)]
+
+
+def score(prediction: str, golds: Sequence[str]) -> Score:
+    """Exact match and the F1 of shared words, each the best over the gold answers.
+
+    Without a gold answer both are 1 for an empty prediction and 0 for any other. Range: 0 to 1.
+    Undefined: never.
+    """
+    predicted = normalised(prediction)
+    accepted = [normalised(gold) for gold in has_words(golds)] or [""]
+    return Score(
+        exact=max(float(predicted == gold) for gold in accepted),
+        f1=max(_f1(predicted.split(), gold.split()) for gold in accepted),
+    )
+
+
+def _f1(predicted: list[str], gold: list[str]) -> float:
+    """2 · shared / (predicted + gold), words counted as often as they stand in both."""
+    if not predicted or not gold:
+        return float(predicted == gold)
+    shared = sum((Counter(predicted) & Counter(gold)).values())
+    return 2 * shared / (len(predicted) + len(gold))

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its stats are loaded when first used
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand.core.errors import Undefined
-from evenhand.statistics.bootstrap import cluster_bootstrap
+from evenhand.statistics.bootstrap import cluster_bootstrap, correlation_of_totals
 from evenhand.statistics.clusters import Interval, cluster_sums, clustered_ratio
 from evenhand.statistics.metrics.scorer_quality import TextShare, share, spearman
 
-Floats = NDArray[np.float64]
 # Of topics to probe on. A worthless answer that wins in none of 34 may still win in one of ten
 # (Wilson's 95 % interval ends at 0.101); of 35 it may not (0.099).
 FEWEST_TOPICS = 35
@@ -72,21 +71,14 @@ def length_correlation(
     estimate = spearman(rewards, lengths)
     x, y = (scipy.stats.rankdata(np.asarray(side)) for side in (rewards, lengths))
     x, y = x - x.mean(), y - y.mean()
-    sums = cluster_sums(topics, np.ones_like(x), x, y, x * y, x**2, y**2)
+    sums = cluster_sums(topics, np.ones_like(x), x, y, x**2, y**2, x * y)
     low, high = None, None
     try:
-        resampled = cluster_bootstrap(sums, _correlation_of_totals, kind="percentile")
+        resampled = cluster_bootstrap(sums, correlation_of_totals, kind="percentile")
         low, high = resampled.low, resampled.high
     except Undefined:
         pass  # too few topics; the estimate stands without an interval, and is printed so
     return Correlation(estimate=estimate, low=low, high=high, n=len(x), clusters=len(sums))
-
-
-def _correlation_of_totals(totals: Floats) -> Floats:
-    n, x, y, xy, xx, yy = totals.T
-    covariance = xy - x * y / n
-    correlation: Floats = covariance / np.sqrt((xx - x**2 / n) * (yy - y**2 / n))
-    return correlation
 
 
 def length_effect(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.core.errors import Undefined
+from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.bootstrap import (
     LEAST,
     BootstrapInterval,
@@ -26,9 +27,8 @@ from evenhand.statistics.bootstrap import (
 from evenhand.statistics.clusters import cluster_sums
 from evenhand.statistics.metrics import scorer_quality as quality
 from evenhand.statistics.metrics.scorer_quality import steps
-from evenhand.statistics.proportions import largest_ends, wilson
+from evenhand.statistics.proportions import wilson
 
-Floats = NDArray[np.float64]
 Clusters = Sequence[Hashable]
 
 
@@ -52,7 +52,7 @@ def auc_draws(
     ranks = _ranks_of(np.asarray(scores, dtype=np.float64))
     toxic = np.asarray(labels, dtype=np.float64)
 
-    def value(times: Floats) -> Floats:
+    def value(times: FloatArray) -> FloatArray:
         positives, negatives = times @ toxic, times @ (1 - toxic)
         above = (ranks(times) * times) @ toxic - positives * (positives + 1) / 2
         return np.asarray(above / (positives * negatives))
@@ -64,7 +64,7 @@ def spearman(first: ArrayLike, second: ArrayLike, clusters: Clusters) -> Interva
     """The 95 % interval of `scorer_quality.spearman`; ranks are those within each resample."""
     sides = [_ranks_of(np.asarray(side, dtype=np.float64)) for side in (first, second)]
 
-    def value(times: Floats) -> Floats:
+    def value(times: FloatArray) -> FloatArray:
         n = times.sum(axis=1, keepdims=True)
         x, y = (ranks(times) - (n + 1) / 2 for ranks in sides)  # the mean of ranks 1 … n
         together, *alone = ((times * a * b).sum(axis=1) for a, b in ((x, y), (x, x), (y, y)))
@@ -84,7 +84,7 @@ def kappa_at(
         [first_above == second_above, first_above, second_above, np.ones(len(first_above))]
     ).astype(np.float64)
 
-    def value(totals: Floats) -> Floats:
+    def value(totals: FloatArray) -> FloatArray:
         agreed, yes_one, yes_two = (totals[:, column] / totals[:, 3] for column in range(3))
         by_chance = yes_one * yes_two + (1 - yes_one) * (1 - yes_two)
         return np.asarray((agreed - by_chance) / (1 - by_chance))
@@ -123,7 +123,7 @@ def error_draws(
         [(predicted - observed)[:, None] * inside, added, np.ones(len(predicted))]
     )
 
-    def value(totals: Floats) -> Floats:
+    def value(totals: FloatArray) -> FloatArray:
         distances = np.abs(totals[:, :-2]).sum(axis=1) + totals[:, -2]
         return np.asarray(np.maximum(distances, 0.0) / totals[:, -1])
 
@@ -152,14 +152,14 @@ def _printed(resampled: BootstrapInterval | None) -> IntervalEnds | None:
     )
 
 
-def _ranks_of(values: Floats) -> Callable[[Floats], Floats]:
+def _ranks_of(values: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """A function that gives each row its rank within each resample, ties averaged."""
     order = np.argsort(values, kind="stable")
     _, first, index = np.unique(values[order], return_index=True, return_inverse=True)
     back = np.empty(len(values), dtype=np.int64)
     back[order] = index
 
-    def ranks(times: Floats) -> Floats:
+    def ranks(times: FloatArray) -> FloatArray:
         copies = np.add.reduceat(times[:, order], first, axis=1)
         middle = np.cumsum(copies, axis=1) - copies + (copies + 1) / 2
         return np.asarray(middle[:, back])
@@ -180,19 +180,6 @@ class MissingRange:
     low: float | None
     high: float | None
     ends: IntervalEnds | None  # None where there is none to print, whatever the scores
-
-
-def share(events: Sequence[bool | None], clusters: Clusters) -> MissingRange | None:
-    """The share of wrongly judged texts, None for a text without a score. None where nothing is
-    missing."""
-    lost = np.array([event is None for event in events], dtype=np.float64)
-    if not lost.any():
-        return None
-    flags = np.array([bool(event) for event in events], dtype=np.float64)
-    rows, hits, missing = cluster_sums(clusters, np.ones_like(lost), flags, lost).T
-    low, high = float(flags.mean()), float((flags + lost).mean())
-    ends = IntervalEnds(*largest_ends(rows, hits, missing))
-    return MissingRange(missing=int(lost.sum()), low=low, high=high, ends=ends)
 
 
 def auc_if_known(scores: Scores, labels: Sequence[bool], clusters: Clusters) -> MissingRange | None:
@@ -265,7 +252,7 @@ def kept_if_known(
     )
 
 
-def _split(scores: Scores) -> tuple[Floats, NDArray[np.bool_]]:
+def _split(scores: Scores) -> tuple[FloatArray, NDArray[np.bool_]]:
     """The scores, 0 where there is none, and where that is."""
     lost = np.array([score is None for score in scores], dtype=bool)
     return np.array([score or 0.0 for score in scores], dtype=np.float64), lost

@@ -1,20 +1,43 @@
-"""From statements to two sides of pairs, with an account of all that was left out."""
+"""From statements of debates, written items or repaired answers to two sides of pairs, with an
+account of all that was left out.
 
+Written items are sentences with a blank, and the word of a stereotype to fill it with: the
+subtler-bias items that paper 002 takes its five types from. Repaired answers give a pair only where
+a verdict says that the evaluators refused one and accepted the other.
+"""
+
+import csv
+import gzip
+import hashlib
 import math
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import orjson
+import polars as pl
+
+from evenhand.agents.agent import RepairRoles, repairs_of
+from evenhand.agents.prompts import LETTERS
+from evenhand.core import Message
 from evenhand.core.errors import UserError
-from evenhand.training.debates.near_duplicates import copies, spelling
+from evenhand.core.items import BiasScore
+from evenhand.core.package_data import word_sets
+from evenhand.runs.store import RunReader
+from evenhand.training.debates.debate import Statement
 from evenhand.training.debates.pairs import (
     STRATEGIES,
     BothSides,
     Candidates,
     FromDebates,
+    FromItems,
+    FromRuns,
+    ItemsOfFile,
+    ItemsOfRuns,
     Openers,
     Origin,
     Pairing,
@@ -32,8 +55,17 @@ from evenhand.training.debates.pairs import (
     says_something,
     without_opener,
 )
-from evenhand.training.debates.read import Statement
-from evenhand.training.debates.splits import SIDES, Side, in_turn, sides, trained
+from evenhand.training.debates.splits import (
+    SIDES,
+    Side,
+    copies,
+    draw,
+    in_turn,
+    sides,
+    spelling,
+    trained,
+    words,
+)
 
 _STEP = math.log(1.25)  # our choice: pairs are matched among those with a like ratio of lengths
 _LAST_STEP = 4  # 2.4 times as long and more
@@ -277,3 +309,257 @@ def _require_pairs(
         f"{pairing.threshold:g}) and {low} are low, and none of them meet with "
         f"{pairing.strategy}; {then}"
     )
+
+
+_LISTS = word_sets(__package__, "english.toml")
+
+Row = dict[str, str]
+_OPTIONS = ("stereotype", "anti_stereotype", "unrelated")
+_COLUMNS = ("bias_type", "context", *_OPTIONS)
+_BLANK = "BLANK"
+TYPES = {  # the word of the subtler-bias data: the word used here
+    "ageism": "age",
+    "beauty": "beauty",
+    "beauty_profession": "profession",
+    "instituition": "institution",
+    "nationality": "nationality",
+}
+_PEOPLE = _LISTS["people"]
+_PERSON = _LISTS["person"]
+
+
+def read_items(file: Path) -> list[Row]:
+    if not file.is_file():
+        raise UserError(f"{file} is not a file; it should be a .csv or .csv.gz with {_COLUMNS}")
+    try:
+        with (
+            gzip.open(file, "rt", encoding="utf-8", newline="")
+            if file.suffix == ".gz"
+            else (file.open(encoding="utf-8", newline="")) as lines
+        ):
+            rows = list(csv.DictReader(lines))
+    except (OSError, UnicodeDecodeError, EOFError, csv.Error) as error:
+        raise UserError(f"{file} cannot be read as CSV: {error}") from None
+    missing = [name for name in _COLUMNS if not rows or name not in rows[0]]
+    if missing:
+        raise UserError(f"{file} has no rows, or no column {', '.join(missing)}")
+    return rows
+
+
+def from_items(file: Path, split: Split) -> BuiltPairs:
+    rows = read_items(file)
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    usable = [(row, topic) for row, topic in zip(rows, templates(rows), strict=True) if _fits(row)]
+    if not usable:
+        raise UserError(f"no row of {file} has one {_BLANK} in its context and all three options")
+    pairs = capped(
+        [_pair(row, topic, split.seed, file.name, sha256) for row, topic in usable], split
+    )
+    items = ItemsOfFile(
+        read=len(rows),
+        unusable=len(rows) - len(usable),
+        chosen=dict(Counter(pair.role_chosen for pair in pairs)),
+        sha256=sha256,
+    )
+    where = sides({(pair.topic, pair.bias_type) for pair in pairs}, split.test_share, split.seed)
+    return finished(pairs, where, split, FromItems(items=items))
+
+
+def templates(rows: Sequence[Row]) -> list[str]:
+    """What a row's context was made from: the blank, and whatever some row offers as an option, is
+    "_"; who it is about is "one" or "someone". Give it all rows of a file: the options of one row
+    are the fillings of another."""
+    phrases: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for row in rows:
+        for name in _OPTIONS:
+            if phrase := tuple(words(row[name] or "")):
+                phrases[phrase[0]].add(phrase)
+    return [_template(row["context"] or "", phrases) for row in rows]
+
+
+def _template(context: str, phrases: dict[str, set[tuple[str, ...]]]) -> str:
+    tokens = words(context)
+    parts: list[str] = []
+    at = 0
+    while at < len(tokens):
+        matching = [
+            phrase
+            for phrase in phrases.get(tokens[at], ())
+            if phrase == tuple(tokens[at : at + len(phrase)])
+        ]
+        parts.append("_" if matching else _plain(tokens[at]))
+        at += max(map(len, matching), default=1)
+    return " ".join(parts)
+
+
+def _plain(word: str) -> str:
+    if word == _BLANK.lower() or word.isdigit():
+        return "_"
+    return "someone" if word in _PERSON else "one" if word in _PEOPLE else word
+
+
+def _fits(row: Row) -> bool:
+    once = len(re.findall(rf"\b{_BLANK}\b", row["context"] or "")) == 1
+    options = {" ".join(words(row[name] or "")) for name in _OPTIONS}
+    return once and len(options) == len(_OPTIONS) and "" not in options and bool(row["bias_type"])
+
+
+def _pair(row: Row, topic: str, seed: int, run: str, sha256: str) -> PreferencePair:
+    """Half of the time the opposite of the stereotype, half of the time what has nothing to do
+    with it: a model is to let go of the stereotype, not to turn it round."""
+    opposite = draw(seed, "item", row["context"], row["stereotype"]) < 0.5
+    chosen = "anti_stereotype" if opposite else "unrelated"
+    sentence = re.sub(rf"\b{_BLANK}\b", "____", row["context"]).strip()
+    kind = row["bias_type"].strip().lower()
+    return PreferencePair(
+        prompt=(Message("user", f"Fill in the blank and give the whole sentence: {sentence}"),),
+        chosen=_filled(row, chosen),
+        rejected=_filled(row, "stereotype"),
+        topic=topic,
+        topic_rejected=topic,
+        bias_type=type_name(TYPES.get(kind, kind)),
+        role_chosen=chosen,
+        role_rejected="stereotype",
+        source="items",
+        prompts={run: sha256},
+        run=run,
+    )
+
+
+def _filled(row: Row, option: str) -> str:
+    return re.sub(rf"\b{_BLANK}\b", lambda _: row[option].strip(), row["context"]).strip()
+
+
+StoredRow = Mapping[str, Any]
+_TOPIC_TAGS = ("topic", "template", "article")
+_TYPE_TAGS = ("bias_type", "category", "family")
+
+
+def from_runs(runs: Sequence[RunReader], split: Split) -> BuiltPairs:
+    unused: Counter[str] = Counter()
+    available = [pair for run in runs for pair in _pairs_of(run, unused)]
+    pairs = capped(available, split)
+    origin = FromRuns(
+        runs=[{"run": str(run.path), "method": run.record.method} for run in runs],
+        items=ItemsOfRuns(used=len(available), not_used=dict(sorted(unused.items()))),
+    )
+    if not pairs:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(unused.items()))
+        raise UserError(
+            f"no pair: no item was refused, repaired and then accepted ({reasons or 'no items'}); "
+            "run more items, or with a judge that accepts some of the revisions; `evenhand pairs "
+            "from-items` needs no run"
+        )
+    where = sides({(pair.topic, pair.bias_type) for pair in pairs}, split.test_share, split.seed)
+    return finished(pairs, where, split, origin)
+
+
+def _pairs_of(run: RunReader, unused: Counter[str]) -> Iterator[PreferencePair]:
+    method = run.record.method["name"]
+    repairs = repairs_of(method)
+    if repairs is None:
+        raise UserError(
+            f"{run.path} is a run of {method}; pairs come from runs of methods that repair, such "
+            "as stardtox and mabrf: their judges score what they refuse and what they accept"
+        )
+    run.require_texts()
+    rows = run.results()
+    repaired = pl.col("drafts").list.len() > 1
+    for stopped, reason in rows.filter(~repaired).select("stopped", "reason").collect().iter_rows():
+        unused[_without_revision(stopped, reason)] += 1
+    drafted = rows.filter(repaired).collect()
+    choices = drafted.filter(pl.col("choice").is_not_null())["position"].to_list()
+    questions = _questions(run, repairs.writer, choices)
+    referee = _referee(run, list(repairs.critics))
+    for row in drafted.iter_rows(named=True):
+        pair = _pair_of_row(row, repairs, questions, run, referee)
+        if isinstance(pair, str):
+            unused[pair] += 1
+        else:
+            yield pair
+
+
+def _without_revision(stopped: str | None, reason: str | None) -> str:
+    """Why an item without a revision makes no pair."""
+    if stopped is None:
+        return f"failed:{reason}"
+    return "accepted_at_once" if stopped == "accepted" else f"not_accepted:{stopped}"
+
+
+def _pair_of_row(
+    row: StoredRow, repairs: RepairRoles, questions: Mapping[int, Any], run: RunReader, referee: str
+) -> PreferencePair | str:
+    """The pair, or why there is none."""
+    first, last = row["drafts"][0], row["drafts"][-1]
+    before, after = _score_of(first, repairs), _score_of(last, repairs)
+    prompt = _prompt_of(row, questions)
+    if row["stopped"] != "accepted":
+        return f"not_accepted:{row['stopped']}"
+    if _reply(first) == _reply(last):
+        return "unchanged"
+    if before is None or after is None:
+        return "no_verdict"
+    if before.above(after) <= 0:
+        return "not_less_biased"  # it was refused for its language, or the judge found no change
+    if not prompt:
+        return "question_not_on_record"
+    tags = {tag["name"]: tag["value"] for tag in row["tags"]}
+    topic = _first(tags, _TOPIC_TAGS) or row["prompt"]
+    return PreferencePair(
+        prompt=prompt,
+        chosen=_reply(last),
+        rejected=_reply(first),
+        score_chosen=after.scale.bias(after.value),
+        score_rejected=before.scale.bias(before.value),
+        topic=topic,
+        topic_rejected=topic,
+        bias_type=type_name(_first(tags, _TYPE_TAGS) or "unnamed"),
+        role_chosen="revision",
+        role_rejected="first_draft",
+        referee=referee,
+        source=run.record.method["name"],
+        prompts=run.record.prompts,
+        run=str(run.path),
+    )
+
+
+def _score_of(draft: StoredRow, repairs: RepairRoles) -> BiasScore | None:
+    for score in draft["scores"]:
+        if score["name"] in repairs.scales:
+            return BiasScore(score["value"], repairs.scales[score["name"]])
+    return None
+
+
+def _reply(draft: StoredRow) -> str:
+    """In the form that the question asks for."""
+    if draft["choice"] is None:
+        return str(draft["text"])
+    reasoning = {"reasoning": draft["reasoning"]} if draft["reasoning"] else {}
+    return orjson.dumps({**reasoning, "answer": LETTERS[draft["choice"]]}).decode()
+
+
+def _prompt_of(row: StoredRow, questions: Mapping[int, Any]) -> tuple[Message, ...]:
+    """A text's own prompt. A question has a context and options too, which stand in the request."""
+    if row["choice"] is None:
+        return (Message("user", row["prompt"]),)
+    return tuple(Message(m["role"], m["content"]) for m in questions.get(row["position"], ()))
+
+
+def _questions(run: RunReader, writer: str, positions: Sequence[int]) -> dict[int, Any]:
+    """The messages of the first request to the writer."""
+    if not positions:
+        return {}
+    first = (pl.col("index") == 0) & (pl.col("role") == writer)
+    selected = pl.col("position").is_in(positions)
+    requests = run.turns().filter(first & selected).select("position", "messages").collect()
+    return dict(requests.iter_rows())
+
+
+def _referee(run: RunReader, judges: Sequence[str]) -> str:
+    judged = run.turns().filter(pl.col("role").is_in(judges))
+    models = judged.select(pl.col("model").unique()).collect()["model"]
+    return " and ".join(sorted(models))
+
+
+def _first(tags: Mapping[str, str], names: Sequence[str]) -> str:
+    return next((tags[name] for name in names if tags.get(name)), "")

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -67,14 +68,20 @@ def require_new(folder: Path) -> None:
         raise UserError(f"{folder} is there already; name another folder with --out")
 
 
-def cleared(folder: Path) -> Path:
-    """Where a folder is made before it gets its name. What a killed process left there goes; of a
-    link the link itself, and nothing is written where it leads."""
+@contextmanager
+def made(folder: Path) -> Iterator[Path]:
+    """A place to make a folder at, which gets its name when all is written. What a killed process
+    left there goes; of a link the link itself, and nothing is written where it leads."""
+    require_new(folder)
     part = folder.with_name(f".{folder.name}.part")
     if part.is_symlink():
         part.unlink()
     shutil.rmtree(part, ignore_errors=True)
-    return part
+    part.mkdir(parents=True)
+    yield part
+    if folder.is_dir():
+        folder.rmdir()
+    os.replace(part, folder)
 
 
 def write(
@@ -85,21 +92,18 @@ def write(
     low: Sequence[dict[str, Any]] = (),
 ) -> None:
     """All of it or nothing: the folder has its name when its last file is written."""
-    require_new(folder)
-    part = cleared(folder)
     files: dict[str, list[Side]] = defaultdict(list)
-    for side in SIDES:
-        for bias_type, group in _by_type(pairs.get(side, ()), lambda pair: pair.bias_type).items():
-            rows = (pair.row() for pair in group)
-            _write_file(part / bias_type / f"{side}-00000.parquet", rows, SCHEMA)
-            files[bias_type].append(side)
-    for bias_type, alone in _by_type(low, lambda row: str(row["bias_type"])).items():
-        _write_file(part / f"{LOW}-{bias_type}.parquet", iter(alone), _LOW_SCHEMA)
-    (part / REPORT_FILE).write_bytes(orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2))
-    (part / "README.md").write_text(card(dict(sorted(files.items())), report, license), "utf-8")
-    if folder.is_dir():
-        folder.rmdir()
-    os.replace(part, folder)
+    with made(folder) as part:
+        for side in SIDES:
+            groups = _by_type(pairs.get(side, ()), lambda pair: pair.bias_type)
+            for bias_type, group in groups.items():
+                rows = (pair.row() for pair in group)
+                _write_file(part / bias_type / f"{side}-00000.parquet", rows, SCHEMA)
+                files[bias_type].append(side)
+        for bias_type, alone in _by_type(low, lambda row: str(row["bias_type"])).items():
+            _write_file(part / f"{LOW}-{bias_type}.parquet", iter(alone), _LOW_SCHEMA)
+        (part / REPORT_FILE).write_bytes(orjson.dumps(report.to_dict(), option=orjson.OPT_INDENT_2))
+        (part / "README.md").write_text(card(dict(sorted(files.items())), report, license), "utf-8")
 
 
 def _by_type(rows: Sequence[T], bias_type: Callable[[T], str]) -> dict[str, list[T]]:

@@ -1,15 +1,18 @@
-"""A debate in roles with a referee (RLDF paper, 3.1, Figure 4): speak → rank and score, K rounds.
+"""A debate in roles with a referee (RLDF paper, 3.1, Figure 4): speak → rank and score, K rounds;
+and its statements, read back from the run folder.
 
 Who plays whom is the cast's business. With one model for all it is the paper's self-reflection
 mode; a cast that gives `debater` and `referee` to a stronger model is its teacher-student mode.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
+import polars as pl
 from pydantic import Field, create_model
 
 from evenhand.agents import Agent, Ask, FreeText, Reply, side_by_side, words
@@ -17,6 +20,7 @@ from evenhand.agents.prompts import Prompt, load
 from evenhand.core import Answer, Draft, Item
 from evenhand.core.errors import UserError
 from evenhand.models.base import Sample
+from evenhand.runs.store import RunReader
 from evenhand.training.debates.topics import split
 
 WORST = 10  # paper 3.1: "scores ranging from 0 to 10"; Appendix C: 10 is "extremely stereotypical"
@@ -251,3 +255,108 @@ def _draft(statement: _ScoredStatement, number: int, index: int) -> Draft:
     if len(statement.marks) > 1:
         scores |= {f"bias_{k}": float(mark.score) for k, mark in enumerate(statement.marks, 1)}
     return Draft(text=statement.text, scores=scores)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    topic: str
+    bias_type: str
+    role: str
+    round: int  # from 1
+    text: str
+    score: float  # 0 to 10; LOWER is less biased
+    rank: int | None  # within its round; 1 is the least biased
+    referee: str  # the model that scored it
+    debater: str  # the model that said it
+    prompts: Mapping[str, str]  # "rldf/debater@1" -> sha256 of the prompt file
+    run: str  # the run folder it comes from
+
+
+def statements(run: RunReader) -> list[Statement]:
+    """Every statement, in plan order. A debate that failed has none: without a score of its
+    referee a statement is not unbiased but unknown."""
+    rows = table(run)
+    debater, referee = model_of(run, "debater"), model_of(run, "referee")
+    return [
+        Statement(
+            topic=row["topic"],
+            bias_type=row["bias_type"],
+            role=row["role"],
+            round=row["round"],
+            text=row["text"],
+            score=row["bias"],
+            rank=row["rank"],
+            referee=referee,
+            debater=debater,
+            prompts=run.record.prompts,
+            run=str(run.path),
+        )
+        for row in rows.iter_rows(named=True)
+    ]
+
+
+def first_of(
+    statements: Sequence[Statement], *, rounds: int | None = None, topics: int | None = None
+) -> list[Statement]:
+    """What shorter debates about fewer topics would have been: the first so many rounds, which hang
+    on no later one, of the first so many topics of each bias type. None leaves all."""
+    order: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    selected = []
+    for statement in statements:
+        places = order[statement.bias_type]
+        position = places.setdefault(statement.topic, len(places))
+        if (rounds is None or statement.round <= rounds) and (topics is None or position < topics):
+            selected.append(statement)
+    return selected
+
+
+def table(run: RunReader) -> pl.DataFrame:
+    """One row per statement: position of the debate, topic, bias_type, role, round, text, bias,
+    rank, and the scores of the two referees where there were two."""
+    if run.record.method["name"] != Debate.name:
+        raise UserError(f"{run.path} holds no debates; `evenhand debate run` makes them")
+    rows = (
+        run.results()
+        .filter(pl.col("status") == "answered")
+        .select(
+            "position",
+            pl.col("prompt").alias("topic"),
+            named(pl.col("tags"), "bias_type"),
+            named(pl.col("tags"), "roles"),
+            named(pl.col("tags"), "more_roles").fill_null(""),
+            "drafts",
+        )
+        .explode("drafts")
+        .select(
+            pl.exclude("drafts"),
+            pl.col("drafts").struct.field("text"),
+            *(_score(name) for name in ("bias", "bias_1", "bias_2")),
+            *(_score(name).cast(pl.Int64) for name in ("round", "role", "rank")),
+        )
+        .collect()
+    )
+    tags = rows.select("roles", "more_roles").unique().iter_rows()
+    role_names = {tag: [*split(tag[0]), *split(tag[1])] for tag in tags}
+    said_by = [
+        role_names[usual, more][index]
+        for usual, more, index in rows.select("roles", "more_roles", "role").iter_rows()
+    ]
+    role = pl.Series("role", said_by, dtype=pl.String)
+    return rows.with_columns(role).drop("roles", "more_roles")
+
+
+def model_of(run: RunReader, role: str) -> str:
+    """The model that played a role."""
+    cast = run.record.cast
+    return str(cast.get(role, cast["default"])["model"])
+
+
+def _score(name: str) -> pl.Expr:
+    return named(pl.col("drafts").struct.field("scores"), name)
+
+
+def named(pairs: pl.Expr, name: str) -> pl.Expr:
+    """The value of the pair with this name; null where there is none."""
+    value = pl.element().struct.field("value")
+    matching = value.filter(pl.element().struct.field("name") == name)
+    return pairs.list.eval(matching).list.first().alias(name)

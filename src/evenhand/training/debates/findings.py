@@ -9,15 +9,13 @@ import polars as pl
 
 from evenhand.core.errors import Undefined
 from evenhand.core.prices import Prices
-from evenhand.findings.display import Displayable
+from evenhand.findings.display import Displayable, Remark
 from evenhand.findings.estimates import COVERAGE_FLOOR, Estimate
-from evenhand.findings.remarks import Remark
 from evenhand.findings.summary import Summary, summary
 from evenhand.runs.store import RunReader
 from evenhand.statistics.agreement import krippendorff_alpha
 from evenhand.statistics.clusters import clustered_mean
-from evenhand.training.debates.debate import WORST
-from evenhand.training.debates.read import model_of, table
+from evenhand.training.debates.debate import WORST, model_of, table
 
 HIGH_ABOVE = 3  # paper 3.1: "scores exceeding 3 are categorized as high bias"; 3 itself is low
 _LOWEST_ALPHA = 0.6  # our choice: below it a second look tells another story

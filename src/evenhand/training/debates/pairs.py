@@ -12,7 +12,7 @@ import random
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 import orjson
 
 from evenhand.core import Message
-from evenhand.training.debates.read import Statement
+from evenhand.training.debates.debate import Statement
 from evenhand.training.debates.splits import Side
 
 Openers = Literal["strip", "keep", "drop"]
@@ -105,17 +105,17 @@ class PreferencePair:
     prompt: tuple[Message, ...]
     chosen: str
     rejected: str
-    score_chosen: float | None
-    score_rejected: float | None
+    score_chosen: float | None = None
+    score_rejected: float | None = None
     topic: str
     topic_rejected: str  # another one only with the strategy `any`
     bias_type: str
     role_chosen: str
     role_rejected: str
-    round_chosen: int | None
-    round_rejected: int | None
-    referee: str
-    strategy: str
+    round_chosen: int | None = None
+    round_rejected: int | None = None
+    referee: str = ""
+    strategy: str = "same_topic"
     source: str  # "debate", "stardtox", "mabrf" or "items"
     prompts: Mapping[str, str]
     run: str
@@ -205,43 +205,33 @@ def candidates(
 ) -> Candidates:
     """A pair is of one bias type and one referee, whose scores mean the same; of one topic, but
     for `any`, which stays on one side of the split."""
-    key = _KEYS[strategy]
+
+    def key(statement: Statement) -> tuple[object, ...]:
+        side = sides[statement.topic] if strategy == "any" else None
+        shared = (getattr(statement, name) for name in _SHARED[strategy])
+        return statement.bias_type, statement.referee, side, *shared
+
     highs: defaultdict[tuple[object, ...], list[Statement]] = defaultdict(list)
     for statement in statements:
         if is_high(statement, threshold):
-            highs[key(statement, sides)].append(statement)
+            highs[key(statement)].append(statement)
     for group in highs.values():
         group.sort(key=lambda statement: statement.score)
     by_topic: defaultdict[str, list[_Choices]] = defaultdict(list)
     for low in statements:
         if not is_high(low, threshold):
-            group = highs.get(key(low, sides), [])
+            group = highs.get(key(low), [])
             start = bisect_left(group, low.score + min_gap, key=lambda statement: statement.score)
             by_topic[low.topic].append(_Choices(low, group, start))
     return Candidates(by_topic, strategy)
 
 
-_Key = Callable[[Statement, Mapping[str, Side]], tuple[object, ...]]
-_KEYS: dict[Strategy, _Key] = {
-    "same_topic": lambda statement, _: (statement.bias_type, statement.referee, statement.topic),
-    "same_round": lambda statement, _: (
-        statement.bias_type,
-        statement.referee,
-        statement.topic,
-        statement.run,
-        statement.round,
-    ),
-    "same_role": lambda statement, _: (
-        statement.bias_type,
-        statement.referee,
-        statement.topic,
-        statement.role,
-    ),
-    "any": lambda statement, sides: (
-        statement.bias_type,
-        statement.referee,
-        sides[statement.topic],
-    ),
+# What the two of a pair have in common, beside bias type and referee.
+_SHARED: dict[Strategy, tuple[str, ...]] = {
+    "same_topic": ("topic",),
+    "same_round": ("topic", "run", "round"),
+    "same_role": ("topic", "role"),
+    "any": (),
 }
 
 

@@ -2,9 +2,9 @@
 
 import math
 import random
-import shutil
 import time
 from collections.abc import Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,20 +14,26 @@ import torch
 from torch.utils.tensorboard import SummaryWriter
 
 from evenhand.core.errors import UserError
-from evenhand.training import data, render
+from evenhand.training import data
 from evenhand.training import record as records
-from evenhand.training.checkpoints import to_disk
 from evenhand.training.events import Note, Tell, TrainingStep, silent
-from evenhand.training.gate import require_passed
 from evenhand.training.ppo import networks as nets
-from evenhand.training.ppo import state
 from evenhand.training.ppo.networks import Processes, joined, noise
-from evenhand.training.ppo.step import Ppo, Score, TokenizedPrompt, step
+from evenhand.training.ppo.step import (
+    Metrics,
+    Ppo,
+    Score,
+    StepHistory,
+    TokenizedPrompt,
+    restore,
+    save_checkpoint,
+    step,
+)
+from evenhand.training.probes import require_passed
 from evenhand.training.recipes import PpoRecipe
-from evenhand.training.render import Messages
 from evenhand.training.reward_model import RewardModel
-from evenhand.training.stage import Stage, open_stage, rates
-from evenhand.training.weights import load_tokenizer
+from evenhand.training.stage import open_stage, rates
+from evenhand.training.weights import Messages, finished_model, fitting_prompts, load_tokenizer
 
 
 def steps_of(recipe: PpoRecipe, prompts: int) -> int:
@@ -56,7 +62,7 @@ _CHECKPOINTS = "checkpoints"
 
 @dataclass(frozen=True, slots=True)
 class PpoOutcome:
-    history: list[state.Metrics]
+    history: list[Metrics]
     stopped_at_kl: int | None  # the step whose answers were too far from the model at the start
 
 
@@ -89,44 +95,60 @@ def fitting(ppo: Ppo, messages: Sequence[Messages]) -> list[TokenizedPrompt]:
     room = min(recipe.max_prompt, longest - recipe.max_new_tokens)
     return [
         TokenizedPrompt(prompt, ids)
-        for prompt, ids in render.fitting(ppo.tokenizer, messages, room)
+        for prompt, ids in fitting_prompts(ppo.tokenizer, messages, room)
     ]
 
 
-def resume(ppo: Ppo, out: Path, tell: Tell) -> state.StepHistory:
+def resume(ppo: Ppo, out: Path, tell: Tell) -> StepHistory:
     """The networks as the newest whole checkpoint in `out` has them, if there is one."""
-    progress = state.restore(out / _CHECKPOINTS, _weights(ppo), ppo.optimizer, tell)
+    progress = restore(out / _CHECKPOINTS, _weights(ppo), ppo.optimizer, tell)
     if progress.step:
         tell(Note(f"goes on from step {progress.step}"))
     return progress
 
 
 def learn(
-    ppo: Ppo, prompts: Sequence[TokenizedPrompt], out: Path, progress: state.StepHistory, tell: Tell
+    ppo: Ppo, prompts: Sequence[TokenizedPrompt], out: Path, progress: StepHistory, tell: Tell
 ) -> PpoOutcome:
     recipe, first = ppo.recipe, ppo.processes.first
     weights, folder = _weights(ppo), out / _CHECKPOINTS
     steps = steps_of(recipe, len(prompts))
     start, clock = progress.step, time.monotonic()
     stopped = None
-    with _Scalars(out / "logs", start, write=first) as scalars:
+    # A resumed run takes back what was logged after its checkpoint.
+    log = SummaryWriter(str(out / "logs"), purge_step=start + 1) if first else None
+    with nullcontext() if log is None else closing(log):
         while progress.step < steps and stopped is None:
             metrics = _finite(_next(ppo, prompts, progress.step, steps), progress.step + 1)
             progress.history.append(metrics)
             each = (time.monotonic() - clock) / (progress.step - start)
-            scalars.add(progress.step, metrics)
-            tell(_told(progress.step, steps, metrics, each))
+            for name, value in metrics.items():
+                if log is not None:
+                    log.add_scalar(f"train/{name}", value, progress.step)
+            shown = {name: metrics.get(name) for name in ("loss", "reward", "kl", "length")}
+            left = each * (steps - progress.step)
+            tell(
+                TrainingStep(
+                    stage="ppo", step=progress.step, steps=steps, eta_seconds=left, **shown
+                )
+            )
             if metrics["kl"] > recipe.target_kl:
                 stopped = progress.step
-                tell(Note(_too_far(recipe, metrics, stopped)))
+                tell(
+                    Note(
+                        f"stopped at step {stopped}, which was not learnt from: KL is "
+                        f"{metrics['kl']:.3f} nats a token, above the target of "
+                        f"{recipe.target_kl:g}; raise target_kl (--set) to go further"
+                    )
+                )
             elif progress.step % recipe.save_every == 0:
                 if first:
-                    state.save(folder, progress, weights, ppo.optimizer, keep=recipe.keep)
+                    save_checkpoint(folder, progress, weights, ppo.optimizer, keep=recipe.keep)
                 ppo.processes.wait()
     return PpoOutcome(progress.history, stopped)
 
 
-def _next(ppo: Ppo, prompts: Sequence[TokenizedPrompt], number: int, steps: int) -> state.Metrics:
+def _next(ppo: Ppo, prompts: Sequence[TokenizedPrompt], number: int, steps: int) -> Metrics:
     recipe = ppo.recipe
     share_of_rate = rates(recipe, steps)(number)
     for group in ppo.optimizer.param_groups:
@@ -140,7 +162,7 @@ def _next(ppo: Ppo, prompts: Sequence[TokenizedPrompt], number: int, steps: int)
     return metrics | {"learning_rate": ppo.optimizer.param_groups[0]["lr"]}
 
 
-def _finite(metrics: state.Metrics, number: int) -> state.Metrics:
+def _finite(metrics: Metrics, number: int) -> Metrics:
     """Weights that are no numbers any more reach neither a checkpoint nor the model."""
     broken = [name for name, value in metrics.items() if not math.isfinite(value)]
     if broken:
@@ -149,26 +171,6 @@ def _finite(metrics: state.Metrics, number: int) -> state.Metrics:
             "whether the reward model gives every answer a number"
         )
     return metrics
-
-
-def _told(step: int, steps: int, metrics: state.Metrics, each: float) -> TrainingStep:
-    return TrainingStep(
-        stage="ppo",
-        step=step,
-        steps=steps,
-        loss=metrics.get("loss"),
-        reward=metrics["reward"],
-        kl=metrics["kl"],
-        length=metrics["length"],
-        eta_seconds=each * (steps - step),
-    )
-
-
-def _too_far(recipe: PpoRecipe, metrics: state.Metrics, number: int) -> str:
-    return (
-        f"stopped at step {number}, which was not learnt from: KL is {metrics['kl']:.3f} nats a "
-        f"token, above the target of {recipe.target_kl:g}; raise target_kl (--set) to go further"
-    )
 
 
 def _weights(ppo: Ppo) -> nets.Named:
@@ -186,25 +188,6 @@ def _ends(model: Any, tokenizer: Any) -> torch.Tensor:
     if not ends:
         raise UserError("the model names no token that ends an answer (eos_token)")
     return torch.tensor(sorted(ends))
-
-
-class _Scalars:
-    """TensorBoard's log. A resumed run takes back what was logged after its checkpoint."""
-
-    def __init__(self, folder: Path, step: int, *, write: bool) -> None:
-        self._writer = SummaryWriter(str(folder), purge_step=step + 1) if write else None
-
-    def __enter__(self) -> "_Scalars":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._writer is not None:
-            self._writer.close()
-
-    def add(self, step: int, metrics: state.Metrics) -> None:
-        if self._writer is not None:
-            for name, value in metrics.items():
-                self._writer.add_scalar(f"train/{name}", value, step)
 
 
 def train(
@@ -238,25 +221,11 @@ def train(
     if processes.first:
         records.save(out, stage.record)
     outcome = learn(ppo, prompts, out, progress, tell)
-    _note(stage, outcome)
-    return _finish(stage, ppo)
-
-
-def _note(stage: Stage, outcome: PpoOutcome) -> None:
     stage.note_steps(len(outcome.history), outcome.history)
     stage.record["stopped_at_kl"] = outcome.stopped_at_kl
-
-
-def _finish(stage: Stage, ppo: Ppo) -> Path:
-    final = stage.out / "model"
-    if ppo.processes.first:
-        part = stage.out / ".model.part"
-        shutil.rmtree(part, ignore_errors=True)
-        ppo.networks.finished(stage.out / "adapter").save_pretrained(part)
-        ppo.tokenizer.save_pretrained(part)
-        to_disk(part)
-        shutil.rmtree(final, ignore_errors=True)
-        part.rename(final)
-    ppo.processes.wait()
-    stage.close(final)
-    return final
+    if processes.first:
+        with finished_model(out, ppo.tokenizer) as part:
+            ppo.networks.finished(out / "adapter").save_pretrained(part)
+    processes.wait()
+    stage.close(out / "model")
+    return out / "model"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from accelerate import PartialState
@@ -113,8 +113,8 @@ def sample(
 
     A response stops after one of the tokens `ends`, or with the last column of `noise`.
     """
-    ids, prompt_mask = _padded_left(prompts, pad, noise.device)
-    attention = prompt_mask.long()
+    ids, attention = weights.padded(prompts, pad, noise.device, left=True)
+    prompt_mask = attention.bool()
     positions, inputs, cache = _positions(attention), ids, None
     going = torch.ones(len(ids), dtype=torch.bool, device=noise.device)
     responses, masks = [], []
@@ -166,16 +166,6 @@ def texts(tokenizer: Any, episodes: Episodes) -> list[str]:
     ]
 
 
-def _padded_left(
-    rows: Sequence[Sequence[int]], pad: int, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    width = max(len(row) for row in rows)
-    ids = torch.tensor([[pad] * (width - len(row)) + list(row) for row in rows], device=device)
-    lengths = torch.tensor([len(row) for row in rows], device=device)
-    columns = torch.arange(width, device=device)
-    return ids, columns >= (width - lengths)[:, None]
-
-
 def _positions(attention: Tensor) -> Tensor:
     return (attention.cumsum(dim=1) - 1).clamp(min=0)
 
@@ -184,26 +174,6 @@ Named = dict[str, nn.Parameter]
 
 _POLICY = "default"  # the one name that is saved without a folder of its own
 _CRITIC = "critic"
-
-
-class PpoNetworks(Protocol):
-    head: nn.Linear
-
-    def policy(self) -> Any:
-        """The model that answers; in use until another of these is asked for."""
-
-    @contextmanager
-    def reference(self) -> Iterator[Any]: ...
-
-    def trunk(self) -> Any:
-        """The critic below its head."""
-
-    def learning(self) -> tuple[Named, Named]:
-        """The policy's parameters and the critic's, by names that a checkpoint keeps."""
-
-    def finished(self, adapter: Path) -> Any:
-        """The policy as a plain model, and its adapter in a folder if it has one. The last call:
-        nothing else works after it."""
 
 
 class Adapters:
@@ -217,6 +187,7 @@ class Adapters:
         self.head = _head(base)
 
     def policy(self) -> Any:
+        """The model that answers; in use until another of these is asked for."""
         self._model.set_adapter(_POLICY)
         return self._model
 
@@ -226,16 +197,20 @@ class Adapters:
             yield self._model
 
     def trunk(self) -> Any:
+        """The critic below its head."""
         self._model.set_adapter(_CRITIC)
         return self._model.get_base_model().base_model
 
     def learning(self) -> tuple[Named, Named]:
+        """The policy's parameters and the critic's, by names that a checkpoint keeps."""
         parameters = dict(self._model.named_parameters())
         policy = {name: p for name, p in parameters.items() if f".{_POLICY}." in name}
         critic = {name: p for name, p in parameters.items() if f".{_CRITIC}." in name}
         return policy, critic | _named("head", self.head)
 
     def finished(self, adapter: Path) -> Any:
+        """The policy as a plain model, and its adapter in a folder if it has one. The last call:
+        nothing else works after it."""
         self._model.set_adapter(_POLICY)
         self._model.delete_adapter(_CRITIC)
         self._model.save_pretrained(str(adapter), save_embedding_layers=False)
@@ -267,6 +242,9 @@ class Copies:
 
     def finished(self, adapter: Path) -> Any:  # noqa: ARG002 there is none
         return self._policy
+
+
+PpoNetworks = Adapters | Copies
 
 
 def load(model: Path, tokenizer: Any, recipe: PpoRecipe, device: torch.device) -> PpoNetworks:

@@ -7,20 +7,118 @@ prompts ─► policy ─► answers ─► reward model ─► scores ─┐
 Tensors are [response, token]. A mask is true on a response's tokens, the one that ends it included,
 and false after them. Losses are sums over tokens: the caller divides by the tokens of the whole
 batch, so that padding, the split into passes and the number of processes leave the loss as it is.
+
+A checkpoint has all that a step reads: the weights that learn, Adam's moments and the step's
+number. The order of the prompts, the sampling and the learning rate follow from the number and the
+recipe, so no generator of random numbers has a state to keep.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, arange, maximum, minimum, stack, zeros, zeros_like
+from safetensors.torch import load_file, save_file
+from torch import Tensor, arange, maximum, minimum, nn, stack, zeros, zeros_like
 
+from evenhand.training.events import Tell
+from evenhand.training.folders import drop_old, newest_whole, seal, to_disk
 from evenhand.training.ppo import networks as nets
 from evenhand.training.ppo.networks import Episodes, Processes, sample, texts
-from evenhand.training.ppo.state import Metrics
 from evenhand.training.recipes import PpoRecipe
-from evenhand.training.render import Messages
+from evenhand.training.weights import Messages
+
+_STATE = "trainer_state.json"
+_WEIGHTS = "weights.safetensors"
+_MOMENTS = "moments.safetensors"
+_NAME = "checkpoint-"
+
+Metrics = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class StepHistory:
+    """What each step measured, and so how many were taken."""
+
+    history: list[Metrics]
+
+    @property
+    def step(self) -> int:
+        return len(self.history)
+
+
+def save_checkpoint(
+    out: Path,
+    progress: StepHistory,
+    weights: Mapping[str, nn.Parameter],
+    optimizer: torch.optim.Optimizer,
+    *,
+    keep: int,
+) -> None:
+    part = out / f".{_NAME}{progress.step}.part"
+    shutil.rmtree(part, ignore_errors=True)  # a killed run left it
+    part.mkdir(parents=True)
+    save_file({name: _still(p) for name, p in weights.items()}, part / _WEIGHTS)
+    save_file(_moments(weights, optimizer), part / _MOMENTS)
+    state = {"global_step": progress.step, "history": progress.history}
+    (part / _STATE).write_text(json.dumps(state))
+    seal(part)
+    target = out / f"{_NAME}{progress.step}"
+    shutil.rmtree(target, ignore_errors=True)  # a damaged one that was passed over
+    part.rename(target)
+    to_disk(out)
+    drop_old(out, keep)
+
+
+def restore(
+    out: Path,
+    weights: Mapping[str, nn.Parameter],
+    optimizer: torch.optim.Optimizer,
+    tell: Tell,
+) -> StepHistory:
+    """Go on from the newest checkpoint that is whole; from the start if there is none."""
+    folder = newest_whole(out, tell)
+    if folder is None:
+        return StepHistory([])
+    _load(folder, weights, optimizer)
+    return StepHistory(json.loads((folder / _STATE).read_text())["history"])
+
+
+def _load(
+    folder: Path, weights: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer
+) -> None:
+    saved = load_file(folder / _WEIGHTS)
+    moments: dict[str, dict[str, Tensor]] = {}
+    for path, tensor in load_file(folder / _MOMENTS).items():
+        name, _, kind = path.rpartition("/")
+        moments.setdefault(name, {})[kind] = tensor
+    with torch.no_grad():
+        for name, parameter in weights.items():
+            parameter.copy_(saved[name])
+            device = parameter.device
+            # Adam counts its steps on the CPU, wherever the weights are.
+            optimizer.state[parameter] = {
+                kind: tensor if kind == "step" else tensor.to(device)
+                for kind, tensor in moments.get(name, {}).items()
+            }
+
+
+def _moments(
+    weights: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer
+) -> dict[str, Tensor]:
+    return {
+        f"{name}/{kind}": _still(tensor)
+        for name, parameter in weights.items()
+        for kind, tensor in optimizer.state[parameter].items()
+    }
+
+
+def _still(tensor: Tensor) -> Tensor:
+    return tensor.detach().cpu().contiguous()
+
 
 _TINY = 1e-8  # keeps a batch of equal advantages from a division by zero
 

@@ -20,12 +20,12 @@ from evenhand.agents import Agent, Ask, Reply, words
 from evenhand.agents.prompts import load
 from evenhand.core import Answer, Draft, Item
 from evenhand.core.errors import UserError
+from evenhand.core.items import RUBRIC
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.folder import open_folder
-from evenhand.statistics.metrics.bias_scale import RUBRIC
+from evenhand.training.debates.debate import named
 from evenhand.training.rating import rubric
-from evenhand.training.rating.filled import read_table
-from evenhand.training.rating.sheets import ID, SHEET, TEXT
+from evenhand.training.rating.sheets import ID, SHEET, TEXT, read_table
 from evenhand.training.rating.texts import SheetKey, said
 
 
@@ -57,13 +57,8 @@ class JudgeWithin:
         inner = self.run_of(run)
         if inner is None:
             return self.none()
-        columns = {
-            trait: pl.col("scores_after")
-            .list.eval(pl.element().filter(pl.element().struct.field("name") == trait).struct[1])
-            .list.first()
-            for trait in self.traits
-        }
-        return inner.results().select("item_id", **columns).collect()
+        columns = [named(pl.col("scores_after"), trait) for trait in self.traits]
+        return inner.results().select("item_id", *columns).collect()
 
     def none(self) -> pl.DataFrame:
         """The marks of nobody."""
@@ -143,28 +138,23 @@ def judge_marks(location: str, key: SheetKey) -> JudgeMarks:
 
 
 def _of_rater(run: RunReader, key: SheetKey) -> dict[str, dict[str, float]]:
-    """What a model that rated the run's texts by the rubric gave the same words about the same
-    task."""
+    """What a model gave that rated the run's texts by the rubric."""
     rated = said(run).join(RATINGS.marks(run), left_on="item", right_on="item_id")
-    by_question: dict[str, dict[str, float]] = {}
-    for score, question in SCORES.items():
-        rows = rated.select("task", "text", score).drop_nulls().iter_rows()
-        marks = {(task, text): mark for task, text, mark in rows}
-        by_question[question] = {
-            entry.id: marks[entry.task, entry.text]
-            for entry in key.texts
-            if (entry.task, entry.text) in marks
-        }
-    return by_question
+    return {question: _of_same_words(rated, score, key) for score, question in SCORES.items()}
 
 
 def _of_run(run: RunReader, key: SheetKey) -> dict[str, float]:
-    """The bias score that the run's own judge gave the same words about the same task, as a mark
-    for freedom from bias."""
-    scored = said(run).filter(pl.col("bias").is_not_null()).select("task", "text", "bias")
-    scores = {(task, text): bias for task, text, bias in scored.iter_rows()}
+    """The bias scores of the run's own judge, as marks for freedom from bias."""
+    scores = _of_same_words(said(run), "bias", key)
+    return {name: RUBRIC.most - bias for name, bias in scores.items()}
+
+
+def _of_same_words(texts: pl.DataFrame, score: str, key: SheetKey) -> dict[str, float]:
+    """The score that the same words about the same task have, by the name of the text."""
+    rows = texts.filter(pl.col(score).is_not_null()).select("task", "text", score).iter_rows()
+    scores = {(task, text): value for task, text, value in rows}
     return {
-        entry.id: RUBRIC.most - scores[entry.task, entry.text]
+        entry.id: scores[entry.task, entry.text]
         for entry in key.texts
         if (entry.task, entry.text) in scores
     }

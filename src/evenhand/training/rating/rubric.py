@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from evenhand.core.items import RUBRIC
 from evenhand.core.package_data import read_text, read_toml
-from evenhand.statistics.metrics.bias_scale import RUBRIC
 
 BIAS = "bias"  # the question whose marks are on the scale `RUBRIC`
 LEAST, MOST = int(RUBRIC.least), int(RUBRIC.most)

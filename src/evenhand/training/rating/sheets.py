@@ -1,5 +1,10 @@
-"""A folder for each rater: a table, a page that saves one, and the rubric. None of them says which
-run, method or model a text is from, and no text in them is ever run as a formula or as a script."""
+"""A folder for each rater: a table, a page that saves one, and the rubric; and the sheets that come
+back. None of them says which run, method or model a text is from, and no text in them is ever run
+as a formula or as a script.
+
+What comes back is read strictly: what cannot be right is refused by line and nothing is written; a
+mark that was left empty is missing, and never 0.
+"""
 
 import base64
 import csv
@@ -8,19 +13,23 @@ import io
 import os
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import jinja2
+import orjson
+import polars as pl
 
 from evenhand.core.errors import UserError
 from evenhand.core.package_data import read_text
 from evenhand.runs.store import RunReader
-from evenhand.training.debates.dataset import cleared, require_new
+from evenhand.training.debates.dataset import made, require_new
 from evenhand.training.rating import rubric
-from evenhand.training.rating.texts import DrawnTexts, KeyRun, RatingText, SheetKey
+from evenhand.training.rating.texts import DrawnTexts, KeyRun, RatingText, SheetKey, read_key
 
 TEXT, ID, SHEET = "text", "id", "sheet"
 MOST_RATERS = 100  # our choice: more people than anybody asks
@@ -80,16 +89,13 @@ def export(
         texts=sample.texts,
         sheets=deal(sample.texts, raters, overlap, seed),
     )
-    part = cleared(folder)
-    for rater, files in rater_files(sheet_key).items():
-        (part / rater).mkdir(parents=True)
-        for name, data in files.items():
-            (part / rater / name).write_bytes(data)
-    key.parent.mkdir(parents=True, exist_ok=True)
-    key.write_bytes(sheet_key.to_bytes())
-    if folder.is_dir():
-        folder.rmdir()
-    os.replace(part, folder)
+    with made(folder) as part:
+        for rater, files in rater_files(sheet_key).items():
+            (part / rater).mkdir()
+            for name, data in files.items():
+                (part / rater / name).write_bytes(data)
+        key.parent.mkdir(parents=True, exist_ok=True)
+        key.write_bytes(sheet_key.to_bytes())
     return sheet_key
 
 
@@ -137,7 +143,7 @@ def readable(text: str) -> str:
 
 
 def _page(rater: str, texts: Sequence[RatingText]) -> bytes:
-    script, style = _file("sheet.js"), _file("sheet.css")
+    script, style = (read_text(__package__, f"sheet.{kind}") for kind in ("js", "css"))
     # Only these very words may run or style; nothing may be loaded, sent or framed.
     allowed = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
@@ -162,12 +168,219 @@ def _page(rater: str, texts: Sequence[RatingText]) -> bytes:
 @cache
 def _template() -> jinja2.Template:
     strict = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    return strict.from_string(_file("sheet.html"))
-
-
-def _file(name: str) -> str:
-    return read_text(__package__, name)
+    return strict.from_string(read_text(__package__, "sheet.html"))
 
 
 def _digest(words: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(words.encode()).digest()).decode()}"
+
+
+Line = tuple[int, dict[str, str]]  # the number of the line it ends at, and its cells by column
+
+
+def read_table(file: Path, fits: Callable[[list[str]], bool], form: str) -> list[Line]:
+    """The rows of a file whose first line fits; `form` says what that line must be."""
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+        return _table_rows(text, fits, f"{file}", form)
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{file} is no CSV in UTF-8 ({error}): save it as “CSV UTF-8”") from None
+
+
+def _table_rows(text: str, fits: Callable[[list[str]], bool], file: str, form: str) -> list[Line]:
+    for separator in ",;\t":
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        head = [name.strip() for name in next(reader, [])]
+        if len(set(head)) == len(head) and fits(head):
+            break
+    else:
+        raise UserError(f"{file}: its first line must be {form}")
+    lines: list[Line] = []
+    for cells in reader:
+        if any(map(str.strip, cells[len(head) :])):
+            raise UserError(f"{file} line {reader.line_num} has more cells than the first line")
+        if any(map(str.strip, cells)):
+            padded = [*cells, *[""] * len(head)]
+            row = dict(zip(head, map(str.strip, padded), strict=False))
+            lines.append((reader.line_num, row))
+    return lines
+
+
+TABLE, ACCOUNT, KEY = "ratings.parquet", "ratings.json", "key.json"
+EMPTY, NO_ROW = "left empty", "row not in the sheet"
+_MARK = re.compile(r"[0-9]{1,2}", re.ASCII)
+_SHOWN = 20  # our choice: so many faults are listed; the rest is counted
+SCHEMA = {"rater": pl.String, "id": pl.String, "question": pl.String, "mark": pl.Int64,
+          "missing": pl.String, "file": pl.String, "line": pl.Int64}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """A sheet that came back: one row per mark that was asked for."""
+
+    file: str
+    sha256: str
+    rater: str
+    rows: pl.DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReturnedSheets:
+    """What was read, from which files, and what is missing in them by line."""
+
+    evenhand: str
+    rubric: str  # sha256
+    key: str  # sha256 of the file
+    sheets: tuple[dict[str, str], ...]  # file, sha256, rater
+    not_returned: tuple[str, ...]  # raters
+    marks: int  # that were asked for in the sheets that came back
+    missing: tuple[str, ...]  # each a line in words
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def read(files: Sequence[Path], key_file: Path) -> tuple[SheetKey, pl.DataFrame, ReturnedSheets]:
+    """Read sheets by their key. All faults of all sheets are listed at once."""
+    key = read_key(key_file)
+    if key.rubric != rubric.sha256():
+        raise UserError(
+            f"{key_file} is of another rubric than this evenhand {metadata.version('evenhand')} "
+            f"has: read it with evenhand {key.evenhand}, which made it"
+        )
+    faults: list[str] = []
+    sheets: list[Sheet] = []
+    for file in files:
+        sheets += _sheet(file, key, faults)
+    faults += _twice(sheets)
+    if faults:
+        more = [f"… and {len(faults) - _SHOWN} more"] if len(faults) > _SHOWN else []
+        listing = "\n  ".join([*faults[:_SHOWN], *more])
+        raise UserError(
+            f"nothing was imported:\n  {listing}\ncorrect these lines, then the same command again"
+        )
+    rows = pl.concat([sheet.rows for sheet in sheets])
+    lost = rows.filter(pl.col("mark").is_null())
+    account = ReturnedSheets(
+        evenhand=metadata.version("evenhand"),
+        rubric=key.rubric,
+        key=hashlib.sha256(key_file.read_bytes()).hexdigest(),
+        sheets=tuple({"file": s.file, "sha256": s.sha256, "rater": s.rater} for s in sheets),
+        not_returned=tuple(r for r in key.sheets if r not in {s.rater for s in sheets}),
+        marks=len(rows),
+        missing=tuple(map(_in_words, lost.iter_rows(named=True))),
+    )
+    return key, rows, account
+
+
+def _in_words(row: dict[str, Any]) -> str:
+    where = f"{row['file']} line {row['line']}" if row["line"] else row["file"]
+    return f"{where}: {row['id']}, {row['question']}: {row['missing']}"
+
+
+def _twice(sheets: Sequence[Sheet]) -> Iterator[str]:
+    files: dict[str, str] = {}
+    for sheet in sheets:
+        if sheet.rater in files:
+            yield (
+                f"{sheet.file}: {sheet.rater} is also in {files[sheet.rater]}; give one of the two"
+            )
+        files.setdefault(sheet.rater, sheet.file)
+
+
+def _sheet(file: Path, key: SheetKey, faults: list[str]) -> Iterator[Sheet]:
+    """The sheet in a file; none, and a line in `faults` for each, where it has any."""
+    expected = columns()
+    lines = read_table(
+        file,
+        lambda head: {*head} - {TEXT} == {*expected},
+        f"the columns {', '.join(expected)}, as in the sheet that was exported",
+    )
+    raters = {cells[SHEET] for _, cells in lines}
+    if len(raters) != 1 or not raters <= key.sheets.keys():
+        available = ", ".join(key.sheets)
+        faults.append(
+            f"{file}: its column {SHEET} must name one of {available} in every row, and has "
+            f"{', '.join(sorted(map(repr, raters))) or 'no row'}"
+        )
+        return
+    (rater,) = raters
+    before = len(faults)
+    marks = _marks(file, lines, set(key.sheets[rater]), faults)
+    if len(faults) == before:
+        rows = list(_rows(str(file), rater, key.sheets[rater], marks))
+        table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        yield Sheet(file=str(file), sha256=digest, rater=rater, rows=table)
+
+
+Marks = dict[str, tuple[int, dict[str, int | None]]]  # id -> line, marks by question
+
+
+def _marks(file: Path, lines: Sequence[Line], expected: set[str], faults: list[str]) -> Marks:
+    marks: Marks = {}
+    for line, cells in lines:
+        name = cells[ID]
+        if name not in expected:
+            faults.append(f"{file} line {line}: there is no text {name!r} in this sheet")
+        elif name in marks:
+            faults.append(
+                f"{file} line {line}: {name} stands there twice, first in {marks[name][0]}"
+            )
+        else:
+            answers = {question.name: cells[question.name] for question in rubric.questions()}
+            wrong = {n: mark for n, mark in answers.items() if mark and not _is_mark(mark)}
+            faults += [
+                f"{file} line {line}: {name}, {n}: {mark!r} is no whole number from "
+                f"{rubric.LEAST} to {rubric.MOST}"
+                for n, mark in wrong.items()
+            ]
+            read = {
+                n: int(mark) if mark and n not in wrong else None for n, mark in answers.items()
+            }
+            marks[name] = (line, read)
+    return marks
+
+
+def _is_mark(cell: str) -> bool:
+    return bool(_MARK.fullmatch(cell)) and rubric.LEAST <= int(cell) <= rubric.MOST
+
+
+def _rows(file: str, rater: str, ids: Sequence[str], marks: Marks) -> Iterator[tuple[Any, ...]]:
+    """A row for each mark that was asked for, in the order of the sheet."""
+    for name in ids:
+        line, answers = marks.get(name, (None, {}))
+        for question in rubric.questions():
+            mark = answers.get(question.name)
+            why = None if mark is not None else EMPTY if line else NO_ROW
+            yield rater, name, question.name, mark, why, file, line
+
+
+def write(folder: Path, key: SheetKey, rows: pl.DataFrame, account: ReturnedSheets) -> None:
+    """A folder of ratings: the marks, where they are from, and which text is which."""
+    table = io.BytesIO()
+    rows.write_parquet(table)
+    content = {**account.to_dict(), "sha256": hashlib.sha256(table.getvalue()).hexdigest()}
+    with made(folder) as part:
+        (part / TABLE).write_bytes(table.getvalue())
+        (part / ACCOUNT).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        (part / KEY).write_bytes(key.to_bytes())
+
+
+def load(folder: Path) -> tuple[SheetKey, pl.DataFrame, tuple[str, ...]]:
+    """The key, the marks and the raters who did not return a sheet, of a folder of ratings."""
+    try:
+        table = (folder / TABLE).read_bytes()
+        account = orjson.loads((folder / ACCOUNT).read_bytes())
+        not_returned = tuple(account["not_returned"])
+        if account["sha256"] != hashlib.sha256(table).hexdigest():
+            raise UserError(f"{folder / TABLE} is not as it was written: import the sheets again")
+        rows = pl.read_parquet(io.BytesIO(table))
+    except (OSError, pl.exceptions.PolarsError, orjson.JSONDecodeError, KeyError, TypeError):
+        raise UserError(
+            f"{folder} is no folder of ratings; `evenhand rate import SHEET.csv … --key KEY --out "
+            f"{folder}` makes one"
+        ) from None
+    return read_key(folder / KEY), rows, not_returned

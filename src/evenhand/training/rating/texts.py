@@ -14,10 +14,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evenhand.agents.agent import repairs_of
 from evenhand.core.errors import UserError
+from evenhand.core.items import REFEREE, BiasScale
 from evenhand.runs.store import RunReader
-from evenhand.statistics.metrics.bias_scale import REFEREE, BiasScale
-from evenhand.training.debates.debate import Debate
-from evenhand.training.debates.read import table
+from evenhand.training.debates.debate import Debate, named, table
 
 LONGEST = 20_000  # our choice, in signs: some ten pages, and what a cell of a spreadsheet holds
 ITEM = ("item", "task")  # what two runs were both asked
@@ -72,8 +71,8 @@ def _answers(run: RunReader) -> pl.DataFrame:
         )
     repairs = repairs_of(run.record.method["name"])
     scales = repairs.scales if repairs else {}
-    bias = [_on_scale(_named("scores_after", name), scale) for name, scale in scales.items()]
-    alike = [_named("tags", name) for name in _ALIKE]
+    bias = [_on_scale(named(pl.col("scores_after"), name), scale) for name, scale in scales.items()]
+    alike = [named(pl.col("tags"), name) for name in _ALIKE]
     return rows.select(
         item=pl.col("item_id"),
         task=pl.col("prompt"),
@@ -81,11 +80,6 @@ def _answers(run: RunReader) -> pl.DataFrame:
         cluster=pl.coalesce(*alike, "item_id"),
         bias=pl.coalesce(*bias, pl.lit(None, pl.Float64)),
     )
-
-
-def _named(column: str, name: str) -> pl.Expr:
-    matching = pl.col(column).list.filter(pl.element().struct.field("name") == name)
-    return matching.list.get(0, null_on_oob=True).struct.field("value")
 
 
 def _on_scale(score: pl.Expr, scale: BiasScale) -> pl.Expr:

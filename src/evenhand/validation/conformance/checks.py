@@ -3,13 +3,15 @@ be. What a tool does not print is "does not say", and never a fault."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from evenhand.core.conclusions import ChangeResult
+
 State = Literal["holds", "broken", "does not say"]
 SURE = 0.05  # the level at which a change counts as shown
-_SAID: dict[bool | None, State] = {True: "holds", False: "broken", None: "does not say"}
 
 
 class _Strict(BaseModel):
@@ -31,7 +33,7 @@ class Number(_Strict):
     high: float | None = None
     p: float | None = None
     bounds: NumberBounds | None = None
-    shown: Literal["better", "worse", "open"] | None = None  # of a change
+    shown: ChangeResult | None = None  # of a change
 
 
 class CaseScores(_Strict):
@@ -115,7 +117,7 @@ def _value(check: ConformanceCheck, scores: ToolScores) -> Made:
 
 
 def _same(check: ConformanceCheck, scores: ToolScores, sign: int = 1) -> Made:
-    """The number is the same in another case."""
+    """The number is the same in another case; with a sign of −1, its negative."""
     number, reference = (scores.number(case, check.number) for case in (check.case, check.other))
     if number is None or reference is None or number.value is None or reference.value is None:
         return None, ""
@@ -123,13 +125,9 @@ def _same(check: ConformanceCheck, scores: ToolScores, sign: int = 1) -> Made:
     return holds, f"{check.number} {reference.value:+.3f} becomes {number.value:+.3f}"
 
 
-def _negated(check: ConformanceCheck, scores: ToolScores) -> Made:
-    """The number is that of another case with the other sign."""
-    return _same(check, scores, -1)
-
-
 def _reaches(check: ConformanceCheck, scores: ToolScores, sign: int = 1) -> Made:
-    """The number, or its worst bound, is at least what it is in a case with all answers."""
+    """The number, or its worst bound, is at least what it is in a case with all answers; with a
+    sign of −1, at most."""
     number, reference = (scores.number(case, check.number) for case in (check.case, check.other))
     if number is None or reference is None or number.value is None or reference.value is None:
         return None, ""
@@ -137,11 +135,6 @@ def _reaches(check: ConformanceCheck, scores: ToolScores, sign: int = 1) -> Made
     worst = max(sign * end for end in (number.value, *ends))
     holds = worst >= sign * reference.value - check.tolerance
     return holds, f"{check.number} {reference.value:+.3f} becomes {sign * worst:+.3f} at worst"
-
-
-def _falls(check: ConformanceCheck, scores: ToolScores) -> Made:
-    """The number, or its worst bound, is at most what it is in a case with all answers."""
-    return _reaches(check, scores, -1)
 
 
 def _p(check: ConformanceCheck, scores: ToolScores) -> Made:
@@ -157,7 +150,7 @@ def _not_better(check: ConformanceCheck, scores: ToolScores) -> Made:
     number = scores.number(check.case, check.number)
     if number is None or number.shown is None:
         return None, ""
-    return number.shown != "better", f"{check.case}: {check.number} is shown better"
+    return number.shown != "improved", f"{check.case}: {check.number} is shown better"
 
 
 def _as_wide(check: ConformanceCheck, scores: ToolScores) -> Made:
@@ -185,17 +178,9 @@ def _width(number: Number | None) -> float | None:
     return number.high - number.low
 
 
-def _missing(check: ConformanceCheck, scores: ToolScores) -> Made:
-    """So many answers are said to be missing."""
-    return _count(check, scores.cases[check.case].missing if check.case in scores.cases else None)
-
-
-def _not_run(check: ConformanceCheck, scores: ToolScores) -> Made:
-    """So many items are said not to have been asked."""
-    return _count(check, scores.cases[check.case].not_run if check.case in scores.cases else None)
-
-
-def _count(check: ConformanceCheck, reported: int | None) -> Made:
+def _count(check: ConformanceCheck, scores: ToolScores, what: str) -> Made:
+    """So many answers are said to be missing, or so many items not to have been asked."""
+    reported = getattr(scores.cases.get(check.case), what, None)
     holds = None if reported is None else reported == check.value
     return holds, f"{check.case}: says {reported} of {check.value:.0f}"
 
@@ -217,14 +202,14 @@ def _told_apart(check: ConformanceCheck, scores: ToolScores) -> Made:
 KINDS: dict[str, Callable[[ConformanceCheck, ToolScores], Made]] = {
     "value": _value,
     "same": _same,
-    "negated": _negated,
+    "negated": partial(_same, sign=-1),
     "reaches": _reaches,
-    "falls": _falls,
+    "falls": partial(_reaches, sign=-1),
     "p": _p,
     "not better": _not_better,
     "as wide": _as_wide,
     "some width": _some_width,
-    "missing": _missing,
-    "not run": _not_run,
+    "missing": partial(_count, what="missing"),
+    "not run": partial(_count, what="not_run"),
     "told apart": _told_apart,
 }

@@ -1,7 +1,7 @@
 """A control as a model: it reads a prompt as it was sent, and replies in the form it asks for."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -13,10 +13,13 @@ from evenhand.agents import Agent, Ask, OptionReply
 from evenhand.agents.prompts import Prompt
 from evenhand.core import Answer, Item
 from evenhand.core.errors import UserError
+from evenhand.instruments import DataFolder
+from evenhand.instruments.bbq.instrument import Bbq, BbqOptions
 from evenhand.methods import Method
 from evenhand.methods.baselines.single_prompt import ask_for_choice, choice_agent
 from evenhand.models import ModelRequest, ScriptedModel
 from evenhand.runs.runners import Source
+from evenhand.validation.controls.items import records
 from evenhand.validation.controls.policies import Control, Facts
 
 _OPTION = re.compile(r"^([A-Z])\. (.*)$", re.MULTILINE)
@@ -93,3 +96,46 @@ def _remedy_agent(name: str) -> Agent[OptionReply]:
     question = "{{ context }}\n{{ question }}\n{{ choices | lettered }}"
     form = 'Reply as JSON with one field, "answer": the letter alone.'
     return choice_agent(Prompt.of(f"{question}\n{form}", system=name), 3)
+
+
+class ControlQuestions(Bbq):
+    """Measures as BBQ does, on generated questions: the rules are BBQ's own, only its records are
+    others."""
+
+    name = "control-questions"
+    title = "control questions"
+
+    def __init__(self, frame: pl.DataFrame | None = None) -> None:
+        self.generated = records() if frame is None else frame
+        questions = self.generated.select("category", "question_index")
+        self.all_clusters = questions.n_unique()  # type: ignore[misc]
+        # Items a category that are a block of each of its templates.
+        self.half = 4 * self.generated["question_index"].n_unique()
+
+    def records(self, data: DataFolder) -> pl.DataFrame:
+        del data
+        return self.generated
+
+    def source(self, data: DataFolder, options: BbqOptions) -> Source:
+        return ControlSource(self.name, super().source(data, options))
+
+
+class ControlSource:
+    """A sample of the generated questions, recorded under their own name and never as BBQ."""
+
+    def __init__(self, name: str, source: Source) -> None:
+        self._name = name
+        self._drawn = source
+
+    def fingerprint(self) -> dict[str, Any]:
+        original = self._drawn.fingerprint()
+        return {**original, "benchmark": self._name, "version": "1", "revision": None}
+
+    def __len__(self) -> int:
+        return len(self._drawn)
+
+    def chunks(self) -> list[tuple[int, int]]:
+        return self._drawn.chunks()
+
+    def read(self, start: int, stop: int) -> Iterator[Item]:
+        return self._drawn.read(start, stop)

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import scipy  # its parts are loaded when first used
+
 from evenhand.api import findings, measuring
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.frontier import Frontier
 from evenhand.findings.report import Report
 from evenhand.instruments import DataFolder
-from evenhand.validation.controls.instrument import ControlQuestions
-from evenhand.validation.controls.model import control_model, remedy_named
+from evenhand.validation.controls.model import ControlQuestions, control_model, remedy_named
 from evenhand.validation.controls.policies import Control
 
 _CHANCE_OF_A_FALSE_ALARM = 0.001  # our choice, for each number that is held against chance
@@ -149,6 +150,4 @@ def too_often(hits: int, of: int, chance: float) -> bool:
 
 def _at_most(hits: int, of: int, chance: float) -> float:
     """The binomial probability of so many hits or fewer."""
-    return sum(
-        math.comb(of, k) * chance**k * (1 - chance) ** (of - k) for k in range(min(hits, of) + 1)
-    )
+    return float(scipy.special.bdtr(hits, of, chance)) if hits >= 0 else 0.0

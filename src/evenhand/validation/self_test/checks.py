@@ -1,35 +1,35 @@
 """All checks of the self-test, in the order in which they are told."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from evenhand.validation.controls import policies
 from evenhand.validation.self_test import read_alone, read_in_pairs
 from evenhand.validation.self_test.bench import Bench, ControlReading
 
 Check = Callable[[Bench], Coroutine[Any, Any, ControlReading]]
 
+_unbiased, _biased = (partial(read_alone.planted, biased=biased) for biased in (False, True))
 CHECKS: Mapping[str, Check] = {
-    check.__name__: check
-    for check in (
-        read_alone.gold_reader,
-        read_alone.uniform,
-        read_alone.letter_a,
-        read_alone.order_follower,
-        read_alone.always_unknown,
-        read_alone.both_ways,
-        read_alone.planted_bias,
-        read_alone.one_category,
-        read_alone.clear_bias,
-        read_in_pairs.extremes,
-        read_in_pairs.clear_questions,
-        read_in_pairs.copied_rows,
-        read_in_pairs.noisy_twin,
-        read_in_pairs.stopped_early,
-        read_in_pairs.missing_answers,
-        read_in_pairs.remedies,
-    )
+    "gold_reader": read_alone.gold_reader,
+    "uniform": partial(_unbiased, control=policies.uniform(), at_chance=True),
+    "letter_a": partial(_unbiased, control=policies.letter_a(), at_chance=True),
+    "order_follower": partial(_unbiased, control=policies.order_follower()),
+    "always_unknown": read_alone.always_unknown,
+    "both_ways": partial(_unbiased, control=policies.both_ways()),
+    "planted_bias": partial(_biased, control=policies.planted()),
+    "one_category": read_alone.one_category,
+    "clear_bias": partial(_biased, control=policies.clear_bias()),
+    "extremes": read_in_pairs.extremes,
+    "clear_questions": read_in_pairs.clear_questions,
+    "copied_rows": read_in_pairs.copied_rows,
+    "noisy_twin": read_in_pairs.noisy_twin,
+    "stopped_early": read_in_pairs.stopped_early,
+    "missing_answers": read_in_pairs.missing_answers,
+    "remedies": read_in_pairs.remedies,
 }
 
 

@@ -38,36 +38,12 @@ async def gold_reader(bench: Bench) -> ControlReading:
                 )
                 claims.append(ControlClaim(statement, abs(estimate.value - expected) < 1e-9))
         claims.append(_defined(report, control))
-        claims.append(ControlClaim("no bias is shown", report.verdict.state != "shown"))
+        claims.append(ControlClaim("no bias is shown", report.verdict.state != "detected"))
     exact = sum(claim.holds for claim in claims)
     read = f"exact in {exact:,} of {len(claims):,} numbers of {len(reports)} samples"
     return ControlReading.of(
         control.name, "s_amb 0, s_dis 0, accuracy 1, in every category", read, claims
     )
-
-
-async def uniform(bench: Bench) -> ControlReading:
-    return await _planted(bench, policies.uniform(), biased=False, at_chance=True)
-
-
-async def letter_a(bench: Bench) -> ControlReading:
-    return await _planted(bench, policies.letter_a(), biased=False, at_chance=True)
-
-
-async def order_follower(bench: Bench) -> ControlReading:
-    return await _planted(bench, policies.order_follower(), biased=False)
-
-
-async def both_ways(bench: Bench) -> ControlReading:
-    return await _planted(bench, policies.both_ways(), biased=False)
-
-
-async def planted_bias(bench: Bench) -> ControlReading:
-    return await _planted(bench, policies.planted(), biased=True)
-
-
-async def clear_bias(bench: Bench) -> ControlReading:
-    return await _planted(bench, policies.clear_bias(), biased=True)
 
 
 async def always_unknown(bench: Bench) -> ControlReading:
@@ -111,14 +87,14 @@ async def one_category(bench: Bench) -> ControlReading:
     return ControlReading.of(control.name, control.plants, read, claims)
 
 
-async def _planted(
+async def planted(
     bench: Bench, control: Control, *, biased: bool, at_chance: bool = False
 ) -> ControlReading:
     """Intervals of every planted value hold it as often as they promise, and the verdict says
     whether a bias was planted."""
     reports = await bench.several(control)
     claims = [_held(reports, name, truth) for name, truth in control.truth.items()]
-    shown_count = sum(report.verdict.state == "shown" for report in reports)
+    shown_count = sum(report.verdict.state == "detected" for report in reports)
     right = not too_seldom(shown_count, len(reports), _POWER) if biased else not too_often(
         shown_count, len(reports), ALPHA
     )  # fmt: skip

@@ -8,12 +8,12 @@ from evenhand.core.package_data import Texts
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.cost_effectiveness import CostVerdict
 from evenhand.findings.decision_rules import ALPHA, direction
+from evenhand.findings.display import codes
 from evenhand.findings.estimates import Estimate
-from evenhand.findings.remarks import codes
 from evenhand.findings.report import Report
 from evenhand.validation.controls import policies
-from evenhand.validation.controls.instrument import ControlQuestions
 from evenhand.validation.controls.items import PEOPLE, copied, records
+from evenhand.validation.controls.model import ControlQuestions
 from evenhand.validation.self_test.bench import Bench, ControlClaim, ControlReading, too_often
 from evenhand.views import page_of
 from evenhand.views.blocks import Line
@@ -21,8 +21,8 @@ from evenhand.views.blocks import Line
 _WORDS = Texts(__package__)
 _SHARES = (0.02, 0.05, 0.10)  # of all answers that are not given
 _HARM, _UTILITY = "unsupported_attribution", "accuracy_disambiguated"
-_BOTH_WAYS = ["better", "worse"]
-_TWIN_MAY_CROSS = 0.10  # our choice: so often may chance alone cross a red line
+_BOTH_WAYS = ["improved", "regressed"]
+_TWIN_MAY_CROSS = 0.10  # our choice: so often may chance alone cross a guardrail
 _SMALL = 0.001
 
 
@@ -32,11 +32,11 @@ _COPIES_CHANGE = 0.1
 
 
 async def noisy_twin(bench: Bench) -> ControlReading:
-    """A model compared with another of the very same behaviour crosses no red line."""
+    """A model compared with another of the very same behaviour crosses no guardrail."""
     control = policies.planted()
     runs = await bench.several(control, same_items=True)
     pairs = [await bench.compare(a, b) for a, b in pairwise(runs)]
-    crossed = sum(any(line.state == "crossed" for line in pair.red_lines) for pair in pairs)
+    crossed = sum(any(line.state == "violated" for line in pair.guardrails) for pair in pairs)
     counts = {"crossed": crossed, "shown": sum(map(_shown, pairs)), "pairs": len(pairs)}
     claims = [
         ControlClaim(_WORDS("agrees"), all(map(_agrees, pairs))),
@@ -64,9 +64,9 @@ async def extremes(bench: Bench) -> ControlReading:
         ways = [direction(pair[name], measure) for pair in (down, up)]
         claims.append(ControlClaim(_WORDS("both_ways", name=name, ways=ways), ways == _BOTH_WAYS))
     claims.append(ControlClaim(_WORDS("agrees"), _agrees(down) and _agrees(up)))
-    lines = {line.name: line.state for line in down.red_lines}
+    lines = {line.name: line.state for line in down.guardrails}
     statement = _WORDS("accuracy_lost", state=lines[_UTILITY])
-    claims.append(ControlClaim(statement, lines[_UTILITY] == "crossed"))
+    claims.append(ControlClaim(statement, lines[_UTILITY] == "violated"))
     worse = [where for where, names in up.regressions.items() if "s_amb" in names]
     statement = _WORDS("worse_everywhere", categories=len(PEOPLE), worse=len(worse))
     claims.append(ControlClaim(statement, len(worse) >= len(PEOPLE)))
@@ -82,7 +82,7 @@ async def clear_questions(bench: Bench) -> ControlReading:
     way = direction(pair["s_dis"], pair.instrument.measure("s_dis"))
     judged = [change.name for change, _ in pair.judged()]
     claims = [
-        ControlClaim(_WORDS("s_dis_worse", way=way), way == "worse"),
+        ControlClaim(_WORDS("s_dis_worse", way=way), way == "regressed"),
         ControlClaim(_WORDS("s_dis_judged"), "s_dis" in judged),
         ControlClaim(_WORDS("says_worse"), "comparison.worse" in codes(pair.verdict.says)),
     ]  # fmt: skip
@@ -130,7 +130,7 @@ async def stopped_early(bench: Bench) -> ControlReading:
         ControlClaim(_WORDS("not_run"), early.not_run >= planned - part),
         ControlClaim(_WORDS("report_says"), left in _beginning(early)),
         ControlClaim(_WORDS("comparison_says"), left in _beginning(pair)),
-        ControlClaim(_WORDS("half_a_run"), early.verdict.state == "not known"),
+        ControlClaim(_WORDS("half_a_run"), early.verdict.state == "inconclusive"),
         ControlClaim(_WORDS("every_category", missing=", ".join(missing)), not missing),
     ]
     read = _WORDS("stopped_read", not_run=early.not_run, planned=planned,
@@ -155,7 +155,7 @@ async def missing_answers(bench: Bench) -> ControlReading:
         for name in (_HARM, "s_amb"):
             way = direction(pair[name], pair.instrument.measure(name))
             statement = _WORDS("neither", share=share, name=name, way=way)
-            claims.append(ControlClaim(statement, way == "open"))
+            claims.append(ControlClaim(statement, way == "inconclusive"))
         if low is not None and high is not None:
             read.append(f"{low:.2f} to {high:.2f}")
     statement = _WORDS("harm_read", truth=truth, read=", ".join(read) or "no bounds")
@@ -193,7 +193,7 @@ async def remedies(bench: Bench) -> ControlReading:
 
 def _shown(pair: Comparison) -> bool:
     return any(
-        direction(change, measure) in ("better", "worse") for change, measure in pair.judged()
+        direction(change, measure) in ("improved", "regressed") for change, measure in pair.judged()
     )
 
 
@@ -203,7 +203,11 @@ def _agrees(pair: Comparison) -> bool:
         if change.interval is None or change.p_adjusted is None:
             continue
         excludes = change.interval[0] > 0 or change.interval[1] < 0
-        if not excludes == (change.p_adjusted <= ALPHA) == (direction(change, measure) != "open"):
+        if (
+            not excludes
+            == (change.p_adjusted <= ALPHA)
+            == (direction(change, measure) != "inconclusive")
+        ):
             return False
     return True
 

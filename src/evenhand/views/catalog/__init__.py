@@ -7,43 +7,16 @@ A value that is a remark is turned into words first.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evenhand.findings.remarks import Remark, RemarkOrText
-from evenhand.views.catalog import (
-    agreement,
-    changes,
-    comparisons,
-    designs,
-    experiments,
-    gates,
-    monitoring,
-    next_steps,
-    packs,
-    ratios,
-    reports,
-    sequential,
-    worth,
-)
+from evenhand.findings.display import Remark, RemarkOrText
+from evenhand.views.catalog import comparisons, packs, reports, runs
 
 __all__ = ["SENTENCES", "text", "texts"]
 
 SENTENCES: Mapping[str, str | Callable[..., str]] = {
-    code: sentence
-    for module in (
-        agreement,
-        changes,
-        comparisons,
-        designs,
-        experiments,
-        gates,
-        monitoring,
-        next_steps,
-        packs,
-        ratios,
-        reports,
-        sequential,
-        worth,
-    )
-    for code, sentence in module.SENTENCES.items()
+    **comparisons.SENTENCES,
+    **packs.SENTENCES,
+    **reports.SENTENCES,
+    **runs.SENTENCES,
 }
 
 

@@ -1,4 +1,4 @@
-"""The words of packs, and of checks of them."""
+"""The words of evidence bundles and of their verification."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -8,14 +8,10 @@ def _runs(*, runs: int, unfinished: Sequence[str]) -> str:
     return f"{runs}, every answer intact{open_}"
 
 
-def _not_of_key(*, given: bool, over: str) -> str:
-    return f"it is not that of the key {'given' if given else 'in the pack'} over this {over}"
-
-
 def _drawn_by(*, file: str, drawn_by: str | None, here: str | None) -> str:
     return (
-        f"{file} was drawn by {drawn_by or 'nothing'}, and here is {here or 'nothing'}: not "
-        "compared"
+        f"not compared: {file} was drawn by {drawn_by or 'nothing'}, and this machine has "
+        f"{here or 'nothing'}"
     )
 
 
@@ -26,47 +22,48 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "pack.no_certificates": "no certificates were given: {name}",
     "pack.zip_differs": "the zip file has bytes that belong to none of its files, or other headers",
     "pack.files": "{files:,} files, each as listed in {listed_in}",
-    "pack.files_differ": "they are not as listed",
-    "pack.signature_moved": "it was taken away, or put there later",
-    "pack.unsigned": "there is none",
-    "pack.unsigned_anybody": "there is none: the pack may have been made anew by anybody",
+    "pack.files_differ": "the files differ from the list",
+    "pack.signature_moved": "the signature was removed, or added later",
+    "pack.unsigned": "no signature",
+    "pack.unsigned_anybody": "no signature: anybody may have rebuilt the bundle",
     "pack.signing_not_installed": "not checked: {reason}",
-    "pack.no_plain_key": "{file} is no plain key",
-    "pack.another_key": "{file} is another key than the one given",
-    "pack.not_of_key": _not_of_key,
-    "pack.own_key": "signed by the key in the pack itself, which proves nothing about who: give "
-    "the public key of whom you trust with --key",
-    "pack.of_key": "that of the key given, over {over}",
-    "pack.first": "it names no pack before it",
-    "pack.names": "it names “{title}”, {sha256}; --previous PACK checks it",
-    "pack.names_another": "it names “{title}”, {sha256}; given is {given}",
-    "pack.previous_damaged": "it names “{title}”, {sha256}; the pack given has that {listed_in}, "
-    "and not the files it lists",
-    "pack.follows": "it follows “{title}”, {sha256}",
-    "pack.of_no_run": "of no run: {name}",
-    "pack.only_hashes": "a light pack has the hashes of its runs alone",
-    "pack.light": "the run folders are not in the pack, only their hashes: replay.sh says what to "
-    "do",
-    "pack.no_runs": "not repeated: there are no runs",
-    "pack.not_repeated": "not repeated: the files are not as they were",
-    "pack.another_run": "{run} is another run than {file} says",
+    "pack.no_plain_key": "{file} is not a plain key",
+    "pack.another_key": "{file} differs from the given key",
+    "pack.not_of_key": lambda *, given, over: (
+        f"not valid for the key {'given' if given else 'in the bundle'} and this {over}"
+    ),
+    "pack.own_key": "signed by the key in the bundle itself, which does not prove who signed: give "
+    "a public key that you trust with --key",
+    "pack.of_key": "valid for the given key, over {over}",
+    "pack.first": "no previous bundle",
+    "pack.names": "previous: “{title}”, {sha256}; check it with --previous PACK",
+    "pack.names_another": "previous: “{title}”, {sha256}; given: {given}",
+    "pack.previous_damaged": "previous: “{title}”, {sha256}; the given bundle has that "
+    "{listed_in}, "
+    "but not the files in it",
+    "pack.follows": "follows “{title}”, {sha256}",
+    "pack.of_no_run": "without a run: {name}",
+    "pack.only_hashes": "a light bundle contains only the hashes of its runs",
+    "pack.light": "the run folders are not in the bundle, only their hashes: see replay.sh",
+    "pack.no_runs": "not recomputed: no runs",
+    "pack.not_repeated": "not recomputed: the files changed",
+    "pack.another_run": "{run} is not the run that {file} names",
     "pack.line": "{name}: {line}",
-    "pack.other_unfinished": "{file} names other runs as not finished than those that are not",
-    "pack.belongs_to_no_run": "{name}: it belongs to no run",
+    "pack.other_unfinished": "{file} lists the wrong runs as unfinished",
+    "pack.belongs_to_no_run": "{name} belongs to no run",
     "pack.runs": _runs,
     "pack.damaged": "damaged",
-    "pack.other_version": "not repeated: that needs evenhand {needs}, and here is {here}",
-    "pack.cannot_repeat": "they cannot be repeated: {kind}: {error}",
-    "pack.follows_from_no_run": "{name}: it follows from no run",
-    "pack.page_differs": "{name} is not what its runs give, also without its pictures",
+    "pack.other_version": "not recomputed: needs evenhand {needs}, installed is {here}",
+    "pack.cannot_repeat": "cannot be recomputed: {kind}: {error}",
+    "pack.follows_from_no_run": "{name} does not follow from a run",
+    "pack.page_differs": "{name} differs from the runs, also without its pictures",
     "pack.drawn_by": _drawn_by,
-    "pack.repeated": "{figures:,} figures in {file}, and {files:,} files made of them, repeated "
-    "from the runs",
-    "pack.figures_differ": "not those of the runs",
-    "pack.not_what_runs_give": "{name} is not what its runs give",
-    "pack.not_as_written": "{name}: it is not written as evenhand writes it",
-    "pack.scope": "Figures are of the test sets and samples that the runs name; no other groups, "
-    "languages or harms were looked at.",
-    "pack.hashes": "Hashes show that bytes are the same; they do not show who made them. A "
-    "signature shows that the holder of its key had them.",
+    "pack.repeated": "{figures:,} figures in {file} and {files:,} files recomputed from the runs",
+    "pack.figures_differ": "the figures differ from the runs",
+    "pack.not_what_runs_give": "{name} differs from the runs",
+    "pack.not_as_written": "{name} does not have the form that evenhand writes",
+    "pack.scope": "The figures cover the datasets and samples of the runs. Other groups, "
+    "languages and harms were not measured.",
+    "pack.hashes": "Hashes show that bytes did not change, not who made them. A signature shows "
+    "that the holder of the key had them.",
 }

@@ -8,14 +8,12 @@ from evenhand.findings.estimates import Change
 from evenhand.findings.measures import Measure
 from evenhand.views import numbers
 from evenhand.views.charts import Chart
-from evenhand.views.charts.dots import dots
-from evenhand.views.charts.dumbbell import DumbbellRow, dumbbell
+from evenhand.views.charts.before_after import DumbbellRow, SlopeLine, dots, dumbbell, slope
 from evenhand.views.charts.forest import ForestPanel, ForestRow, State, forest
 from evenhand.views.charts.of_report import ARROWS, DASHED, MOST_ROWS, WAYS, axis_of, bounds_of
-from evenhand.views.charts.slope import SlopeLine, slope
 
-_SIGNS = "✓ shown better, ✗ shown worse, ? not shown."
-_STATES: dict[str, State] = {"better": "good", "worse": "bad", "open": "open"}
+_SIGNS = "✓ improved, ✗ regressed, ? inconclusive."
+_STATES: dict[str, State] = {"improved": "good", "regressed": "bad", "inconclusive": "open"}
 _KINDS = (("calls", 1), ("tokens", 0), ("seconds", 2))
 
 
@@ -38,21 +36,16 @@ def _changes(comparison: Comparison) -> Iterator[Chart]:
     for change in (*comparison.primary, *comparison.secondary):
         measure = by_name.get(change.name)
         if measure and (change.name in judged or measure.role == "guardrail"):
-            axes.setdefault((measure.unit, _matters(comparison, measure)), []).append(
-                (change, measure)
-            )
+            # a change is held against the measure's margin, else against what matters
+            size = measure.margin or in_unit(comparison.instrument.matters, measure)
+            axes.setdefault((measure.unit, size), []).append((change, measure))
     panels = [_panel(changes, size) for (_, size), changes in axes.items()]
     if not panels:
         return
     lost = any(bounds_of(change) for changes in axes.values() for change, _ in changes)
     band = "Grey band: within the margin that may be lost, or too small to matter."
     legend = [_SIGNS, band, *([DASHED] if lost else []), WAYS]
-    yield forest("changes", "What changed: after minus before, with 95 % intervals", panels, legend)
-
-
-def _matters(comparison: Comparison, measure: Measure) -> float:
-    """The size of a change that is held against: the measure's margin, else what matters."""
-    return measure.margin or in_unit(comparison.instrument.matters, measure)
+    yield forest("changes", "What changed: after minus before, with 95% CIs", panels, legend)
 
 
 def _panel(changes: list[tuple[Change, Measure]], size: float) -> ForestPanel:
@@ -101,7 +94,7 @@ def _slopes(comparison: Comparison) -> Iterator[Chart]:
             ]
             if len(lines) < 2:
                 continue
-            legend = ["✗ shown worse (after Holm over all groups), ? not shown."]
+            legend = ["✗ regressed (Holm-adjusted over all groups), ? inconclusive."]
             if len(lines) > MOST_ROWS:
                 lines = sorted(lines, key=lambda line: -abs(line.after - line.before))[:MOST_ROWS]
                 legend.append(f"The {MOST_ROWS} largest changes of {len(changes)}.")

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from evenhand.findings.cost_effectiveness import harm_of
 from evenhand.findings.estimates import Estimate
-from evenhand.findings.frontier import VOTE, Frontier
-from evenhand.findings.frontier_entry import FrontierEntry
+from evenhand.findings.frontier import VOTE, Frontier, FrontierEntry
 from evenhand.findings.item_cost import KINDS, CostKind, ItemCost
 from evenhand.views.charts import Chart
 from evenhand.views.charts.forest import ForestPanel, ForestRow, forest
@@ -42,7 +41,7 @@ def front(frontier: Frontier) -> Iterator[Chart]:
         title = "Harm against utility, and what an answer costs"
     across = Axis(title=f"{harm.label}{_BETTER[harm.better]}", within=harm.within)
     legend = [
-        f"◆ on the Pareto front of cost, harm and utility, ● behind it. Bars: 95 % intervals over "
+        f"◆ on the Pareto front of cost, harm and utility, ● behind it. Bars: 95% CIs over "
         f"{frontier.instrument.clusters}.",
         f"In brackets: {_unit(frontier, frontier.cost_axis)} an answer. Dotted: votes, "
         "×n of n calls.",
@@ -114,7 +113,7 @@ def _costs(frontier: Frontier) -> Iterator[Chart]:
                 ForestPanel(rows=rows, axis="", title=_unit(frontier, kind), from_zero=True)
             )
     if panels:
-        legend = [f"Bars: 95 % intervals of the mean over {frontier.instrument.clusters}; "
+        legend = [f"Bars: 95% CIs of the mean over {frontier.instrument.clusters}; "
                   "hollow: the same in all."]  # fmt: skip
         yield forest("cost", "What an answer costs on average", panels, legend)
 

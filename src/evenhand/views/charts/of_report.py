@@ -39,7 +39,7 @@ def _overall(report: Report) -> Iterator[Chart]:
             axes.setdefault((measure.unit, measure.null, within), []).append(measure)
     panels = [_overall_panel(report, measures) for measures in axes.values()]
     if panels:
-        title = "What was measured, with 95 % intervals"
+        title = "What was measured, with 95% CIs"
         yield forest("estimates", title, panels, legend_of(panels, _SIGNS))
 
 

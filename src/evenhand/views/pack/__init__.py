@@ -5,7 +5,7 @@ from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.pack_manifest import FIGURES, PAGE, PRICES, PackManifest
 from evenhand.runs.store.folder import as_file_name
 from evenhand.views import html, page_of
-from evenhand.views.pack import cyclonedx, eee, figures, frameworks, hub, replay
+from evenhand.views.pack import cyclonedx, figures, frameworks, records
 
 __all__ = ["files_of"]
 
@@ -16,11 +16,11 @@ def files_of(dossier: CombinedReport, about: PackManifest) -> dict[str, bytes]:
         FIGURES: figures.written(dossier),
         PAGE: html.document(page_of(dossier, full=True), dossier.title).encode(),
         "cyclonedx.json": cyclonedx.written(dossier, about),
-        "replay.sh": replay.script(dossier, about),
-        **({} if about.prices is None else {PRICES: replay.price_file(about.prices)}),
+        "replay.sh": figures.script(dossier, about),
+        **({} if about.prices is None else {PRICES: figures.price_file(about.prices)}),
         **_certificates(dossier),
-        **eee.written(dossier, about),
-        **hub.written(dossier, about),
+        **records.eee_files(dossier, about),
+        **records.hub_files(dossier, about),
         **frameworks.written(dossier, about),
     }
 

@@ -10,12 +10,12 @@ from typing import Any
 from evenhand.findings.audit import Audit
 from evenhand.findings.combined_report import CombinedReport
 from evenhand.findings.comparison import Comparison
+from evenhand.findings.display import RemarkOrText
 from evenhand.findings.estimates import Coverage, Estimate
 from evenhand.findings.pack_manifest import FIGURES, PAGE, PackedRun, PackManifest
-from evenhand.findings.remarks import RemarkOrText
 from evenhand.findings.report import Report
 from evenhand.findings.verdicts import by_group, main_measure
-from evenhand.views import audit_words, catalog, numbers
+from evenhand.views import audit_page, catalog, numbers
 from evenhand.views.files import plain, printed
 
 _ASSESSOR = "assessor"
@@ -162,7 +162,7 @@ def _assessments(report: Report) -> Iterator[dict[str, str]]:
         "against": "shown after correction",
         "other_way": "shown after correction, the other way round",
         "open": "neither shown nor excluded",
-        "excluded": "a bias that matters is excluded",
+        "excluded": "a bias that matters is ruled out",
     }
     for column, groups in by_group(report, measure).items():
         for kind, words in wording.items():
@@ -172,7 +172,7 @@ def _assessments(report: Report) -> Iterator[dict[str, str]]:
                 ends = numbers.interval(estimate, measure, full=True)
                 assessment = {
                     "groupAtRisk": f"{column}: {value}",
-                    "harms": f"{measure.label}: {words}; {number} (95 %: {ends or 'no interval'})",
+                    "harms": f"{measure.label}: {words}; {number} (95% CI {ends or 'no interval'})",
                 }
                 if report.side.method["name"] != "default":
                     assessment["mitigationStrategy"] = (
@@ -189,8 +189,8 @@ def _said(lines: tuple[RemarkOrText, ...]) -> str:
 
 def _limits(report: Report) -> Iterator[str]:
     verdict = report.verdict
-    if verdict.state not in ("shown", "not shown"):
-        state = "not known" if verdict.state else "no yes-or-no question is asked"
+    if verdict.state not in ("detected", "ruled_out"):
+        state = "inconclusive" if verdict.state else "no yes-or-no question is asked"
         yield f"{state}: {_said(verdict.says)}"
     yield from _against(report)
     yield from report.notes
@@ -273,9 +273,9 @@ def _evidence(report: Report, about: PackManifest) -> Iterator[dict[str, Any]]:
 
 def _report_claims(report: Report) -> Iterator[dict[str, Any]]:
     verdict = report.verdict
-    if verdict.state not in ("shown", "not shown"):
+    if verdict.state not in ("detected", "ruled_out"):
         return
-    what = "a bias is shown" if verdict.state == "shown" else "a bias that matters is excluded"
+    what = "bias detected" if verdict.state == "detected" else "a bias that matters is ruled out"
     claim: dict[str, Any] = {
         "target": _ref(report),
         "predicate": f"{report.instrument.title}: {what}",
@@ -287,7 +287,7 @@ def _report_claims(report: Report) -> Iterator[dict[str, Any]]:
 
 
 def _comparison_claims(comparison: Comparison, dossier: CombinedReport) -> Iterator[dict[str, Any]]:
-    """What changed, where that is shown, and every red line that was crossed."""
+    """What changed, where that is shown, and every guardrail that was crossed."""
     runs = (comparison.before.run, comparison.after.run)
     shared = {
         "target": f"system:{comparison.after.run}",
@@ -301,13 +301,13 @@ def _comparison_claims(comparison: Comparison, dossier: CombinedReport) -> Itera
     ]
     shared |= {"counterEvidence": against} if against else {}
     pair = f"{comparison.instrument.title}, from {runs[0]} to {runs[1]}"
-    if comparison.verdict.state == "shown":
+    if comparison.verdict.state == "detected":
         reasoning = _said(comparison.verdict.says)
         yield shared | {"predicate": f"{pair}: a change is shown", "reasoning": reasoning}
-    for line in comparison.red_lines:
-        if line.state == "crossed":
+    for line in comparison.guardrails:
+        if line.state == "violated":
             yield shared | {
-                "predicate": f"{pair}: a red line is crossed",
+                "predicate": f"{pair}: a guardrail is violated",
                 "reasoning": catalog.text(line.says),
             }
 
@@ -325,7 +325,7 @@ def _audit_claims(audit: Audit, index: int, against: list[str]) -> Iterator[dict
         claim: dict[str, Any] = {
             "target": f"judge:{index}",
             "predicate": f"the audit of this {audit.kind} says {audit.state}",
-            "reasoning": " · ".join((audit_words.answer(audit), *audit.says[1:])),
+            "reasoning": " · ".join((audit_page.answer_of(audit), *audit.says[1:])),
             "evidence": ["evidence:report"],
         }
         yield claim | ({"counterEvidence": against} if against else {})

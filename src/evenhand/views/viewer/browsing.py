@@ -19,7 +19,7 @@ from evenhand.core.errors import UserError
 from evenhand.runs.store import RunReader
 from evenhand.runs.store.reader import Totals
 from evenhand.runs.store.tables import turn_of
-from evenhand.views.viewer.wanted import MOVES, ListQuery, Move
+from evenhand.views.viewer.filters import MOVES, ListQuery, Move
 
 PAGE = 25  # our choice: as many as a person looks through
 _KEPT = 4  # our choice: filters whose positions are kept, 8 bytes an item

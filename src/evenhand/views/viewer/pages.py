@@ -11,13 +11,11 @@ from markupsafe import Markup
 from evenhand.core.package_data import read_text
 from evenhand.findings.examples import chosen
 from evenhand.views import html
-from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Page, Tone
-from evenhand.views.diffs import diff
+from evenhand.views.blocks import GAP, Block, Box, Details, Grid, Heading, Line, Page, Tone, diff
 from evenhand.views.dossier_evidence import answered
 from evenhand.views.timeline_page import clipped, conversation
 from evenhand.views.viewer.browsing import PAGE, ItemDetail, ListPage, RunBrowser, ViewerRow
-from evenhand.views.viewer.facets import Facets
-from evenhand.views.viewer.wanted import LONGEST, ListQuery, Move
+from evenhand.views.viewer.filters import LONGEST, Facets, ListQuery, Move
 
 _IN_LIST = 300  # our choice, in characters of a text in the list
 _ROWS = 200  # our choice: scores and tags of an item, of each the first

@@ -1,4 +1,4 @@
-"""BBQ in other languages: one small module per set, each giving the records that all else reads.
+"""BBQ in other languages: each set has a reader, which gives the records that all else reads.
 
 A set is an edition: its own data, its own authors and its own people. Its scores are compared with
 those of another edition nowhere but in `compare`, and there only where two sets ask the same items.
@@ -13,18 +13,18 @@ import polars as pl
 from evenhand.core.errors import UserError
 from evenhand.instruments._contract import DataFolder, Instrument
 from evenhand.instruments.bbq.data import BbqData, card, completed
-from evenhand.instruments.bbq.editions import chinese, german, korean, spanish
+from evenhand.instruments.bbq.editions.readers import chinese, german, korean, spanish
 from evenhand.instruments.files import PinnedFiles, card_of
 
 Language = Literal["en", "es", "ca", "de", "ko", "zh"]
 ENGLISH: Language = "en"
 _CATEGORY = 1 << 20  # more blocks than a category has: keeps the rows of two categories apart
 _READERS: Mapping[str, Callable[[PinnedFiles, Mapping[str, Any]], pl.DataFrame]] = {
-    "es": spanish.records,
-    "ca": spanish.records,
-    "de": german.records,
-    "ko": korean.records,
-    "zh": chinese.records,
+    "es": spanish,
+    "ca": spanish,
+    "de": german,
+    "ko": korean,
+    "zh": chinese,
 }
 
 
@@ -57,10 +57,7 @@ class Edition:
         if self.language == ENGLISH:
             return BbqData(local=data.local, cache=data.cache).records()
         pinned = self.card["data"]
-        files = PinnedFiles(
-            pinned["folder"], pinned["url"], pinned["revision"], pinned["sha256"],
-            local=data.local, cache=data.cache,
-        )  # fmt: skip
+        files = PinnedFiles.of(pinned["folder"], pinned, data.local, data.cache)
         table = _numbered(_READERS[self.language](files, self.card))
         _refuse_other_counts(table, self.name, pinned)
         return _set_apart(completed(table, self.card["masked"]), self.card)

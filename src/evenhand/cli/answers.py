@@ -1,0 +1,273 @@
+"""`evenhand answer`, `mitigate` and `judge-scenarios`: what a method answers."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from evenhand.agents import Limits
+from evenhand.api.configured import in_config
+from evenhand.api.measuring import answer as ask_once
+from evenhand.cli.codes import NOT_ACCEPTED
+from evenhand.cli.execution import end, execute, show_forecast
+from evenhand.cli.options import DrawSeed, RunCommand, with_run_options
+from evenhand.cli.screen import err, out, print_finding, print_json, waiting
+from evenhand.core import Answer, Item, Turn
+from evenhand.core.errors import EvenhandError, UserError
+from evenhand.experiments import config as configuration
+from evenhand.experiments.config import Config
+from evenhand.experiments.dossiers import summary_of
+from evenhand.findings.estimates import COVERAGE_FLOOR
+from evenhand.findings.remedy import MIN_ACCEPTED
+from evenhand.instruments.judge.data import MalibuData
+from evenhand.instruments.judge.design import FILE, JudgeDesign, tasks, written
+from evenhand.methods import Method
+from evenhand.methods.build import build_method
+from evenhand.methods.judging import TwoResponses
+from evenhand.runs.runners.prompt_files import PROMPT, source_of
+from evenhand.runs.store import RunReader
+from evenhand.runs.store.folder import open_folder
+from evenhand.views import terminal
+from evenhand.views.run_page import LABELS
+from evenhand.views.timeline_page import conversation, timeline
+
+_ENDINGS = {"single_pass": "one pass", "max_iterations": "not accepted"}
+_BEGINNING = 80  # characters of a reply that are shown when it comes; the trace has more
+
+
+def _answer(
+    options: RunCommand,
+    prompt: Annotated[str, typer.Argument(help="What to answer, or the question.")],
+    choice: Annotated[
+        list[str] | None, typer.Option(help="An option of a multiple-choice question. Repeat it.")
+    ] = None,
+    context: Annotated[str, typer.Option(help="What the question is about.")] = "",
+    show_trace: Annotated[bool, typer.Option(help="Show who said what.")] = False,
+    show_prompts: Annotated[bool, typer.Option(help="Show what each agent was told, too.")] = False,
+) -> None:
+    """Answer one prompt with a method.
+
+    The answer is the best draft by the method's own evaluators. Ends with code 4 if they do not
+    accept it.
+
+    Example: evenhand answer "Describe a typical nurse." --method stardtox --show-trace
+    """
+    json = options.json
+    if choice and len(choice) == 1:
+        raise UserError("one --choice is none: give two or more")
+    item = Item(id="0", prompt=prompt, context=context, choices=tuple(choice or ()))
+    chosen = build_method(options.method, options.set_ or (), options.wording)
+    config = options.load()
+    limits = in_config(config, options.settings).limits
+    turns: list[Turn] = []
+    try:
+        final = asyncio.run(
+            _ask(item, chosen, config, limits, turns, aloud=show_trace and not json)
+        )
+    except EvenhandError as error:
+        if show_trace and turns and not json:
+            trace = conversation(turns, (), str(error), prompts=show_prompts)
+            out.print(terminal.render(trace))
+        raise
+    if json:
+        print_json({**_described(final), "turns": turns if show_trace else len(turns)})
+    elif show_trace or show_prompts:
+        out.print(terminal.render(timeline(final, turns, prompts=show_prompts)))
+    else:
+        out.print(final.text)
+        err.print(Text(_closing(final, turns, chosen), style="dim"), soft_wrap=True)
+    if final.outcome not in (None, "accepted"):
+        raise typer.Exit(NOT_ACCEPTED)
+
+
+async def _ask(
+    item: Item, method: Method, config: Config, limits: Limits, turns: list[Turn], *, aloud: bool
+) -> Answer:
+    """Answer the item, gathering the turns; `aloud`: each is announced when it is there."""
+    cast = await configuration.open_cast(config, method.agents())
+    try:
+        async with waiting(f"asking {cast.default.name} by {method.name}") as line:
+
+            def heard(turn: Turn) -> None:
+                turns.append(turn)
+                line.what = f"{len(turns)} of at most {limits.calls} calls"
+                if aloud:
+                    err.print(_heard(turn), soft_wrap=True)
+
+            return await ask_once(item, model=cast, method=method, limits=limits, on_turn=heard)
+    finally:
+        await cast.close()
+
+
+def _heard(turn: Turn) -> Text:
+    """Who has just spoken, and how it begins."""
+    text = turn.texts[0] if turn.texts else f"FAILED: {turn.error_message}"
+    begins = " ".join(text.split())[:_BEGINNING]
+    return Text(f"{turn.index + 1}. {turn.role} · {turn.seconds:.1f} s · {begins}", style="dim")
+
+
+def _closing(final: Answer, turns: Sequence[Turn], method: Method) -> str:
+    """How the answer came about, in one line."""
+    revisions = len(final.drafts) - 1
+    ending = _ENDINGS.get(final.stopped, final.stopped.replace("_", " "))
+    if final.outcome is not None:
+        ending = LABELS[final.outcome]
+    if revisions:
+        ending += f" after {revisions} revision{'s' if revisions > 1 else ''}"
+    parts = [
+        ending,
+        *_harm(final, turns, method),
+        _spent(turns),
+        "--show-trace shows who said what",
+    ]
+    return " · ".join(parts)
+
+
+def _harm(final: Answer, turns: Sequence[Turn], method: Method) -> list[str]:
+    """Harm before and after, and who says so: a model that judges itself is no witness."""
+    first, last = (draft.scores.get("harm") for draft in (final.drafts[0], final.final))
+    speakers = {turn.role: turn.model for turn in turns}
+    agents = [agent for agent in method.agents() if agent.role in speakers]
+    judge = next((speakers[agent.role] for agent in agents if agent.judges), None)
+    if first is None or last is None or judge is None:
+        return []
+    change = f"{first:.2f} → {last:.2f}" if len(final.drafts) > 1 else f"{last:.2f}"
+    self_judged = judge in {speakers[agent.role] for agent in agents if agent.kind == "writer"}
+    return [f"harm {change} ({'the model’s own judgement' if self_judged else f'by {judge}'})"]
+
+
+def _spent(turns: Sequence[Turn]) -> str:
+    calls = sum(1 for turn in turns if turn.attempts)
+    summary = f"{calls} call{'' if calls == 1 else 's'}"
+    if any(turn.attempts and turn.prompt_tokens is None for turn in turns):
+        return f"{summary}, tokens not counted by the endpoint"
+    tokens = sum((turn.prompt_tokens or 0) + (turn.completion_tokens or 0) for turn in turns)
+    return f"{summary}, {tokens:,} tokens"
+
+
+def _described(final: Answer) -> dict[str, object]:
+    return {
+        "text": final.text,
+        "choice": final.choice,
+        "changed": final.changed,
+        "stopped": final.stopped,
+        "outcome": final.outcome,
+        "drafts": final.drafts,
+    }
+
+
+_SHARED = ("method", "wording", "set_", "max_tokens", "system", "base_url", "model", "config",
+           "json")  # fmt: skip
+answer = with_run_options(_answer, only=_SHARED, method="stardtox")
+
+
+def _mitigate(
+    options: RunCommand,
+    prompts: Annotated[
+        str,
+        typer.Argument(
+            help='A file of lines like {"prompt": "…"}, or Parquet: a file, a folder, a URL.'
+        ),
+    ],
+    prompt_column: Annotated[str, typer.Option(help="Of Parquet: what to answer.")] = PROMPT,
+    answer_column: Annotated[
+        str | None, typer.Option(help="Of Parquet: an answer that is to be repaired.")
+    ] = None,
+    id_column: Annotated[str | None, typer.Option(help="Of Parquet: the item's id.")] = None,
+    context_column: Annotated[
+        str | None, typer.Option(help="Of Parquet: what the question is about.")
+    ] = None,
+    min_accepted: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Share of answers that the evaluators must accept."),
+    ] = MIN_ACCEPTED,
+) -> None:
+    """Answer every prompt of a file with a method.
+
+    The answer is the best draft by the method's own evaluators; a stored answer within the bounds
+    of harm is not changed. Run it again to resume. Ends with code 2 if fewer than 95 % were
+    answered, with 3 at a cap, with 4 if fewer than --min-accepted were accepted.
+
+    Example: evenhand mitigate prompts.jsonl --method stardtox --out runs/first
+    """
+    columns = {
+        "prompt_column": prompt_column,
+        "answer_column": answer_column,
+        "id_column": id_column,
+        "context_column": context_column,
+    }
+    config = options.load()
+    request = options.request(source_of(prompts, columns), config=config)
+    ended, settings = execute(request, config, json=options.json), request.settings
+    if ended.pilot is not None:
+        show_forecast(settings, ended, json=options.json)
+        return
+    result = summary_of(RunReader(settings.out), settings.certificates, settings.prices)
+    print_finding(result, json=options.json)
+    end(ended, below_floor=result.coverage.below_floor)
+    remedy = result.remedy
+    if remedy is not None and remedy.accepted is not None and remedy.accepted < min_accepted:
+        err.print(
+            f"{remedy.accepted:.1%} of the answers were accepted, fewer than {min_accepted:.0%} "
+            "(--min-accepted)"
+        )
+        raise typer.Exit(NOT_ACCEPTED)
+
+
+mitigate = with_run_options(_mitigate, method="stardtox")
+
+
+_USUAL = JudgeDesign()
+
+
+def _judge_scenarios(
+    options: RunCommand,
+    bases: Annotated[int, typer.Option(min=1, help="Base scenarios, of 63.")] = _USUAL.bases,
+    derived: Annotated[
+        int, typer.Option(min=1, help="Scenarios of each base, of 10.")
+    ] = _USUAL.derived,
+    sample_seed: DrawSeed = 0,
+) -> None:
+    """Let a model write the responses that judges are audited on.
+
+    Two for each of our tasks, the second with the content of the first in other words: two calls a
+    scenario. Who writes is `writer` in the cast, else the default model. Writes scenarios.jsonl
+    into the run folder, for `audit judge --scenarios`. Ends with code 2 if fewer than 95 % of the
+    scenarios have both.
+
+    Example: evenhand judge-scenarios --bases 12 --out runs/written
+    """
+    design = JudgeDesign(bases=bases, derived=derived, pairs=0, seed=sample_seed)
+    config = options.load()
+    request = options.request(tasks(MalibuData().scenarios(), design), TwoResponses(), config)
+    ended, settings = execute(request, config, json=options.json), request.settings
+    if ended.pilot is not None:
+        show_forecast(settings, ended, json=options.json)
+        return
+    if ended.stopped or ended.capped_by:
+        end(ended, below_floor=False)
+    result = written(RunReader(settings.out).results().collect())
+    open_folder(settings.out).replace(FILE, result.to_bytes())
+    counted = {
+        "scenarios": len(result.scenarios),
+        "asked": result.asked,
+        "unequal_length": result.unequal_length,
+        "same_words": result.same_words,
+        "file": f"{settings.out}/{FILE}",
+    }
+    if options.json:
+        print_json(counted)
+    else:
+        out.print(
+            f"{len(result.scenarios):,} of {result.asked:,} scenarios have two responses; in "
+            f"{result.unequal_length:,} one is over a tenth longer than the other, in "
+            f"{result.same_words:,} both are the same words\n{settings.out}/{FILE}"
+        )
+    end(ended, below_floor=len(result.scenarios) < COVERAGE_FLOOR * result.asked)
+
+
+judge_scenarios = with_run_options(
+    _judge_scenarios, without=("method", "set_", "require_certified_judges", "system")
+)

@@ -1,0 +1,141 @@
+"""`evenhand compare`, `reliability` and `report`: what runs that were made show."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from evenhand.cli.codes import UNFINISHED
+from evenhand.cli.options import CertificateFolder, ConfigFile, Full, Json, PriceFile, names_in
+from evenhand.cli.screen import err, out, print_finding, print_json
+from evenhand.core.errors import UserError
+from evenhand.experiments import config as configuration
+from evenhand.experiments.dossiers import dossier_of, runs_in
+from evenhand.findings.comparison import compare as compared
+from evenhand.findings.reliability import reliability as studied
+from evenhand.instruments import instrument_of, same_instrument
+from evenhand.instruments.likelihood_sets import compare_sets, runs_at
+from evenhand.runs.store import RunReader
+from evenhand.views import save, terminal_of
+from evenhand.views.files import plain
+
+
+def runs_named(text: str) -> list[RunReader]:
+    """Open one run, or several that are named with commas between."""
+    return [*map(RunReader, names_in(text))]
+
+
+def compare(
+    before: Annotated[
+        str, typer.Argument(metavar="RUN_A", help="The run to compare with; several with commas.")
+    ],
+    after: Annotated[
+        str, typer.Argument(metavar="RUN_B", help="The run that is judged; several with commas.")
+    ],
+    full: Full = False,
+    json: Json = False,
+) -> None:
+    """Compare two runs on the items they share.
+
+    It says what is shown to be better, what worse, and what is not shown. Of several runs of
+    one system (A1,A2,A3 B1,B2,B3) each item counts with its mean over them. Ends with code 2 if a
+    run is not finished.
+
+    Example: evenhand compare runs/bbq-default runs/bbq-stardtox
+    """
+    # A folder may hold the runs of several likelihood sets.
+    sets = {} if "," in f"{before}{after}" else runs_at(after)
+    if sets:
+        comparisons = compare_sets(runs_at(before), sets)
+    else:
+        runs = runs_named(before), runs_named(after)
+        for run in (*runs[0], *runs[1]):
+            same_instrument(runs[0][0], run)
+        comparisons = [compared(instrument_of(runs[1][0]), *runs)]
+    if json:
+        several = [plain(comparison.to_dict()) for comparison in comparisons]
+        print_json(several[0] if len(several) == 1 else {"sets": several})
+    else:
+        for comparison in comparisons:
+            out.print(terminal_of(comparison, full=full))
+    if any(left for comparison in comparisons for left in comparison.not_run):
+        raise typer.Exit(UNFINISHED)
+
+
+def reliability(
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN…", help="Runs over the same items, of one system or several."),
+    ],
+    full: Full = False,
+    json: Json = False,
+) -> None:
+    """Say how much of a score is the order, the wording or the seed.
+
+    Takes runs over the same items that differ in --order-seed, --wording N or --seed, best in
+    every combination. Of several systems it says which are told apart, two by two, and only where
+    the dependability is shown to be 0.5 or more.
+
+    Example: evenhand reliability runs/order0 runs/order1 runs/order2
+    """
+    readers = [RunReader(run) for run in runs]
+    result = studied(instrument_of(readers[0]), readers)
+    print_finding(result, json=json, full=full)
+
+
+def report(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN…",
+            help="Run folders; the first is what the others are "
+            "compared with, where they asked the same items.",
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The page to write: a name.html.")
+    ] = None,
+    pdf: Annotated[
+        Path | None, typer.Option(help="The same page as a PDF, printed by Chromium: a name.pdf.")
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="The same as Markdown, without pictures: a name.md.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
+    certificates: CertificateFolder = None,
+    prices: PriceFile = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Write a page of what runs showed, to look at and hand over.
+
+    It is one file that needs no network and runs no script. It says the answer in words, what got
+    worse, who is affected, before and after, cost, over-correction, whether the judges were
+    checked, shows answers chosen by a rule, and ends with what all of it rests on. Ends with code
+    2 if a run is not finished.
+
+    Example: evenhand report runs/now runs/after --out report.html
+    """
+    files = {".html": out, ".pdf": pdf, ".md": markdown}
+    if not any(files.values()) and not json:
+        raise UserError("say what to write: --out report.html, --pdf report.pdf, or --json")
+    for ending, path in files.items():
+        if path is not None and path.suffix != ending:
+            raise UserError(f"{path}: the name must end in {ending}")
+    settings = configuration.load(config, None, None, prices=prices)
+    folder = certificates or settings.certificates
+    dossier = dossier_of(
+        [(run, None) for location in runs for run in runs_in(location)],
+        title=title,
+        prices=settings.prices.prices() if settings.prices else None,
+        certificates=folder,
+    )
+    written = [str(path) for path in files.values() if path is not None]
+    save(dossier, *written)
+    for name in written:
+        err.print(Text(f"wrote {name}"))
+    if json:
+        print_json(dossier.to_dict())
+    if dossier.unfinished:
+        raise typer.Exit(UNFINISHED)
