@@ -26,7 +26,7 @@ kind = "openai_moderation"
 [limits]
 seconds = 600
 
-[search]                                 # off without it; see docs/search.md
+[search]                                 # off without it; see docs/mitigate-files.md
 engine = "mediawiki"
 
 [judges]                                 # see docs/malibu.md
