@@ -81,7 +81,7 @@ def test_known_raters_have_the_kappa_and_alpha_worked_by_hand(
     assert (percent["value"], percent["low"]) == (50, pytest.approx(100 - 10 * mean["high"]))
     assert found["verdict"]["state"] == "inconclusive"
     shown = evenhand("rate", "agree", "ratings", "--full").stdout
-    assert shown.count("NOT KNOWN whether") == 2
+    assert shown.count("INCONCLUSIVE: agreement") == 2
     assert "rater-1, rater-3" in shown
 
 

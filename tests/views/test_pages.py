@@ -33,7 +33,7 @@ def test_a_bias_in_every_template_is_shown_first_and_last() -> None:
     assert found.verdict.state == "detected"
     lines = [line for line in _lines(page_of(found)) if line.startswith("BIASED")]
     assert len(lines) == 2
-    assert all(line.startswith("BIASED: SHOWN.") for line in lines)
+    assert all(line.startswith("BIAS DETECTED.") for line in lines)
 
 
 def test_who_never_names_anybody_is_told_that_0_says_nothing() -> None:

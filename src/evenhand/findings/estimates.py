@@ -123,7 +123,7 @@ def how_sure(estimate: Estimate, written: Callable[[float], str], *, if_missing:
     bounds_text = if_known(estimate.bounds, written)
     parts = [f"{bounds_text}{if_missing}"] if bounds_text else []
     if estimate.low is not None and estimate.high is not None:
-        parts.insert(0, f"95 % sure: {written(estimate.low)} to {written(estimate.high)}")
+        parts.insert(0, f"95% CI {written(estimate.low)} to {written(estimate.high)}")
     return f" ({'; '.join(parts)})" if parts else ""
 
 

@@ -418,16 +418,16 @@ def _references(frontier: "Frontier") -> list[Remark]:
 
 def _helps(
     frontier: "Frontier", entry: "FrontierEntry"
-) -> tuple[Literal["detected", "inconclusive", "no"], RemarkOrText]:
+) -> tuple[VerdictState, RemarkOrText]:
     """Say whether a reference is shown to lower harm without crossing a guardrail, of which utility
     is one; it is open while any of them is, and the first of these says why."""
     compared, instrument = entry.against_default, frontier.instrument
     if entry.role != "reference" or compared is None or instrument.utility is None:
-        return "no", ""
+        return "ruled_out", ""
     lines = compared.comparison.guardrails
     less = direction(compared.harm, instrument.measure(compared.harm.name)) == "improved"
     if not less or any(line.state == "violated" for line in lines):
-        return "no", ""
+        return "ruled_out", ""
     open_ = [line.says for line in lines if line.state == "inconclusive"]
     return ("inconclusive", open_[0]) if open_ else ("detected", "")
 
