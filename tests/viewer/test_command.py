@@ -34,7 +34,7 @@ def test_it_prints_its_address_opens_nothing_and_ends_with_ctrl_c(large: Path) -
 def test_without_the_extra_it_says_what_to_install(
     large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "uvicorn", None)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "evenhand.views.viewer.serving", raising=False)
     with raises_naming(UserError, "pip install 'evenhand[view]'"):
         view(str(large))
