@@ -139,6 +139,7 @@ def _unasked(instrument: Instrument, items: Sequence[Item]) -> pl.DataFrame:
     schema = pl.DataFrame(pl.from_arrow(RESULTS.empty_table())).schema
     rows = [
         {"position": position, "item_id": item.id, "status": "failed", "reason": "not_asked",
+         "prompt": item.prompt,
          "tags": [{"name": name, "value": value} for name, value in item.tags.items()]}
         for position, item in enumerate(items)
     ]  # fmt: skip
