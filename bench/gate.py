@@ -84,7 +84,7 @@ class InMemory(RunReader):
         return self._rows
 
     def totals(self) -> Any:
-        return SimpleNamespace(items=len(self._rows))
+        return SimpleNamespace(items=len(self._rows), adapted={})
 
     def verify(self) -> int:
         return 1

@@ -49,7 +49,7 @@ class Early(InMemory):
         self.record.source.update(until=until.to_dict(), items=EACH * templates)
 
     def totals(self) -> Any:
-        return SimpleNamespace(items=len(self._rows), calls=len(self._rows))
+        return SimpleNamespace(items=len(self._rows), calls=len(self._rows), adapted={})
 
 
 @cache

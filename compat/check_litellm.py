@@ -6,7 +6,8 @@ own gateway gets from the same model.
 The model is a parrot of our own: it repeats what it is asked to, plain or some signs at a time. Our
 gateway is started as a user starts it, the proxy once for each configuration, and then `evenhand
 doctor litellm` looks. A line for each; what the proxy leaks is no failure of ours. Ends with code 1
-if our own gateway leaks, or the configuration that docs/gateway.md names on /chat/completions.
+if our own gateway leaks, or the configuration that docs/deploy-gateway.md names does on
+/chat/completions.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Draw the charts of docs/charts.md, from the small runs that the tests keep:
+"""Draw the charts of docs/reports.md, from the small runs that the tests keep:
 `python scripts/docs_charts.py docs/images`."""
 
 import sys

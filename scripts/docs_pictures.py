@@ -1,4 +1,4 @@
-"""Photograph the report and the viewer for docs/report.md and docs/view.md, light, dark and as
+"""Photograph the report and the viewer for docs/reports.md, light, dark and as
 narrow as a telephone: `python scripts/docs_pictures.py docs/images`.
 
 The runs are the small made-up ones that the tests keep, answered by a program, and the title of the

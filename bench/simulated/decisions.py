@@ -178,7 +178,7 @@ class Drawn(RunReader):
         )
 
     def totals(self) -> Any:
-        return SimpleNamespace(items=len(self._rows))
+        return SimpleNamespace(items=len(self._rows), adapted={})
 
     def result_batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         yield self._rows.select(columns)

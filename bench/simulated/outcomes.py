@@ -376,7 +376,7 @@ class OutcomeRun(RunReader):
         return len(self._rows)
 
     def totals(self) -> Any:
-        return SimpleNamespace(items=len(self._rows), calls=len(self._rows), failed={})
+        return SimpleNamespace(items=len(self._rows), calls=len(self._rows), failed={}, adapted={})
 
     def verify(self) -> int:
         return 1

@@ -150,9 +150,9 @@ def _guardrail(change: Change, measure: Measure, state: str, says: str) -> Itera
     assert measure.margin is not None
     loss = largest_loss(change, measure)
     within = loss is not None and loss < measure.margin
-    if (state == "kept") != within:
+    if (state == "non_inferior") != within:
         yield f"guardrail {measure.name}: {state}, a loss of at most {loss}, {measure.margin:g}"
-    if state != "crossed":
+    if state != "violated":
         return
     if direction(change, measure) != "regressed":
         yield f"guardrail {measure.name}: crossed, and not worse"

@@ -19,6 +19,6 @@ def test_the_line_below_a_table_head_is_made_of_hyphens(page: Path) -> None:
             assert not set(line) & set(DASHES), line
 
 
-def test_the_page_on_cost_has_the_tokens_that_a_cap_reckons_with() -> None:
-    page = (ROOT / "docs/cost.md").read_text()
+def test_the_page_on_plans_has_the_tokens_that_a_cap_reckons_with() -> None:
+    page = (ROOT / "docs/plan.md").read_text()
     assert_names(page, f"{AROUND_THE_WORDS:,} tokens")

@@ -137,7 +137,7 @@ def test_the_command_prints_one_table_and_refuses_options_without_a_use() -> Non
             "--correlation", "0.6"]  # fmt: skip
     ran = CliRunner().invoke(app, said, env={"COLUMNS": "100"})
     assert ran.exit_code == 0, ran.output
-    for words in ("fixed", "not in the table: sequential", "labels with predictions", "at worst"):
+    for words in ("fixed", "omitted: sequential", "labels with predictions", "at worst"):
         assert words in ran.output
     assert_names(ran.output, "one question")
     found = json.loads(CliRunner().invoke(app, [*said, "--json"]).output)

@@ -18,7 +18,7 @@ from evenhand.views.blocks import Grid, Line
 from .lossy import Lossy
 
 KEPT = Path(__file__).parents[1] / "same_numbers/kept"
-IF_KNOWN = "if the missing were known"
+IF_KNOWN = "worst-case bounds"
 
 
 def _run(name: str) -> Lossy:
@@ -125,7 +125,7 @@ def test_the_overview_of_a_frontier_has_bounds_only_of_what_an_answer_is_missing
     grid = next(
         one
         for one in page_of(frontier(instrument, arms, calls=1))
-        if isinstance(one, Grid) and one.columns[0].startswith("an answer")
+        if isinstance(one, Grid) and one.columns[0].startswith("per answer")
     )
     assert "utility if known" not in grid.columns
     place = grid.columns.index("harm if known")

@@ -24,7 +24,7 @@ from evenhand.findings.worst_case import WorstCasePair, WorstCaseSums
 from evenhand.statistics.sign_flips import p_above_zero, p_of_columns, p_two_sided
 from stats.flips import p_of_all_patterns
 
-_RANK = {"regressed": 0, "crossed": 0, "inconclusive": 1, "open": 1, "improved": 2, "kept": 2}
+_RANK = {"regressed": 0, "violated": 0, "inconclusive": 1, "improved": 2, "non_inferior": 2}
 
 
 class Answers(ScoringSpec):

@@ -20,7 +20,7 @@ from evenhand.findings.summed_statistics import Share
 from evenhand.statistics.change_detection import watched
 from evenhand.statistics.sequences import AnytimeInterval
 
-OF_LINE = {"crossed": "fail", "open": "open", "kept": "pass"}
+OF_LINE = {"violated": "fail", "inconclusive": "inconclusive", "non_inferior": "pass"}
 NOT_WORSE = {"improved", "inconclusive"}
 ends = st.floats(-1, 1).map(lambda value: round(value, 3) + 1e-5)  # never at a margin
 
@@ -72,8 +72,8 @@ def test_comparison_gate_and_frontier_agree_on_a_change(
 def _worth_follows(instrument: Two, harm: Change, utility: Change, state: str) -> None:
     kind = worth(instrument, {"the prompt": harm}, utility, family=1).kind
     beats = direction(harm, instrument.measure("harm")) == "improved"
-    expected = {"crossed": CostVerdict.NOT_WORTH_IT, "open": CostVerdict.CANNOT_TELL,
-                "kept": CostVerdict.WORTH_IT}  # fmt: skip
+    expected = {"violated": CostVerdict.NOT_WORTH_IT, "inconclusive": CostVerdict.CANNOT_TELL,
+                "non_inferior": CostVerdict.WORTH_IT}  # fmt: skip
     if beats or state == "violated":
         assert kind is expected[state]
 

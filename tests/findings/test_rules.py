@@ -107,10 +107,10 @@ def test_a_fall_in_every_cluster_alike_is_crossed_though_it_has_no_spread() -> N
 @pytest.mark.parametrize(
     ("difference", "se", "state"),
     [
-        (0.0, 0.002, "kept"),
-        (-0.03, 0.005, "crossed"),
-        (-0.01, 0.02, "open"),
-        (0.01, 0.1, "open"),  # better by its estimate, and still not shown to have kept
+        (0.0, 0.002, "non_inferior"),
+        (-0.03, 0.005, "violated"),
+        (-0.01, 0.02, "inconclusive"),
+        (0.01, 0.1, "inconclusive"),  # better by its estimate, and still not shown to have kept
     ],
 )
 def test_kept_within_the_margin_has_three_states(difference: float, se: float, state: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 import evenhand
-from evenhand.core.conclusions import ChangeResult, CheckResult, Outcome
+from evenhand.core.conclusions import ChangeResult, CheckResult, GuardrailResult, Outcome
 from evenhand.findings.certificate import Certificate
 from evenhand.findings.pack_manifest import PackManifest
 from evenhand.findings.papers import Paper
@@ -22,6 +22,7 @@ SPELLINGS = (
     frozenset(Outcome),
     frozenset(get_args(CheckResult)),
     frozenset(get_args(ChangeResult)),
+    frozenset(get_args(GuardrailResult)),
 )
 # Words that say what is concluded, of an effect or a change.
 WORDS = {
@@ -33,11 +34,7 @@ WORDS = {
 AUDIT = {"not_measured", "measured"}  # a check of an audit is a number for which no margin was set
 # Types that do not use them yet. The list may become shorter, and no type may come to it.
 LEFT = {
-    ("findings/estimates.py", "crossed, kept, open"),
-    ("findings/estimates.py", "not known, not shown, shown"),
-    ("findings/gate.py", "broken, fail, open, pass"),
-    ("findings/monitoring.py", "alarm, broken, open, steady"),
-    ("training/record.py", "improved, no_change_shown, not_finite, too_few_steps, worse"),
+    ("training/record.py", "improved, inconclusive, not_finite, regressed, too_few_steps"),
 }
 
 

@@ -114,7 +114,7 @@ def test_missing_answers_that_kept_a_method_from_winning_are_counted_and_named()
     )
     said = worth(BBQ, {"a": missed, "b": missed}, KEPT, family=20).why
     found = coded(said, "worth.not_beaten")
-    assert (found["missing"], found["harm"]) == (41, "names somebody without grounds")
+    assert (found["missing"], found["harm"]) == (41, "unsupported answers, ambiguous")
 
 
 def test_a_benefit_of_a_score_whose_best_is_zero_is_a_smaller_distance() -> None:

@@ -30,7 +30,7 @@ def test_looks_are_steady_until_something_changes_and_the_alarm_says_since_when(
     server.set("fault", "some worse")
     ran = evenhand(*WATCH, "--report", "watch.html")
     assert ran.returncode == 1, ran.stdout + ran.stderr
-    assert "Watch: ALARM" in ran.stdout
+    assert "Watch: FAIL" in ran.stdout
     assert re.search(r"since [-\d]+ [:\d]+\.\s", ran.stdout)
     page = (tmp_path / "watch.html").read_text()
     assert_names(page, "made worse", "0 to 0.583", "alarms: 1")

@@ -143,7 +143,7 @@ def test_a_model_that_another_middleware_puts_in_is_not_shown_either(stream: Str
 
 
 def test_events_have_no_word_by_word_and_the_end_of_the_model_has_its_own_words() -> None:
-    """What callbacks are told is for those who run the agent: docs/gateway.md says so."""
+    """What callbacks are told is for those who run the agent: docs/deploy-gateway.md says so."""
 
     async def read() -> list[str]:
         events = agent(WORDS).astream_events(ASKED, version="v2")

@@ -81,7 +81,7 @@ def test_known_raters_have_the_kappa_and_alpha_worked_by_hand(
     assert (percent["value"], percent["low"]) == (50, pytest.approx(100 - 10 * mean["high"]))
     assert found["verdict"]["state"] == "inconclusive"
     shown = evenhand("rate", "agree", "ratings", "--full").stdout
-    assert shown.count("NOT KNOWN whether") == 2
+    assert shown.count("INCONCLUSIVE: agreement") == 2
     assert "rater-1, rater-3" in shown
 
 
@@ -126,7 +126,7 @@ async def test_a_judge_that_scored_the_statements_of_a_debate_is_held_against_pe
     marked = {item.tags["human"] for item in labelled(tmp_path / "people.jsonl")}
     assert marked == {"8", "4"}
     shown = evenhand("rate", "agree", "ratings", *options).stdout
-    assert "? open  agrees" in shown
+    assert "? inconclusive  agrees" in shown
 
 
 def test_an_error_says_what_to_do(evenhand: Run, exported: Path) -> None:

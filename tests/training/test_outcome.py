@@ -81,7 +81,7 @@ def test_the_only_step_of_a_training_changes_weights(
     assert record["steps"] == 1
     head = train is reward.train  # it is no tensor of the base
     assert record["weights"]["changed"] - head <= len(changed) <= record["weights"]["changed"]
-    assert record["outcome"] == "open"  # one step cannot show that the loss fell
+    assert record["outcome"] == "inconclusive"  # one step cannot show that the loss fell
     assert record["objective"]["trend"] == "too_few_steps"
 
 
@@ -201,12 +201,12 @@ def test_rounding_to_the_type_of_the_written_weights_is_no_change(tmp_path: Path
     ("name", "values", "trend"),
     [
         ("loss", [5, 4, 3, 2, 1], "improved"),
-        ("loss", [1, 2, 3, 4, 5], "worse"),
+        ("loss", [1, 2, 3, 4, 5], "regressed"),
         ("reward", [1, 2, 3, 4, 5], "improved"),
-        ("reward", [5, 4, 3, 2, 1], "worse"),
+        ("reward", [5, 4, 3, 2, 1], "regressed"),
         ("loss", [4, 3, 2, 1], "too_few_steps"),
         ("loss", [], "too_few_steps"),
-        ("loss", [0.693] * 20, "no_change_shown"),
+        ("loss", [0.693] * 20, "inconclusive"),
         ("loss", [1, math.nan, 1, 1, 1], "not_finite"),
     ],
 )
@@ -221,7 +221,7 @@ def test_five_steady_steps_have_the_p_of_one_order_and_its_reverse_of_all() -> N
 def test_noise_alone_moves_an_objective_in_one_training_of_twenty_at_most() -> None:
     drawn = random.Random(1)
     moved = sum(
-        objective("loss", [drawn.gauss(2, 0.1) for _ in range(24)])["trend"] != "no_change_shown"
+        objective("loss", [drawn.gauss(2, 0.1) for _ in range(24)])["trend"] != "inconclusive"
         for _ in range(400)
     )
     assert moved <= 400 * 0.05 + 2 * math.sqrt(400 * 0.05 * 0.95)
@@ -239,9 +239,9 @@ WEIGHTS = {"tensors": 3, "changed": 2, "relative_norm": 0.1, "finite": True}
         (2, [0.1], {"relative_norm": None}, "improved", "trained"),
         (2, [0.1], {"relative_norm": 1e-12}, "improved", "weights_equal"),
         (2, [0.1], {"finite": False}, "improved", "not_finite"),
-        (9, [0.1], {}, "no_change_shown", "open"),
-        (9, [0.1], {}, "worse", "open"),
-        (9, [0.1], {"tensors": 0, "relative_norm": None}, "improved", "open"),
+        (9, [0.1], {}, "inconclusive", "inconclusive"),
+        (9, [0.1], {}, "regressed", "inconclusive"),
+        (9, [0.1], {"tensors": 0, "relative_norm": None}, "improved", "inconclusive"),
         (9, [0.1], {}, "improved", "trained"),
     ],
 )

@@ -61,9 +61,9 @@ class Gullible:
         self.obeyed += [canary(word) for word in ORDER.findall(outside(words, {*TAGS, "option"}))]
         told = " ".join(self.obeyed)
         match request.schema.name if request.schema else "":
-            case "planned":
+            case "searchqueries":
                 return planned("girl maths")
-            case "summary":
+            case "factsummary":
                 fact = {"fact": f"{inside(words, 'source')} {told}", "source": 1}
                 copied = [inside(words, "source")]
                 return json.dumps({"facts": [fact], "contradictions": copied, "gaps": copied})

@@ -40,7 +40,7 @@ class Greedy(ScriptedModel):
                 said = verdict(10, filler)
             case "rephrased":
                 said = rephrased(filler)
-            case "planned":
+            case "searchqueries":
                 said = planned("one", "two", "three")
             case _:
                 said = summary((filler, 1))
@@ -107,9 +107,9 @@ def team_says(request: ModelRequest) -> Line:
             return rephrased(f"1. Another {hashlib.sha256(words.encode()).hexdigest()[:4]}.")
         case "rephrased":
             return rephrased("1. Repaired.")
-        case "planned":
+        case "searchqueries":
             return planned("girl maths", "girl exams", "girl school")
-        case "summary":
+        case "factsummary":
             return summary(("Marks are alike.", 1), ("Unfounded.", 99))
     return choice("C")
 

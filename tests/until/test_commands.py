@@ -52,7 +52,7 @@ def test_measure_stops_and_its_folder_is_reported_and_not_compared(
     _store(records, folder, "biased")
     ran = evenhand(*measure, "--until", "s_amb=0.2", "--out", "run", **data)
     assert ran.returncode == 0, ran.stderr
-    assert_names(ran.stdout, "BIASED: SHOWN", "0.2 or more")
+    assert_names(ran.stdout, "BIAS DETECTED", "0.2 or more")
     assert "of 150 templates" in ran.stdout
     found = json.loads((folder / "run/report.json").read_text())
     assert found["stopped"]["verdict"] == "detected"
@@ -65,7 +65,7 @@ def test_measure_stops_and_its_folder_is_reported_and_not_compared(
     assert counts["coverage"] == 1.0  # of what was asked
     page = evenhand("report", "run", "--out", "page.html", **data)
     assert page.returncode == 0, page.stderr
-    assert "stopped after" in (folder / "page.html").read_text()
+    assert "stopped early after" in (folder / "page.html").read_text()
     assert_names((folder / "page.html").read_text(), "no p-values")
     for command in (("compare", "run", "run"), ("pack", "run", "--out", "run.zip"),
                     ("export", "run", "--to", "eee", "--out", "eee")):  # fmt: skip
@@ -89,7 +89,7 @@ def test_a_sequential_gate_has_the_verdict_of_a_fixed_one_from_fewer_templates(
         found = json.loads((folder / says / "gate.json").read_text())["checks"][0]
         assert found["verdict"] == verdict
         assert found["early"]["clusters"] < found["early"]["of_clusters"] == 150
-        assert "at whatever look" in ran.stdout
+        assert "stopped after" in ran.stdout
         assert "evenhand compare" not in ran.stdout
     again = evenhand(*gate, "--baseline", "main", "--out", "biased", "--json", **data)
     assert json.loads(again.stdout)["checks"][0] == found

@@ -259,8 +259,8 @@ def test_it_is_no_run_of_a_fixed_size_for_anybody_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("until", "facts"),
     [
-        ("ratio=0.1", ("ratio", "no mean")),
-        ("of_named=0.1", ("of_named", "answers decide")),
+        ("ratio=0.1", ("ratio", "not a mean")),
+        ("of_named=0.1", ("of_named", "on the answers")),
         ("lean", ("--until", "s_amb=0.05")),
         ("lean=0", ("a margin", "above 0")),
         ("lean=1", ("a margin", "lean")),

@@ -29,7 +29,9 @@ from evenhand.experiments.installation import DoctorCheck, EndpointCheck, Prober
 from evenhand.gateway.litellm_check import Passage, passages_of, way_through
 from evenhand.views import catalog
 
-_CONFIGURE = "docs/gateway.md has the one configuration that repairs streams, and its limits."
+_CONFIGURE = (
+    "docs/deploy-gateway.md has the one configuration that repairs streams, and its limits."
+)
 
 
 def litellm(

@@ -376,5 +376,5 @@ def _report(folder: Path, summary: dict[str, Any], next_: str | None, json: bool
             err.print(f"next: {next_}", style="dim", soft_wrap=True)
     if summary["outcome"] in NOTHING_TRAINED:
         raise typer.Exit(NOTHING)
-    if summary["outcome"] == "open":
+    if summary["outcome"] == "inconclusive":
         raise typer.Exit(OPEN)

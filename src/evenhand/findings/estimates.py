@@ -123,7 +123,7 @@ def how_sure(estimate: Estimate, written: Callable[[float], str], *, if_missing:
     bounds_text = if_known(estimate.bounds, written)
     parts = [f"{bounds_text}{if_missing}"] if bounds_text else []
     if estimate.low is not None and estimate.high is not None:
-        parts.insert(0, f"95 % sure: {written(estimate.low)} to {written(estimate.high)}")
+        parts.insert(0, f"95% CI {written(estimate.low)} to {written(estimate.high)}")
     return f" ({'; '.join(parts)})" if parts else ""
 
 
@@ -240,8 +240,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardrailTest:
-    """A guardrail says what a change must not do, and whether it did: crossed is shown, kept is
-    shown, open is neither."""
+    """A guardrail says what a change must not do, and whether it did: violated is
+    shown, non_inferior is shown, inconclusive is neither."""
 
     name: str
     state: GuardrailResult

@@ -10,7 +10,7 @@ run that is not finished: who looks, and then goes on, would choose its size by 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from evenhand.core.conclusions import Outcome
 from evenhand.findings.decision_rules import (
@@ -416,18 +416,16 @@ def _references(frontier: "Frontier") -> list[Remark]:
     return lines
 
 
-def _helps(
-    frontier: "Frontier", entry: "FrontierEntry"
-) -> tuple[Literal["detected", "inconclusive", "no"], RemarkOrText]:
+def _helps(frontier: "Frontier", entry: "FrontierEntry") -> tuple[VerdictState, RemarkOrText]:
     """Say whether a reference is shown to lower harm without crossing a guardrail, of which utility
     is one; it is open while any of them is, and the first of these says why."""
     compared, instrument = entry.against_default, frontier.instrument
     if entry.role != "reference" or compared is None or instrument.utility is None:
-        return "no", ""
+        return "ruled_out", ""
     lines = compared.comparison.guardrails
     less = direction(compared.harm, instrument.measure(compared.harm.name)) == "improved"
     if not less or any(line.state == "violated" for line in lines):
-        return "no", ""
+        return "ruled_out", ""
     open_ = [line.says for line in lines if line.state == "inconclusive"]
     return ("inconclusive", open_[0]) if open_ else ("detected", "")
 

@@ -238,7 +238,7 @@ def encode(
         The body.
     """
     if request.prompt is None:
-        body: dict[str, Any] = {"model": model, "messages": _messages(request, dialect)}
+        body: dict[str, Any] = {"model": model, "messages": messages_of(request, dialect)}
         length_field = dialect.length_field
         if request.schema is not None and dialect.form is not JsonForm.WORDS:
             body["response_format"] = _response_format(request.schema, dialect.form)
@@ -290,7 +290,9 @@ def _completion(request: ModelRequest, prompt: str) -> dict[str, Any]:
     return fields
 
 
-def _messages(request: ModelRequest, dialect: Dialect) -> Sequence[Any]:
+def messages_of(request: ModelRequest, dialect: Dialect) -> Sequence[Any]:
+    """Give the messages of a chat, in the roles that the endpoint takes, with the schema in words
+    where it is not held to it."""
     if dialect is USUAL:  # the schema goes into a field of its own
         return request.messages
     messages: list[Any] = list(request.messages)

@@ -107,14 +107,14 @@ def sha256_of_weights(folder: Path) -> str:
     return sha256_of_files(files)
 
 
-Trend = Literal["improved", "worse", "no_change_shown", "too_few_steps", "not_finite"]
+Trend = Literal["improved", "regressed", "inconclusive", "too_few_steps", "not_finite"]
 Outcome = Literal[
     "trained",  # the weights differ from the base's, and the objective is shown to improve
     "no_steps",
     "zero_rate",
     "weights_equal",
     "not_finite",
-    "open",  # the weights differ; that the objective improved is not shown
+    "inconclusive",  # the weights differ; that the objective improved is not shown
 ]
 NOTHING_TRAINED: tuple[Outcome, ...] = ("no_steps", "zero_rate", "weights_equal", "not_finite")
 
@@ -150,10 +150,10 @@ def objective(name: str, values: Sequence[float]) -> dict[str, Any]:
         return summary | {"trend": "too_few_steps"}
     tau, p = scipy.stats.kendalltau(range(len(values)), values)
     if not math.isfinite(p):  # the same value at every step
-        return summary | {"trend": "no_change_shown", "p": 1.0}
+        return summary | {"trend": "inconclusive", "p": 1.0}
     right = tau < 0 if name == "loss" else tau > 0
-    trend: Trend = "improved" if right else "worse"
-    return summary | {"trend": trend if p < SIGNIFICANCE else "no_change_shown", "p": float(p)}
+    trend: Trend = "improved" if right else "regressed"
+    return summary | {"trend": trend if p < SIGNIFICANCE else "inconclusive", "p": float(p)}
 
 
 def steps_at_each_end(steps: int) -> int:
@@ -242,11 +242,11 @@ def outcome(
         return "not_finite"
     if weights["tensors"] and (not weights["changed"] or _within_rounding(weights)):
         return "weights_equal"
-    return "trained" if weights["tensors"] and goal["trend"] == "improved" else "open"
+    return "trained" if weights["tensors"] and goal["trend"] == "improved" else "inconclusive"
 
 
 _WORDS = Texts(__package__)
-_TRENDS = ("no_change_shown", "too_few_steps", "not_finite")
+_TRENDS = ("inconclusive", "too_few_steps", "not_finite")
 
 
 def statements(record: Mapping[str, Any]) -> list[str]:

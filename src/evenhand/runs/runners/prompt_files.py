@@ -465,7 +465,7 @@ def source_of(location: str, columns: Mapping[str, str | None] | None = None) ->
     if location.endswith(_UNREAD):
         raise UserError(
             f"{location}: {Path(location).suffix} files are not read. Give JSON lines "
-            f'({{"prompt": "…"}}) or Parquet; docs/tables.md shows how to convert'
+            f'({{"prompt": "…"}}) or Parquet; docs/mitigate-files.md shows how to convert'
         )
     if any(column not in (None, PROMPT) for column in columns.values()):
         raise UserError(

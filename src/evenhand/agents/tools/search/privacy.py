@@ -2,7 +2,8 @@
 
 A name cannot be told from a word by its letters alone, so the rule errs on the safe side: whatever
 the item's text writes with a capital letter stays here, unless it names a group of people or is an
-ordinary word that begins a sentence. Made for English; docs/search.md says what it cannot know.
+ordinary word that begins a sentence. Made for English; docs/mitigate-files.md says what it cannot
+know.
 """
 
 import re
