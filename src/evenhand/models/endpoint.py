@@ -9,7 +9,7 @@ import random
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Literal, Self, get_args
@@ -60,7 +60,6 @@ class _FailedAttempt:
     overloaded: bool | None = None
 
 
-_USUAL = wire.Dialect()
 _NOTHING = Usage(0, 0)
 _MOST_READ = 4_000  # our choice, in characters of an error: a quoted prompt may follow
 _AT_ONCE = re.compile(
@@ -126,8 +125,7 @@ class RemoteModel(ABC):
         self._attempt_timeout = attempt_timeout
         self._max_wait = max_wait
         self.limit: ResizableSemaphore = limit or AdaptiveLimit()
-        self.dialect = _USUAL
-        self._learned: dict[tuple[wire.Dialect, int], str] = {}
+        self.dialect = wire.USUAL
         self._params = sendable_params(params or {})
         self._kinds: dict[int, asyncio.Future[None] | None] = {}
         self.max_attempts = MAX_ATTEMPTS
@@ -161,13 +159,19 @@ class RemoteModel(ABC):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def complete(self, request: ModelRequest) -> ModelReply:
+    def complete(self, request: ModelRequest) -> Coroutine[Any, Any, ModelReply]:
         """Ask, and again where that can help, until the deadline."""
+        if request.n > 1:
+            return self._samples(request)
         kind = _kind_of(request)
+        if self._kinds.get(kind, self) is None:  # one of this kind was answered: the usual case
+            return self._complete(request)
+        return self._among_the_first(kind, request)
+
+    async def _samples(self, request: ModelRequest) -> ModelReply:
+        """Ask for several samples at once, or in as many calls where that is not accepted."""
         try:
-            if self._kinds.get(kind, self) is None:  # one of this kind was answered: the usual case
-                return await self._complete(request)
-            return await self._among_the_first(kind, request)
+            return await self._among_the_first(_kind_of(request), request)
         except _OneByOne:
             return await self._one_by_one(request)
 
@@ -307,7 +311,10 @@ class RemoteModel(ABC):
             return error.status
         if request.schema is not None:
             self._look_at_form(*decoded[:2], request, dialect)
-        return *self._without_key(*decoded), self._adapted(dialect, request)
+        adapted = "" if dialect is wire.USUAL else dialect.adapted(request)
+        if self._redact:
+            decoded = self._without_key(*decoded)
+        return *decoded, adapted
 
     async def _asked(
         self, request: ModelRequest, dialect: wire.Dialect
@@ -357,7 +364,7 @@ class RemoteModel(ABC):
 
     def know(self, adapted: Iterable[str]) -> None:
         """Begin with what an earlier process of the same run learned of this endpoint."""
-        if self.dialect is _USUAL and (learned := wire.Dialect.knowing(adapted)) != _USUAL:
+        if self.dialect == wire.USUAL and (learned := wire.Dialect.knowing(adapted)) != wire.USUAL:
             self.dialect = learned
 
     def _learn(self, dialect: wire.Dialect, other: wire.Dialect) -> None:
@@ -385,22 +392,11 @@ class RemoteModel(ABC):
         if named is not None and isinstance(self.limit, AdaptiveLimit):
             self.limit.keep_below(int(named[1] or named[2]))
 
-    def _adapted(self, dialect: wire.Dialect, request: ModelRequest) -> str:
-        """Say what of the dialect was put to use; nothing in the usual case."""
-        if dialect is _USUAL:
-            return ""
-        key = dialect, _kind_of(request)
-        if key not in self._learned:
-            self._learned[key] = dialect.adapted(request)
-        return self._learned[key]
-
     def _without_key(
         self, samples: tuple[Sample, ...], usage: Usage | None, served_by: str
     ) -> tuple[tuple[Sample, ...], Usage | None, str]:
         """Remove the key from what will be recorded, now that its escapes are read."""
-        if self._redact:
-            samples = tuple(map(self._bare, samples))
-        return samples, usage, self._redact(served_by)
+        return tuple(map(self._bare, samples)), usage, self._redact(served_by)
 
     def _bare(self, sample: Sample) -> Sample:
         text, finish, tokens = self._redact(sample.text), self._redact(sample.finish), None
@@ -715,17 +711,15 @@ class Service(OwnSession):
 
 def _kind_of(request: ModelRequest) -> int:
     """Tell requests apart by the fields that they have: an endpoint may refuse each of these."""
+    messages = request.messages
     return (
         (request.schema is not None)
         | (request.temperature is not None) << 1
-        | (request.max_tokens is not None) << 2
-        | (request.logprobs is not None) << 3
-        | (request.seed is not None) << 4
-        | (request.top_p is not None) << 5
+        | (request.logprobs is not None) << 2
+        | (request.seed is not None) << 3
+        | (not messages) << 4
+        | (bool(messages) and messages[0].role == "system") << 5
         | (request.n > 1) << 6
-        | (request.prompt is not None) << 7
-        | bool(request.stop) << 8
-        | (bool(request.messages) and request.messages[0].role == "system") << 9
     )
 
 

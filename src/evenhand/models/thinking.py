@@ -19,6 +19,11 @@ _TAG = re.compile(
 )
 
 
+def may_be_in(text: str) -> bool:
+    """Say whether a text may have a tag. Nearly none has, and this is all that it costs them."""
+    return "<" in text or "[T" in text or "[/" in text or "◁" in text
+
+
 def split(text: str) -> tuple[str, str]:
     """Split a text into what was thought and what was answered.
 
@@ -26,9 +31,6 @@ def split(text: str) -> tuple[str, str]:
     reply has the closing one alone. Inside a JSON object only whole blocks are taken out: the rest
     of it must stay JSON.
     """
-    # Nearly every text has no tag, and this is all that it costs.
-    if "hink" not in text and "THINK" not in text and "hought>" not in text and "<|c" not in text:
-        return "", text
     reader = _Reader(text)
     for tag in _TAG.finditer(text):
         reader.take(tag)
@@ -97,7 +99,7 @@ def joined(parts: Sequence[str]) -> str:
 def apart(sample: Sample) -> Sample:
     """Give the sample with what was thought in its text in the field for it."""
     thinking, answer = split(sample.text)
-    if not thinking and len(answer) == len(sample.text):
+    if answer is sample.text:
         return sample
     logprobs = sample.logprobs and _of_answer(sample.logprobs, sample.text, answer)
     thinking = joined((sample.thinking, thinking))

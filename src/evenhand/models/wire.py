@@ -5,7 +5,7 @@ What differs between servers that speak it is listed in docs/endpoints.md.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -186,6 +186,9 @@ class Dialect:
         return " ".join(word for word in self.learned() if _concerns(word, request))
 
 
+USUAL = Dialect()  # of an endpoint that accepts everything, or of which nothing is known yet
+
+
 def _concerns(word: str, request: ModelRequest) -> bool:
     name = word.partition(">")[0]
     match name:
@@ -234,25 +237,39 @@ def encode(
     Returns:
         The body.
     """
-    body: dict[str, Any] = {"model": model}
     if request.prompt is None:
-        body.update(_chat(request, dialect))
+        body: dict[str, Any] = {"model": model, "messages": messages_of(request, dialect)}
+        length_field = dialect.length_field
+        if request.schema is not None and dialect.form is not JsonForm.WORDS:
+            body["response_format"] = _response_format(request.schema, dialect.form)
     else:
-        body.update(_completion(request, request.prompt))
+        body = {"model": model, **_completion(request, request.prompt)}
+        length_field = "max_tokens"
     if request.max_tokens is not None:
-        field = dialect.length_field if request.prompt is None else "max_tokens"
-        body[field] = request.max_tokens
-    for name in ("temperature", "top_p", "seed"):
-        value = getattr(request, name)
-        if value is not None:
-            body[name] = value
-    if request.n != 1:
-        body["n"] = request.n
-    if request.stop:
-        body["stop"] = request.stop
+        body[length_field] = request.max_tokens
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.seed is not None:
+        body["seed"] = request.seed
+    if (request.top_p, request.stop, request.n, request.logprobs) != _RARE:
+        body |= _rare(request)
     if dialect.dropped or dialect.streams or params:
         body = _changed(body, dialect, params or {})
     return orjson.dumps(body)
+
+
+_RARE = (None, (), 1, None)
+
+
+def _rare(request: ModelRequest) -> dict[str, Any]:
+    """The fields that hardly a request has."""
+    values: dict[str, Any] = {"top_p": request.top_p, "stop": request.stop, "n": request.n}
+    fields = {name: value for name, value in values.items() if value not in (None, ())}
+    if request.n == 1:
+        del fields["n"]
+    if request.logprobs is not None and request.prompt is None:
+        fields |= {"logprobs": True, "top_logprobs": request.logprobs}
+    return fields
 
 
 def _changed(body: dict[str, Any], dialect: Dialect, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -264,16 +281,6 @@ def _changed(body: dict[str, Any], dialect: Dialect, params: Mapping[str, Any]) 
     return {name: value for name, value in kept.items() if value is not None}
 
 
-def _chat(request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
-    form = dialect.form
-    fields: dict[str, Any] = {"messages": messages_of(request, dialect)}
-    if request.schema is not None and form is not JsonForm.WORDS:
-        fields["response_format"] = _response_format(request.schema, form)
-    if request.logprobs is not None:
-        fields |= {"logprobs": True, "top_logprobs": request.logprobs}
-    return fields
-
-
 def _completion(request: ModelRequest, prompt: str) -> dict[str, Any]:
     fields: dict[str, Any] = {"prompt": prompt}
     if request.logprobs is not None:
@@ -283,9 +290,11 @@ def _completion(request: ModelRequest, prompt: str) -> dict[str, Any]:
     return fields
 
 
-def messages_of(request: ModelRequest, dialect: Dialect) -> list[Any]:
+def messages_of(request: ModelRequest, dialect: Dialect) -> Sequence[Any]:
     """Give the messages of a chat, in the roles that the endpoint takes, with the schema in words
     where it is not held to it."""
+    if dialect is USUAL:  # the schema goes into a field of its own
+        return request.messages
     messages: list[Any] = list(request.messages)
     told = dialect.told or dialect.form in (JsonForm.OBJECT, JsonForm.WORDS)
     if request.schema is not None and told:
@@ -332,13 +341,12 @@ def _response_format(schema: ReplySchema, form: JsonForm) -> dict[str, Any]:
 def decode(body: bytes, request: ModelRequest) -> tuple[tuple[Sample, ...], Usage | None, str]:
     """Read samples, usage and served model from a 200 body. Raises `BadBody` where a retry may
     help, and `ErrorBody` where the server says what went wrong."""
-    if body.startswith((b"data:", b"event:", b":")):
-        data: Any = _assembled(body)
-    else:
-        try:
-            data = orjson.loads(body)
-        except orjson.JSONDecodeError as error:
+    try:
+        data: Any = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if not body.startswith((b"data:", b"event:", b":")):
             raise BadBody(f"body is not JSON ({error})") from None
+        data = _assembled(body)
     if not isinstance(data, dict):
         raise BadBody("body is not a JSON object")
     choices = data.get("choices")
@@ -348,7 +356,10 @@ def decode(body: bytes, request: ModelRequest) -> tuple[tuple[Sample, ...], Usag
         raise BadBody("body has no choices")
     if len(choices) < request.n:
         raise TooFewSamples(f"{request.n} samples were asked for, {len(choices)} came")
-    samples = tuple(_sample(choice, request) for choice in choices[: request.n])
+    # The usual case for itself: a generator costs as much as what it gives.
+    samples: tuple[Sample, ...] = (_sample(choices[0], request),)
+    if request.n > 1:
+        samples += tuple(_sample(choice, request) for choice in choices[1 : request.n])
     served_by = data.get("model")
     return samples, _usage(data.get("usage")), served_by if isinstance(served_by, str) else ""
 
@@ -434,7 +445,9 @@ def _sample(choice: Any, request: ModelRequest) -> Sample:
     finish = choice.get("finish_reason")
     logprobs = _logprobs(choice.get("logprobs")) if request.logprobs is not None else None
     sample = Sample(text, finish if isinstance(finish, str) else "", logprobs, thought)
-    return sample if request.echo else thinking.apart(sample)  # an echo has our own words
+    if request.echo or not thinking.may_be_in(text):  # an echo has our own words
+        return sample
+    return thinking.apart(sample)
 
 
 _THOUGHT_TEXTS = ("reasoning_content", "reasoning", "thinking")
@@ -537,9 +550,11 @@ def _usage(raw: Any) -> Usage | None:
     prompt, completion = _count(raw.get("prompt_tokens")), _count(raw.get("completion_tokens", 0))
     if prompt is None or completion is None:
         return None
-    details = raw.get("completion_tokens_details")
+    details, total = raw.get("completion_tokens_details"), raw.get("total_tokens")
+    if details is None and total == prompt + completion:
+        return Usage(prompt, completion)
     thought = _count(details.get("reasoning_tokens")) if isinstance(details, dict) else None
-    total = _count(raw.get("total_tokens"))
+    total = _count(total)
     if total is not None and total > prompt + completion:
         # Some count what was thought beside the completion, and bill it all the same.
         hidden = total - prompt - completion
