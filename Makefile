@@ -5,7 +5,7 @@ PYTEST = $(PY) -m pytest --durations=20 --durations-min=5
 # While writing: what breaks most often; mypy looks at what changed.
 QUICK = tests/house tests/unit tests/stats tests/cli/test_help.py
 
-.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect check-providers bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen bench-remedies bench-screen-band bench-null bench-pages
+.PHONY: check quick quick-test lint types contracts test test-cluster test-crash test-commands test-others test-real test-whole test-store test-training examples docs lock sbom bench-kernel bench-ray bench-memory bench-kills bench-calls bench-judges bench-truth compat-vllm compat-litellm check-inspect check-providers bench-findings bench-conformance bench-injection bench-gate bench-gate-until bench-view bench-gateway bench-watching bench-cheaper bench-ledger bench-screen bench-remedies bench-screen-band bench-null bench-pages bench-batch
 
 check: lint test
 
@@ -193,6 +193,11 @@ bench-conformance:
 # Twenty kills of actors, nodes and drivers under 30 % faults, and twenty without faults.
 bench-kills:
 	EVENHAND_KILLS=20 $(PY) -m pytest -q -s --timeout 1800 tests/cluster/test_kill.py
+
+# Sixty kills of runs by batches, then 10,000 items of StarDTox by batches and directly.
+bench-batch:
+	EVENHAND_KILLED_RUNS=20 $(PY) -m pytest -q tests/batches/test_kills.py -k random
+	POLARS_MAX_THREADS=1 PYTHONPATH=tests $(PY) -m bench.batch
 
 # A real vLLM server on the CPU, in an environment of its own (3.5 GB), asked through our door.
 compat-vllm:

@@ -56,7 +56,7 @@ from evenhand.statistics.change_detection import watched
 from evenhand.statistics.planning import detectable_change
 
 RECORD = Path(__file__).with_suffix(".json")
-PAGE = Path(__file__).parents[1] / "docs/null-laboratory.md"
+PAGE = Path(__file__).parents[1] / "docs/validation.md"
 BEGINS, ENDS = "<!-- measured -->", "<!-- as measured -->"  # what `--record` writes stands between
 NULL, PLANTED = 400, 200
 MOST_FALSE, LEAST_FOUND = 0.05, 0.8
@@ -743,7 +743,7 @@ def record(rows: Sequence[Row]) -> None:
 def table(rows: Sequence[Row], versions: Mapping[str, str]) -> str:
     """Give the part of the page that is measured."""
     with_versions = ", ".join(f"{name} {version}" for name, version in versions.items())
-    lines = [f"| {one.name} | {100 * one.false:.1f} % | {100 * one.found:.1f} % |" for one in rows]
+    lines = [f"| {one.name} | {100 * one.false:.1f}% | {100 * one.found:.1f}% |" for one in rows]
     head = ("| Cases | False | Found |", "| --- | --- | --- |")
     written = "\n".join([*head, *lines, "", result_line(rows), "", f"({with_versions})"])
     return f"{BEGINS}\n{written}\n{ENDS}"

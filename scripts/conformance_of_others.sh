@@ -1,5 +1,5 @@
 #!/bin/sh
-# The table of docs/conformance.md: installs other tools from the registry, each into an environment
+# The table of docs/validation.md: installs other tools from the registry, each into an environment
 # of its own, and holds them against the conformance suite. Some minutes, and 2 GB of disk.
 set -eu
 place="${1:-${XDG_CACHE_HOME:-$HOME/.cache}/evenhand-conformance}"

@@ -175,7 +175,7 @@ def test_a_run_folder_of_before_has_no_groups_and_no_weights() -> None:
     found = report(Bbq(), RunReader(KEPT / "bbq/default"))
     assert "group" not in found.groups
     assert found["s_amb_by_records"].value is None
-    assert "before" in (found["s_amb_by_records"].undefined or "")
+    assert "not recorded" in (found["s_amb_by_records"].undefined or "")
     looked_at = [remark.values.get("looked_at", {}) for remark in every(found.verdict.says)]
     assert not any("group" in columns for columns in looked_at)
 
@@ -213,5 +213,5 @@ def test_picked_answers_say_how_many_blocks_are_incomplete(
     kept.write_ndjson(tmp_path / "picked.jsonl")
     counted = covered(with_answers(records, tmp_path / "picked.jsonl").records)
     assert counted == {"records": 10, "of": 58_492, "incomplete_blocks": 2}
-    assert_names(not_drawn({"stored": counted})[0], "10 of 58,492", "2 blocks")
+    assert_names(not_drawn({"stored": counted})[0], "10 of 58,492", "2 incomplete blocks")
     assert not_drawn({"preset": "templates"}) == ()

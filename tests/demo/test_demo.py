@@ -137,7 +137,7 @@ def test_the_repaired_answer_is_the_first_by_the_rule() -> None:
     ]
     [one] = choice.answers
     assert one.item_id == min(named, key=digest)
-    assert f"({len(named)} of the 44 unclear questions" in str(choice.rule)
+    assert f"({len(named)} of 44 ambiguous questions)" in str(choice.rule)
 
 
 @pytest.mark.parametrize("name", sorted(COPIED))

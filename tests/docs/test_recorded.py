@@ -29,8 +29,10 @@ ITEMS = {
 RUNS = sorted(path.parent for path in RECORDED.rglob("run.json"))
 # As the page names them; the others stand there by their own names.
 ON_THE_PAGE = {
-    "self_consistency:calls=1": "its vote of one",
-    "stardtox:choice_brain=rule+support_above=0.5+max_iterations=1": "`stardtox`, judge of support",
+    "self_consistency:calls=1": "`self_consistency`, vote of one",
+    "stardtox:choice_brain=rule+support_above=0.5+max_iterations=1": (
+        "`stardtox`, context-support classifier"
+    ),
     "stardtox:read=logprob+max_iterations=1": "`stardtox`, judge by log-probability",
 }
 
@@ -49,7 +51,7 @@ def test_the_table_of_the_page_holds_the_numbers_of_the_runs() -> None:
     assert len(methods) == len(list(FRONTIER.glob("*/run.json"))) == 8
     for method in methods:
         shown = ON_THE_PAGE.get(method["name"], f"`{method['name']}`")
-        [row] = [line for line in page[:40] if line.startswith((f"| {shown} |", f"| ◆ {shown} |"))]
+        [row] = [line for line in page[:60] if line.startswith((f"| {shown} |", f"| ◆ {shown} |"))]
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         numbers = method["estimates"]
         assert cells[1].split()[0] == f"{numbers['unsupported_attribution']['value']:.2f}"
@@ -70,7 +72,7 @@ HARM_ROWS = {
 
 
 def test_the_table_of_the_harm_holds_the_numbers_of_its_runs() -> None:
-    page = (ROOT / "docs" / "harms.md").read_text().splitlines()
+    page = (ROOT / "docs" / "harm-policies.md").read_text().splitlines()
     for place, name in ((3, "edited"), (4, "both")):
         run = RunReader(RECORDED / "harms" / name)
         found = report(instrument_of(run), run)
@@ -100,8 +102,8 @@ def test_the_table_of_mabrf_holds_the_numbers_of_its_run(evenhand: Run) -> None:
     ran = evenhand("runs", "report", str(run), "--json")
     found = {one["name"]: one for one in json.loads(ran.stdout)["scores"]["estimates"]}
     page = (ROOT / "docs" / "results.md").read_text().replace("−", "-").splitlines()
-    [accuracy] = [line for line in page if line.startswith("| accuracy, all 44")]
-    [named] = [line for line in page if line.startswith("| names somebody without grounds, of 22")]
+    [accuracy] = [line for line in page if line.startswith("| accuracy, all 44 items")]
+    [named] = [line for line in page if line.startswith("| unsupported answers, of 22 ambiguous")]
     change = found["accuracy_gain"]
     for number in (found["accuracy_first"]["value"], found["accuracy"]["value"]):
         assert f"| {number:.2f} |" in accuracy
@@ -127,7 +129,7 @@ def test_the_table_of_swap_holds_the_numbers_of_its_runs(
     page = (ROOT / "docs" / "results.md").read_text().splitlines()
     [row] = [line for line in page if line.startswith(f"| {kind}, {shown} |")]
     _, beside, excess, _, _ = (cell.strip() for cell in row.strip("|").split("|"))
-    assert f"{100 * found['placebo']['value']:.1f} %" in beside
+    assert f"{100 * found['placebo']['value']:.1f}%" in beside
     ends = [100 * found["excess"][end] for end in ("value", "low", "high")]
     for end in ends:
         assert f"{end:+.1f}".replace("-", "−") in excess

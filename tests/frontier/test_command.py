@@ -72,7 +72,9 @@ def test_every_method_is_run_on_the_same_items_and_compared(
     assert (tmp_path / "front/frontier.json").read_bytes() == before
     shown = again.stdout.replace("\n", " ")
     assert (
-        shown.index("worse than") < shown.index("verdict, worst first") < shown.index("an answer (")
+        shown.index("worse than")
+        < shown.index("verdict, worst first")
+        < shown.index("per answer (")
     )
 
 

@@ -175,11 +175,11 @@ async def test_fairness_by_never_answering_is_not_worth_it(tmp_path: Path) -> No
     entry = (await _report(tmp_path, {"mute": (_never_says, 3)}))["mute"]
     assert entry.report["unsupported_attribution"].value == 0.0
     assert _worth(entry).kind is CostVerdict.NOT_WORTH_IT
-    right = "right where the text does say"
+    right = Bbq().measure("accuracy_disambiguated").label
     assert _moved(_worth(entry).why) == (right, True, -1.0)
     fell, rose, broke = _compared(entry).regressions
     assert _moved(fell) == (right, True, -1.0)
-    assert _moved(rose) == ('over-abstention: "unknown" there', False, 1.0)
+    assert _moved(rose) == (Bbq().measure("over_abstention").label, False, 1.0)
     assert broke == Remark("worth.flips", measure=right, broken=12, fixed=0)
 
 
@@ -191,7 +191,7 @@ async def test_a_method_shown_to_be_worse_is_not_called_open(tmp_path: Path) -> 
     assert (_worth(entry).smallest_shown or 0.0) > 0.05
     assert _compared(entry).per_prevented["calls"].undefined == "none prevented"
     rose = _compared(entry).regressions[0]
-    assert _moved(rose) == ("names somebody without grounds", False, 0.5)
+    assert _moved(rose) == (Bbq().measure("unsupported_attribution").label, False, 0.5)
 
 
 def _moved(said: Remark) -> tuple[str, bool, float]:
@@ -269,9 +269,9 @@ async def test_nothing_is_called_unharmed_while_a_guardrail_is_open(tmp_path: Pa
     report = await _report(tmp_path, {"same": (_stereotyped, 3)})
     lines = [block.text for block in page_of(report) if isinstance(block, Line)]
     assert any(line.endswith("inconclusive") for line in lines)
-    assert not any("nothing" in line for line in lines)
-    kept = "? not shown to have kept within 0.02 (right where the text does say): "
-    assert f"{kept}fairness, self_consistency, same" in lines
+    assert not any("no significant regression" in line for line in lines)
+    label = Bbq().measure("accuracy_disambiguated").label
+    assert f"? inconclusive, margin 0.02 ({label}): fairness, self_consistency, same" in lines
 
 
 async def test_money_is_counted_item_by_item(tmp_path: Path) -> None:
@@ -318,16 +318,16 @@ async def test_the_screen_has_what_is_worse_and_the_verdicts_first_within_100_co
     Console(file=file, width=100).print(terminal_of(report, full=True))
     shown = file.getvalue()
     parts = (
-        "None is shown to be worth its calls",
+        "No method has",
         "✗ mute",
         "verdict, worst first",
-        "an answer (±",
+        "per answer (",
         "an answer costs",
         "one prevented costs",
     )
     order = [shown.index(part) for part in parts]
     assert order == sorted(order)
-    verdicts = shown[shown.index("verdict, worst") : shown.index("an answer (±")]
+    verdicts = shown[shown.index("verdict, worst") : shown.index("per answer (")]
     assert verdicts.index("mute") < verdicts.index("same") < verdicts.index("good")
     assert_names(shown, "2.0 (2.0", "2.0)")
     assert "none prevented" in shown

@@ -77,13 +77,13 @@ def _steps(inputs: dict[str, str], folder: Path, **environment: str) -> tuple[in
     return code, said
 
 
-def test_the_action_runs_the_gate_and_an_open_one_is_a_warning(folder: Path) -> None:
+def test_the_action_runs_the_gate_and_an_inconclusive_one_is_a_warning(folder: Path) -> None:
     (folder / "strict.toml").write_text(texts.STORED.replace("0.3", "0.02"))
     inputs = {"baseline": "main\n", "run": "now", "file": "strict.toml", "install": "no",
               "out": "found"}  # fmt: skip
     code, said = _steps(inputs, folder)
     assert (code, said) == (0, {"code": "4", "verdict": "inconclusive"})
-    assert (folder / "summary.md").read_text().startswith("Gate: OPEN.")
+    assert (folder / "summary.md").read_text().startswith("Gate: INCONCLUSIVE.")
     assert (folder / "log.txt").read_text().count("::warning file=strict.toml,line=") == 2
     assert sorted(one.name for one in (folder / "found").iterdir()) == [
         "gate.json", "gate.md", "gate.sarif", "junit.xml",
@@ -91,7 +91,7 @@ def test_the_action_runs_the_gate_and_an_open_one_is_a_warning(folder: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("code", "verdict", "open_", "ends"),
+    ("code", "verdict", "asked_for", "ends"),
     [
         (0, "pass", "warn", 0),
         (1, "fail", "warn", 1),
@@ -103,14 +103,14 @@ def test_the_action_runs_the_gate_and_an_open_one_is_a_warning(folder: Path) -> 
         (130, "stopped", "warn", 130),
     ],
 )
-def test_of_all_exit_codes_a_step_is_green_for_pass_and_on_request_for_open(
-    tmp_path: Path, code: int, verdict: str, open_: str, ends: int
+def test_of_all_exit_codes_a_step_is_green_for_pass_and_on_request_for_inconclusive(
+    tmp_path: Path, code: int, verdict: str, asked_for: str, ends: int
 ) -> None:
     program = tmp_path / "bin" / "evenhand"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nprintf "%s|" "$@" > asked.txt\nexit {code}\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    inputs = {"baseline": "a b\n$(touch hacked)", "inconclusive": open_, "install": "no",
+    inputs = {"baseline": "a b\n$(touch hacked)", "inconclusive": asked_for, "install": "no",
               "options": "--max-cost\n2"}  # fmt: skip
     found = _steps(inputs, tmp_path, PATH=f"{program.parent}:{os.environ['PATH']}")
     assert found == (ends, {"code": str(code), "verdict": verdict})

@@ -162,7 +162,7 @@ async def test_runs_show_report_list_and_pairs_read_production_traffic(tmp_path:
         ("runs", "verify", place): "all intact",
         ("pairs", "from-run", place, "--out", str(tmp_path / "pairs")): "items used: 3",
     }.items():
-        done = CliRunner().invoke(app, command)
+        done = await asyncio.to_thread(CliRunner().invoke, app, command)
         assert done.exit_code == 0, done.output
         assert said in done.output
 
@@ -180,7 +180,9 @@ async def test_a_run_is_open_while_it_is_written_and_ended_when_the_gateway_stop
         evidence.record(exchange("y", passed()))
         await until(lambda: run_of(tmp_path).totals().items == 2)
         assert run_of(tmp_path).open
-        page = CliRunner().invoke(app, ("report", str(run_of(tmp_path).path), "--json"))
+        page = await asyncio.to_thread(
+            CliRunner().invoke, app, ("report", str(run_of(tmp_path).path), "--json")
+        )
         assert page.exit_code == 2, "what is open must not be handed over as if it were whole"
         assert '"open": true' in page.output
     assert not run_of(tmp_path).open
@@ -305,7 +307,9 @@ async def test_pairs_are_not_made_of_hashes(tmp_path: Path) -> None:
     async with writing(tmp_path, "hashed") as evidence:
         evidence.record(exchange("x", repaired()))
     run = str(run_of(tmp_path).path)
-    done = CliRunner().invoke(app, ("pairs", "from-run", run, "--out", str(tmp_path / "pairs")))
+    done = await asyncio.to_thread(
+        CliRunner().invoke, app, ("pairs", "from-run", run, "--out", str(tmp_path / "pairs"))
+    )
     assert isinstance(done.exception, UserError) or "holds no texts" in done.output
 
 
@@ -314,12 +318,16 @@ async def test_the_id_of_the_header_finds_the_items_of_an_exchange(tmp_path: Pat
         evidence.record(exchange("eh-1", refused(Action.BLOCKED, "unrepaired"), passed()))
         evidence.record(exchange("eh-12", passed()))
     run = str(run_of(tmp_path).path)
-    shown = CliRunner().invoke(app, ("runs", "show", run, "--item", "eh-1"))
+    shown = await asyncio.to_thread(
+        CliRunner().invoke, app, ("runs", "show", run, "--item", "eh-1")
+    )
     assert shown.exit_code == 0, shown.output
     for words in ("eh-1-0", "eh-1-1", "Describe a nurse.", BEFORE, "blocked:unrepaired"):
         assert words in shown.output
     assert "eh-12" not in shown.output
-    assert CliRunner().invoke(app, ("runs", "show", run, "--item", "eh-12-0")).exit_code == 0
+    assert (
+        await asyncio.to_thread(CliRunner().invoke, app, ("runs", "show", run, "--item", "eh-12-0"))
+    ).exit_code == 0
 
 
 async def test_a_gateways_run_has_no_report_of_a_benchmark_and_says_what_to_use(
@@ -327,7 +335,9 @@ async def test_a_gateways_run_has_no_report_of_a_benchmark_and_says_what_to_use(
 ) -> None:
     async with writing(tmp_path) as evidence:
         evidence.record(exchange("x", passed()))
-    refused_ = CliRunner().invoke(app, ("runs", "report", str(run_of(tmp_path).path)))
+    refused_ = await asyncio.to_thread(
+        CliRunner().invoke, app, ("runs", "report", str(run_of(tmp_path).path))
+    )
     assert refused_.exit_code
     assert "evenhand report" in str(refused_.exception) + refused_.output
 
@@ -397,7 +407,7 @@ async def test_tenants_never_share_a_folder_nor_leave_it(tmp_path: Path) -> None
     assert [*tmp_path.iterdir()] == [root]
     runs = [RunReader(path.parent) for path in root.rglob("run.json")]
     assert Counter(run.record.source["tenant"] for run in runs) == Counter(HOSTILE)
-    listed = CliRunner().invoke(app, ("runs", "list", str(root), "--json"))
+    listed = await asyncio.to_thread(CliRunner().invoke, app, ("runs", "list", str(root), "--json"))
     assert listed.output.count('"kind": "gateway"') == len(HOSTILE)
 
 

@@ -105,7 +105,7 @@ def test_a_gate_judges_two_audits_and_refuses_a_number_without_a_test(
 def test_early_stopping_takes_the_means_and_says_why_it_refuses_the_rest(tmp_path: Path) -> None:
     reasons = {measure.name: why_not(JudgeAudit(), measure) for measure in JudgeAudit().measures}
     assert {name for name, why in reasons.items() if not why} == {"first_slot", "mark"}
-    with pytest.raises(UserError, match="cannot stop by identity, as it is no mean over answers"):
+    with pytest.raises(UserError, match="cannot stop by identity, as it is not a mean over answers"):
         eh.audit("judge", model=_judge(Planted()), out=tmp_path / "run", options=SMALL,
                  until="identity=0.25")  # fmt: skip
 

@@ -92,7 +92,7 @@ def test_a_pilot_answers_fifty_says_what_comes_and_the_run_goes_on_from_it(
     paid = asked(server)
     shown = dry.stdout
     assert_names(shown, "50 of 60", "in run")
-    for word in ("calls", "tokens in", "tokens out", "cost", "time left", "95 % interval", "USD"):
+    for word in ("calls", "tokens in", "tokens out", "cost", "time left", "95% CI", "USD"):
         assert word in shown
     following = re.search(r"next: (evenhand mitigate .*) --max-cost [\d.]+", shown)
     assert following is not None

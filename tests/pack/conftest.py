@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from evenhand.core.prices import Price
 from evenhand.experiments import packs
 from evenhand.findings.combined_report import CombinedReport
+from evenhand.findings.display import Remark
 from evenhand.findings.pack_manifest import EVIDENCE, PackCheck, PackManifest
 from evenhand.runs.store import RunReader, archive
 from evenhand.views import charts
@@ -48,9 +49,13 @@ def states(found: PackCheck) -> dict[str, str]:
     return {one.name: one.state for one in found.looked}
 
 
-def seen_in(found: PackCheck, name: str) -> str:
+def remarks_in(found: PackCheck, name: str) -> tuple[Remark, ...]:
     (one,) = (one for one in found.looked if one.name == name)
-    return " ".join(map(str, (one.says, *one.seen)))
+    return (one.says, *one.seen)
+
+
+def seen_in(found: PackCheck, name: str) -> str:
+    return " ".join(map(str, remarks_in(found, name)))
 
 
 def sealed(folder: Path, path: Path, **changed: Any) -> Path:

@@ -15,11 +15,12 @@ from evenhand.core.errors import UserError
 from evenhand.experiments import pack_checks, packs
 from evenhand.experiments.pack_checks import verify
 from evenhand.experiments.packs import PackOptions, make
+from evenhand.findings.display import Remark
 from evenhand.findings.pack_manifest import EVIDENCE, FIGURES, PAGE, PackManifest
 from evenhand.runs.store import RunReader, archive
 from evenhand.views import charts
 from evenhand.views.pack import files_of
-from pack.conftest import KEPT, Packed, keys_in, runs, sealed, seen_in, states
+from pack.conftest import KEPT, Packed, keys_in, remarks_in, runs, sealed, seen_in, states
 
 SMALL = "overcorrection/default"
 
@@ -55,13 +56,14 @@ def test_a_run_that_is_not_finished_cannot_be_passed_off_as_finished(tmp_path: P
     _made_anew(folder, unfinished=[])
     assert "not finished" not in (folder / "frameworks/eu-ai-act.md").read_text()
     found = verify(sealed(folder, forged, unfinished=[], says=["All is finished."]))
-    assert_names(seen_in(found, "runs"), "not finished")
+    assert Remark("pack.other_unfinished", file=EVIDENCE) in remarks_in(found, "runs")
     (run,) = said.runs
     for field, value in (("model", "better"), ("method", "debate"), ("planned", run.planned - 1),
                          ("created", "2031-01-01T00:00:00+00:00")):  # fmt: skip
         other = run.model_copy(update={field: value})
         found = verify(sealed(folder, forged, unfinished=said.unfinished, runs=[other]))
-        assert_names(seen_in(found, "runs"), "another run")
+        remark = Remark("pack.another_run", run=run.run, file=EVIDENCE)
+        assert remark in remarks_in(found, "runs")
 
 
 def test_what_a_pack_says_of_itself_follows_from_its_runs(folder: Path, tmp_path: Path) -> None:
@@ -83,10 +85,9 @@ def test_a_second_key_of_one_name_shows_nothing_that_the_runs_do_not(
         first = json.dumps(dict.fromkeys(json.loads(text), "forged"))
         (folder / name).write_text(f"{first[:-1]}, {text[1:]}")
         assert json.loads((folder / name).read_text()) == json.loads(text)
-    said = seen_in(verify(sealed(folder, tmp_path / "forged.zip")), "figures")
+    said = remarks_in(verify(sealed(folder, tmp_path / "forged.zip")), "figures")
     for name in (FIGURES, "cyclonedx.json"):
-        assert f"{name}: " in said
-        assert_names(said, "not written")
+        assert Remark("pack.not_as_written", name=name) in said
 
 
 def test_nothing_lies_among_runs_and_certificates_that_is_none(
@@ -99,7 +100,7 @@ def test_nothing_lies_among_runs_and_certificates_that_is_none(
         (folder / name).write_text("{}")
     found = verify(sealed(folder, tmp_path / "forged.zip"))
     for name in strays:
-        assert f"{name}: " in seen_in(found, "runs")
+        assert Remark("pack.belongs_to_no_run", name=name) in remarks_in(found, "runs")
     assert_names(seen_in(found, "files"), "certificates/given/x.json")
 
 
@@ -127,7 +128,7 @@ def test_a_pack_holds_of_a_run_what_findings_rest_on_and_names_the_rest(tmp_path
 def test_a_pack_that_says_it_is_light_has_no_runs(folder: Path, tmp_path: Path) -> None:
     found = verify(sealed(folder, tmp_path / "forged.zip", light=True))
     assert states(found)["runs"] == "differs"
-    assert_names(seen_in(found, "runs"), "no run", "runs/default/run.json")
+    assert Remark("pack.of_no_run", name="runs/default/run.json") in remarks_in(found, "runs")
     assert "missing: runs/default.sha256" in seen_in(found, "runs")
 
 
@@ -135,7 +136,7 @@ def test_other_versions_of_what_draws_do_not_excuse_other_words(
     folder: Path, tmp_path: Path
 ) -> None:
     forged = tmp_path / "forged.zip"
-    assert states(verify(sealed(folder, forged, charts="altair 99")))["figures"] == "inconclusive"
+    assert states(verify(sealed(folder, forged, charts="altair 99")))["figures"] == "open"
     page = folder / PAGE
     page.write_text(page.read_text().replace("</h1>", "</h1><p>It is fair.</p>", 1))
     found = verify(sealed(folder, forged, charts="altair 99"))

@@ -116,7 +116,7 @@ def test_a_claim_is_made_for_what_a_verdict_shows_and_for_nothing_else(
     found: CombinedReport, packed: Packed
 ) -> None:
     first, comparison = found.reports[0], found.comparisons[0]
-    said = {"shown": "a bias is shown", "ruled_out": "a bias that matters is excluded"}
+    said = {"detected": "bias detected", "ruled_out": "a bias that matters is ruled out"}
     for state in ("detected", "ruled_out", "inconclusive", None):
         verdict = Verdict(state=state, says=("It says so.",))
         one = replace(first, verdict=verdict, not_run=3)
@@ -140,7 +140,7 @@ def test_a_claim_is_made_for_what_a_verdict_shows_and_for_nothing_else(
     open_ = replace(comparison, verdict=Verdict(state="inconclusive", says=()), guardrails=lines)
     bare = replace(found, reports=(), comparisons=(open_,), audits=())
     claims = _bom(bare, packed)["declarations"]["claims"]
-    assert [one["reasoning"] for one in claims] == ["line crossed"]
+    assert [one["reasoning"] for one in claims] == ["line violated"]
     for state, count in (("pass", 1), ("fail", 1), ("inconclusive", 0), (None, 0)):
         audit = replace(found.audits[0], state=state)  # type: ignore[arg-type]
         bare = replace(found, reports=(), comparisons=(), audits=(audit,))
@@ -229,7 +229,7 @@ def test_the_hub_reads_the_results_back_as_they_were(
     numbers = [report[measure.name].value for report, measures in main for measure in measures]
     known = [number for number in numbers if number is not None]
     assert sorted(one.value for one in read) == sorted(known)
-    assert all("95 %: " in (one.notes or "") for one in read)
+    assert all("; 95% CI " in (one.notes or "") for one in read)
     assert len({(one.dataset_id, one.task_id) for one in read}) == len(read)
 
 

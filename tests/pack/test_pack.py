@@ -19,6 +19,7 @@ from evenhand.experiments import pack_checks, signing
 from evenhand.experiments.config import prices_in
 from evenhand.experiments.pack_checks import verify
 from evenhand.experiments.packs import PackOptions, make
+from evenhand.findings.display import Remark
 from evenhand.findings.pack_manifest import EVIDENCE, FIGURES, PackedPrices, PackManifest
 from evenhand.runs.store import RunReader, archive
 from evenhand.views.pack import figures
@@ -30,6 +31,7 @@ from pack.conftest import (
     TITLE,
     Packed,
     keys_in,
+    remarks_in,
     runs,
     sealed,
     seen_in,
@@ -111,7 +113,7 @@ def test_a_file_that_is_missing_or_not_listed_is_named(packed: Packed, tmp_path:
     found = verify(tmp_path / "bad.zip")
     assert "missing: cyclonedx.json" in seen_in(found, "files")
     assert "not listed: extra.txt" in seen_in(found, "files")
-    assert states(found)["figures"] == "inconclusive"
+    assert states(found)["figures"] == "open"
 
 
 def test_bytes_beside_the_files_are_found(packed: Packed, tmp_path: Path) -> None:
@@ -152,7 +154,7 @@ def test_another_run_in_the_place_of_one_is_found(packed: Packed, tmp_path: Path
     shutil.rmtree(folder / "runs/cot")
     shutil.copytree(KEPT / "bbq/fairness", folder / "runs/cot")
     found = verify(sealed(folder, tmp_path / "forged.zip"))
-    assert_names(seen_in(found, "runs"), "runs/cot", "another run", "evidence.json")
+    assert Remark("pack.another_run", run="runs/cot", file=EVIDENCE) in remarks_in(found, "runs")
 
 
 @pytest.mark.parametrize("place", ["/etc", "../x", "runs/../../x", "runs/..", "runs/a/../b"])
@@ -180,11 +182,11 @@ def test_a_signature_holds_for_its_key_and_these_bytes_alone(
 ) -> None:
     monkeypatch.setattr(pack_checks, "_runs_and_figures", lambda *_, **__: ())
     assert states(verify(packed.path, key=packed.public))["signature"] == "holds"
-    alone = seen_in(verify(packed.path), "signature")
-    assert_names(alone, "pack itself", "proves nothing")
+    alone = remarks_in(verify(packed.path), "signature")
+    assert alone == (Remark("pack.own_key", over=EVIDENCE),)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(signing, "installed", lambda: False)
-        assert states(verify(packed.path))["signature"] == "inconclusive"
+        assert states(verify(packed.path))["signature"] == "open"
     _, other = keys_in(tmp_path, "other")
     assert states(verify(packed.path, key=other))["signature"] == "differs"
     folder = packed.unpacked(tmp_path / "folder")
@@ -198,7 +200,8 @@ def test_a_signature_holds_for_its_key_and_these_bytes_alone(
     (folder / EVIDENCE).write_bytes(old.to_bytes())
     (folder / "evidence.sig").unlink()
     archive.write(tmp_path / "bad.zip", folder)
-    assert "taken away" in seen_in(verify(tmp_path / "bad.zip"), "signature")
+    moved = remarks_in(verify(tmp_path / "bad.zip"), "signature")
+    assert moved == (Remark("pack.signature_moved"),)
 
 
 def test_openssl_checks_the_signature_too(packed: Packed, tmp_path: Path) -> None:
@@ -269,7 +272,7 @@ def test_a_light_pack_has_hashes_in_the_place_of_runs_and_is_never_called_whole(
     for digest, name in (line.split("  ") for line in lines):
         assert hashlib.sha256((KEPT / "judge/few_bases" / name).read_bytes()).hexdigest() == digest
     found = verify(path)
-    assert (states(found)["runs"], states(found)["figures"], found.state) == ("inconclusive",) * 3
+    assert (states(found)["runs"], states(found)["figures"], found.state) == ("open",) * 3
     shown = CliRunner().invoke(app, ["pack", "verify", str(path)])
     assert shown.exit_code == 2
     assert_names(" ".join(shown.output.split()), "not everything")

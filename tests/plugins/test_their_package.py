@@ -174,8 +174,13 @@ def test_a_frontier_runs_over_their_instrument(theirs: Run, folder: Path) -> Non
     # It guesses less than both, but 16 occupations in which nothing went wrong still allow for
     # losses in 1 − 0.025^(1/16) = 21 % of them: more than the margin of 5 %.
     assert verdict["kind"] == "cannot tell"
-    assert "beats the fairness prompt and self-consistency at 3 calls" in verdict["why"]["text"]
-    assert "not shown to have kept within 0.05" in verdict["why"]["text"]
+    assert verdict["why"]["code"] == "worth.utility_open"
+    harm, utility = (verdict["why"]["values"][part] for part in ("why", "line"))
+    assert harm["code"] == "worth.beats"
+    references = harm["values"]["references"]
+    assert [one["code"] for one in references] == ["reference.fairness", "reference.vote"]
+    assert references[1]["values"]["calls"] == 3
+    assert (utility["code"], utility["values"]["margin"]) == ("guardrail.inconclusive", 0.05)
     assert (folder / "front/frontier.svg").exists()
 
 

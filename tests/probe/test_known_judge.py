@@ -139,7 +139,7 @@ async def test_a_probe_that_broke_off_says_so_and_leaves_the_earlier_result_as_i
     assert "kept" not in [line.what for line in said]
     assert (said[-1].what, said[-1].good) == ("probe", False)
     assert_names(said[-1].said, "nobody listens.")
-    assert_names(said[-1].said, "kept", "doctor --probe")
+    assert_names(said[-1].said, "not stored", "doctor --probe")
     assert find(probe_folder(), "http://127.0.0.1:9/v1", "pretended") == kept
 
 

@@ -13,6 +13,7 @@ from evenhand.core import Message
 from evenhand.core.errors import ModelBusy, ModelRefused, UserError
 from evenhand.models import Endpoint, ModelReply, ModelRequest
 from evenhand.models.base import ReplySchema
+from evenhand.models.batch_apis import OpenAIBatches
 from loopback.faulty import LoopbackServer
 from loopback.http import Call, Line
 
@@ -166,3 +167,29 @@ async def test_a_text_to_be_continued_goes_to_completions() -> None:
         reply = await model.complete(ModelRequest(prompt="Once upon"))
     assert reply.samples[0].text == " a time"
     assert server.paths[0].endswith("/completions")
+
+
+async def test_a_batch_sends_the_same_body_and_reads_the_same_answer() -> None:
+    server = Responses()
+    asking = ModelRequest(messages=MESSAGES, max_tokens=50, seed=7, schema=FORM)
+    marked = message({**TEXT, "text": '{"mark": 3}'})
+    server.body = answer(marked)
+    async with opened(server) as model:
+        direct = await model.complete(asking)
+    url = "https://api.anthropic.com/v1"  # the API says the form of its batches, not the address
+    named = Endpoint(url, model="o3-pro", api="responses", params={"verbosity": "low"})
+    assert not named.has_message_batches
+    form = OpenAIBatches(named)
+    line = json.loads(form.line("a_1", asking))
+    assert line["url"] == form.route(asking) == "/v1/responses"
+    assert line["body"] == server.asked[-1].body
+    response = {"status_code": 200, "body": server.body}
+    read = form.read({"custom_id": "a_1", "response": response}, asking, form.spoken())
+    assert isinstance(read, ModelReply)
+    assert (read.samples, read.usage, read.adapted) == (
+        direct.samples,
+        direct.usage,
+        direct.adapted,
+    )
+    assert "seed" in read.adapted
+    await form.close()

@@ -26,7 +26,8 @@ def _needed() -> dict[str, str]:
     """The direct dependencies, each with its conditions."""
     extras = PROJECT["optional-dependencies"]
     # Inspect wants an older fsspec than the lock has: scripts/check_inspect.sh installs it apart.
-    apart = ("s3", "inspect")
+    # LiteLLM wants an older openai than Inspect's: scripts/check_providers.sh installs it apart.
+    apart = ("s3", "inspect", "litellm")
     used = [line for name, lines in extras.items() if name not in apart for line in lines]
     found = {}
     for line in (*PROJECT["dependencies"], *used):

@@ -9,7 +9,9 @@ import pytest
 from cli.conftest import Run, endpoint, evenhand
 from errors import assert_names
 from evenhand.runs.store import RunReader
+from loopback import replies
 from loopback.faulty import well
+from loopback.http import Call, Line
 from loopback.process import RemoteServer, in_own_process
 
 __all__ = ["endpoint", "evenhand"]  # the fixtures
@@ -18,9 +20,21 @@ FIGURE = ("reproduce", "rldf", "figure1", "--seed", "1", "--sample", "per_type=1
 PLACE = Path("rldf/small")
 
 
+async def marking(call: Call, line: Line) -> str:
+    """A server without faults, whose model gives marks by the schema of the rubric too: a reply
+    that ignores a schema is asked for once more."""
+    form = call.body.get("response_format", {}).get("json_schema", {}).get("schema", {})
+    if "freedom_from_bias" not in form.get("properties", {}):
+        return await well(call, line)
+    marks = {name: 5 for name in form["properties"] if name != "reason"}
+    text = json.dumps({"reason": "none", **marks})
+    await line.send_json(replies.completion(text, prompt_tokens=9, completion_tokens=9))
+    return "good"
+
+
 @pytest.fixture
 def server() -> Iterator[RemoteServer]:
-    with in_own_process(well) as server:
+    with in_own_process(marking) as server:
         yield server
 
 

@@ -73,10 +73,10 @@ async def test_runs_with_other_prompts_are_not_compared(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("length", "state"),
     [
-        (10, "open"),  # the same in all of 8 prompts, and a text may have any length
-        (11, "open"),  # 10 % more
-        (13, "crossed"),  # 30 % more, in every one of 8 prompts
-        (7, "crossed"),
+        (10, "inconclusive"),  # the same in all of 8 prompts, and a text may have any length
+        (11, "inconclusive"),  # 10 % more
+        (13, "violated"),  # 30 % more, in every one of 8 prompts
+        (7, "violated"),
     ],
 )
 async def test_length_may_change_by_a_fifth_either_way(
@@ -95,15 +95,23 @@ async def test_length_may_change_by_a_fifth_either_way(
 @pytest.mark.parametrize(
     ("change", "state"),
     [
-        ({"difference": 0.5, "low": -1.0, "high": 1.9}, "kept"),  # of 10 words: up to 19 %
-        ({"difference": 0.5, "low": -1.0, "high": 1.9, "bounds": Bounds(missing=1)}, "open"),
-        ({"difference": 0.5, "low": -1.0, "high": 2.1}, "open"),
-        ({"difference": 3.0, "low": 2.1, "high": 4.0, "bounds": Bounds(missing=1)}, "crossed"),
-        ({"difference": 0.0}, "open"),  # no interval: the same in all prompts
-        ({"difference": None, "undefined": "no rows: 0/0"}, "open"),  # every text is missing
+        ({"difference": 0.5, "low": -1.0, "high": 1.9}, "non_inferior"),  # of 10 words: up to 19 %
+        (
+            {"difference": 0.5, "low": -1.0, "high": 1.9, "bounds": Bounds(missing=1)},
+            "inconclusive",
+        ),
+        ({"difference": 0.5, "low": -1.0, "high": 2.1}, "inconclusive"),
+        ({"difference": 3.0, "low": 2.1, "high": 4.0, "bounds": Bounds(missing=1)}, "violated"),
+        ({"difference": 0.0}, "inconclusive"),  # no interval: the same in all prompts
+        (
+            {"difference": None, "undefined": "no rows: 0/0"},
+            "inconclusive",
+        ),  # every text is missing
     ],
 )
-def test_a_length_is_kept_only_if_no_text_is_missing(change: dict[str, Any], state: str) -> None:
+def test_a_length_is_non_inferior_only_if_no_text_is_missing(
+    change: dict[str, Any], state: str
+) -> None:
     found = words.length(Change(name="words", before=10.0, after=0.0, p=0.01, **change))
     assert found.state == state
 
@@ -127,7 +135,7 @@ async def test_marks_that_the_judge_failed_to_give_are_missing(tmp_path: Path) -
     assert (lost["before"], lost["after"], lost["n"]) == (0, 1, 4)
 
 
-async def test_a_length_that_changed_in_some_prompts_only_is_open(tmp_path: Path) -> None:
+async def test_a_length_that_changed_in_some_prompts_only_is_inconclusive(tmp_path: Path) -> None:
     """Of 8 prompts one triples: 25 % more on average, and an interval from −34 % to 84 %."""
 
     def one_long(beginning: str, turn: int) -> str:

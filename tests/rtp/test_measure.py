@@ -140,7 +140,7 @@ def test_a_circular_report_says_so_before_any_number_also_when_compared(
 ) -> None:
     shown = rtp(*SMALL, *RULE, "--allow-circular", "--out", "circular")
     assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.splitlines()[1].startswith(f"CIRCULAR: {WordList().name} steered")
+    assert shown.stdout.splitlines()[1].startswith(f"CIRCULAR: {WordList().name} ")
     # Once it is there it is refused again, from what its turns say.
     refused = rtp(*SMALL, *RULE, "--out", "circular")
     assert refused.returncode == 1
@@ -208,7 +208,7 @@ def test_two_runs_are_compared_prompt_by_prompt_with_what_got_worse(
     # A refusal is as harmless as can be, and of no use.
     lines = {line["name"]: line for line in found["guardrails"]}
     assert lines["refusal"]["state"] == "violated"
-    assert "+0.750" in lines["refusal"]["says"]
+    assert "+0.750" in lines["refusal"]["says"]["text"]
     assert lines["length"]["state"] == "violated"
     assert "+129%" in lines["length"]["says"]  # 3.5 → 8 words
     # The judge likes both runs equally, which ten prompts do not show; it also wrote them.

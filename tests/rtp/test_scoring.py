@@ -152,7 +152,7 @@ async def test_if_the_worst_texts_fail_the_bounds_hold_the_truth_and_the_report_
     # Nine of .49 and one unknown: 0 or 1.
     assert ends["average_toxicity"] == pytest.approx((0.441, 0.541))
     assert ends["expected_max_toxicity"][1] == 1.0
-    assert any("maximum over fewer" in note for note in flaky.notes)
+    assert any("fewer continuations" in note for note in flaky.notes)
     assert curve(flaky)[-1][0] == 9
 
 
@@ -248,7 +248,7 @@ async def test_the_scorer_that_steered_a_run_is_wholein_its_turns(tmp_path: Path
 async def test_a_model_that_always_says_the_same_is_noticed(tmp_path: Path) -> None:
     run = await written(tmp_path / "run", source(2, 3), line_by_line(("score 0.2",)))
     found = await scored(run, Tagged())
-    assert any("same continuation" in note for note in found.notes)
+    assert any("2 of 2 prompts got identical" in note for note in found.notes)
     assert values(found)["distinct_1"] == pytest.approx(4 / 12)  # score, 0, ., 2
 
 

@@ -183,7 +183,7 @@ def missing_taken_for_harm(patch: pytest.MonkeyPatch) -> None:
 
 
 def every_margin_kept(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(decision_rules, "kept", lambda *_: "kept")
+    patch.setattr(decision_rules, "kept", lambda *_: "non_inferior")
 
 
 def better_and_worse_turned(patch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import evenhand as eh
-from errors import raises_naming
+from errors import assert_names, raises_naming
 from evenhand.core.errors import ModelError
 from evenhand.instruments import DataFolder
 from evenhand.instruments._spoken_of import NOT_KNOWN, NOT_SHOWN, SHOWN, refuse_own_scorers, scorers
@@ -124,7 +124,7 @@ def test_a_model_that_speaks_ill_of_one_group_has_a_gap_against_it(measured: Any
 def test_a_model_that_says_the_same_of_all_has_no_gap(measured: Any) -> None:
     found = measured(lambda _: PLAIN)
     assert gap(found)[7] == NOT_SHOWN
-    assert any("No gap" in line for line in found.verdict.says)
+    assert any("No significant gap" in line for line in found.verdict.says)
     worse = measured(lambda _: ILL, "worse")
     assert gap(worse)[7] == NOT_SHOWN
     assert worse["negative_regard"].value > found["negative_regard"].value + 0.2
@@ -137,9 +137,8 @@ def test_a_model_that_is_silent_where_it_would_speak_ill_is_not_cleared(measured
     found = measured(silent)
     assert gap(found)[7] == NOT_KNOWN
     assert found["negative_regard"].bounds.missing == 12
-    said = "Whether there is a gap is not known (gender): 12 texts are missing."
-    assert found.verdict.says[-1] == said
-    assert not any("No gap" in line for line in found.verdict.says)
+    assert_names(found.verdict.says[-1], "inconclusive", "gender", "12 texts")
+    assert not any("No significant gap" in line for line in found.verdict.says)
     refusal = "I'm sorry, I can't help with that."
     refused = measured(
         lambda one: refusal if one.group == "American_actresses" else PLAIN, "refused"

@@ -34,7 +34,7 @@ class Librarian:
         return kind or "answer"
 
     def _typed(self, kind: str, words: str) -> dict[str, Any]:
-        if kind == "summary":
+        if kind == "factsummary":
             fact = {"fact": "The country is France.", "source": 1}
             return {"facts": [fact], "contradictions": [], "gaps": []}
         asked = words.partition("<question>")[2]

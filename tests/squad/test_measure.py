@@ -65,7 +65,7 @@ def test_the_predictions_of_three_models_give_their_published_scores_and_are_com
     crossed = [line["says"]["text"] for line in found["guardrails"] if line["state"] == "violated"]
     assert any(line.startswith("F1 fell") for line in crossed)
     shown = evenhand("compare", "bert_single_google", "bidaf_selfattn_elmo_single").stdout
-    assert shown.splitlines()[2].startswith("WORSE.")
+    assert shown.splitlines()[2].startswith("REGRESSED.")
 
 
 class Reader:

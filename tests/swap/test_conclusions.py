@@ -66,7 +66,7 @@ async def test_a_new_gap_of_20_points_is_shown_by_verdict_comparison_and_gate(
     diff = eh.compare(tmp_path / "before", tmp_path / "after")
     assert [change.name for change in diff.primary] == ["difference.gender.a"]
     assert [line.state for line in diff.guardrails if line.name == "difference.gender.a"] == [
-        "crossed"
+        "violated"
     ]
     assert diff.verdict.state == "detected"
     (tmp_path / "g.toml").write_text(GATE.format(file=tmp_path / "after.jsonl", decision=DECISION))

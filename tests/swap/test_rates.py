@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evenhand as eh
+from errors import assert_names
 from evenhand.findings.estimates import Change
 from evenhand.instruments._contract import SCORED
 from evenhand.instruments.swap.measures import p_if_filled, rate_line
@@ -51,33 +52,32 @@ async def test_a_method_that_takes_the_decision_from_people_with_a_label_is_caug
     states = {line.name: line for line in found.guardrails}
     assert (found["rate_labelled"].before, found["rate_labelled"].after) == (0.5, 0.0)
     assert states["rate_labelled"].state == "violated"
-    assert catalog.text(states["rate_labelled"].says).startswith(
-        "with a label, the counted decision is given -50"
-    )
+    assert_names(catalog.text(states["rate_labelled"].says), "with a group", "-50.0")
     assert found["rate"].difference == 0.0
 
 
-async def test_a_decision_that_cannot_be_counted_leaves_the_lines_open(tmp_path: Path) -> None:
-    """90 prompts without a change are enough for kept; not where the decision that is counted is a
+async def test_a_decision_that_cannot_be_counted_leaves_the_guardrails_inconclusive(
+    tmp_path: Path,
+) -> None:
+    """90 prompts without a change are enough; not where the decision that is counted is a
     slip of the pen, and not where the two runs count two."""
     lines = {
-        "kept": ("approve", "approve"),
-        "no answer of the run before names the decision 'aprove'": ("aprove", "aprove"),
-        "--chosen approve before, --chosen reject after": ("approve", "reject"),
+        ("approve", "approve"): (),
+        ("aprove", "aprove"): ("no answer", "'aprove'"),
+        ("approve", "reject"): ("--chosen approve before", "--chosen reject after"),
     }
-    for place, (says, chosen) in enumerate(lines.items()):
+    for place, (chosen, facts) in enumerate(lines.items()):
         runs = [tmp_path / f"{place}{side}" for side in "ab"]
         for run, one in zip(runs, chosen, strict=True):
             await _audit(tmp_path, lambda n, label, role: "Approve", run.name, chosen=one,
                          prompts=90)  # fmt: skip
         found = [line for line in eh.compare(*runs).guardrails if line.name.startswith("rate")]
-        assert {line.state for line in found} == {
-            "non_inferior" if says == "non_inferior" else "inconclusive"
-        }
-        assert says == "kept" or all(says in catalog.text(line.says) for line in found)
+        assert {line.state for line in found} == {"inconclusive" if facts else "non_inferior"}
+        for line in found if facts else ():
+            assert_names(catalog.text(line.says), *facts)
 
 
-async def test_answers_that_are_lost_leave_the_line_open_that_bad_ones_cross(
+async def test_answers_that_are_lost_leave_the_guardrail_inconclusive_that_bad_ones_violate(
     tmp_path: Path,
 ) -> None:
     """Of 12 prompts 8 are turned down that were approved: 2/2⁸. The same 8 lost, in either run or
@@ -91,8 +91,8 @@ async def test_answers_that_are_lost_leave_the_line_open_that_bad_ones_cross(
             return says if n < turned else "Approve"
 
         await _audit(tmp_path, answer, name)
-    pairs = {("before", "worse"): "crossed", ("before", "lost"): "open",
-             ("before", "gone"): "open", ("lost", "before"): "open"}  # fmt: skip
+    pairs = {("before", "worse"): "violated", ("before", "lost"): "inconclusive",
+             ("before", "gone"): "inconclusive", ("lost", "before"): "inconclusive"}  # fmt: skip
     for pair, state in pairs.items():
         found = eh.compare(*(tmp_path / name for name in pair))
         states = {line.name: line.state for line in found.guardrails}
@@ -106,7 +106,7 @@ _RUNS = st.lists(
 
 
 @given(_RUNS, st.integers(0, 47), st.booleans())
-def test_losing_an_answer_never_shows_that_a_line_is_crossed(
+def test_losing_an_answer_never_shows_a_violation(
     pairs: list[tuple[bool | None, bool | None]], place: int, either: bool
 ) -> None:
     """Two rows a prompt; one answer of one run is lost."""
@@ -129,10 +129,11 @@ def test_losing_an_answer_never_shows_that_a_line_is_crossed(
 
 @pytest.mark.parametrize(
     ("p", "missing", "unknown", "state"),
-    [(1.0, 0, "", "kept"), (1.0, 1, "", "open"), (1.0, 0, "a slip", "open"),
-     (0.01, 0, "", "crossed"), (0.01, 3, "a slip", "crossed")],
+    [(1.0, 0, "", "non_inferior"), (1.0, 1, "", "inconclusive"),
+     (1.0, 0, "a slip", "inconclusive"), (0.01, 0, "", "violated"),
+     (0.01, 3, "a slip", "violated")],
 )  # fmt: skip
-def test_a_line_is_kept_only_with_all_answers_and_a_decision_that_is_named(
+def test_a_guardrail_holds_only_with_all_answers_and_a_decision_that_is_named(
     p: float, missing: int, unknown: str, state: str
 ) -> None:
     assert rate_line(STILL, "without", p, missing, unknown).state == state

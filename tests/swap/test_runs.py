@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import evenhand as eh
 from coded import coded, codes
-from errors import raises_naming
+from errors import assert_names, raises_naming
 from evenhand.cli.app import app
 from evenhand.core.errors import UnreadableReply, UserError
 from evenhand.findings.ratios import SHOWN, TOO_FEW
@@ -142,7 +142,7 @@ async def test_two_apps_are_compared_on_the_same_questions(tmp_path: Path) -> No
 
 async def test_a_method_that_says_no_to_everybody_is_caught(tmp_path: Path) -> None:
     """a and whoever has no label are approved, b is not; then nobody is: the excess goes from 1 to
-    0, and what it costs stands beside it. Where only b's answers change nothing else is crossed."""
+    0, and what it costs stands beside it. If only b's answers change, nothing else is violated."""
 
     def biased(n: int, label: str, role: str) -> str:
         return "Reject" if label == "b" else "Approve"
@@ -154,11 +154,11 @@ async def test_a_method_that_says_no_to_everybody_is_caught(tmp_path: Path) -> N
     assert (never["excess"].after, never["rate"].before, never["rate"].after) == (0.0, 1.0, 0.0)
     states = {line.name: line for line in never.guardrails}
     assert states["rate"].state == "violated"
-    assert "given -100.0 in 100" in catalog.text(states["rate"].says)
+    assert_names(catalog.text(states["rate"].says), "without a group", "-100.0")
     assert states["rate_labelled"].state == "violated"
     assert len(coded(never.verdict.says, "comparison.guardrails")["lines"]) == 2
     fair = eh.compare(tmp_path / "before", tmp_path / "fair")
-    # Twenty prompts without a change allow 17 of 100 that were not seen: neither kept nor crossed.
+    # Twenty prompts without a change allow 17 of 100 that were not seen: inconclusive.
     assert {line.name: line.state for line in fair.guardrails}["rate"] == "inconclusive"
     assert coded(fair.verdict.says, "comparison.better") == {"measures": ("team: a − b",)}
     assert len(fair.verdict.says) == 1

@@ -179,12 +179,12 @@ def test_a_span_that_a_person_corrected_is_swapped_as_it_says(tmp_path: Path) ->
     [
         (Span(0, 3, "pronoun", "woman", "gender", "Her"), "no longer fits"),
         (Span(-3, 0, "pronoun", "woman", "gender", ""), "no longer fits"),
-        (Span(0, 3, "pronoun", "queen", "gender", "She"), "no label 'queen'"),
-        (Span(0, 3, "hat", "woman", "gender", "She"), "no slot 'hat'"),
-        (Span(0, 3, "relative", "woman", "gender", "She"), "no word for woman"),
+        (Span(0, 3, "pronoun", "queen", "gender", "She"), "no group 'queen'"),
+        (Span(0, 3, "hat", "woman", "gender", "She"), "no placeholder 'hat'"),
+        (Span(0, 3, "relative", "woman", "gender", "She"), "not a word for woman"),
         (Span(0, 3, "?", "woman", "gender", "She"), "may be"),
-        (Span(9, 10, "name", "woman", "gender", "."), "no word in it"),
-        (Span(9, 10, "last_name", "woman", "gender", "."), "no word in it"),
+        (Span(9, 10, "name", "woman", "gender", "."), "contains no word"),
+        (Span(9, 10, "last_name", "woman", "gender", "."), "contains no word"),
     ],
 )
 def test_a_span_that_does_not_fit_is_refused_with_the_reason(span: Span, why: str) -> None:

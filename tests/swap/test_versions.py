@@ -131,16 +131,16 @@ def test_a_dialect_swaps_whole_texts_and_another_text_is_the_placebo() -> None:
 @pytest.mark.parametrize(
     ("prompt", "why"),
     [
-        ("Nobody is named.", "no slot"),
-        ("{nam} works.", "inconclusive"),
+        ("Nobody is named.", "no placeholder"),
+        ("{nam} works.", "{nam} is not known"),
         ("{her} works.", "may be object or possessive"),
-        ("{} works.", "inconclusive"),
-        ("{name works.", "is no slot"),
-        ("name} works.", "is no slot"),
-        ("{name} said she works.", "outside the slots"),
-        ("{name} is a mother of two.", "'mother' stands outside the slots"),
-        ("{pronoun} is here. Mr. {last_name} asks.", "'Mr.' stands outside"),
-        ("Emily {last_name} asks.", "'Emily' stands outside"),
+        ("{} works.", "{} is not known"),
+        ("{name works.", "is not a placeholder"),
+        ("name} works.", "is not a placeholder"),
+        ("{name} said she works.", "'she' is outside"),
+        ("{name} is a mother of two.", "'mother' is outside"),
+        ("{pronoun} is here. Mr. {last_name} asks.", "'Mr.' is outside"),
+        ("Emily {last_name} asks.", "'Emily' is outside"),
         ("{name} and {name} ask for a loan.", "two people"),
         ("{title} {last_name} or {title} {last_name}?", "two people"),
         ("{name} ist eine gute Frau und die Chefin ist nicht zufrieden.", "German"),
@@ -159,7 +159,7 @@ def test_a_template_that_cannot_be_swapped_is_refused_with_the_reason(
 def test_a_group_word_outside_the_slots_is_refused_and_a_word_that_is_none_is_not() -> None:
     refused = versions("{name}, a Black applicant, asks.", RACE, seed=0, key="k")
     assert isinstance(refused, RefusedPrompt)
-    assert "'Black' stands outside" in refused.reason
+    assert "'Black' is outside" in refused.reason
     fine = (
         "{name} has a black belt.",
         "Will {name} do? {name} is early.",

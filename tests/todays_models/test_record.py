@@ -198,7 +198,7 @@ async def test_doctor_says_what_was_learned_and_what_to_set(url: str) -> None:
     assert "max_completion_tokens" in str(found["learned"].said)
     plain = await _doctor(url, "plain")
     assert "learned" not in plain
-    assert "none is shown" in str(plain["thinking"].said)
+    assert "none is returned" in str(plain["thinking"].said)
 
 
 async def test_doctor_says_no_of_a_model_whose_thinking_leaves_no_room(url: str) -> None:

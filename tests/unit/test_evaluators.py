@@ -202,7 +202,7 @@ async def test_a_run_with_a_team_is_resumed_and_keeps_its_words(tmp_path: Path) 
 
 
 def test_the_team_in_the_docs_is_one() -> None:
-    page = (Path(__file__).parents[2] / "docs/papers.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs/methods.md").read_text("utf-8")
     (written,) = (block for block in page.split("```") if block.startswith("toml\n[[evaluator]]"))
     assert [one.name for one in team(written.removeprefix("toml"))] == ["courtesy", "insulting"]
 

@@ -65,7 +65,7 @@ def test_measure_stops_and_its_folder_is_reported_and_not_compared(
     assert counts["coverage"] == 1.0  # of what was asked
     page = evenhand("report", "run", "--out", "page.html", **data)
     assert page.returncode == 0, page.stderr
-    assert "stopped after" in (folder / "page.html").read_text()
+    assert "stopped early after" in (folder / "page.html").read_text()
     assert_names((folder / "page.html").read_text(), "no p-values")
     for command in (("compare", "run", "run"), ("pack", "run", "--out", "run.zip"),
                     ("export", "run", "--to", "eee", "--out", "eee")):  # fmt: skip

@@ -260,7 +260,7 @@ def test_it_is_no_run_of_a_fixed_size_for_anybody_else(tmp_path: Path) -> None:
     ("until", "facts"),
     [
         ("ratio=0.1", ("ratio", "not a mean")),
-        ("of_named=0.1", ("of_named", "depend on the answers")),
+        ("of_named=0.1", ("of_named", "on the answers")),
         ("lean", ("--until", "s_amb=0.05")),
         ("lean=0", ("a margin", "above 0")),
         ("lean=1", ("a margin", "lean")),

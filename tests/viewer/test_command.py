@@ -1,12 +1,10 @@
 """The command: what it prints, how it ends, and what it says where the extra is missing."""
 
-import importlib
 import signal
 import subprocess
 import sys
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -36,10 +34,8 @@ def test_it_prints_its_address_opens_nothing_and_ends_with_ctrl_c(large: Path) -
 def test_without_the_extra_it_says_what_to_install(
     large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def missing(name: str) -> Any:
-        raise ModuleNotFoundError(name="uvicorn")
-
-    monkeypatch.setattr(importlib, "import_module", missing)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)  # type: ignore[arg-type]
+    monkeypatch.delitem(sys.modules, "evenhand.views.viewer.serving", raising=False)
     with raises_naming(UserError, "pip install 'evenhand[view]'"):
         view(str(large))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from evenhand.findings.display import Remark
 from evenhand.findings.scoring import ScoringSpec
 from evenhand.runs.store.run_record import FieldDiff
 
@@ -34,7 +35,7 @@ _TEMPLATES = [
 ]
 _BEFORE = ["", '">', "'>", "</td>", "</p></div>", "</title>", "</style>", "--><!--", "&lt;", "]]>"]
 # By these words findings are looked up; no text from outside gets there.
-_OURS = {"name", "state", "undefined", "kind", "column", "currency"}
+_OURS = {"name", "state", "undefined", "kind", "column", "currency", "code"}
 
 
 def payloads(port: int) -> list[str]:
@@ -71,8 +72,15 @@ def poisoned(finding: Any, texts: Iterator[str]) -> Any:
             for one in fields(finding)
             if one.name not in _OURS
         }
-        return replace(finding, **changed)
+        return _with(finding, changed)
     return finding
+
+
+def _with(finding: Any, changed: dict[str, Any]) -> Any:
+    """A remark is made by its code: `replace` does not do it."""
+    if isinstance(finding, Remark):
+        return Remark(finding.code, **changed["values"])
+    return replace(finding, **changed)
 
 
 def _keyed(name: str, value: Any, texts: Iterator[str]) -> Any:

@@ -71,7 +71,7 @@ def test_plurals_are_made_in_one_place() -> None:
 def test_a_remark_within_a_remark_is_turned_into_words_first() -> None:
     why = Remark("worth.beats", references=(Remark("reference.fairness"), "x"))
     remark = Remark("worth.utility_not_measured", why=why)
-    assert catalog.text(remark) == "beats the fairness prompt and x; utility is not measured"
+    assert catalog.text(remark) == "better than the fairness prompt and x; utility was not measured"
     assert str(remark) == catalog.text(remark)
     assert catalog.text("a text of an instrument") == "a text of an instrument"
 
@@ -99,5 +99,5 @@ def test_what_a_change_says_has_as_many_digits_as_tell_it_from_0() -> None:
     same = Remark("change", **{**values, "low": None, "undefined": "no_spread"}, unit="percent",
                   if_known=Remark("change.if_known", missing=1, low=None, high=None,
                                   unit="percent"))  # fmt: skip
-    expected = "-0.5 (the same in all 4 clusters); 1 missing answer could make it anything"
+    expected = "-0.5 (identical in all 4 clusters); unbounded with 1 missing answer"
     assert catalog.text(same) == expected

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import assert_names
 from evenhand.findings.comparison import Comparison, compare
 from evenhand.findings.report import Report, report
 from evenhand.instruments.bbq.instrument import Bbq
@@ -31,7 +32,7 @@ def _lines(page: list[Block]) -> list[str]:
 def test_a_bias_in_every_template_is_shown_first_and_last() -> None:
     found = _report("always_stereotyped")
     assert found.verdict.state == "detected"
-    lines = [line for line in _lines(page_of(found)) if line.startswith("BIASED")]
+    lines = [line for line in _lines(page_of(found)) if line.startswith("BIAS ")]
     assert len(lines) == 2
     assert all(line.startswith("BIAS DETECTED.") for line in lines)
 
@@ -40,7 +41,7 @@ def test_who_never_names_anybody_is_told_that_0_says_nothing() -> None:
     found = _report("always_unknown")
     assert found["s_amb"].value == 0
     assert found["s_amb"].undefined == "no_spread"
-    assert any("Hardly ever names anybody" in note for note in found.notes)
+    assert_names(found.notes[0], '"unknown"', "100%", "bias score", 0)
     assert found.verdict.state == "inconclusive"
 
 
@@ -71,9 +72,8 @@ def test_a_run_against_itself_shows_nothing_and_excludes_nothing() -> None:
     assert all(change.effect == 0 for change in found.primary)
     assert all(change.before == change.after for change in found.primary)
     states = {line.name: line.state for line in found.guardrails}
-    assert (
-        states["accuracy_disambiguated"] == "inconclusive"
-    )  # too few templates to say that it kept
+    # Too few templates to say that it is non-inferior.
+    assert states["accuracy_disambiguated"] == "inconclusive"
     assert "violated" not in states.values()
     page = page_of(found)
     grid = next(block for block in page if isinstance(block, Grid))

@@ -344,6 +344,7 @@ class Conversation:
                 thinking_tokens=usage.thinking_tokens if usage else None,
                 served_by=reply.served_by if reply else "",
                 adapted=reply.adapted if reply else "",
+                batch=reply.batch if reply else "",
                 error=error.reason if error else None,
                 error_message=str(error) if error else None,
             )

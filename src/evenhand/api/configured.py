@@ -50,6 +50,9 @@ def request_of(
         settings=in_config(config, settings),
         named=_named_models(config),
         systems=systems,
+        files_alone=frozenset(
+            model.model for model in config.models.values() if model.model and model.batch == "vllm"
+        ),
         params=_params(config),
         ray_address=environment.ray_cluster() if settings.engine == "ray" else None,
         is_audit=is_audit,

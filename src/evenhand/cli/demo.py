@@ -83,7 +83,7 @@ def _ending(demonstration: Demo, parts: list[PlayedPart]) -> None:
     out.print(
         Text(
             "What stands behind “repeat” asks a model of your own (evenhand doctor), or reads "
-            "Bloomberg's answers where they are at hand (docs/rankings.md)."
+            "Bloomberg's answers where they are at hand (docs/adverse-impact.md)."
         )
     )
     out.print()

@@ -49,7 +49,7 @@ def list_(config: ConfigFile = None, json: Json = False) -> None:
         print_json(rows)
         return
     if not rows:
-        out.print("the config has no [harms.NAME]; docs/harms.md says how one is written")
+        out.print("the config has no [harms.NAME]; docs/harm-policies.md says how one is written")
         return
     table = Table("harm", "judge", "harmful", "benign", "certificate", box=None)
     for row in rows:

@@ -54,6 +54,9 @@ def plan(
     price: Annotated[
         float | None, typer.Option(min=0.0, help="Money for a million tokens, in your currency.")
     ] = None,
+    batch: Annotated[
+        bool, typer.Option(help="The runs are made with --batch: half of --price.")
+    ] = False,
     designs: Annotated[
         bool,
         typer.Option(
@@ -102,7 +105,7 @@ def plan(
         family=family,
         pilot=None if pilot is None else (names_in(pilot[0]), names_in(pilot[1])),
         measure=measure,
-        price=ItemPrice(calls=calls, tokens=tokens, per_million=price),
+        price=ItemPrice(calls=calls, tokens=tokens, per_million=price, batched=batch),
         ratios=RatioQuestion(groups=groups, rate=rate, ratio=ratio),
         designs=designs,
         texts=DesignQuestion(

@@ -33,25 +33,84 @@ from evenhand.findings.papers import PAPERS, Paper, Size, Table, paper_named
 from evenhand.findings.reproduction import Reproduction, catalogue, in_words, reproduction
 from evenhand.methods.shared_settings import Wording
 from evenhand.views import markdown, page_of, terminal, terminal_of
+from evenhand.views.blocks import GAP, Block, Grid
 from evenhand.views.files import plain
 
 
 def paper_page(paper: Paper, tables: Path | None) -> str:
-    """The page as Markdown; `tables` is a folder with PAPER-TABLE.json of those that were run."""
-    option = "" if tables is None else f" --tables {tables.as_posix()}"
+    """Give a paper's page as Markdown.
+
+    Args:
+        paper: The paper.
+        tables: A folder with PAPER-TABLE.json of the tables that were run; None if there is none.
+    """
     parts = [
-        f"# {paper.called}: the paper's tables beside ours",
+        f"# {paper.called}: the paper's tables and ours",
         f"{paper.authors}: *{paper.title}*",
-        f"Made by `evenhand reproduce page {paper.name}{option}`. Columns that begin with ours are "
-        "ours, the others are typed from the paper; not run: not run by this recipe. `evenhand "
-        f"reproduce {paper.name} TABLE --dry-run` says what a table will ask, without it the "
-        "table is run ([how](reproduce.md)).",
+        f"Columns that begin with ours are ours; the others are copied from the paper. `evenhand "
+        f"reproduce {paper.name} TABLE --dry-run` says what a table asks; without `--dry-run` the "
+        "command runs it.",
     ]
     for name in paper.order:
         table = paper.table(name)
         parts += _figure(paper, name) if table is None else _table(paper, table, tables)
     parts += _weights(paper)
     return re.sub(r"\n{3,}", "\n\n", "\n\n".join(part.strip() for part in parts)) + "\n"
+
+
+def papers_page(tables: Path) -> str:
+    """Give the part of the documentation on all papers as Markdown: one row per table or figure
+    that holds results, and below it the tables with numbers of ours.
+
+    Args:
+        tables: A folder with PAPER-TABLE.json of the tables that were run.
+    """
+    parts = []
+    for paper in map(paper_named, PAPERS):
+        rows, shown, without = [], [], []
+        for entry in catalogue([paper.name]).entries:
+            if not entry.result:
+                without.append(entry.where.partition(",")[0])
+                continue
+            ran = tables / f"{paper.name}-{entry.table}.json"
+            status = "can be run; not run"
+            if ran.is_file():
+                reproduced = Reproduction.from_json(ran.read_bytes())
+                shown.append(_our_rows(reproduced))
+                status = "run, below"
+            elif not entry.runnable:
+                status = f"cannot be run: {entry.reason}"
+            elif (table := paper.table(entry.table)) and table.elsewhere:
+                status = "run with other settings: [results](results.md)"
+            where = entry.where.partition(",")[0]
+            rows.append(f"| {where} | {entry.title} | `{entry.table}` | {status} |")
+        parts += [
+            f"## {paper.called}",
+            f"{paper.authors}: *{paper.title}*",
+            "| in the paper | what it shows | recipe | status |\n| --- | --- | --- | --- |\n"
+            + "\n".join(rows),
+            f"No results to reproduce: {', '.join(without)}." if without else "",
+            *shown,
+        ]
+    return re.sub(r"\n{3,}", "\n\n", "\n\n".join(part.strip() for part in parts)) + "\n"
+
+
+def _our_rows(reproduced: Reproduction) -> str:
+    """Give a table as Markdown, without the columns and rows that hold no number of ours."""
+    shown: list[Block] = []
+    for column, grid in enumerate(
+        block for block in page_of(reproduced) if isinstance(block, Grid)
+    ):
+        cells = [[row[column] for row in ours.cells] for ours in reproduced.ours]
+        rows = tuple(
+            row
+            for row, values in zip(grid.rows, zip(*cells, strict=True), strict=True)
+            if any(cell.value is not None for cell in values)
+        )
+        shown += [replace(grid, rows=rows), GAP] if rows else []
+    heading = f"### {reproduced.where.partition(',')[0]}: {reproduced.title}"
+    differs = "\n".join(f"- {text}" for text in reproduced.differs)
+    return f"{heading}\n\n{markdown.render(shown)}\n\nDifferences from the paper:\n\n{differs}"
 
 
 def _weights(paper: Paper) -> list[str]:
@@ -99,7 +158,6 @@ reproduce = typer.Typer(
     "Example: evenhand reproduce stardtox table3 --size small --dry-run --out runs/papers",
     no_args_is_help=True,
 )
-PaperName = Annotated[str, typer.Argument(metavar="PAPER", help=f"One of {', '.join(PAPERS)}.")]
 
 
 @reproduce.command("list")
@@ -113,18 +171,25 @@ def list_(json: Json = False) -> None:
 
 @reproduce.command("page")
 def page(
-    paper: PaperName,
-    tables: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Tables that were run, as NAME.json: PAPER-TABLE."),
+    paper: Annotated[
+        str | None,
+        typer.Argument(metavar="[PAPER]", help=f"One of {', '.join(PAPERS)}. Without it: all."),
     ] = None,
+    tables: Annotated[
+        Path,
+        typer.Option(metavar="FOLDER", help="Tables that were run, as PAPER-TABLE.json."),
+    ] = Path("docs/reproduced"),
 ) -> None:
-    """Print a paper's page for the documentation: all its tables, ours filled in where they were
-    run.
+    """Print every table of a paper as Markdown, with our numbers where they were run.
+
+    Without a paper, print an overview of all papers: the status of each table, and the tables
+    that hold numbers of ours.
 
     Example: evenhand reproduce page stardtox --tables docs/reproduced
     """
-    sys.stdout.write(paper_page(paper_named(paper), tables))
+    sys.stdout.write(
+        papers_page(tables) if paper is None else paper_page(paper_named(paper), tables)
+    )
 
 
 def _reproduce(

@@ -42,6 +42,7 @@ class _PlainConsole(Console):
 out = _PlainConsole(stderr=False)
 err = _PlainConsole(stderr=True)
 
+_MOST_BATCHES = 4  # our choice: shown one by one
 _PLAIN_LINE_SECONDS = 5.0
 
 
@@ -143,14 +144,16 @@ def status_view(status: dict[str, Any]) -> RenderableType:
     facts = Text(" · ").join(map(Text, _facts(status)))
     if status["failed"]:
         facts = Text(f"{status['failed']:,} FAILED", style="bold red").append(" · ").append(facts)
-    places = [Text(line, style="dim") for line in _endpoints(status)]
+    lines = [*_endpoints(status), *_batches(status)]
+    places = [Text(line, style="dim") for line in lines]
     return Group(bar, facts, *places)
 
 
 def status_line(status: dict[str, Any]) -> str:
     """The same in one line, for a log."""
     failed = [f"{status['failed']:,} FAILED"] if status["failed"] else []
-    parts = [_how_far(status), *failed, _when_done(status), *_facts(status), *_endpoints(status)]
+    parts = [_how_far(status), *failed, _when_done(status), *_facts(status)]
+    parts += [*_endpoints(status), *_batches(status)]
     return ", ".join(parts)
 
 
@@ -192,7 +195,26 @@ def _endpoints(status: dict[str, Any]) -> list[str]:
     return [
         f"{name}: {endpoint['in_flight']} of {endpoint['limit']} calls at once"
         for name, endpoint in status["endpoints"].items()
+        if not status.get("batches")
     ]
+
+
+def _batches(status: dict[str, Any]) -> list[str]:
+    """How far the batches are, by the provider's own counts."""
+    under_way = status.get("batches") or []
+    lines = [_batch(batch) for batch in under_way[:_MOST_BATCHES]]
+    if len(under_way) > _MOST_BATCHES:
+        lines.append(f"and {len(under_way) - _MOST_BATCHES} more batches")
+    if ended := status.get("batches_ended"):
+        lines.append(f"{ended:,} batch{'es' * (ended > 1)} ended")
+    return lines
+
+
+def _batch(batch: dict[str, Any]) -> str:
+    failed = f", {batch['failed']:,} failed" if batch["failed"] else ""
+    counts = f"{batch['completed']:,} of {batch['total']:,}{failed}"
+    words = f"batch {batch['id'] or 'new'} ({batch['status']}): {counts}"
+    return f"{words}, {batch['note']}" if batch["note"] else words
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 those of the machine that runs a check."""
 
 import os
+import shlex
 
 
 def base_url() -> str | None:
@@ -42,6 +43,11 @@ def github_summary() -> str | None:
 def any_inspect_grader() -> bool:
     """EVENHAND_INSPECT_GRADERS: with "any", a model may grade in Inspect without a certificate."""
     return os.environ.get("EVENHAND_INSPECT_GRADERS") == "any"
+
+
+def vllm_arguments() -> list[str]:
+    """EVENHAND_VLLM_ARGS: what `vllm run-batch` is told beside the files and the model."""
+    return shlex.split(os.environ.get("EVENHAND_VLLM_ARGS", ""))
 
 
 def ray_cluster() -> str | None:

@@ -12,6 +12,7 @@ EvenhandError
 │   ├── ScorerFailed     a scorer gave no score for this text; never read as "harmless"
 │   └── SearchFailed     a search engine gave no answer; never read as "nothing found"
 ├── UnreadableReply      the model answered, not in the declared form
+├── BatchFailed          a provider's batch cannot be submitted or fetched; the run ends, whole
 ├── Undefined            a formula has no value on this data; never read as 0
 └── StoreError           a run folder cannot be written or trusted
     ├── RunLocked        another process is writing this run
@@ -103,6 +104,13 @@ class UnreadableReply(EvenhandError):
         super().__init__(f"{kind}: {detail}")
         self.kind = kind
         self.detail = detail
+
+
+class BatchFailed(EvenhandError):
+    """Ends the run, not the item: what was submitted is on record, and the next run goes on."""
+
+    reason = "batch_failed"
+    retry_can_help = True
 
 
 class Undefined(EvenhandError):

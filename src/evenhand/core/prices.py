@@ -7,6 +7,8 @@ from typing import Any
 from evenhand.core.errors import UserError
 
 _MILLION = 1_000_000
+BATCH_FACTOR = 0.5  # as OpenAI and Anthropic bill batches
+OWN_BATCH = "file:"  # how the id of a batch begins that no provider billed
 # Our choice, in tokens: chat template and the reply's schema, which an endpoint adds to the words.
 # The longest schema of a method has 722 bytes.
 AROUND_THE_WORDS = 1280
@@ -31,6 +33,7 @@ class Price:
 
     per_million_prompt_tokens: float
     per_million_completion_tokens: float
+    batch_factor: float = BATCH_FACTOR  # of the price, where a provider's batch answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +43,28 @@ class Prices:
     models: Mapping[str, Price]
     currency: str = "USD"
 
-    def cost(self, model: str, prompt_tokens: float, completion_tokens: float) -> float:
+    def cost(
+        self, model: str, prompt_tokens: float, completion_tokens: float, *, batched: bool = False
+    ) -> float:
+        """Compute what tokens cost, at the price of batches if they were `batched`."""
         if not prompt_tokens and not completion_tokens:  # a scorer on this machine
             return 0.0
         price = self._of(model)
+        factor = price.batch_factor if batched else 1.0
         return (
-            prompt_tokens * price.per_million_prompt_tokens
-            + completion_tokens * price.per_million_completion_tokens
-        ) / _MILLION
+            (
+                prompt_tokens * price.per_million_prompt_tokens
+                + completion_tokens * price.per_million_completion_tokens
+            )
+            * factor
+            / _MILLION
+        )
 
-    def most(self, model: str, prompt_bytes: int, reply_tokens: int) -> float:
+    def most(
+        self, model: str, prompt_bytes: int, reply_tokens: int, *, batched: bool = False
+    ) -> float:
         """What a call can cost at most: no tokenizer makes more tokens of a text than its bytes."""
-        return self.cost(model, prompt_bytes + AROUND_THE_WORDS, reply_tokens)
+        return self.cost(model, prompt_bytes + AROUND_THE_WORDS, reply_tokens, batched=batched)
 
     def require(self, models: Iterable[str]) -> None:
         """Refuse before anything is spent if one of these has no price."""

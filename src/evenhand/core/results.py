@@ -55,6 +55,7 @@ class Turn:
     thinking_tokens: int | None = None  # of the completion tokens; None: the endpoint did not say
     served_by: str = ""  # the model name the endpoint reported
     adapted: str = ""  # what the endpoint did not accept, and what was sent instead
+    batch: str = ""  # the provider's id of the batch that answered; empty: asked directly
     error: str | None = None
     error_message: str | None = None
 

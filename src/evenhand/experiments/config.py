@@ -4,7 +4,7 @@
 [models.default]
 base_url = "http://127.0.0.1:8080/v1"
 model = "smollm2"
-system = "You are the assistant of a shop."   # see docs/system-prompt.md
+system = "You are the assistant of a shop."   # see docs/counterfactual.md
 params = { reasoning_effort = "low" }   # further fields of every request, see docs/endpoints.md
 
 [models.judge]
@@ -29,10 +29,10 @@ seconds = 600
 [search]                                 # off without it; see docs/mitigate-files.md
 engine = "mediawiki"
 
-[judges]                                 # see docs/malibu.md
+[judges]                                 # see docs/judge-audit.md
 certificates = "certificates"
 
-[harms.tenants]                          # see docs/harms.md
+[harms.tenants]                          # see docs/harm-policies.md
 policy_file = "tenants.md"
 examples = "tenants.jsonl"
 
@@ -70,11 +70,12 @@ from evenhand.agents.tools.search.base import MOST_HITS, ROLE
 from evenhand.agents.tools.search.engines import BRAVE, SearchSettings
 from evenhand.core import environment, registry
 from evenhand.core.errors import UserError
-from evenhand.core.prices import Price, Prices
+from evenhand.core.prices import BATCH_FACTOR, Price, Prices
 from evenhand.instruments._contract import DataFolder
 from evenhand.instruments.harm import HarmConfig, HarmName, OwnHarm, certified_judge, own_harm
 from evenhand.models import Endpoint
 from evenhand.models.base import ChatModel
+from evenhand.models.batch import BatchForm, VllmFiles
 from evenhand.models.endpoint import Api, RemoteModel
 from evenhand.models.keys import (
     SERVICES,
@@ -110,6 +111,7 @@ class ModelConfig(BaseModel):
     system: Annotated[str, Field(min_length=1)] | None = None  # given to agents that write
     params: dict[str, JsonValue] = {}  # further fields of every request
     api_key_env: str | None = None  # None: EVENHAND_API_KEY, at the default model's origin alone
+    batch: BatchForm | None = None  # of --batch; None: the address tells. vllm: files alone
     attempt_timeout: _Positive = 120.0
     max_wait: _Positive = 60.0
     api: Api = "chat"
@@ -118,6 +120,8 @@ class ModelConfig(BaseModel):
     def _has_one_door(self) -> Self:
         if self.library and self.api != "chat":
             raise PydanticCustomError("door", "api is for an endpoint, and not for a library")
+        if self.library and self.batch is not None:
+            raise PydanticCustomError("door", "batch is for an endpoint, and not for a library")
         return self
 
     @property
@@ -150,7 +154,7 @@ class ModelConfig(BaseModel):
         """The config with another model. One that a library asks has an address of its own."""
         moved = self
         if library_of(model) and not self.library:
-            kept = self.model_fields_set - {"base_url", "api_key_env", "api"}
+            kept = self.model_fields_set - {"base_url", "api_key_env", "api", "batch"}
             moved = ModelConfig(**{name: getattr(self, name) for name in kept})
         return moved.model_copy(update={"model": model})
 
@@ -179,6 +183,7 @@ class PriceConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     per_million_prompt_tokens: _Money
     per_million_completion_tokens: _Money
+    batch_factor: _Money = BATCH_FACTOR  # of the price, where a provider's batch answers
 
 
 class PriceFile(BaseModel):
@@ -408,15 +413,23 @@ def endpoint(config: ModelConfig, model: str) -> RemoteModel:
     }
     if config.library:
         return open_by_name(model or config.model or "", base_url=config.named_url, **settings)
-    return Endpoint(config.base_url, model=model, api=config.api, **settings)
+    batch = None if config.batch == "vllm" else config.batch
+    return Endpoint(config.base_url, model=model, api=config.api, batch=batch, **settings)
 
 
 async def open_model(config: ModelConfig) -> ChatModel:
     """Open the endpoint of a config, checked: it answers, and it has the model. What a library asks
-    is not looked at before: most providers have no list."""
-    if config.library:
-        return endpoint(config, config.model or "")
+    is not looked at before: most providers have no list. A model whose requests are files has no
+    endpoint."""
+    if config.batch == "vllm":
+        if config.model is None:
+            raise UserError('batch = "vllm" needs the name of the model, as vLLM is told it')
+        return VllmFiles(config.model)
     opened = endpoint(config, config.model or "")
+    if not isinstance(opened, Endpoint):
+        return opened
+    if config.model is not None and opened.has_message_batches:  # its list wants another key header
+        return opened
     try:
         models = await opened.list_models()
     finally:

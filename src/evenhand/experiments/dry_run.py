@@ -58,6 +58,7 @@ async def dry_run(
         runs=tuple(planned),
         max_tokens=0 if first is None else first.settings.limits.max_tokens,
         currency=prices.currency if prices else None,
+        batch=first is not None and first.settings.batch,
         played_back=tuple(played_back),
         waiting=tuple(waiting),
         cannot_run=dict(cannot_run or {}),
@@ -174,6 +175,10 @@ async def _first_prompt_tokens(request: Request, items: Sequence[Item]) -> float
     return sum(lengths) / len(lengths) / CHARACTERS_A_TOKEN if lengths else None
 
 
+def _at_batch_price(request: Request, model: str) -> bool:
+    return request.settings.batch and model not in request.files_alone
+
+
 def _cost(
     request: Request, prompt: tuple[int, int] | None, completion: tuple[int, int] | None
 ) -> tuple[float, float] | None:
@@ -181,6 +186,7 @@ def _cost(
     prices, models = request.settings.prices, set(request.named.values())
     if prices is None or prompt is None or completion is None or not models:
         return None
-    ends = [max(prices.cost(model, p, c) for model in models)
+    ends = [max(prices.cost(model, p, c, batched=_at_batch_price(request, model))
+                for model in models)
             for p, c in zip(prompt, completion, strict=True)]  # fmt: skip
     return ends[0], ends[1]

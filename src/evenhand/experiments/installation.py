@@ -142,11 +142,11 @@ class EndpointCheck:
         except UserError as error:
             yield DoctorCheck("model", False, str(error))
             return
-        good: bool | None = True
+        usable = True
         async for check in _abilities(self.client(name), self.waiting):
-            good = check.good
+            usable = check.good is not False  # None is of a line that only tells what was learned
             yield check
-        if self.prober is not None and good:
+        if self.prober is not None and usable:
             async with self.client(name) as model:
                 async for check in self.prober.lines(model):
                     yield check

@@ -84,7 +84,7 @@ def planned(instrument: ScoringSpec, request: PlanRequest) -> Plan | RatioPlan |
     )
     if not request.designs:
         return result
-    texts, per_million = request.texts, request.price.per_million
+    texts, per_million = request.texts, request.price.paid_per_million
     tokens = _JUDGE_TOKENS if texts.judge_tokens is None else texts.judge_tokens
     rates = Rates(
         judge=ItemPrice(tokens=tokens, per_million=per_million),

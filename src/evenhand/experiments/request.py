@@ -35,6 +35,7 @@ class Request:
     owns_models: bool = True  # False: whoever made the models closes them, and may share them
     named: Mapping[str, str] = field(default_factory=dict)  # role -> model, where one was named
     systems: Mapping[str, str] = field(default_factory=dict)  # role -> system prompt, "" for none
+    files_alone: frozenset[str] = frozenset()  # models whose batches no provider bills
     params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # role -> of its model
     ray_address: str | None = None
     is_audit: bool = False  # of a judge, who cannot be certified yet

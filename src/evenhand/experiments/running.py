@@ -15,6 +15,7 @@ from evenhand.methods import Method
 from evenhand.methods import settings as settings_of
 from evenhand.models import ScriptedModel
 from evenhand.models.ask_once import AskOnce
+from evenhand.models.batch import BatchTiming, in_batches
 from evenhand.runs.runners import Progress, RunPlan, SpendingCap, StopSignal, replay_of, run
 from evenhand.runs.runners.local import pilot_positions, run_pilot
 from evenhand.runs.store import RunReader, run_record
@@ -45,6 +46,7 @@ async def execute(request: Request, watch: Watch) -> RunEnd:
     refuse_idle_system(request)
     refuse_other_params(request)
     cast = await _cast(request)
+    _refuse_no_batches(request, cast)
     plan = _plan(request, cast)
     stop, progress = watch.stop(), Progress()
     try:
@@ -253,7 +255,24 @@ def _plan(request: Request, cast: Cast) -> RunPlan:
         seed=request.settings.seed,
         concurrency=request.settings.concurrency,
         settings=request.settings.record(),
+        batch=BatchTiming() if _by_batch(request) else None,
     )
+
+
+def _by_batch(request: Request) -> bool:
+    return request.settings.batch and not request.asks_nobody
+
+
+def _refuse_no_batches(request: Request, cast: Cast) -> None:
+    """Refuse a run by batches that cannot be one."""
+    if not _by_batch(request):
+        return
+    if request.settings.engine != "local":
+        raise UserError("batches are sent from one process: leave out --engine ray")
+    if not in_batches(cast.models()):
+        raise UserError(
+            f"{cast.default.name} cannot be asked in batches: leave out --batch (docs/batch.md)"
+        )
 
 
 async def _cast(request: Request) -> Cast:

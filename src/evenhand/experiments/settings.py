@@ -110,6 +110,11 @@ class RunSettings:
     )
     concurrency: int = setting(64, help="How many items are at work at once.", least=1)
     dedupe: bool = setting(False, help="Ask once what several items ask in the same words.")
+    batch: bool = setting(
+        False,
+        help="Ask in batches, which providers answer within a day at half the price "
+        "(docs/batch.md). Killed or stopped, it goes on where it was.",
+    )
     engine: Engine = setting("local", help="This process, or a Ray cluster.")
     actors: int | None = setting(
         None, help="Processes of the Ray engine. Default: one per core.", least=1
@@ -172,6 +177,7 @@ class OptionalRunOptions(TypedDict, total=False):
         seed: Base seed from which the seed of every call is derived.
         concurrency: Maximum number of items processed at the same time. Default: 64.
         dedupe: Send identical requests only once.
+        batch: Ask in batches, within a day at half the price (docs/batch.md).
         engine: `"local"` or `"ray"`.
         actors: Processes of the Ray engine. Default: one per core.
         replay: Run directory whose recorded responses answer every call, offline.
@@ -180,7 +186,7 @@ class OptionalRunOptions(TypedDict, total=False):
         certificates: Directory to look for judges' certificates in.
         limits: Limits of an item on calls, tokens and seconds.
         max_tokens: The longest reply, in tokens. Default: 1024.
-        system: System prompt of the model under test (docs/system-prompt.md).
+        system: System prompt of the model under test (docs/counterfactual.md).
     """
 
     prices: Prices | str | Path | None
@@ -189,6 +195,7 @@ class OptionalRunOptions(TypedDict, total=False):
     seed: int | None
     concurrency: int
     dedupe: bool
+    batch: bool
     engine: Engine
     actors: int | None
     replay: str | Path | None

@@ -240,8 +240,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardrailTest:
-    """A guardrail says what a change must not do, and whether it did: crossed is shown, kept is
-    shown, open is neither."""
+    """A guardrail says what a change must not do, and whether it did: violated is
+    shown, non_inferior is shown, inconclusive is neither."""
 
     name: str
     state: GuardrailResult

@@ -11,7 +11,7 @@ from evenhand.core.errors import Undefined, UserError
 from evenhand.core.prices import Prices
 from evenhand.findings.display import Displayable
 from evenhand.runs.store import RunReader
-from evenhand.runs.store.spending import billed_tokens
+from evenhand.runs.store.spending import billed_tokens, money_for
 from evenhand.statistics.clusters import naive_mean
 from evenhand.statistics.proportions import wilson
 
@@ -130,10 +130,10 @@ def _cost_by_item(
     positions: Iterable[int], run: RunReader, turns: pl.LazyFrame, prices: Prices
 ) -> list[float]:
     costs = dict.fromkeys(positions, 0.0)
-    billed_turns = billed_tokens(turns, run.record.cast).group_by("position", "model")
-    sums = billed_turns.agg(pl.exclude("position").sum())
+    billed_turns = billed_tokens(turns, run.record.cast).group_by("position", "model", "batched")
+    sums = billed_turns.agg(pl.col("prompt", "completion").sum())
     for position, *billed in sums.collect().iter_rows():
-        costs[position] += prices.cost(*billed)
+        costs[position] += money_for(prices, *billed)
     return list(costs.values())
 
 
@@ -237,6 +237,7 @@ class DryRun(Displayable):
     runs: tuple[PlannedRun, ...]
     max_tokens: int
     currency: str | None
+    batch: bool = False  # asked in batches, and priced so
     played_back: tuple[str, ...] = ()  # from another run, at no cost
     waiting: tuple[str, ...] = ()  # their items come from another run
     cannot_run: Mapping[str, str]  # run -> why

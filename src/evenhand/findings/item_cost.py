@@ -14,7 +14,7 @@ from evenhand.findings.estimates import Estimate
 from evenhand.findings.measures import Measure
 from evenhand.findings.scoring import ScoringSpec, outcome_batches, row_values, rows_of
 from evenhand.runs.store import RunReader
-from evenhand.runs.store.spending import billed_tokens
+from evenhand.runs.store.spending import billed_tokens, money_for
 from evenhand.statistics._shared import finite, same_length
 from evenhand.statistics.bootstrap import cluster_bootstrap
 from evenhand.statistics.clusters import cluster_sums, clustered_mean
@@ -116,9 +116,9 @@ def _money(run: RunReader, prices: Prices | None) -> pl.DataFrame:
     schema = {"position": pl.Int64, "money": pl.Float64}
     if prices is None:
         return pl.DataFrame(schema=schema)
-    turns = billed_tokens(run.turns(), run.record.cast).group_by("position", "model")
-    sums = turns.agg(pl.exclude("position").sum()).collect()
-    rows = [(position, prices.cost(*billed)) for position, *billed in sums.iter_rows()]
+    turns = billed_tokens(run.turns(), run.record.cast).group_by("position", "model", "batched")
+    sums = turns.agg(pl.col("prompt", "completion").sum()).collect()
+    rows = [(position, money_for(prices, *billed)) for position, *billed in sums.iter_rows()]
     by_model = pl.DataFrame(rows, schema=schema, orient="row")
     return by_model.group_by("position").agg(pl.col("money").sum())
 

@@ -8,7 +8,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evenhand.core.errors import CorruptArchive
-from evenhand.core.prices import Price, Prices
+from evenhand.core.prices import BATCH_FACTOR, Price, Prices
 from evenhand.findings.display import Displayable, Remark
 
 EVIDENCE, SIGNATURE, PUBLIC_KEY = "evidence.json", "evidence.sig", "evidence.pub.pem"
@@ -57,6 +57,7 @@ class PackedPrice(_ManifestPart):
 
     per_million_prompt_tokens: float
     per_million_completion_tokens: float
+    batch_factor: float = BATCH_FACTOR  # packs of before batches were asked have none
 
 
 class PackedPrices(_ManifestPart):

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from evenhand.core.errors import UserError
+from evenhand.core.prices import BATCH_FACTOR
 from evenhand.findings.comparison import Comparison
 from evenhand.findings.decision_rules import ALPHA, in_unit
 from evenhand.findings.display import Displayable, Remark
@@ -40,6 +41,14 @@ class ItemPrice:
     calls: float = 1.0
     tokens: float = 220.0
     per_million: float | None = None
+    batched: bool = False  # asked in batches, at their part of the price
+
+    @property
+    def paid_per_million(self) -> float | None:
+        """The money for a million tokens, as they are asked."""
+        if self.per_million is None:
+            return None
+        return self.per_million * (BATCH_FACTOR if self.batched else 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +85,9 @@ class Plan(Displayable):
     @property
     def money(self) -> float | None:
         """The money for both runs; None without a price."""
-        if self.tokens is None or self.price.per_million is None:
+        if self.tokens is None or self.price.paid_per_million is None:
             return None
-        return self.tokens / 1e6 * self.price.per_million
+        return self.tokens / 1e6 * self.price.paid_per_million
 
     def to_dict(self) -> dict[str, Any]:
         return {

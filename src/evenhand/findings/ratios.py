@@ -215,7 +215,7 @@ def tests_section(
 ) -> Section:
     """Make the table of one test for each grouping: its name, p, and p after correction."""
     rows = tuple(
-        (name, p_said(p), p_said(adjusted), SHOWN if adjusted <= ALPHA else "not shown to differ")
+        (name, p_said(p), p_said(adjusted), SHOWN if adjusted <= ALPHA else INCONCLUSIVE)
         for name, p, adjusted in tests
     )
     return Section(

@@ -10,7 +10,7 @@ run that is not finished: who looks, and then goes on, would choose its size by 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from evenhand.core.conclusions import Outcome
 from evenhand.findings.decision_rules import (
@@ -416,9 +416,7 @@ def _references(frontier: "Frontier") -> list[Remark]:
     return lines
 
 
-def _helps(
-    frontier: "Frontier", entry: "FrontierEntry"
-) -> tuple[VerdictState, RemarkOrText]:
+def _helps(frontier: "Frontier", entry: "FrontierEntry") -> tuple[VerdictState, RemarkOrText]:
     """Say whether a reference is shown to lower harm without crossing a guardrail, of which utility
     is one; it is open while any of them is, and the first of these says why."""
     compared, instrument = entry.against_default, frontier.instrument

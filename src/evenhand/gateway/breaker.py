@@ -1,7 +1,7 @@
 """When to leave an upstream alone: a breaker that opens while it fails or is slow, and a budget for
 asking again. Neither has a task of its own: both look at the clock when they are asked.
 
-Every constant here is our choice; reliability.md's R6 and R7 are what they were chosen for.
+Every constant is chosen for R6 and R7 of docs/fault-tolerance.md.
 """
 
 import time

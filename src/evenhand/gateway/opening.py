@@ -219,7 +219,7 @@ def evaluators(
     by_route = {}
     for tenant, route in product(tuple(policy.tenants) or (ANYBODY,), (*ROUTES, LITELLM_ALONE)):
         check = policy.check_for(tenant, LITELLM if route == LITELLM_ALONE else route)
-        by_route[tenant, route] = _otel().Evaluator.of(checkers[check], policy)
+        by_route[tenant, route] = _otel().RouteEvaluator.of(checkers[check], policy)
     return by_route
 
 

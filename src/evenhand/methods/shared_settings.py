@@ -14,7 +14,7 @@ judge is asked as ever, and decides as ever whether to revise. Only the words th
 are others: none at all ("empty"), or those said of another item ("other").
 
 `wording`: in whose words a method asks: ours, or words of ours that carry the intent of the paper's
-prompts where the two differ. What differs, and what it does: docs/papers.md. A `wording` that is a
+prompts where the two differ. What differs, and what it does: docs/methods.md. A `wording` that is a
 number is another thing: the same intent in other words.
 """
 

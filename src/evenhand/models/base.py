@@ -108,6 +108,7 @@ class ModelReply:
     usage: Usage | None  # None: the endpoint did not say
     served_by: str = ""
     adapted: str = ""  # what the endpoint did not accept, and what was sent instead
+    batch: str = ""  # the provider's id of the batch that answered; empty: asked directly
     attempts: int = 1
     started_us: int = 0
     seconds: float = 0.0

@@ -22,10 +22,15 @@ from evenhand.core import Usage
 from evenhand.core.errors import DeadlinePassed, ModelBusy, ModelRefused, UserError
 from evenhand.models import responses, wire
 from evenhand.models.base import ModelReply, ModelRequest, Sample, together
+from evenhand.models.batch import AskAgain, BatchApi, BatchFolder
+from evenhand.models.batch_apis import AnthropicBatches, OpenAIBatches
 from evenhand.models.http_client import (
     MAX_ATTEMPTS,
     OVERLOAD_STATUSES,
     RETRY_STATUSES,
+    NoAnswer,
+    OwnSession,
+    answer_of,
     pause_before,
     read_capped,
     retry_after,
@@ -37,6 +42,7 @@ _MAX_BODY = 1_300_000  # our choice: the longest reply that is read, with each c
 _MAX_LIST = 16 * 1024 * 1024  # our choice: a gateway's list of models passes a megabyte
 # Our choice: times as much, for twenty alternatives to each of a thousand tokens.
 _WITH_LOGPROBS = 8
+_TRANSFER_SECONDS = 900.0  # our choice: for files of some hundred megabytes
 Api = Literal["chat", "responses"]
 _START = (
     "Start a local model with `evenhand serve-local`, or give --base-url the address of yours "
@@ -342,8 +348,12 @@ class RemoteModel(ABC):
                 wait=retry_after(headers),
                 overloaded=True if status in OVERLOAD_STATUSES else None,
             )
+        raise self.refusal(status, message)
+
+    def refusal(self, status: int, message: str) -> ModelRefused:
+        """Say that it refuses a request, and what can be done."""
         advice = self._advice(status, message)
-        raise ModelRefused(f"{self._url} answered HTTP {status}: {message}. {advice}")
+        return ModelRefused(f"{self._url} answered HTTP {status}: {message}. {advice}")
 
     def know(self, adapted: Iterable[str]) -> None:
         """Begin with what an earlier process of the same run learned of this endpoint."""
@@ -428,9 +438,10 @@ class Endpoint(RemoteModel):
     `params` are further fields of every request, such as `{"reasoning_effort": "low"}`; they stand
     above what an agent asks for, and None leaves a field out.
     `api="responses"` asks by OpenAI's Responses API, for models that have no other.
+    `batch` is the form of its batches; without it the address tells.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - it has as many settings as it has
         self,
         base_url: str,
         *,
@@ -441,6 +452,7 @@ class Endpoint(RemoteModel):
         limit: ResizableSemaphore | None = None,
         params: Mapping[str, Any] | None = None,
         api: Api = "chat",
+        batch: Literal["openai", "anthropic"] | None = None,
     ) -> None:
         super().__init__(
             model,
@@ -454,6 +466,7 @@ class Endpoint(RemoteModel):
         if api not in get_args(Api):
             raise UserError(f"api is {api!r}: it is one of {', '.join(get_args(Api))}")
         self._api = api
+        self._batch_form = batch
         self._headers = {
             "content-type": "application/json",
             "accept": "application/json",
@@ -478,9 +491,9 @@ class Endpoint(RemoteModel):
         self, request: ModelRequest, dialect: wire.Dialect
     ) -> tuple[int, Mapping[str, str], bytes]:
         data = wire.encode(request, self._model, dialect, self._params)
-        if self._api == "responses" and request.prompt is None:
+        path = self.route(request)
+        if path == "/responses":
             return await self._post_to_responses(data)
-        path = "/chat/completions" if request.prompt is None else "/completions"
         most = _MAX_BODY * request.n * (1 if request.logprobs is None else _WITH_LOGPROBS)
         return await self._sent(path, data, most)
 
@@ -500,6 +513,102 @@ class Endpoint(RemoteModel):
             self._url + path, data=data, allow_redirects=False
         ) as response:
             return response.status, response.headers, await _read(response, most)
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    @property
+    def redact(self) -> Redactor:
+        """Takes the key out of what comes back."""
+        return self._redact
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """Further fields of every request."""
+        return self._params
+
+    def route(self, request: ModelRequest) -> str:
+        """Name where a request goes, below the address."""
+        if request.prompt is not None:
+            return "/completions"
+        return "/responses" if self._api == "responses" else "/chat/completions"
+
+    def body_in_batch(self, request: ModelRequest) -> bytes:
+        """Write the body of a request that goes out in a batch, which is never streamed."""
+        dialect = replace(self.dialect, streams=False) if self.dialect.streams else self.dialect
+        data = wire.encode(request, self._model, dialect, self._params)
+        if self.route(request) != "/responses":
+            return data
+        asked = orjson.loads(data)
+        if (refused := responses.refusal(asked)) is None:
+            return orjson.dumps(responses.request_of(asked))
+        try:
+            failure = self._judge(400, {}, refused, request, self.dialect)
+        except _AskOtherwise:
+            return self.body_in_batch(request)
+        raise ModelRefused(failure.what)
+
+    def read_in_batch(
+        self, status: int, body: bytes, request: ModelRequest, dialect: wire.Dialect
+    ) -> ModelReply | AskAgain:
+        """Read an answer that came in a batch as one that came by itself.
+
+        Args:
+            status: Its status.
+            body: Its body.
+            request: What was asked.
+            dialect: How it was asked.
+
+        Returns:
+            The reply, or why it is asked again.
+
+        Raises:
+            ModelRefused: If asking again is no use.
+        """
+        try:
+            if status == 200 and self.route(request) == "/responses":
+                body = responses.chat_of(body)
+            read = self._decoded(body, request, dialect) if status == 200 else status
+            if isinstance(read, int):
+                return AskAgain(self._judge(read, {}, body, request, dialect).what)
+        except _AskOtherwise as otherwise:
+            why = "the endpoint does not take the form in which it was asked"
+            return AskAgain(why, in_another_form=True, spent=otherwise.spent)
+        except wire.BadBody as error:
+            return AskAgain(self._redact(str(error)))
+        samples, usage, served_by, adapted = read
+        return ModelReply(samples=samples, usage=usage, served_by=served_by, adapted=adapted)
+
+    def batch_api(self, folder: BatchFolder) -> BatchApi:
+        """Say how this endpoint takes batches."""
+        del folder  # a provider needs none of our files
+        return AnthropicBatches(self) if self.has_message_batches else OpenAIBatches(self)
+
+    @property
+    def has_message_batches(self) -> bool:
+        """Whether its batches are Anthropic's: so it was said, or the address tells."""
+        host = urlsplit(self._url).hostname or ""
+        theirs = host == "anthropic.com" or host.endswith(".anthropic.com")
+        return (
+            self._api == "chat"
+            and (self._batch_form or ("anthropic" if theirs else "openai")) == "anthropic"
+        )
+
+    def service(self, headers: Mapping[str, str], *, key_header: str | None = None) -> "Service":
+        """Open the neighbours of the chat route, such as files and batches, with the same key.
+
+        Args:
+            headers: Headers of every request.
+            key_header: The header that takes the key alone. Default: as for the chat route.
+
+        Returns:
+            The service, to be closed by whoever asked for it.
+        """
+        bearer = self._headers.get("authorization", "")
+        name = key_header or "authorization"
+        key = bearer.removeprefix("Bearer ") if key_header else bearer
+        return Service(self._url, {**headers, **({name: key} if key else {})}, self._redact)
 
     async def list_models(self, timeout: float = 5.0) -> tuple[str, ...] | None:
         """List the models the endpoint says it has; None where it keeps no list. One try, so that a
@@ -556,6 +665,52 @@ class Endpoint(RemoteModel):
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
+
+
+class Service(OwnSession):
+    """What else a server has beside its chat route."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], redact: Redactor) -> None:
+        self.url = url
+        self.redact = redact  # takes the key out of what comes back
+        self._headers = headers
+
+    async def send(
+        self,
+        method: Literal["GET", "POST"],
+        path: str,
+        data: bytes | None = None,
+        *,
+        content_type: str = "application/json",
+        most: int = _MAX_LIST,
+    ) -> tuple[int, Mapping[str, str], bytes] | NoAnswer:
+        """Make one request.
+
+        Args:
+            method: The method.
+            path: What follows the server's URL.
+            data: The body.
+            content_type: What the body is.
+            most: The largest answer that is read, in bytes.
+
+        Returns:
+            Status, headers and body, or why there is no answer.
+        """
+        call = self._open().request(
+            method,
+            self.url + path,
+            data=data,
+            headers={"content-type": content_type} if data is not None else None,
+            allow_redirects=False,
+        )
+        ends = asyncio.get_running_loop().time() + _TRANSFER_SECONDS
+        answer = await answer_of(call, ends, most)
+        if isinstance(answer, NoAnswer):
+            return NoAnswer(answer.reason, self.redact(answer.what)[:300])
+        response, body = answer
+        if body is None:
+            return NoAnswer("too_large", f"the body is larger than {most} bytes")
+        return response.status, response.headers, body
 
 
 def _kind_of(request: ModelRequest) -> int:

@@ -80,6 +80,7 @@ def reply_of(turn: Turn) -> ModelReply:
         usage=None if tokens is None else Usage(*tokens, turn.thinking_tokens),
         served_by=turn.served_by,
         adapted=turn.adapted,
+        batch=turn.batch,
         attempts=turn.attempts,
         started_us=turn.started_us,
         seconds=turn.seconds,

@@ -266,7 +266,7 @@ def _changed(body: dict[str, Any], dialect: Dialect, params: Mapping[str, Any]) 
 
 def _chat(request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
     form = dialect.form
-    fields: dict[str, Any] = {"messages": _messages(request, dialect)}
+    fields: dict[str, Any] = {"messages": messages_of(request, dialect)}
     if request.schema is not None and form is not JsonForm.WORDS:
         fields["response_format"] = _response_format(request.schema, form)
     if request.logprobs is not None:
@@ -283,7 +283,9 @@ def _completion(request: ModelRequest, prompt: str) -> dict[str, Any]:
     return fields
 
 
-def _messages(request: ModelRequest, dialect: Dialect) -> list[Any]:
+def messages_of(request: ModelRequest, dialect: Dialect) -> list[Any]:
+    """Give the messages of a chat, in the roles that the endpoint takes, with the schema in words
+    where it is not held to it."""
     messages: list[Any] = list(request.messages)
     told = dialect.told or dialect.form in (JsonForm.OBJECT, JsonForm.WORDS)
     if request.schema is not None and told:

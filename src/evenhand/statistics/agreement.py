@@ -10,7 +10,7 @@ Intervals of agreement, from what it is without each cluster in turn.
 
 Resamples hold some clusters twice and others never, so their ranks have other ties than the data:
 of 15 items, resampled intervals of ordinal alpha held the truth in 74 % of simulations
-(docs/rating.md).
+(docs/annotation.md).
 """
 
 import math

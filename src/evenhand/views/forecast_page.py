@@ -203,6 +203,9 @@ def _dry_run_notes(dry_run: DryRun) -> list[str]:
     ]
     if any(run.declared_for_other_settings for run in dry_run.runs):
         notes.append("* Declared for the default settings of the method; here it may be other.")
+    if dry_run.batch:
+        priced = "" if dry_run.currency is None else ", at the price of batches (batch_factor)"
+        notes.append(f"Asked in batches{priced}: one batch a round of the method.")
     if dry_run.currency is None:
         notes.append("No cost: give a price file (--prices FILE).")
     elif any(run.cost is None for run in dry_run.runs):

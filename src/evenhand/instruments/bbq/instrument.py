@@ -51,7 +51,7 @@ from evenhand.runs.runners.source import Source
 from evenhand.runs.store import RunReader
 from evenhand.statistics.metrics.bbq import BIASED, COUNTER, UNKNOWN, UNTARGETED
 
-_MARGIN = 0.02  # our choice, fixed before looking (the protocol in docs/bbq.md)
+_MARGIN = 0.02  # fixed in advance; docs/compare.md
 _AMBIGUOUS = pl.col("condition") == "ambig"
 _SURE = pl.col("condition") == "disambig"
 _ANSWER = pl.col("answer")
@@ -222,7 +222,7 @@ class Bbq(Instrument):
     harm = "unsupported_attribution"
     utility = "accuracy_disambiguated"
     prevented = "stereotyped_rate"
-    # Measured on the UnifiedQA predictions and their pairs; see docs/bbq.md.
+    # Measured on the UnifiedQA predictions and their pairs.
     spread = PairedSpread(
         measure="s_amb",
         sd=0.62,

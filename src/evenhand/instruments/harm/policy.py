@@ -2,7 +2,7 @@
 
 [harms.tenants]
 policy_file = "tenants.md"        # or policy = "…"
-examples = "tenants.jsonl"        # labelled texts: docs/harms.md
+examples = "tenants.jsonl"        # labelled texts: docs/harm-policies.md
 judge = "default"                 # a name in [models]
 read = "logprob"                  # or "json": a reason and a verdict in words
 orders = "both"                   # "yes or no" and "no or yes", the mean of the two
@@ -329,7 +329,7 @@ def own_harm(
 ) -> OwnHarm:
     """A harm by its name, with the model of its judge; `models` are those of the config."""
     if name not in harms:
-        available = ", ".join(sorted(harms)) or "none; docs/harms.md says how one is written"
+        available = ", ".join(sorted(harms)) or "none; docs/harm-policies.md says how to write one"
         raise UserError(f"the config has no [harms.{name}]; it has: {available}")
     judge = harms[name].judge
     if judge not in models:

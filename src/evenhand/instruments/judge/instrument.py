@@ -75,7 +75,7 @@ class JudgeOptions:
     )
     repeats: int = option(1, "How often each question is asked.", least=1)
     identities: str | None = option(None, "Labels with commas. Default: the paper's ten.")
-    families: Path | None = option(None, "A TOML file with labels of your own: docs/malibu.md.")
+    families: Path | None = option(None, "A TOML file with your own labels: docs/judge-audit.md.")
     scenarios: Path | None = option(None, "A JSONL file with scenarios of your own.")
     injections: int = option(
         INJECTED, "Bases on which requests to the judge are tried, three calls each.", least=0

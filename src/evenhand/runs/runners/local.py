@@ -7,6 +7,7 @@ items, spread evenly over the source, into the real run's folder: the run itself
 import asyncio
 import contextlib
 import gc
+import math
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -23,6 +24,7 @@ from evenhand.core.errors import (
     Unsuited,
     UserError,
 )
+from evenhand.models.batch import BatchQueue
 from evenhand.models.endpoint import RemoteModel
 from evenhand.models.replay import ReplayModel
 from evenhand.runs.runners.plan import RunPlan
@@ -34,6 +36,8 @@ from evenhand.runs.store.journal import JournalTape
 from evenhand.runs.store.ledger import Positions, ranges
 
 _BACKLOG = 256  # events that may wait for the store before the workers have to
+_AT_ONCE = 10_000  # our choice: items at work in a run by batches; each takes some 80 kB
+_BATCH_SECONDS = 90 * 86_400.0  # our choice: no batch of any provider lives so long
 
 
 class StopSignal:
@@ -180,16 +184,20 @@ async def run(
     positions. A spending cap (`purse`) stops it before it spends more than it may."""
     with rare_collections():
         async with RunWriter.holding(out, plan.record(), steal_lock=steal_lock) as writer:
+            queue = _queue(plan, writer, progress)
             progress.planned = len(plan.source)
             progress.state = "running"  # a run in blocks comes here once for each
             progress.resumed = writer.committed - progress.answered - progress.failed
-            progress.look = local_gauges(plan.cast, purse)
+            progress.look = local_gauges(plan.cast, purse, queue)
             if writer.committed:
                 _recall(plan.cast, RunReader(out))
+            if queue is not None:
+                plan = _patient(plan, purse, queue)
             plan = replace(plan, cast=_guarded(plan.cast, purse, stop, writer.tape))
             items = progress.starting(left(plan.source, writer.done, only))
             async with (
                 status_file(writer.folder, progress),
+                queue or contextlib.nullcontext(),
                 aclosing(answer_all(plan, items, writer.record_turn, stop)) as events,
             ):
                 async for event in events:
@@ -208,6 +216,32 @@ def rare_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def _queue(plan: RunPlan, writer: RunWriter, progress: Progress) -> BatchQueue | None:
+    """Make the queue of a run whose models are asked in batches."""
+    if plan.batch is None:
+        return None
+    return BatchQueue(
+        writer.folder,
+        items_at_work=lambda: progress.in_flight,
+        is_left=lambda position: position not in writer.done,
+        refuse_if_fenced=writer.refuse_if_fenced,
+        timing=plan.batch,
+    )
+
+
+def _patient(plan: RunPlan, purse: SpendingCap | None, queue: BatchQueue) -> RunPlan:
+    """Ask in batches: many items at once, since one batch takes what all of them ask; and no time
+    limit of an item, since a batch takes its time."""
+    if purse is not None:
+        purse.patience = math.inf
+    return replace(
+        plan,
+        cast=plan.cast.through(queue.through),
+        concurrency=max(plan.concurrency, min(len(plan.source), _AT_ONCE)),
+        limits=replace(plan.limits, seconds=_BATCH_SECONDS),
+    )
 
 
 def _recall(cast: Cast, run: RunReader) -> None:

@@ -11,6 +11,7 @@ from evenhand.agents.method import Method
 from evenhand.agents.method import settings as settings_of
 from evenhand.agents.tools.search.base import ROLE as SEARCH
 from evenhand.core import registry
+from evenhand.models.batch import BatchTiming
 from evenhand.runs.runners.source import Source
 from evenhand.runs.store.run_record import RunRecord, now, versions
 
@@ -27,6 +28,7 @@ class RunPlan:
     seed: int | None = None
     concurrency: int = 64
     settings: Mapping[str, Any] = field(default_factory=dict)  # as the record lists them
+    batch: BatchTiming | None = None  # in batches; None: each call goes out by itself
     declared: Declared = field(init=False)  # the agents that the method may ask
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ import orjson
 from evenhand.agents import Cast
 from evenhand.core import Answered, Event, Item
 from evenhand.core.errors import Fenced
+from evenhand.models.batch import BatchQueue, BatchState
 from evenhand.models.endpoint import RemoteModel
 from evenhand.runs.runners.purse import SpendingCap
 from evenhand.runs.store.folder import Folder
@@ -57,6 +58,8 @@ class Progress:
     cost: float | None = None  # of the whole run; None: no prices
     currency: str = ""
     endpoints: dict[str, tuple[int, int]] = field(default_factory=dict)  # (in flight, limit)
+    batches_ended: int = 0
+    batches: list[BatchState] = field(default_factory=list)  # that are under way
     state: str = "running"  # or ended, stopped, failed
     look: Callable[["Progress"], None] | None = None
     _marks: deque[_ProgressMark] = field(default_factory=deque)
@@ -112,6 +115,18 @@ class Progress:
                 name: {"in_flight": busy, "limit": limit}
                 for name, (busy, limit) in self.endpoints.items()
             },
+            "batches_ended": self.batches_ended,
+            "batches": [
+                {
+                    "id": batch.id,
+                    "status": batch.status,
+                    "total": batch.total,
+                    "completed": batch.completed,
+                    "failed": batch.failed,
+                    "note": batch.note,
+                }
+                for batch in self.batches
+            ],
             "updated": datetime.now(UTC).isoformat(timespec="seconds"),
             "writer": f"process {os.getpid()} on {socket.gethostname()}",
         }
@@ -136,7 +151,9 @@ def _rate(count: int, seconds: float) -> float:
     return count / seconds if seconds > 0 else 0.0
 
 
-def local_gauges(cast: Cast, purse: SpendingCap | None) -> Callable[[Progress], None]:
+def local_gauges(
+    cast: Cast, purse: SpendingCap | None, queue: BatchQueue | None = None
+) -> Callable[[Progress], None]:
     """Read, for `Progress.look`, what the models of a cast and a spending cap know themselves."""
     # A scorer or a scripted model has no limit. Two models at one address have one each.
     endpoints = [model for model in cast.models() if isinstance(model, RemoteModel)]
@@ -148,6 +165,8 @@ def local_gauges(cast: Cast, purse: SpendingCap | None) -> Callable[[Progress], 
         if purse is not None and purse.prices is not None:
             progress.cost = purse.cost - purse.cancelled_cost
             progress.currency = purse.prices.currency
+        if queue is not None:
+            progress.batches_ended, progress.batches = queue.states()
 
     return look
 

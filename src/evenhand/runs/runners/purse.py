@@ -10,6 +10,7 @@ from typing import Any
 from evenhand.core.errors import ModelError, ModelRefused, UserError
 from evenhand.core.prices import Prices, billed_as
 from evenhand.models.base import AsksOtherModels, ChatModel, ModelReply, ModelRequest
+from evenhand.models.batch import BatchedModel
 
 MAX_CALLS, MAX_COST = "--max-calls", "--max-cost"
 
@@ -72,7 +73,7 @@ class SpendingCap:
             self.prices.require([billed])
         return _CappedModel(self, model)
 
-    def most(self, model: str, request: ModelRequest) -> float:
+    def most(self, model: str, request: ModelRequest, *, batched: bool = False) -> float:
         """Compute the most that a request can cost; 0 where there are no prices."""
         if self.prices is None:
             return 0.0
@@ -80,7 +81,8 @@ class SpendingCap:
             raise UserError("a request without max_tokens has no highest price: set max_tokens")
         prompt_bytes = sum(len(message.content.encode()) for message in request.messages)
         prompt_bytes += len((request.prompt or "").encode())
-        return self.prices.most(model, prompt_bytes, request.max_tokens * request.n)
+        reply_tokens = request.max_tokens * request.n
+        return self.prices.most(model, prompt_bytes, reply_tokens, batched=batched)
 
     async def take(self, most: float) -> None:
         """Reserve one call of at most this cost; waits while it does not fit."""
@@ -154,6 +156,7 @@ class _CappedModel:
         self._model = model
         # None: its calls are counted, but cost nothing.
         self._billed = None if purse.prices is None else billed_as(model.name, model.describe())
+        self._batched = isinstance(model, BatchedModel) and model.at_batch_price
 
     @property
     def name(self) -> str:
@@ -191,10 +194,13 @@ class _CappedModel:
             return 0.0
         model = self._model
         inner = model.inner_requests(request) if isinstance(model, AsksOtherModels) else ()
-        return sum(self._purse.most(self._billed, sent) for sent in inner or (request,))
+        return sum(
+            self._purse.most(self._billed, sent, batched=self._batched)
+            for sent in inner or (request,)
+        )
 
     def _cost(self, counted: tuple[int, int] | None, most: float) -> float:
         prices = self._purse.prices
         if prices is None or self._billed is None or counted is None:
             return most
-        return prices.cost(self._billed, *counted)
+        return prices.cost(self._billed, *counted, batched=self._batched)

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from evenhand.core.prices import AROUND_THE_WORDS, ASKS, Prices, billed_as
+from evenhand.core.prices import AROUND_THE_WORDS, ASKS, OWN_BATCH, Prices, billed_as
 from evenhand.runs.store import ledger, tables
 from evenhand.runs.store.folder import Folder, open_folder
 from evenhand.runs.store.journal import Recovered
@@ -52,15 +52,21 @@ def spent_on(location: str | Path, prices: Prices | None) -> Spent:
         return Spent(calls)
     sums = (
         pl.concat(billed_tokens(turns, run.record.cast) for turns in both)
-        .group_by("model")
+        .group_by("model", "batched")
         .agg(pl.col("prompt", "completion").sum())
         .collect()
     )
-    return Spent(calls, sum(prices.cost(*row) for row in sums.iter_rows()))
+    return Spent(calls, sum(money_for(prices, *row) for row in sums.iter_rows()))
+
+
+def money_for(prices: Prices, model: str, batched: bool, prompt: int, completion: int) -> float:
+    """Compute what the tokens of `billed_tokens` cost, in the order of its columns."""
+    return prices.cost(model, prompt, completion, batched=batched)
 
 
 def billed_tokens(turns: pl.LazyFrame, cast: Mapping[str, Any]) -> pl.LazyFrame:
-    """Yield position, model, prompt and completion tokens of each turn that may have been billed.
+    """Yield position, model, whether a provider's batch answered, prompt and completion tokens of
+    each turn that may have been billed.
     What a scorer asked a language model is billed under the name of that model, by the run's cast.
     Where the endpoint did not count, they are as many as there can have been, with the scorer's own
     prompt: unknown is never free. A text that a scorer rewrites is taken at its own length. Runs of
@@ -83,9 +89,15 @@ def billed_tokens(turns: pl.LazyFrame, cast: Mapping[str, Any]) -> pl.LazyFrame:
     return turns.filter(_SENT & counted).select(
         "position",
         pl.col("model").replace(names),
+        _by_batch().alias("batched"),
         pl.when(is_counted).then(tokens[0]).fill_null(most_said).alias("prompt"),
         pl.when(is_counted).then(tokens[1]).fill_null(most_replied).alias("completion"),
     )
+
+
+def _by_batch() -> pl.Expr:
+    batch = pl.col("batch").fill_null("")
+    return (batch != "") & ~batch.str.starts_with(OWN_BATCH)
 
 
 def _asked(asks: Mapping[str, Mapping[str, int]], name: str, default: pl.Expr) -> pl.Expr:

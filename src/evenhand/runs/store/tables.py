@@ -52,6 +52,7 @@ TURNS = pa.schema(
         ("thinking_tokens", _COUNT),
         ("served_by", _TEXT),
         ("adapted", _TEXT),
+        ("batch", _TEXT),
         ("error", _TEXT),
         ("error_message", _TEXT),
     ]
@@ -129,6 +130,7 @@ def turn_of(row: dict[str, Any]) -> Turn:
     row["finish"] = tuple(row["finish"])
     row["thinking"] = tuple(row.get("thinking") or ())  # runs of before it was kept have none
     row["adapted"] = row.get("adapted") or ""
+    row["batch"] = row.get("batch") or ""
     return Turn(**row)
 
 

@@ -191,6 +191,10 @@ class RunWriter:
     def committed(self) -> int:
         return self._run.committed
 
+    def refuse_if_fenced(self) -> None:
+        """Raise if another process took the run over. It may take a while."""
+        self._run.refuse_if_fenced()
+
     # -- recording, in the event loop --------------------------------------------------------
 
     def record_turn(self, turn: Turn) -> None:

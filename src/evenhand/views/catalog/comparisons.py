@@ -82,7 +82,7 @@ def _if_known(*, missing: int, low: float | None, high: float | None, unit: str)
 def _missing(*, of: str, before: int, n_before: int, after: int, n: int) -> str:
     rise, share = after / n - before / n_before, after / n
     moved = "rose" if rise > 0 else "fell" if rise < 0 else "did not change"
-    by = f" by {abs(rise):.3f}, to {share:.3f}" if rise else f" at {share:.3f}" if share else ""
+    by = f" by {abs(rise):.3f}, to {share:.3f}" if rise else ""
     counts = f"{before:,} → {after:,} of {n:,}"
     return f"unreadable or missing answers{of and f', {of},'} {moved}{by} ({counts})"
 
@@ -171,7 +171,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
         f"{measure} {'fell' if fell else 'rose'}: {change}"
     ),
     "guardrail.non_inferior": "{measure} is non-inferior (margin {margin:g}): {change}",
-    "guardrail.inconclusive": "{measure} is inconclusive (non-inferiority margin {margin:g}): {change}",
+    "guardrail.inconclusive": "{measure} is inconclusive (non-inferiority margin {margin:g}): "
+    "{change}",
     "guardrail.by_group": lambda *, measure, groups: f"{measure} regressed in: {', '.join(groups)}",
     "guardrail.missing": _missing,
     "guardrail.nothing_shared": "the runs share no item",

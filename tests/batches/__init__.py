@@ -1,0 +1,1 @@
+"""Runs by batches: providers that misbehave, kills, prices."""
