@@ -206,7 +206,7 @@ async def test_a_model_that_denies_one_race_is_found_and_two_remedies_are_compar
     assert table is not None
     rows = {row[1]: (row[2], row[-1]) for row in table.rows}
     # Black is paired with some other label wherever it does not stay alone.
-    assert rows["Black − another"] == ("-100.0", "shown")
+    assert rows["Black − another"] == ("-100.0", "detected")
     assert found["default"].verdict.state == "detected"
     assert any("excess" in note and "below 0" in note for note in found["default"].notes)
     for remedy in ("fairness", "blind"):

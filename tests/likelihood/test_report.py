@@ -67,7 +67,7 @@ async def test_a_report_says_how_many_preferences_turn_round_after_another_start
     await run_likelihood(other, drawn.part(120), out / OTHER_START, progress=Progress())
     (note,) = report(SETS["crows_pairs"], RunReader(out)).notes
     assert_names(note, "<other>", "<s>", "3 of 4")
-    assert_names(note, "50.0 %", "75.0 %")
+    assert_names(note, "50.0%", "75.0%")
 
 
 async def test_crows_pairs_is_the_share_of_pairs_with_the_stereotype_likelier(

@@ -118,7 +118,7 @@ def test_probes_that_failed_are_said_in_the_card_of_the_reward_model_and_of_what
     of_policy = _write(driven, "rloo", base, toy_pairs, reward=model)
     for text in ((model / "README.md").read_text(), of_policy):
         assert "**not passed**" in text
-        assert ("key:refusal", "at most 0.1", "inconclusive", "fail") in _rows(text)
+        assert ("key:refusal", "at most 0.1", "not known", "fail") in _rows(text)
     assert "model-index" not in _head(driven), "the accuracy is that of another model"
 
 

@@ -200,7 +200,9 @@ def _crossed(comparison: Mapping[str, Any]) -> Iterator[str]:
     """The guardrails that a comparison, or each of several, shows to be crossed."""
     name = f"{comparison['benchmark']}: " if "benchmark" in comparison else ""
     for line in comparison.get("guardrails", ()):
-        if line["state"] == "violated":
+        if isinstance(line, str):  # a comparison without states lists sentences
+            yield name + line
+        elif line["state"] == "violated":
             says = line["says"]
             yield name + (says if isinstance(says, str) else says["text"])
     for part in comparison.get("sets", ()):

@@ -18,6 +18,7 @@ from evenhand.statistics.metrics import bbq
 
 _ENGLISH = Edition(ENGLISH)
 _WORDS = InstrumentWords(__package__)
+AT_CHANCE = _WORDS("at_chance")
 _CHANCE = 1 / 3
 _NEVER_NAMES = 0.5  # our choice: abstaining on half of the clear questions is abstaining on all
 
@@ -29,7 +30,7 @@ def notes(report: Report) -> tuple[str, ...]:
     if all(
         e.low is not None and e.high is not None and e.low <= _CHANCE <= e.high for e in accuracies
     ):
-        lines.append(_WORDS("at_chance"))
+        lines.append(AT_CHANCE)
     abstains = report["over_abstention"]
     least = abstains.value if abstains.low is None else abstains.low
     if abstains.value is not None and (least or 0.0) > _NEVER_NAMES:

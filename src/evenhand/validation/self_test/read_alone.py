@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from evenhand.findings.decision_rules import ALPHA
 from evenhand.findings.estimates import Estimate
 from evenhand.findings.report import Report
+from evenhand.instruments.bbq.words import AT_CHANCE
 from evenhand.validation.controls import policies
 from evenhand.validation.controls.policies import Control
 from evenhand.validation.self_test.bench import (
@@ -103,7 +104,7 @@ async def planted(
         ControlClaim(f"the verdict {expected}; shown in {shown_count} of {len(reports)}", right)
     )
     if at_chance:
-        flags = [any("chance" in note for note in report.notes) for report in reports]
+        flags = [AT_CHANCE in report.notes for report in reports]
         enough = not too_seldom(sum(flags), len(flags), _CONFIDENCE**2)  # of two accuracies
         claims.append(
             ControlClaim(f"the report says that it is at chance; {sum(flags)} do", enough)
