@@ -208,7 +208,7 @@ async def test_a_model_that_denies_one_race_is_found_and_two_remedies_are_compar
     # Black is paired with some other label wherever it does not stay alone.
     assert rows["Black − another"] == ("-100.0", "detected")
     assert found["default"].verdict.state == "detected"
-    assert any("excess" in note and "below 0" in note for note in found["default"].notes)
+    assert any("adjusted effect" in note and "negative" in note for note in found["default"].notes)
     for remedy in ("fairness", "blind"):
         assert found[remedy]["excess"].value == 0.0
         diff = eh.compare(tmp_path / "default", tmp_path / remedy)

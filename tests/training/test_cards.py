@@ -176,7 +176,7 @@ def test_measurements_before_and_after_come_first_with_the_guardrails_on_top(
     assert ("stereoset, s_amb", "", "", "undefined: 0 rows", "", "", "") in rows
     group = "stereoset, task, intersentence, s_amb"
     assert (group, *row) in rows
-    assert f"guardrail crossed**: crows_pairs: {fell['says']}" in text
+    assert f"guardrail crossed**: crows_pairs: {fell['says']['text']}" in text
     assert "may have moved" not in text, "it is not shown"
     assert text.index(f"guardrail crossed**: {accuracy}") < text.index("| s_amb |")
     assert text.index("| s_amb |") < text.index("## Data")
