@@ -216,7 +216,7 @@ async def test_the_most_that_a_scorer_can_cost_holds_its_own_prompt_for_each_rea
         turn = await timed_out(scorer, purse, text)
         assert len(silent.sent) == readings
         assert purse.cost == silent.most > readings * len(policy)
-        [(_, model, prompt, completion)] = billed(turn, scorer)
+        [(_, model, _, prompt, completion)] = billed(turn, scorer)
         assert (model, completion) == ("dear", 300 * readings)
         assert silent.most <= prompt + completion < silent.most + 300  # the turn has words around
 
@@ -240,7 +240,7 @@ async def test_a_verdict_costs_what_the_model_counted_whether_it_can_be_read_or_
         await talk(SCREEN, draft="You fool.")
     assert purse.cost == pytest.approx(100 * 2 + 10 * 3)
     assert talk.budget.spent() == (1, 100, 10)
-    assert billed(turns[0], scorer) == [(0, "dear", 100, 10)]
+    assert billed(turns[0], scorer) == [(0, "dear", False, 100, 10)]
     tape = {(turns[0].request, 0): turns[0]}
     recorded = ReplayModel(Recorded(tape), scorer.describe())
     again = Conversation(Cast(YES, {"screen": recorded}), turns.append)
@@ -262,7 +262,7 @@ async def test_a_run_of_before_is_not_free_and_goes_on(tmp_path: Path) -> None:
     turns, scorer = list[Turn](), judge()
     await Conversation(Cast(YES, {"screen": scorer}), turns.append)(SCREEN, draft="You fool.")
     before = replace(turns[0], prompt_tokens=0, completion_tokens=0)
-    [(_, model, prompt, completion)] = billed(before, scorer)
+    [(_, model, _, prompt, completion)] = billed(before, scorer)
     assert (model, completion) == ("dear", 300)
     assert prompt > 1280 + 9
     record = (await screened(tmp_path, scorer)).record

@@ -62,7 +62,8 @@ def item(decide: Decisions) -> bytes:
 
 
 def _choice(decide: Decisions) -> str:
-    said = decide.pick(('"hi"', '""', "null", '"a\\u0000b"', '"é"', "1", "[]"))
+    parts = '[{"type":"text","text":"hi"},{"type":"x"}]'
+    said = decide.pick(('"hi"', '""', "null", '"a\\u0000b"', '"é"', "1", "[]", parts))
     entry = decide.pick(
         (
             '{"token":"a","logprob":-0.5,"bytes":null,"top_logprobs":[{"token":"b","logprob":-1}]}',
@@ -144,6 +145,7 @@ def run_record(decide: Decisions) -> bytes:
         "cast": ('{"default":{"kind":"scripted","model":"m"}}',),
         "source": ('{"items":3}',),
         "limits": ('{"seconds":600.0}',),
+        "settings": ('{"concurrency":8}', "{}"),
         "seed": ("null", "5", "-1", "0"),
         "created": ('"2026-01-01T00:00:00Z"',),
         "versions": ('{"python":"3.11"}',),

@@ -133,7 +133,7 @@ def wire_body(body: bytes, request: ModelRequest = CHAT) -> bool:
             logprobs=request.logprobs is not None,
         )
 
-    return _both(second, package, wire.BadBody)
+    return _both(second, package, wire.BadBody, wire.ErrorBody)
 
 
 def error_body(body: bytes) -> bool:

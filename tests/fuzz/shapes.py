@@ -135,8 +135,10 @@ def _sample(choice: Any, *, chat: bool, logprobs: bool) -> dict[str, Any]:
         message = choice.get("message")
         need(isinstance(message, dict))
         said = message.get("content")
-        if said is None:
-            said = message.get("refusal") or ""
+        if isinstance(said, list):
+            need(all(isinstance(part, dict) for part in said))
+            said = "".join(part["text"] for part in said if isinstance(part.get("text"), str))
+        said = said or message.get("refusal") or said or ""
     need(isinstance(said, str))
     finish = choice.get("finish_reason")
     return {
@@ -183,9 +185,17 @@ def _chat_token(entry: Any) -> tuple[Any, Any, list[tuple[Any, Any]]]:
 def _usage(raw: Any) -> tuple[int, int] | None:
     if not isinstance(raw, dict):
         return None
-    prompt, completion = raw.get("prompt_tokens"), raw.get("completion_tokens", 0)
-    counted = all(type(one) is int and 0 <= one < 2**31 for one in (prompt, completion))
-    return (int(str(prompt)), int(str(completion))) if counted else None
+    prompt: Any = raw.get("prompt_tokens")
+    completion: Any = raw.get("completion_tokens", 0)
+    if not (_is_count(prompt) and _is_count(completion)):
+        return None
+    total: Any = raw.get("total_tokens")  # what was thought may be counted here alone
+    rest = total - prompt if _is_count(total) else 0
+    return prompt, max(completion, rest)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**31
 
 
 # -- the run folder ------------------------------------------------------------------------------
@@ -227,8 +237,10 @@ def run_record(data: bytes) -> dict[str, Any]:
         raw = read_json(data.decode("utf-8"), WIRE)
     except UnicodeDecodeError:
         raise Refused("not UTF-8") from None
-    objects = {"method", "prompts", "cast", "source", "limits", "versions"}
-    need(isinstance(raw, dict) and raw.keys() == {*objects, "format", "seed", "created"})
+    objects = {"method", "prompts", "cast", "source", "limits", "settings", "versions"}
+    need(isinstance(raw, dict))
+    raw = {"settings": {}} | raw
+    need(raw.keys() == {*objects, "format", "seed", "created"})
     need(type(raw["format"]) is int and raw["format"] == 2)
     need(all(isinstance(raw[name], dict) for name in objects))
     need(all(isinstance(said, str) for said in (*raw["prompts"].values(), raw["created"])))

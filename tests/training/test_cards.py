@@ -145,14 +145,11 @@ def test_measurements_before_and_after_come_first_with_the_guardrails_on_top(
         "categories": [{"category": "Age", "s_amb": CHANGE}, {"category": "SES", "s_amb": empty}],
     }
     undefined = {**CHANGE, "difference": None, "undefined": "0 rows"}
+    fell_text = "language-model score fell: -3.0"
     fell = {
         "name": "lms",
         "state": "violated",
-        "says": {
-            "code": "guardrail.worse",
-            "values": {},
-            "text": "language-model score fell: -3.0",
-        },
+        "says": {"code": "guardrail.worse", "values": {}, "text": fell_text},
     }
     may = {"name": "ss_distance", "state": "inconclusive", "says": "ss may have moved"}
     likelihood = {
@@ -176,7 +173,7 @@ def test_measurements_before_and_after_come_first_with_the_guardrails_on_top(
     assert ("stereoset, s_amb", "", "", "undefined: 0 rows", "", "", "") in rows
     group = "stereoset, task, intersentence, s_amb"
     assert (group, *row) in rows
-    assert f"guardrail crossed**: crows_pairs: {fell['says']['text']}" in text
+    assert f"guardrail crossed**: crows_pairs: {fell_text}" in text
     assert "may have moved" not in text, "it is not shown"
     assert text.index(f"guardrail crossed**: {accuracy}") < text.index("| s_amb |")
     assert text.index("| s_amb |") < text.index("## Data")
