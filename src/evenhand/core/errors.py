@@ -152,6 +152,13 @@ class DiskFull(StoreError):
 
 
 def model_error(reason: str, message: str, attempts: int) -> ModelError:
-    """The error that a recorded turn ended in, raised again by a replay."""
+    """Return the error that a recorded call ended in, so that a replay can raise it again.
+
+    Args:
+        reason: The recorded `reason` of a `ModelError` class; an unknown one gives a plain
+            `ModelError`.
+        message: The recorded message.
+        attempts: How many requests the call made before it failed.
+    """
     kinds = {kind.reason: kind for kind in ModelError.__subclasses__()}
     return kinds.get(reason, ModelError)(message, attempts=attempts)

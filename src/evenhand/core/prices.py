@@ -46,7 +46,21 @@ class Prices:
     def cost(
         self, model: str, prompt_tokens: float, completion_tokens: float, *, batched: bool = False
     ) -> float:
-        """Compute what tokens cost, at the price of batches if they were `batched`."""
+        """Compute what tokens cost.
+
+        Args:
+            model: The name of the model in the price table.
+            prompt_tokens: Tokens that the model read; an average may be a fraction.
+            completion_tokens: Tokens that the model wrote.
+            batched: Whether the call went through a batch API, which has its own price factor.
+
+        Returns:
+            The amount in the currency of the table; 0 without tokens, even for a model without a
+            price.
+
+        Raises:
+            UserError: If the table has no price for the model.
+        """
         if not prompt_tokens and not completion_tokens:  # a scorer on this machine
             return 0.0
         price = self._of(model)
@@ -63,7 +77,21 @@ class Prices:
     def most(
         self, model: str, prompt_bytes: int, reply_tokens: int, *, batched: bool = False
     ) -> float:
-        """What a call can cost at most: no tokenizer makes more tokens of a text than its bytes."""
+        """Compute the most that a call can cost: no tokenizer makes more tokens of a text than its
+        bytes.
+
+        Args:
+            model: The name of the model in the price table.
+            prompt_bytes: The size of all messages in bytes.
+            reply_tokens: The largest number of tokens that the reply may have.
+            batched: Whether the call goes through a batch API, which has its own price factor.
+
+        Returns:
+            The amount in the currency of the table.
+
+        Raises:
+            UserError: If the table has no price for the model.
+        """
         return self.cost(model, prompt_bytes + AROUND_THE_WORDS, reply_tokens, batched=batched)
 
     def require(self, models: Iterable[str]) -> None:

@@ -85,7 +85,14 @@ def ends(interval: Interval) -> dict[str, Any]:
 
 
 def not_measured(name: str, why: str, *, label: str = "", required: bool = False) -> AuditCheck:
-    """A check that could not be made, and why."""
+    """Return a check that could not be made.
+
+    Args:
+        name: The identifier of the check.
+        why: The reason, as the report shows it.
+        label: The name shown to users.
+        required: Whether the audit needs the check to pass.
+    """
     return AuditCheck(name=name, label=label, state="not_measured", required=required, says=why)
 
 

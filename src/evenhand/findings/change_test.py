@@ -71,7 +71,13 @@ class _Clustering:
         return BoundedMean(self.table) if bounded else _StudentT(self.table)
 
     def p(self, test: LinearTest, change: float, *, above: bool) -> float:
-        """Return the one-sided p-value of a change above, or below, this number."""
+        """Return the one-sided p-value of a change above, or below, a number.
+
+        Args:
+            test: The test of sums of clusters.
+            change: The number, in the unit of the metric.
+            above: Test for a change above the number, else for one below it.
+        """
         size = float(self.pair.after.rows.mean())  # a cluster of the usual size
         least, most = (end - (self.null or 0.0) for end in self.range)
         down, both = least - most, (2 * least, -2 * most)  # how far a cluster may be

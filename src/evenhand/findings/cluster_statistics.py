@@ -46,8 +46,16 @@ class MeanOfClusters(Statistic):
         return {"value": self.value}
 
     def cluster_values(self, measure: Measure, rows: pl.DataFrame, side: str = "") -> pl.DataFrame:
-        """Return columns cluster and value: one number per cluster that has one, in the order of
-        the rows."""
+        """Compute one number per cluster that has one, in the order of the rows.
+
+        Args:
+            measure: The metric, whose columns are read.
+            rows: The rows of all clusters, with a column `cluster`.
+            side: The suffix of the columns: "" for the first run, or that of the second one.
+
+        Returns:
+            The columns `cluster` and `value`.
+        """
         column = f"{measure.name}.value{side}"
         value = self.over(pl.col(column)).cast(pl.Float64).alias("value")
         groups = rows.drop_nulls(column).group_by("cluster", maintain_order=True)
@@ -284,7 +292,17 @@ class OfTotals(_OfClusterNumbers):
         self, measure: Measure, table: pl.DataFrame, by: Clusterings
     ) -> Sequence[WorstCaseRun]:
         """Fill by the ends of the number: its values with all missing rows at the same end of each
-        of their numbers, over all such choices."""
+        of their numbers, over all such choices.
+
+        Args:
+            measure: The metric that the statistic belongs to.
+            table: The run's rows.
+            by: The columns that name the clusters.
+
+        Returns:
+            One entry, with the smallest and the largest value as its ends where answers are
+            missing.
+        """
         (unfilled,) = _OfClusterNumbers.fillings(self, measure, table, by)
         if not unfilled.missing or self.if_missing is None:
             return [unfilled]

@@ -88,8 +88,21 @@ def dossier(
     examples: Sequence[ChosenExamples] = (),
     prices: Prices | None = None,
 ) -> CombinedReport:
-    """Report every measured run, and compare each with the first one of its instrument and sample.
-    `others` are the folders of what nobody measured, such as audits, `examples` their answers."""
+    """Report every measured run, and compare each with the first one of its benchmark and sample.
+
+    Args:
+        title: The title of the report.
+        measured: The runs with the benchmark of each, in the order of the report.
+        audits: Finished audits to include.
+        summaries: Summaries of runs that no benchmark measured.
+        judges: What is known of the judges that mitigation methods used.
+        others: Folders of runs that no benchmark measured, such as audits.
+        examples: Chosen answers of `others`.
+        prices: The price table; without one the reports name no costs.
+
+    Returns:
+        The combined report. Runs that cannot be compared are listed with the reason.
+    """
     comparisons, not_compared, choices = [], [], []
     for index, entry in enumerate(measured):
         baseline: RunReader | None = None

@@ -162,8 +162,20 @@ def compare(
     before: RunReader | Sequence[RunReader],
     after: RunReader | Sequence[RunReader],
 ) -> Comparison:
-    """Read both runs once, side by side, and say what changed. A side of several runs is their
-    mean, item by item."""
+    """Read both runs once, side by side, and test what changed. A side of several runs is their
+    mean, item by item.
+
+    Args:
+        instrument: The benchmark that both sides ran.
+        before: The baseline, as one run or several.
+        after: The run or runs to compare with the baseline.
+
+    Returns:
+        The changes of all metrics, with their tests.
+
+    Raises:
+        UserError: If the runs do not share their benchmark and sample.
+    """
     sides = tuple((side,) if isinstance(side, RunReader) else tuple(side)
                   for side in (before, after))  # fmt: skip
     for side in sides:

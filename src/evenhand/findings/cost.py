@@ -56,7 +56,16 @@ class FurtherCost:
 def further(
     run: RunReader, folders: Iterable[str], prices: Prices | None
 ) -> dict[str, FurtherCost]:
-    """Compute what each of the runs within a run's folder took, of those that are there."""
+    """Compute the cost of runs that lie within a run's folder.
+
+    Args:
+        run: The run that holds the others.
+        folders: The names of the inner folders; those that do not exist are skipped.
+        prices: The price table; None if calls alone are wanted.
+
+    Returns:
+        The cost of each inner run by the name of its folder.
+    """
     folder = open_folder(run.path)
     inner = {
         name: RunReader(f"{run.path}/{name}")

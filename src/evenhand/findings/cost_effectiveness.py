@@ -58,9 +58,15 @@ def worth(
     family: int,
     guardrails: Sequence[GuardrailTest] = (),
 ) -> Worth:
-    """The verdict. `against` is the change of harm from each reference, by what it is called, with
-    Holm over `family` changes; `utility` is the change of utility from the plain prompt, None where
-    none is measured; `guardrails` are those of the comparison with the plain prompt."""
+    """Decide whether a mitigation method is worth its calls.
+
+    Args:
+        instrument: The benchmark.
+        against: The change of harm from each reference, by the name of the reference.
+        utility: The change of utility from the plain prompt; None where none is measured.
+        family: How many changes of harm are tested at once, for Holm's correction.
+        guardrails: The guardrails of the comparison with the plain prompt.
+    """
     harm = harm_of(instrument)
     sizes = [
         smallest_shown(change, harm, family=family, together=len(against))

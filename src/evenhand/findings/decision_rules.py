@@ -19,15 +19,28 @@ MISSING_MARGIN = 0.01  # our choice: the largest share of unscored answers that 
 
 
 def p_value(difference: float, se: float, clusters: int, of_t: float | None) -> float:
-    """Give the p-value of a difference from 0: that of t, or that of sign flips where there is no
-    spread."""
+    """Return the p-value of a difference from 0: that of t, or that of sign flips where nothing
+    varies.
+
+    Args:
+        difference: The estimate, counted from the value to exclude.
+        se: Its standard error over clusters.
+        clusters: The number of clusters.
+        of_t: The two-sided p-value of the t test; None where it has none.
+    """
     if se == 0 or of_t is None:
         return sign_flip_without_spread(difference, clusters)
     return of_t
 
 
 def with_p(estimate: Estimate, measure: Measure, interval: Interval) -> Estimate:
-    """Add the p-value against "no bias" to an estimate, where the measure has such a value."""
+    """Add the p-value against "no bias" to an estimate, where the metric has such a value.
+
+    Args:
+        estimate: The estimate to complete.
+        measure: The metric, which names the value for "no bias".
+        interval: The interval that the estimate was made from.
+    """
     if measure.null is None or estimate.value is None:
         return estimate
     shifted = interval.rescaled(1.0, -measure.null)
@@ -36,7 +49,14 @@ def with_p(estimate: Estimate, measure: Measure, interval: Interval) -> Estimate
 
 
 def change_of(measure: Measure, interval: Interval, before: float, after: float) -> Change:
-    """Return the change that an interval estimates, before it is tested."""
+    """Return the change that an interval estimates, before it is tested.
+
+    Args:
+        measure: The metric that changed.
+        interval: The interval of the difference.
+        before: The value of the first run.
+        after: The value of the second run.
+    """
     return Change(
         name=measure.name,
         before=float(before),
@@ -119,8 +139,14 @@ def kept(change: Change, measure: Measure) -> GuardrailResult:
 
 
 def turned(change: Change, measure: Measure, matters: float) -> bool:
-    """Say whether a number that has an unbiased value now lies on its other side, by a change that
-    matters: as far from it as before is then not the same as before."""
+    """Check whether a number now is on the other side of its unbiased value. A distance that stays
+    the same is then still a change.
+
+    Args:
+        change: The change with both values.
+        measure: The metric, which names the unbiased value.
+        matters: The smallest change that counts, in the unit of the metric.
+    """
     if measure.center is None or change.before is None or change.after is None:
         return False
     sides = (change.before - measure.center) * (change.after - measure.center)
@@ -136,7 +162,16 @@ def largest_loss(change: Change, measure: Measure) -> float | None:
 
 
 def largest_gain(change: Change, measure: Measure, level: float = ALPHA / 2) -> float | None:
-    """Return the one-sided limit of how much a number got better; None without one."""
+    """Return the one-sided limit of how much a number improved.
+
+    Args:
+        change: The tested change.
+        measure: The metric, which says which direction is better.
+        level: The one-sided error of the limit.
+
+    Returns:
+        The limit, positive for a gain; None where the change has no limits.
+    """
     limits = change.limits
     if change.test is not None and level != ALPHA / 2:
         limits = change.test.limits(level)
@@ -152,9 +187,17 @@ def _gain(change: Change, measure: Measure) -> float:
 
 
 def allowed_unseen(change: Change, measure: Measure, alpha: float = ALPHA / 2) -> float:
-    """Compute how large a change that no cluster shows may still be: a share of clusters that were
-    not drawn, one-sided at `alpha`, each of which changed by all that the measure allows. A number
-    without ends allows anything: no spread is not certainty."""
+    """Compute how large a change that no cluster shows may still be: each of the clusters that were
+    not drawn may have changed by all that the metric allows.
+
+    Args:
+        change: The change, which names the number of clusters.
+        measure: The metric with its range.
+        alpha: The one-sided error.
+
+    Returns:
+        The change in the unit of the metric; infinite where the metric has no range.
+    """
     if not measure.bounded:
         return math.inf
     least, most = measure.range
@@ -274,11 +317,19 @@ def too_few(change: Change, family: int) -> bool:
 def smallest_shown(
     change: Change, measure: Measure, *, family: int, together: int = 1
 ) -> float | None:
-    """Compute the smallest change that this comparison would have shown 4 times in 5, after Holm
-    over `family` changes of which `together` must all be shown. Where nothing has spread, it is the
-    largest change that so many clusters may hide; None for a number without ends, which may hide
-    any, and where there are too few clusters to show anything, or missing answers could make it
-    anything."""
+    """Compute the minimum detectable effect of a comparison at 80% power. Where nothing varies, it
+    is the largest change that this many clusters may hide.
+
+    Args:
+        change: The change that was estimated.
+        measure: The metric that changed.
+        family: How many changes are tested at once, for Holm's correction.
+        together: How many of them must all be significant.
+
+    Returns:
+        The effect in the unit of the metric. None with too few clusters, for a number without a
+        range where nothing varies, and where missing answers allow any value.
+    """
     if change.difference is None or too_few(change, family):
         return None
     pull = 0.0  # missing answers count against a claim
@@ -304,8 +355,15 @@ def smallest_shown(
 def benefit_excluded(
     change: Change, measure: Measure, size: float, alpha: float = ALPHA / 2
 ) -> bool:
-    """Say whether a change for the better by `size`, which is what matters to the instrument, is
-    excluded: one-sided at `alpha`, however the missing answers came out."""
+    """Check whether an improvement of a given size is ruled out, however the missing answers came
+    out.
+
+    Args:
+        change: The tested change.
+        measure: The metric, which says which direction is better.
+        size: The improvement to rule out, in the unit of the metric.
+        alpha: The one-sided error.
+    """
     gain = largest_gain(change, measure, alpha)
     return gain is not None and gain < size
 

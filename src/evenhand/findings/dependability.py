@@ -119,7 +119,18 @@ def of_measure(
     facets: CrossedDesign,
     of: str,
 ) -> Dependability:
-    """Split the variance of a measure over runs, one frame of outcomes each."""
+    """Split the variance of a metric over several runs into its sources.
+
+    Args:
+        instrument: The benchmark of all runs.
+        measure: The metric.
+        outcomes: One frame of outcomes per run.
+        facets: What differs between the runs, such as the prompt and the seed.
+        of: The facet whose differences the score should reflect, such as the item.
+
+    Returns:
+        The variance components, and the dependability of one run, of the design, and at worst.
+    """
     table = values_by_run(instrument, measure, outcomes)
     numbers = table.drop("item_id", "cluster").to_numpy().astype(np.float64)
     present = ~np.isnan(numbers).any(axis=1)
@@ -146,8 +157,18 @@ def of_measure(
 def values_by_run(
     instrument: ScoringSpec, measure: Measure, outcomes: Sequence[pl.DataFrame]
 ) -> pl.DataFrame:
-    """Give item_id, cluster, and the value of each run, null where it has none. Of a measure with
-    one number per cluster, the cluster is the item."""
+    """Line up the values of all runs by item. For a metric with one number per cluster, the cluster
+    is the item.
+
+    Args:
+        instrument: The benchmark of all runs.
+        measure: The metric.
+        outcomes: One frame of outcomes per run.
+
+    Returns:
+        The columns `item_id`, `cluster`, and `run0`, `run1` and so on, null where a run has no
+        value.
+    """
     long = []
     for index, rows in enumerate(outcomes):
         about = pl.lit(True) if measure.where is None else measure.where
@@ -337,11 +358,19 @@ def _moment(
 def dependability(
     found: Mapping[Effect, FloatArray], of: str, sizes: Mapping[str, FloatArray | int]
 ) -> FloatArray:
-    """Compute Φ = σ²(object) / (σ²(object) + σ²(Δ)) for a design with so many levels of each facet.
+    """Compute Φ = σ²(object) / (σ²(object) + σ²(Δ)) for a design with a given number of levels per
+    facet.
 
     σ²(Δ) is the sum over all other effects of σ² divided by the levels that their facets are
-    averaged over; negative components count as 0. Source: Brennan 2001, 3.3. Range: 0 to 1. Not a
-    number: nothing varies.
+    averaged over; negative components count as 0. Source: Brennan 2001, 3.3.
+
+    Args:
+        found: The variance component of each effect.
+        of: The facet that is the object of measurement.
+        sizes: The number of levels of each facet that a score averages over.
+
+    Returns:
+        Φ from 0 to 1; NaN where nothing varies.
     """
     clipped = {effect: np.maximum(value, 0.0) for effect, value in found.items()}
     of_object = clipped[(of,)]

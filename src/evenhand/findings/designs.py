@@ -123,8 +123,16 @@ def _plain(design: ScreenDesign) -> dict[str, Any]:
 
 
 def designs(plan: Plan, rates: Rates, texts: DesignTexts | None = None) -> Designs:
-    """Set the designs side by side: those of a change by a plan of two runs, and those of texts
-    where it is known how many there are."""
+    """Compare study designs: fixed and sequential ones for a change, and designs for judging texts.
+
+    Args:
+        plan: The plan of two runs; designs for a change need it to name its calls.
+        rates: Prices and speeds of models and people.
+        texts: The texts to be judged; None if their number is not known.
+
+    Returns:
+        The designs, and why others were left out.
+    """
     rows, stops, left = list[ScreenDesign](), list[StoppingTime](), list[Remark]()
     if plan.calls is None:
         left.append(Remark("left_out.change", why=plan.too_small))

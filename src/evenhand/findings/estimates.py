@@ -87,8 +87,13 @@ class Estimate:
     def of(
         cls, name: str, compute: Callable[[], Interval], within: tuple[float, float]
     ) -> "Estimate":
-        """Make the estimate that an interval is. `within` holds the values that the number can
-        take: the interval is cut there."""
+        """Make an estimate from an interval.
+
+        Args:
+            name: The name of the metric.
+            compute: Computes the interval; an `Undefined` that it raises becomes the reason.
+            within: The smallest and the largest value of the number; the interval is cut there.
+        """
         try:
             interval = compute()
         except Undefined as reason:
@@ -106,7 +111,14 @@ class Estimate:
 
     @classmethod
     def of_resamples(cls, name: str, resampled: BootstrapInterval, n: int) -> "Estimate":
-        """Make the estimate that resamples of clusters give: without spread it has no interval."""
+        """Make an estimate from a cluster bootstrap. Without variation between resamples it has no
+        interval.
+
+        Args:
+            name: The name of the metric.
+            resampled: The interval that the bootstrap gave.
+            n: The number of rows behind it.
+        """
         ends = (None, None) if resampled.no_spread else (resampled.low, resampled.high)
         return cls(name=name, value=resampled.estimate, low=ends[0], high=ends[1], n=n,
                    clusters=resampled.clusters,
@@ -118,8 +130,17 @@ class Estimate:
 
 
 def how_sure(estimate: Estimate, written: Callable[[float], str], *, if_missing: str = "") -> str:
-    """Say in brackets within which values a number lies, and within which if its missing answers
-    were known, for a headline; `if_missing` says what is assumed of these."""
+    """Write the confidence interval and the worst-case bounds of a number in brackets, for a
+    headline.
+
+    Args:
+        estimate: The estimate.
+        written: Formats a number in the unit of the metric.
+        if_missing: Text to add after the bounds, which names what is assumed of missing answers.
+
+    Returns:
+        The text with a leading space; empty without an interval and bounds.
+    """
     bounds_text = if_known(estimate.bounds, written)
     parts = [f"{bounds_text}{if_missing}"] if bounds_text else []
     if estimate.low is not None and estimate.high is not None:

@@ -46,7 +46,14 @@ class ChosenExamples:
 def choose(
     instrument: ScoringSpec, run: RunReader, baseline: RunReader | None = None
 ) -> ChosenExamples:
-    """Choose the answers of a run that a reader should see."""
+    """Choose the answers of a run that a reader should see: the worst ones and some that the method
+    changed. With a baseline, choose those that got worse or better.
+
+    Args:
+        instrument: The benchmark.
+        run: The run to choose from.
+        baseline: The run to compare with; None to choose by the run alone.
+    """
     measure = _measure(instrument)
     picked: dict[str, Remark] = {}
     label = "" if measure is None else measure.label
@@ -180,7 +187,14 @@ def chosen(
     why: RemarkOrText = "",
     baseline: str | None = None,
 ) -> ExampleAnswer:
-    """Give the answer in one row of the results, with its turns, as a reader sees it."""
+    """Return the answer in one row of the results, with its model calls, as a reader sees it.
+
+    Args:
+        row: The row of the results.
+        turns: The model calls of the item, in their order.
+        why: Why this answer was chosen.
+        baseline: The answer of the baseline to the same item; None without a baseline.
+    """
     return ExampleAnswer(
         item_id=row["item_id"],
         why=why,

@@ -77,7 +77,16 @@ class Forecast(Displayable):
 
 
 def forecast(run: RunReader, pilot: Collection[int], prices: Prices | None) -> Forecast:
-    """Forecast the whole run from the pilot's items: the mean of an item times the items."""
+    """Forecast the whole run from a pilot: the mean per item times the number of items.
+
+    Args:
+        run: The run, of which the pilot's items are complete.
+        pilot: The positions of the pilot's items.
+        prices: The price table; None for a forecast without costs.
+
+    Raises:
+        UserError: If no item of the pilot is complete.
+    """
     rows = run.results().filter(pl.col("position").is_in(list(pilot))).collect()
     turns = run.turns().filter(pl.col("position").is_in(list(pilot)))
     if rows.is_empty():
@@ -189,8 +198,14 @@ def whole(
     of: str = "frontier",
     played_back: Sequence[str] = (),
 ) -> FrontierForecast:
-    """The sum of the methods' forecasts. All saw the same items, so that they err together: the
-    ends of the intervals are added up as they are."""
+    """Add up the forecasts of several methods. All saw the same items, so that their errors go the
+    same way: the ends of the intervals are added up as they are.
+
+    Args:
+        forecasts: The forecast of each method, in its JSON form.
+        of: The command that will run the methods.
+        played_back: Runs that take every answer from another run, at no cost.
+    """
     each = list(forecasts.values())
     return FrontierForecast(
         methods=forecasts,

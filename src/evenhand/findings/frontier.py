@@ -211,7 +211,18 @@ def frontier(
     calls: int,
     prices: Prices | None = None,
 ) -> Frontier:
-    """Read every run and say what each method is worth. `calls` is what an item could spend."""
+    """Read every run and decide which methods are worth their calls.
+
+    Args:
+        instrument: The benchmark, which must name a metric of harm.
+        arms: The run of each method.
+        calls: The number of model calls that an item could use.
+        prices: The price table; None for a frontier without costs.
+
+    Raises:
+        UserError: If the benchmark has no metric of harm, or the run of a reference method is
+            missing.
+    """
     require_harm(instrument)
     missing = set(instrument.compared_with()) - {arm.name for arm in arms}
     if missing:
@@ -240,8 +251,13 @@ def frontier(
 
 
 def confirm(first: Frontier, fresh: Frontier, *, shared: int) -> Frontier:
-    """Give a frontier together with what its winner did on a fresh sample, which has so many items
-    of the first one, and the verdict that follows from both."""
+    """Combine a frontier with the result of its winner on a fresh sample, and decide again.
+
+    Args:
+        first: The frontier that chose the winner.
+        fresh: The frontier on the fresh sample.
+        shared: How many items of the fresh sample the first one has too.
+    """
     both = replace(first, confirmation=fresh, shared=shared)
     return replace(both, verdict=of_frontier(both))
 

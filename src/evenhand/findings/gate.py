@@ -212,8 +212,16 @@ def gate(
     prices: Prices | None = None,
     notes: Sequence[RemarkOrText] = (),
 ) -> Gate:
-    """Judge every check by its two runs, or say why it has none. `lacking` names the checks that
-    the baseline had and this run lacks: they fail."""
+    """Judge every check by its two runs, or report why it has none.
+
+    Args:
+        checks: The checks of the gate file.
+        runs: The two runs of each check by its name, or the reason why there are none.
+        lacking: Checks that the baseline had and this run lacks: they fail.
+        file: The path of the gate file, for the report.
+        prices: The price table, for the cost of more items.
+        notes: Remarks to add to the result.
+    """
     pairs = [
         (each, runs[check.name]) for check in checks for each in check.for_runs(runs[check.name])
     ]
@@ -230,8 +238,15 @@ def gate(
 
 
 def is_decided(check: GateCheck, runs: Pair, family: int) -> bool:
-    """Say whether a run that may stop early decides a check already, whatever the other checks of
-    the gate will show: corrected for all of them at once, which is never less than Holm asks."""
+    """Check whether a run that may stop early already decides a check, whatever the other checks of
+    the gate will show.
+
+    Args:
+        check: The check.
+        runs: The baseline and the current run.
+        family: The number of checks to correct for by Bonferroni, which is never less strict than
+            Holm.
+    """
     seen_of = _CheckEstimate.of(check, runs, family)
     p = seen_of.change.p
     change = replace(seen_of.change, p_holm=None if p is None else min(1.0, family * p))
@@ -393,7 +408,20 @@ def more_to_decide(
     run: RunReader,
     prices: Prices | None,
 ) -> ItemsNeeded:
-    """Compute it from the spread of these two runs and from what an item of the later one took."""
+    """Compute how many more items would decide a check, from the variance of these two runs.
+
+    Args:
+        instrument: The benchmark of the check.
+        measure: The metric of the check.
+        change: The change that did not decide the check.
+        items: The number of items that both runs have.
+        family: How many changes are tested at once.
+        run: The current run, whose mean cost per item is used.
+        prices: The price table; None for an answer without costs.
+
+    Returns:
+        The items, clusters, calls, tokens and costs, or why no number can be given.
+    """
     if change.difference is None or change.clusters < 2:
         return ItemsNeeded(
             why=Remark("gate.too_few", clusters=change.clusters, unit=instrument.clusters)
@@ -425,8 +453,17 @@ def more_to_decide(
 
 
 def clusters_to_decide(measure: Measure, change: Change, family: int) -> int | None:
-    """Give the fewest clusters that decide it either way 4 times in 5, if they vary as these do;
-    None of a number that neither varied nor has ends."""
+    """Return the fewest clusters that decide a check either way with 80% power, if they vary as
+    these do.
+
+    Args:
+        measure: The metric, which must have a margin.
+        change: The change, which names the standard error and the clusters so far.
+        family: How many changes are tested at once.
+
+    Returns:
+        The number of clusters; None for a number that neither varied nor has a range.
+    """
     assert measure.margin is not None
     needed: list[int | None] = []
     if change.se:
@@ -441,11 +478,20 @@ def clusters_to_decide(measure: Measure, change: Change, family: int) -> int | N
 
 
 def clusters_to_keep(sd: float, margin: float, reach: float) -> int | None:
-    """Give the fewest clusters that show an unchanged number to be within the margin 4 times in 5.
+    """Return the fewest clusters that show an unchanged number to be within its margin with 80%
+    power.
 
-    It is the test of `rules.kept` in a normal approximation: the flipped sums of margin − change,
-    among them one cluster that lost all it could, and so many clusters that a loss which none of
-    them shows is within the margin.
+    It uses the test of `rules.kept` in a normal approximation: the flipped sums of margin − change,
+    among them one cluster that lost all it could. The clusters must also be so many that a loss
+    that none of them shows is within the margin.
+
+    Args:
+        sd: The standard deviation of the change between clusters.
+        margin: The non-inferiority margin.
+        reach: The width of the metric's range, the most that a cluster can lose.
+
+    Returns:
+        The number of clusters; None if no affordable number is enough.
     """
     alpha = ALPHA / 2
 

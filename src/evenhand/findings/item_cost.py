@@ -64,12 +64,20 @@ def calls_by_item(run: RunReader) -> pl.DataFrame:
 
 
 def by_item(instrument: ScoringSpec, run: RunReader, prices: Prices | None) -> pl.DataFrame:
-    """Give columns item_id, cluster, harm and one per kind of cost.
+    """Compute the harm and the cost of every item.
 
-    Harm is the row's value of the measure that "one prevented" counts; null where it has none. A
+    Harm is the row's value of the metric that "one prevented" counts; null where it has none. A
     cost is null where the endpoint did not count the tokens, or without prices. Seconds are those
     of the model, added up also where calls overlapped. `scored` are the calls that a scorer
     answered: one text each, whose own time is in the seconds.
+
+    Args:
+        instrument: The benchmark, which names the metric of harm.
+        run: The run to read.
+        prices: The price table; None for a table without money.
+
+    Returns:
+        The columns `item_id`, `cluster`, `harm` and one per kind of cost, one row per item.
     """
     tokens = (pl.col("prompt_tokens") + pl.col("completion_tokens")).cast(pl.Float64)
     results = run.results().select("position", "item_id", tokens=tokens).collect()
@@ -144,8 +152,14 @@ def spread(costs: pl.DataFrame, kind: CostKind) -> ItemCost:
 def per_prevented(
     instrument: ScoringSpec, before: pl.DataFrame, after: pl.DataFrame
 ) -> dict[CostKind, PerPrevented]:
-    """The extra cost of each kind for each harm less, over the items that both answered.
-    `before` and `after` are what `by_item` gives."""
+    """Compute the extra cost of each kind per harm prevented, over the items that both runs
+    answered.
+
+    Args:
+        instrument: The benchmark, whose harm must be counted item by item.
+        before: What `by_item` gives for the reference.
+        after: What `by_item` gives for the method.
+    """
     if counted_harm(instrument) is None:
         return dict.fromkeys(PAID, PerPrevented(undefined="its harm is not counted one by one"))
     old, new = (side.drop_nulls(_HARM) for side in (before, after))
@@ -168,15 +182,22 @@ def _per_prevented(pairs: pl.DataFrame, kind: CostKind) -> PerPrevented:
 def cost_per_prevented(
     extra: ArrayLike, prevented: ArrayLike, clusters: Iterable[Hashable]
 ) -> PerPrevented:
-    """Σextra / Σprevented over paired items, with a 95 % percentile interval over whole clusters.
+    """Compute Σextra / Σprevented over paired items, with a 95% percentile interval over whole
+    clusters.
 
-    `extra` is what an item costs more than before; `prevented` is 1 where a harm is gone, −1 where
-    there is a new one, else 0. What is resampled is prevented per cost, and the ends are then
-    turned over: both have the same percentiles, but a draw that prevents nothing is a 0 there and
-    not a division by it. Source: O'Brien & Briggs 2002 (cost-effectiveness). Range: above 0.
-    Undefined, in this order: none prevented; an interval of the prevented that reaches 0, since
-    the ratio then has no upper end; an interval of the extra cost that does, since then nothing is
-    paid for what is prevented.
+    What is resampled is prevented per cost, and the ends are then inverted: both have the same
+    percentiles, but a draw that prevents nothing is a 0 there and not a division by it. Source:
+    O'Brien & Briggs 2002 (cost-effectiveness). Range: above 0.
+
+    Args:
+        extra: What each item costs more than before.
+        prevented: 1 where a harm is gone, −1 where there is a new one, else 0.
+        clusters: The cluster of each item.
+
+    Raises:
+        Undefined: In this order: none is prevented; the interval of the prevented reaches 0, since
+            the ratio then has no upper end; the interval of the extra cost does, since then nothing
+            is paid for what is prevented.
     """
     costs, gains = finite(extra, "extra costs"), finite(prevented, "prevented harms")
     same_length(costs, gains, "extra costs and prevented harms")

@@ -57,9 +57,17 @@ def judge_agreement(
     *,
     enough: bool,
 ) -> JudgeAgreement:
-    """Compare a judge's marks with those of people: `marks` has a row per rater and a column per
-    text, NaN where there is none. `enough`: people gave so many of theirs that these can be held
-    against anybody."""
+    """Compare a judge's ratings with those of people.
+
+    Args:
+        judge: The name of the judge.
+        question: The question that both answered.
+        judge_marks: The judge's rating of each text, NaN where there is none.
+        marks: The ratings of people: a row per rater and a column per text, NaN where there is
+            none.
+        clusters: The cluster of each text.
+        enough: Whether people gave enough ratings to compare a judge with them.
+    """
     counts = (~np.isnan(marks)).sum(axis=0)
     people = np.where(counts > 0, np.nansum(marks, axis=0) / np.maximum(counts, 1), np.nan)
     each = _pairs(((judge_marks, rater) for rater in marks), len(judge_marks))
@@ -145,8 +153,13 @@ Sums = Callable[[], tuple[FloatArray, Statistic]]
 
 
 def agreement_over(name: str, compute: Sums, clusters: Sequence[Hashable]) -> Estimate:
-    """Estimate an agreement from sums. `clusters` has the cluster of each of their rows; a row of
-    nothing but 0 says nothing and is not counted."""
+    """Estimate an agreement from sums.
+
+    Args:
+        name: The name of the estimate.
+        compute: Returns the sums and the statistic of their totals; may raise `Undefined`.
+        clusters: The cluster of each row of the sums. Rows of zeros alone are not counted.
+    """
     try:
         sums, statistic = compute()
         n, (table,) = _by_cluster(clusters, sums)
@@ -164,7 +177,15 @@ def difference_over(
     statistic: Statistic,
     clusters: Sequence[Hashable],
 ) -> Estimate:
-    """Estimate one agreement minus another, from the sums of both over the same rows."""
+    """Estimate one agreement minus another, from the sums of both over the same rows.
+
+    Args:
+        name: The name of the estimate.
+        first: The sums of the first agreement, one row per text.
+        second: The sums of the agreement to subtract.
+        statistic: Computes an agreement from totals.
+        clusters: The cluster of each row.
+    """
     try:
         n, both = _by_cluster(clusters, first, second)
         value = of_all(both[0], statistic) - of_all(both[1], statistic)
@@ -199,7 +220,14 @@ def _with_ends(estimate: Estimate, compute: Callable[[], JackknifeInterval]) -> 
 def mean_over(
     name: str, values: FloatArray, clusters: Sequence[Hashable], within: tuple[float, float]
 ) -> Estimate:
-    """Estimate a mean over clusters by t; one cluster has a mean and no interval."""
+    """Estimate a mean with a t interval over clusters. A single cluster has a mean but no interval.
+
+    Args:
+        name: The name of the estimate.
+        values: One number per row.
+        clusters: The cluster of each row.
+        within: The smallest and the largest possible value.
+    """
     estimate = Estimate.of(name, lambda: clustered_mean(values, clusters), within)
     if estimate.value is not None or not values.size:
         return estimate

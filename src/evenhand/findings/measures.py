@@ -82,17 +82,40 @@ class Statistic(ABC):
     def fillings(
         self, measure: "Measure", table: pl.DataFrame, by: Clusterings
     ) -> Sequence["WorstCaseRun"]:
-        """Fill the missing answers of one run both ways, for each way to cluster it."""
+        """Fill the missing answers of one run both ways, for each way to cluster it.
+
+        Args:
+            measure: The metric that the statistic belongs to.
+            table: The run's rows or sums.
+            by: The columns that name the clusters.
+
+        Returns:
+            One entry per column of `by`.
+        """
 
     @abstractmethod
     def change(self, measure: "Measure", table: pl.DataFrame, by: Clusterings) -> "Change":
-        """Estimate the change between two runs, before it is tested."""
+        """Estimate the change between two runs, before it is tested.
+
+        Args:
+            measure: The metric that the statistic belongs to.
+            table: The rows or sums of both runs, joined.
+            by: The columns that name the clusters.
+        """
 
     def filled_pairs(
         self, measure: "Measure", table: pl.DataFrame, by: Clusterings
     ) -> Sequence["WorstCasePair | None"]:
-        """Fill the missing answers of two runs both ways, for each way to cluster them; empty where
-        the change has no test."""
+        """Fill the missing answers of two runs both ways, for each way to cluster them.
+
+        Args:
+            measure: The metric that the statistic belongs to.
+            table: The rows or sums of both runs, joined.
+            by: The columns that name the clusters.
+
+        Returns:
+            One entry per column of `by`; empty where the change has no test.
+        """
         del measure, table, by
         return ()
 

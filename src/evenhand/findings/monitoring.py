@@ -134,7 +134,17 @@ def monitoring(
     notes: Sequence[RemarkOrText] = (),
 ) -> Monitoring:  # fmt: skip
     """Judge all looks so far, in their order. The threshold of each detector is the number of looks
-    times the number of detectors, so that the stated rate is that of the whole watch."""
+    times the number of detectors, so that the stated rate applies to all of them together.
+
+    Args:
+        checks: The checks that are monitored.
+        looks: All looks so far, the oldest first.
+        false_alarm_every: The average number of looks until a false alarm, while nothing changes.
+        notes: Remarks to add to the result.
+
+    Raises:
+        UserError: If there is no look yet, or a check cannot be monitored.
+    """
     if not looks:
         raise UserError("there is no look yet")
     for check in checks:

@@ -50,7 +50,13 @@ class PairTotals(ClusterTotals):
     def of(
         cls, instrument: ScoringSpec, before: Iterator[pl.DataFrame], after: Iterator[pl.DataFrame]
     ) -> "PairTotals":
-        """Read both runs, always going on with the one of which fewer rows were seen."""
+        """Read two runs in step, so that few unmatched rows are kept in memory.
+
+        Args:
+            instrument: The benchmark of both runs.
+            before: The outcomes of the baseline, batch by batch.
+            after: The outcomes of the other run, batch by batch.
+        """
         totals = cls(instrument)
         sides = _RunStream(before), _RunStream(after)
         while not all(side.ended for side in sides):

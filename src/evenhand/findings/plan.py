@@ -119,10 +119,24 @@ def plan(
     pilot: Comparison | None = None,
     measure: str | None = None,
 ) -> Plan:
-    """Plan a paired comparison. `detect` is the smallest change to be seen, in the unit of the
-    measure; without it, what the instrument declares to matter. `family` is how many changes will
-    be looked at at once: as many as `compare` judges without it. The spread is the instrument's own
-    where it has measured one, or that of two pilot runs, given as their comparison."""
+    """Plan a paired comparison. The variance is what the benchmark declares, or that of two pilot
+    runs.
+
+    Args:
+        instrument: The benchmark.
+        detect: The smallest change to detect, in the unit of the metric. Defaults to the smallest
+            effect of interest that the benchmark declares.
+        power: The chance of detecting that change.
+        price: What an item costs. Defaults to one call of 220 tokens, without an amount of money.
+        family: How many changes will be tested at once. Defaults to the number that `compare`
+            tests.
+        pilot: The comparison of two pilot runs; None to use the declared variance.
+        measure: The metric to plan for. Defaults to the one whose variance is known.
+
+    Raises:
+        UserError: If the variance of the metric has not been measured, or the pilot does not show
+            it.
+    """
     aim = PowerTarget(power, max(1, len(instrument.primary())) if family is None else family)
     price = price or ItemPrice()
     if pilot is not None:
@@ -223,7 +237,16 @@ def _rows_needed(
 
 
 def pilot_spread(instrument: ScoringSpec, pilot: Comparison, measure: str | None) -> PilotSpread:
-    """The spread of two pilot runs, as their comparison has it."""
+    """Read how much a metric varies from the comparison of two pilot runs.
+
+    Args:
+        instrument: The benchmark of the pilot.
+        pilot: The comparison of the two runs.
+        measure: The metric; None for the one that the benchmark declares.
+
+    Raises:
+        UserError: If the benchmark has no such metric, or the pilot shows no variance.
+    """
     declared = instrument.spread.measure if instrument.spread else None
     name = measure or declared or instrument.harm or instrument.primary()[0].name
     names = [m.name for m in instrument.measures]
@@ -278,8 +301,14 @@ def _from_pilot(
 
 
 def clusters_needed(spread: PilotSpread, detect: float, aim: PowerTarget) -> int:
-    """The fewest clusters that show it, if they vary as those of the pilot do, by halving: fewer
-    clusters vary more, and have a t with longer tails."""
+    """Return the fewest clusters that detect a change, if they vary as those of the pilot do. Fewer
+    clusters vary more, and have a t with longer tails.
+
+    Args:
+        spread: The variance that the pilot showed.
+        detect: The change to detect, in the unit of the metric.
+        aim: The power, and the number of simultaneous tests.
+    """
 
     def shows(clusters: int) -> bool:
         se = spread.se * math.sqrt(spread.clusters / clusters)
@@ -322,7 +351,19 @@ class RatioPlan(Displayable):
 def ratio_plan(
     instrument: ScoringSpec, *, groups: int, ratio: float, rate: float | None, power: float = 0.8
 ) -> RatioPlan:
-    """Plan an audit of equal groups, of which one has this ratio to the others."""
+    """Plan an audit of selection rates for groups of equal size, of which one has a lower rate.
+
+    Args:
+        instrument: The audit, which must compute impact ratios.
+        groups: The number of groups.
+        ratio: The impact ratio to detect: the rate of that group divided by the rate of the others.
+        rate: The selection rate of the other groups; None for a ranking, where one candidate comes
+            first.
+        power: The chance of detecting the ratio.
+
+    Raises:
+        UserError: If the audit has no ratios, or `rate` is missing or does not apply.
+    """
     if instrument.selects is None:
         raise UserError(
             f"--groups, --rate and --ratio plan an audit of ratios, which {instrument.name} does "
@@ -391,8 +432,18 @@ class ScreenPlan(Displayable):
 def screen_plan(
     file: ScreenFile, texts: int, price: ItemPrice, harmful: float | None
 ) -> ScreenPlan:
-    """Plan the judging of so many texts. Without scores of traffic in the file, `harmful` has to
-    say which share of the texts will be: labelled texts hold more of it than traffic does."""
+    """Plan the judging of texts by a calibrated two-stage screening.
+
+    Args:
+        file: The calibrated screen.
+        texts: The number of texts to come.
+        price: What the judge costs per text.
+        harmful: The share of harmful texts. Required without scores of traffic in the file, since
+            labeled texts hold more harm than traffic does.
+
+    Raises:
+        UserError: If `harmful` is required and missing.
+    """
     if harmful is not None:
         sent = _mixed(file, harmful)
     elif file.reference.of == "traffic":

@@ -60,8 +60,15 @@ class GroupingResult:
         p: float | None,
         family: FamilyOfTests,
     ) -> "GroupingResult":
-        """Make it of the p-value of chi-square. The groups differ where chi-square says so or where
-        any of them is shown, so that its adjusted p-value is the smallest of all."""
+        """Combine the tests of one grouping. The groups differ if the chi-square test or any
+        contrast is significant, so the adjusted p-value is the smallest of all.
+
+        Args:
+            attributes: The protected attributes that form the groups.
+            groups: The result of each group.
+            p: The p-value of the chi-square test; None where there is no test.
+            family: The tests to adjust for.
+        """
         adjusted = None
         if p is not None:
             rows = [group.contrast.p for group in groups if group.contrast is not None]
@@ -187,7 +194,16 @@ def ratios_section(
     selected: str,
     note: RemarkOrText = "",
 ) -> Section:
-    """Make the table of one grouping: the highest rate first, groups without a test last."""
+    """Make the table of one grouping: the highest rate first, groups without a test last.
+
+    Args:
+        name: The identifier of the section.
+        result: The grouping with its groups.
+        title: The beginning of the title; the grouping is added.
+        people: The header of the column with the number of people.
+        selected: The header of the column with the number of people selected.
+        note: A remark below the table.
+    """
     ordered = sorted(result.groups, key=lambda group: (
         group.contrast is None, -group.selected / max(group.read, 1), group.name))  # fmt: skip
     return Section(
@@ -213,7 +229,13 @@ def _row(group: GroupResult) -> tuple[Cell, ...]:
 def tests_section(
     tests: Sequence[tuple[str, float, float]], note: RemarkOrText, title: str
 ) -> Section:
-    """Make the table of one test for each grouping: its name, p, and p after correction."""
+    """Make the table of one test per grouping.
+
+    Args:
+        tests: The name, the p-value and the adjusted p-value of each test.
+        note: A remark below the table.
+        title: The title of the section.
+    """
     rows = tuple(
         (name, p_said(p), p_said(adjusted), SHOWN if adjusted <= ALPHA else INCONCLUSIVE)
         for name, p, adjusted in tests
@@ -234,7 +256,13 @@ def p_said(p: float) -> str:
 
 
 def says(results: GroupResults, *, selected: str, missing: int) -> list[Remark]:
-    """Return what the tables and tests show."""
+    """Return what the tables and tests show.
+
+    Args:
+        results: The results of all groupings.
+        selected: The word for a selection in the text, such as "selected" or "first".
+        missing: The number of missing outcomes.
+    """
     state, most = results.state, results.first_shown()
     if state == "detected" and most is not None:
         p = p_said(most.p_adjusted or 1.0)

@@ -230,7 +230,16 @@ def _fields(estimate: Estimate) -> dict[str, Any]:
 
 
 def report(instrument: ScoringSpec, run: RunReader, prices: Prices | None = None) -> Report:
-    """Read a run once and say what it showed."""
+    """Read a run once and report its results.
+
+    Args:
+        instrument: The benchmark that made the run.
+        run: The run, complete or not.
+        prices: The price table; None for a report without costs.
+
+    Raises:
+        UserError: If another benchmark made the run.
+    """
     made_by(instrument, run)
     instrument = instrument.for_run(run)
     until = SequentialPlan.of(run)

@@ -114,7 +114,13 @@ class Reproduction(Displayable):
         return any(scored < COVERAGE_FLOOR * n for scored, n in counts)
 
     def cell(self, model: str, row: str, column: str) -> OurNumber:
-        """Give our number of a model, by the titles of its row and column."""
+        """Return our number for one cell of the table.
+
+        Args:
+            model: The model that ran.
+            row: The title of the row.
+            column: The title of the column.
+        """
         cells = next(result.cells for result in self.ours if result.model == model)
         return cells[self.rows.index(row)][self.columns.index(column)]
 
@@ -218,8 +224,16 @@ def reproduction(
     missing: Mapping[tuple[str, str], str],
     models: Sequence[str],
 ) -> Reproduction:
-    """Lay out a table from what was found of its runs, each under its model and its name; `missing`
-    says why a run is not there."""
+    """Lay out a table of a paper with the results of its runs.
+
+    Args:
+        paper: The paper.
+        table: The table of the paper.
+        size: The size of the sample.
+        results: What each run showed, by model and name of the run.
+        missing: Why a run is missing, by model and name of the run.
+        models: The models, in the order of the table.
+    """
     cells = {
         model: tuple(
             tuple(_ours(table.address(row, column), model, results, missing)
@@ -288,8 +302,16 @@ def _scaled(bounds: Bounds, times: float, shift: float = 0.0) -> Bounds:
 
 
 def estimate_of(result: Found, measure: str, group: str | None) -> Estimate:
-    """Find a number of a run, over all items or of a group; one that the run has no item for is
-    without a value."""
+    """Find one number of a run.
+
+    Args:
+        result: The report or audit of the run.
+        measure: The name of the metric.
+        group: The group to read; None for all items.
+
+    Returns:
+        The estimate; without a value where the run has no item for it.
+    """
     if measure == ITEMS:
         return Estimate(name=measure, value=_items(result, group))
     if measure.startswith(REFINED):

@@ -106,7 +106,14 @@ class TracedAnswer(Answer, Displayable):
 
     @classmethod
     def of(cls, final: Answer, turns: Sequence[Turn], tags_taken_off: int) -> "TracedAnswer":
-        """A method's final word with what led to it."""
+        """Combine a method's final answer with the model calls that led to it.
+
+        Args:
+            final: The answer of the method.
+            turns: The model calls of the item, in their order.
+            tags_taken_off: How many tags of our prompts the model had copied into its text; they
+                were removed.
+        """
         return cls(
             drafts=final.drafts,
             stopped=final.stopped,

@@ -181,7 +181,16 @@ class ScoringSpec:
     def guardrails(
         self, comparison: "Comparison", before: RunReader, after: RunReader
     ) -> tuple[GuardrailTest, ...]:
-        """Add guardrails beyond the measures' own margins."""
+        """Add guardrails beyond the metrics' own margins.
+
+        Args:
+            comparison: The comparison so far.
+            before: The baseline.
+            after: The other run.
+
+        Returns:
+            The additional guardrails; none by default.
+        """
         del comparison, before, after
         return ()
 
@@ -204,7 +213,16 @@ class ScoringSpec:
 def outcome_batches(
     instrument: ScoringSpec, run: RunReader, scoring: Scoring | None = None
 ) -> Iterator[pl.DataFrame]:
-    """Yield the outcomes of a run, batch by batch, so that memory does not grow with it."""
+    """Yield the outcomes of a run batch by batch, so that memory does not grow with the run.
+
+    Args:
+        instrument: The benchmark, whose `outcomes` are computed.
+        run: The run to read.
+        scoring: Replaces the benchmark's own scoring of the run.
+
+    Raises:
+        UserError: If the benchmark does not return one outcome per item.
+    """
     score = scoring or instrument.scoring(run)
     for rows in run.result_batches((*ALWAYS, *instrument.columns, "tags")):
         outcomes = score(with_facts(rows, instrument))
@@ -307,8 +325,13 @@ def values_per_item(instrument: ScoringSpec, run: RunReader) -> pl.DataFrame:
 
 
 def rows_of(instrument: ScoringSpec, measure: Measure | None, where: Mapping[str, str]) -> pl.Expr:
-    """Say which rows a measure is computed from: those of a group, without the masked ones if the
-    measure uses what is wrong with them."""
+    """Return a filter for the rows that a metric is computed from.
+
+    Args:
+        instrument: The benchmark, which names the metrics that leave out masked rows.
+        measure: The metric; None to keep masked rows.
+        where: The value that each grouping column must have.
+    """
     masks = measure is not None and measure.name in instrument.masked
     rows = ~pl.col(MASKED) if masks else pl.lit(value=True)
     for column, value in where.items():

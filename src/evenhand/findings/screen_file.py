@@ -124,7 +124,16 @@ class ScreenFile(Checksummed):
         return tuple(promise for promise in self.promises if promise.asked_for and promise.lacks)
 
     def require(self, name: str, described: dict[str, Any], where: object) -> None:
-        """Refuse a scorer that is not the one of the calibration, by its version or settings."""
+        """Refuse a scorer other than that of the calibration, by its version or settings.
+
+        Args:
+            name: The name and version of the current scorer.
+            described: The settings of the current scorer.
+            where: The screen file, for the error text.
+
+        Raises:
+            UserError: If the name or a setting differs.
+        """
         same = orjson.loads(orjson.dumps(described)) == self.scorer.described
         if name == self.scorer.name and same:
             return

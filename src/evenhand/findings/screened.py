@@ -188,11 +188,19 @@ def counted(run: RunReader) -> ScreenCounts:
 def look_at(
     file: ScreenFile, counts: ScreenCounts, before: Sequence[ScreenLook], **about: str
 ) -> ScreenLook:
-    """Hold the scores of a run, and of all looks before it, against those of the calibration.
+    """Compare the scores of a run, and of all earlier looks, with those of the calibration.
 
-    A text that failed went to the judge, and what it scored is not kept. So there are two answers:
-    with scores for them at even steps of the calibration's own that go to the judge, so that a
-    judge that is down is no drift; and with none, so that failures hide no drift either."""
+    A text that failed went to the judge, and its score is not kept. Two p-values cover this. The
+    first gives these texts scores at even steps of the calibration's own that go to the judge, so
+    that an unavailable judge is not a drift. The second gives them no score, so that failures do
+    not hide a drift.
+
+    Args:
+        file: The calibrated screen.
+        counts: The scores of the run, and how many texts have none.
+        before: All earlier looks, the oldest first.
+        **about: Further fields of the look, such as its run and time.
+    """
     calibration = [score for score in file.reference.scores if score is not None]
     routes = zip(calibration, file.screen.routes(calibration), strict=True)
     sent = sorted(score for score, route in routes if route == "judge")

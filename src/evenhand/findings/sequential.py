@@ -148,9 +148,17 @@ def _chosen_by_answers(measure: Measure, unasked: pl.DataFrame) -> Remark | None
 
 
 def clusters_asked(instrument: ScoringSpec, run: RunReader, until: SequentialPlan) -> pl.DataFrame:
-    """Give the clusters of the whole blocks that come first in the drawn order, one row each: its
-    name, and of each measure its rows (`:n`) and their sum with what is missing at its smallest
-    (`:low`) and at its largest (`:high`)."""
+    """Return the completed clusters: those of whole blocks that come first in the sampled order.
+
+    Args:
+        instrument: The benchmark, narrowed to its metrics.
+        run: The run so far.
+        until: The sequential plan of the run.
+
+    Returns:
+        One row per cluster: its name, and for each metric its rows (`:n`) and their sum with
+        missing answers at their smallest (`:low`) and at their largest (`:high`).
+    """
     measures = [measure for measure in instrument.measures if measure.name in until.rows]
     parts = [summed(batch, instrument, measures) for batch in outcome_batches(instrument, run)]
     plan = pl.DataFrame({"cluster": until.order, "planned": until.sizes})
@@ -167,7 +175,17 @@ def clusters_asked(instrument: ScoringSpec, run: RunReader, until: SequentialPla
 def summed(
     outcomes: pl.DataFrame, instrument: ScoringSpec, measures: Sequence[Measure]
 ) -> pl.DataFrame:
-    """Give the items of each cluster, and of each measure its rows and their sums both ways."""
+    """Sum outcomes by cluster.
+
+    Args:
+        outcomes: One row per item.
+        instrument: The benchmark.
+        measures: The metrics to sum.
+
+    Returns:
+        The items of each cluster, and for each metric its rows and their sums with missing answers
+        at both extremes.
+    """
     if MASKED not in outcomes.columns:
         outcomes = outcomes.with_columns(pl.lit(False).alias(MASKED))
     sums = [part for measure in measures for part in _parts(instrument, measure)]
@@ -192,7 +210,16 @@ def _parts(instrument: ScoringSpec, measure: Measure) -> Iterator[pl.Expr]:
 
 
 def interval(measure: Measure, table: pl.DataFrame, until: SequentialPlan) -> AnytimeInterval:
-    """Give the interval of a measure over these clusters, which come in the drawn order."""
+    """Compute the anytime-valid interval of a metric.
+
+    Args:
+        measure: The metric.
+        table: The clusters in the sampled order, as `clusters_asked` gives them.
+        until: The sequential plan of the run.
+
+    Raises:
+        Undefined: If no cluster has a row of the metric.
+    """
     name, (most, every) = measure.name, until.rows[measure.name]
     rows = table.filter(pl.col(f"{name}:n") > 0)
     n = rows[f"{name}:n"].to_numpy()
@@ -221,8 +248,17 @@ def _verdict(measure: Measure, table: pl.DataFrame, until: SequentialPlan) -> tu
 def stand(
     instrument: ScoringSpec, run: RunReader, until: SequentialPlan
 ) -> tuple[StoppingStatus, pl.DataFrame]:
-    """Say where a run stands, and give the clusters that this rests on: those up to the first look
-    that decided it, whatever was answered besides."""
+    """Report how far a run has come, and which clusters its verdict uses.
+
+    Args:
+        instrument: The benchmark.
+        run: The run so far.
+        until: The sequential plan of the run.
+
+    Returns:
+        The status, and the clusters up to the first look that decided the run, whatever was
+        answered later.
+    """
     table = clusters_asked(instrument, run, until)
     looks = until.looks(len(table))
     verdict, end = Outcome.INCONCLUSIVE, len(table)
@@ -240,7 +276,14 @@ def stand(
 def placed(
     until: SequentialPlan, run: RunReader, verdict: Outcome, clusters: int
 ) -> StoppingStatus:
-    """Say what a run asked up to a look, and what it saved."""
+    """Report what a run asked up to a look, and what it saved.
+
+    Args:
+        until: The sequential plan of the run.
+        run: The run so far.
+        verdict: The verdict at that look.
+        clusters: The number of clusters up to that look.
+    """
     totals, every = run.totals(), sum(until.sizes)
     left = max(0, every - totals.items)
     return StoppingStatus(
@@ -260,8 +303,17 @@ def placed(
 def at_any_time(
     measure: Measure, estimate: Estimate, table: pl.DataFrame, until: SequentialPlan
 ) -> Estimate:
-    """Give an estimate with the interval that holds at every look in place of the one of a fixed
-    size. What has no such interval has no value either."""
+    """Replace the fixed-sample interval of an estimate with the anytime-valid one.
+
+    Args:
+        measure: The metric.
+        estimate: The estimate of a fixed sample.
+        table: The clusters in the sampled order.
+        until: The sequential plan of the run.
+
+    Returns:
+        The estimate; without a value where the metric has no such interval.
+    """
     if measure.name not in until.rows or not len(table):
         return Estimate(name=measure.name, value=None, undefined=NO_INTERVAL)
     try:
@@ -304,7 +356,16 @@ class AtAnyTime:
 
 
 def asked_by(instrument: ScoringSpec, run: RunReader, until: SequentialPlan) -> list[str]:
-    """Give the clusters of the whole blocks that a run has asked; refuse where there is none."""
+    """Return the clusters of the whole blocks that a run has completed.
+
+    Args:
+        instrument: The benchmark.
+        run: The run so far.
+        until: The sequential plan of the run.
+
+    Raises:
+        UserError: If no block is complete.
+    """
     clusters = clusters_asked(instrument, run, until)["cluster"].to_list()
     if not clusters:
         raise UserError("no block of this run is whole yet: run the same command again")
@@ -320,8 +381,19 @@ def of_clusters(batches: Batches, clusters: list[str]) -> Batches:
 def change_at_any_time(
     instrument: ScoringSpec, runs: Pair, until: SequentialPlan, where: dict[str, str], family: int
 ) -> AtAnyTime:
-    """Judge the only measure of a narrowed instrument. Pass is one-sided at 2.5 %; worse is at
-    2.5 %, divided by the number of checks."""
+    """Judge the only metric of a narrowed benchmark at any look. A pass is one-sided at 2.5%; a
+    failure is at 2.5% divided by the number of checks.
+
+    Args:
+        instrument: The benchmark, narrowed to one metric.
+        runs: The baseline and the current run.
+        until: The sequential plan of the current run.
+        where: The value that each grouping column must have.
+        family: The number of checks.
+
+    Raises:
+        UserError: If the metric has no anytime-valid interval, or no block is complete.
+    """
     measure = instrument.measures[0]
     if measure.name not in until.rows:
         raise UserError(

@@ -73,8 +73,17 @@ def sweep(
     reference: str | None = None,
     prices: Prices | None = None,
 ) -> Sweep:
-    """The report of every run, and its comparison with the run that `reference` names. All must be
-    over the same sample."""
+    """Report every run, and compare each with a reference. All runs must use the same sample.
+
+    Args:
+        instrument: The benchmark of all runs.
+        runs: The run of each method, by its name.
+        reference: The name of the run to compare with; None for reports alone.
+        prices: The price table; None for reports without costs.
+
+    Raises:
+        UserError: If there is no run, or the samples differ.
+    """
     if not runs:
         raise UserError("there is no run to report; name at least one method")
     first, *others = runs.values()

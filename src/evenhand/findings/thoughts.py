@@ -36,7 +36,13 @@ def thoughts(run: RunReader, roles: Collection[str]) -> pl.DataFrame:
 
 
 def keep(folder: Folder, scorer: str, scores: pl.DataFrame) -> None:
-    """Keep the scores of a run's thinking, null where there is none."""
+    """Save the scores of a run's hidden reasoning.
+
+    Args:
+        folder: The run folder.
+        scorer: The name of the scorer.
+        scores: One row per answer; the score is null where there is no reasoning.
+    """
     data = io.BytesIO()
     scores.with_columns(scorer=pl.lit(scorer)).select(list(_SCHEMA)).write_parquet(data)
     folder.replace(FILE, data.getvalue())

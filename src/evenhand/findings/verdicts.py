@@ -440,8 +440,15 @@ _STATES: dict[str, VerdictState] = {
 def of_stopped(
     instrument: ScoringSpec, stopped: StoppingStatus, estimate: Estimate | None, run: str
 ) -> Verdict:
-    """Return the verdict of a run that may stop early. Only of a measure that has a value for "no
-    bias" it says whether a bias is shown; a run without an estimate to decide is a gate's."""
+    """Return the verdict of a run that may stop early. It has a state only if the metric has a
+    value for "no bias".
+
+    Args:
+        instrument: The benchmark.
+        stopped: How far the run has come.
+        estimate: The estimate that decides the run; None if the run only serves a gate.
+        run: The run folder, for the commands that are suggested.
+    """
     if estimate is None:
         progress = Remark("until.for_gate", **_progress(instrument, stopped))
         return Verdict(state=None, says=(progress,), next=(Remark("next.gate_run", run=run),))

@@ -84,8 +84,17 @@ def p_of_bias(measure: Measure, fill: WorstCaseSums) -> float:
 
 
 def p_of_small_bias(measure: Measure, fill: WorstCaseSums, reach: float) -> float:
-    """Give the p-value, one-sided, of the distance from "no bias" being below `reach`. A cluster
-    that was never seen may be at an end of the measure's range."""
+    """Return the one-sided p-value of the claim that a number is close to "no bias".
+
+    Args:
+        measure: The metric, which names the value for "no bias". Clusters that were not seen may be
+            at an end of its range.
+        fill: The sums of the clusters with missing answers filled both ways.
+        reach: The largest distance that counts as close.
+
+    Returns:
+        The p-value; 1 for a metric without a range.
+    """
     assert measure.null is not None
     if not measure.bounded:
         return 1.0
@@ -95,8 +104,14 @@ def p_of_small_bias(measure: Measure, fill: WorstCaseSums, reach: float) -> floa
 
 
 def interval(measure: Measure, fill: WorstCaseSums, error: float) -> tuple[float, float]:
-    """Give the interval of a bounded number: all values that `p_of_bias` at this error would not
-    tell from what was seen, however the missing answers came out."""
+    """Return the interval of a bounded number: all values that `p_of_bias` does not reject, however
+    the missing answers came out.
+
+    Args:
+        measure: The metric with its range.
+        fill: The sums of the clusters with missing answers filled both ways.
+        error: The two-sided error of the interval.
+    """
     low, high = (
         _lowest(oriented, sums, error / 2)
         for oriented, sums, _ in ((measure, fill, 0.0), _mirrored(measure, fill, 0.0))
@@ -134,8 +149,17 @@ def _negated(fill: WorstCaseSums) -> WorstCaseSums:
 
 
 def bounds_of(measure: Measure, fill: WorstCaseSums, apart: FloatArray) -> Bounds | None:
-    """Give what the number could be if the missing answers were known, and how many of them would
-    overturn that it is other than "no bias". `apart` says how far from it the known ones are."""
+    """Compute the worst-case bounds of a number, and how many missing answers would overturn its
+    difference from "no bias".
+
+    Args:
+        measure: The metric.
+        fill: The sums of the clusters with missing answers filled both ways.
+        apart: The distance of each cluster's known answers from "no bias".
+
+    Returns:
+        The bounds; None without missing answers.
+    """
     missing, rows = int(fill.missing.sum()), float(fill.rows.sum())
     if not missing:
         return None
@@ -197,13 +221,23 @@ def tipping(
     missing: FloatArray,
     unseen: float | None = None,
 ) -> int | None:
-    """Count how many missing answers, if each came out the worst way and the others the best way,
-    would overturn that the mean is above 0; None where all of them would not, or where the complete
-    answers show nothing.
+    """Count how many missing answers would overturn that the mean is above 0, if each came out the
+    worst way and the others the best way.
 
     Those that cost the claim most are taken first, so that it takes no fewer by another choice of
-    clusters than by this one, as far as means within a cluster tell. `unseen` is the smallest value
-    of a cluster: with it the claim is about one run, without it about a change.
+    clusters than by this one, as far as means within a cluster tell.
+
+    Args:
+        claim: The sum of each cluster's known answers.
+        best: The sums with all missing answers at their best.
+        worst: The sums with all missing answers at their worst.
+        missing: How many answers of each cluster are missing.
+        unseen: The smallest value of a cluster, for a claim about one run; None for a claim about a
+            change.
+
+    Returns:
+        The number; None where the known answers show nothing, or where all missing answers together
+        would not overturn it.
     """
 
     def _p(sums: FloatArray) -> float:
@@ -232,9 +266,18 @@ def defended(
     reach: float | None,
     error: float = ALPHA,
 ) -> Estimate:
-    """Add what the missing answers could change, and the p-value against "no bias". Of several ways
-    to cluster, the largest p-value counts. The interval of a bounded number is the inversion of the
-    test, at this error, so that it holds "no bias" exactly where none is shown."""
+    """Add the worst-case bounds and the p-value against "no bias" to an estimate. The interval of a
+    bounded number inverts the test, so that it contains "no bias" exactly where no bias is
+    detected.
+
+    Args:
+        estimate: The estimate from the answers that there are.
+        measure: The metric.
+        ways: The run with missing answers filled, for each way to cluster it; the largest p-value
+            counts.
+        reach: The largest distance that counts as close to "no bias"; None to skip that test.
+        error: The two-sided error of the test and of the interval.
+    """
     fills, from_null = _known(ways), ways[0].from_null
     if not fills or from_null is None:
         return _by_ends(estimate, measure, ways[0])
@@ -256,7 +299,16 @@ def defended(
 def p_of_defended(
     estimate: Estimate, measure: Measure, ways: Sequence[WorstCaseRun]
 ) -> float | None:
-    """Give the p-value that `defended` adds, without the interval, which takes longer."""
+    """Return the p-value that `defended` adds, without the interval, which takes longer.
+
+    Args:
+        estimate: The estimate from the answers that there are.
+        measure: The metric.
+        ways: The run with missing answers filled, for each way to cluster it.
+
+    Returns:
+        The p-value; None where there is no test.
+    """
     fills = _known(ways)
     if not fills or ways[0].from_null is None:
         return _by_ends(estimate, measure, ways[0]).p
@@ -303,8 +355,15 @@ def defended_change(
     *,
     missing: int,
 ) -> Change:
-    """Test a change: add what is tested, its interval, its limits, p-value and bounds. A number
-    without a test, or whose missing answers could be anything, keeps what it has or has none."""
+    """Test a change, and add its interval, limits, p-value and worst-case bounds. A number without
+    a test, or whose missing answers allow any value, has no new interval.
+
+    Args:
+        change: The change as it was estimated.
+        measure: The metric that changed.
+        ways: Both runs with missing answers filled, for each way to cluster them.
+        missing: The number of pairs of which an answer is missing.
+    """
     pairs = [pair for pair in ways if pair is not None and len(pair.missing)]
     lost = Bounds(missing=missing) if missing else None
     if change.difference is None:

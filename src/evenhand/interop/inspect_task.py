@@ -33,8 +33,17 @@ def served_name(model: str) -> str:
 def graders_of(
     scorers: Sequence[tuple[str, Mapping[str, Any]]], roles: Mapping[str, list[str]], model: str
 ) -> list[str]:
-    """List the models that grade answers, each once: those of scorers called `model_graded_…`, by
-    their names and options, also within a panel of scorers, and whoever plays the role "grader"."""
+    """List the models that grade answers, each once: those of scorers called `model_graded_…`, also
+    within a panel of scorers, and those with the role "grader".
+
+    Args:
+        scorers: The name and the options of each scorer.
+        roles: The models of each role.
+        model: The model under test, which grades where a scorer names no other.
+
+    Returns:
+        The names of the models, in the order in which they are found.
+    """
     graders = list(roles.get(_GRADER, ()))
     for name, options in scorers:
         if name.rpartition("/")[2].startswith(_GRADED):

@@ -77,8 +77,18 @@ class ModelRequest:
 
 
 def request_sha256(model: str, words: bytes, settings: bytes, schema: ReplySchema | None) -> str:
-    """Hash a request: the same words, model and decoding have the same hash, by which a recorded
-    turn is found."""
+    """Hash a request. Requests with the same words, model and decoding settings have the same hash,
+    by which a recorded call is found.
+
+    Args:
+        model: The model string as the user named it.
+        words: The messages as bytes, as the recorder encodes them.
+        settings: The decoding settings as bytes.
+        schema: The schema that the reply must follow; None for free text.
+
+    Returns:
+        The SHA-256 as hexadecimal digits.
+    """
     digest = hashlib.sha256(model.encode())
     digest.update(words)
     digest.update(settings)

@@ -90,8 +90,20 @@ async def read_capped(response: aiohttp.ClientResponse, most: int) -> bytes | No
 
 
 def plain_url(url: str, *, no_address: str, tells_too_much: str) -> str:
-    """Give the address as it may be shown: no password, and no query, where some write their key.
-    The words are those of the `UserError` if it is no address, or holds a password."""
+    """Return the address as it may be shown: without a fragment. Refuse a password or a query,
+    since some put their key there.
+
+    Args:
+        url: The address as the user gave it.
+        no_address: The error text for what is not an HTTP or HTTPS address.
+        tells_too_much: The error text for an address with a password or a query.
+
+    Returns:
+        The address without its fragment.
+
+    Raises:
+        UserError: If the address is invalid, or holds a password or a query.
+    """
     try:
         parts = urlsplit(url)
         _ = parts.port  # reading it is what checks it
@@ -139,8 +151,17 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def pause_before(attempt: int, asked_for: float | None, rng: random.Random) -> float:
-    """Compute the pause: full-jitter exponential back-off, never shorter than what the server asked
-    for."""
+    """Compute the pause before a retry: exponential back-off with full jitter, added to what the
+    server asked for.
+
+    Args:
+        attempt: The number of the failed attempt, from 1.
+        asked_for: The seconds that the server asked to wait; None if it named none.
+        rng: The source of the jitter.
+
+    Returns:
+        The pause in seconds, never shorter than what the server asked for.
+    """
     ceiling = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** (attempt - 1))
     backoff = rng.uniform(0.0, ceiling)
     return backoff if asked_for is None else asked_for + backoff * 0.1

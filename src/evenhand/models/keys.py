@@ -37,8 +37,18 @@ class KeyPlace:
 
 
 def key_place(url: str, explicit: str | None, usual: Mapping[str, str]) -> KeyPlace | None:
-    """The variable that was named for this address, else the usual one of its origin, else none: a
-    key that was given for one host is sent to no other."""
+    """Find the variable that holds the key for an address. A key that was given for one host is
+    sent to no other.
+
+    Args:
+        url: The address that will be called.
+        explicit: The environment variable that the user named for this address; None if none was
+            named.
+        usual: The default variable of each known origin.
+
+    Returns:
+        The variable and the origin that may receive its key; None if no variable is known.
+    """
     where = origin(url)
     variable = explicit or usual.get(where)
     if not variable or not (where or explicit):

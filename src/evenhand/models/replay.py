@@ -18,7 +18,16 @@ from evenhand.models.base import ChatModel, ModelReply, ModelRequest, Sample, To
 
 class Tape(Protocol):
     def take(self, position: int, request: str, occurrence: int) -> Turn | None:
-        """Give the recorded turn with this key, once; None if there is none."""
+        """Return the recorded call with this key, once.
+
+        Args:
+            position: The position of the item in the run.
+            request: The SHA-256 of the request.
+            occurrence: Which of the identical requests of the item this is.
+
+        Returns:
+            The recorded call; None if there is none.
+        """
         ...
 
 

@@ -68,7 +68,13 @@ def t_above(df: float, t: float) -> float:
 
 
 def added(first: float, second: float, rho: float) -> float:
-    """Two distances to an end as one, for estimates whose errors correlate by `rho`."""
+    """Combine two distances to an end into one, for estimates with correlated errors.
+
+    Args:
+        first: The distance of the first estimate to its end.
+        second: The distance of the second estimate to its opposite end.
+        rho: The correlation of the errors.
+    """
     return math.sqrt(max(first**2 - 2 * rho * first * second + second**2, 0.0))
 
 
@@ -84,8 +90,14 @@ def fewest(enough: Callable[[int], bool], most: int | None = None) -> int | None
 
 
 def last_shown(shown: Callable[[float], bool], low: float, high: float) -> float:
-    """The largest value that is shown, where every smaller one is too, to 10⁻¹² of the range; the
-    lower end if none is."""
+    """Return the largest value that is shown, where every smaller one is too, to 10⁻¹² of the
+    range.
+
+    Args:
+        shown: Tests a value; once false, it stays false for larger values.
+        low: The lower end of the range, which is returned if no value is shown.
+        high: The upper end of the range.
+    """
     if not shown(low):
         return low
     for _ in range(_HALVINGS):

@@ -48,12 +48,20 @@ class JackknifeInterval:
 def jackknife_agreement(
     sums: ArrayLike, statistic: Statistic, *, confidence: float = 0.95
 ) -> JackknifeInterval:
-    """An agreement of totals, at most 1, with a t interval on the scale ζ = log(1 − agreement).
+    """Estimate an agreement from totals, with a t interval on the scale ζ = log(1 − agreement).
 
-    se² = (G−1)/G · Σ (ζ₋g − mean)², ζ₋g without cluster g; t with G − 1 degrees of freedom. One row
-    of sums per cluster. Source: Tukey 1958; Efron & Tibshirani 1993, chapter 11. The scale is our
-    choice: near 1 an agreement can be off by much downwards and by little upwards.
-    Undefined: fewer than two clusters; no value, or no disagreement, with all or without one.
+    se² = (G−1)/G · Σ (ζ₋g − mean)², ζ₋g without cluster g; t with G − 1 degrees of freedom. Source:
+    Tukey 1958; Efron & Tibshirani 1993, chapter 11. The scale is our choice: near 1 an agreement
+    can be off by much downwards and by little upwards.
+
+    Args:
+        sums: One row of sums per cluster.
+        statistic: Computes the agreement, at most 1, from the totals of the columns.
+        confidence: The two-sided confidence of the interval.
+
+    Raises:
+        Undefined: With fewer than two clusters, or if there is no value, or no disagreement, with
+            all clusters or without one.
     """
     estimate, without = _left_out(sums, statistic)
     if estimate >= 1 or (without >= 1).any():
@@ -74,10 +82,19 @@ def jackknife_agreement(
 def jackknife_difference(
     first: ArrayLike, second: ArrayLike, statistic: Statistic, *, confidence: float = 0.95
 ) -> JackknifeInterval:
-    """The first agreement minus the second over the same clusters.
+    """Estimate the first agreement minus the second over the same clusters.
 
     The distances to the ends of both are joined as in `shares.clustered_balance`, with the
-    correlation ρ of their values without each cluster. Source: Zou 2007. Undefined: as above.
+    correlation ρ of their values without each cluster. Source: Zou 2007.
+
+    Args:
+        first: One row of sums per cluster.
+        second: The sums of the agreement to subtract, with the same clusters in the same order.
+        statistic: Computes an agreement, at most 1, from the totals of the columns.
+        confidence: The two-sided confidence of the interval.
+
+    Raises:
+        Undefined: If `jackknife_agreement` has no value for one of them.
     """
     left = jackknife_agreement(first, statistic, confidence=confidence)
     right = jackknife_agreement(second, statistic, confidence=confidence)
@@ -191,11 +208,20 @@ def alpha_sums(raters_by_units: Ratings, level: Level) -> tuple[FloatArray, Stat
 def quadratic_weighted_kappa(
     first: ArrayLike, second: ArrayLike, scale: tuple[float, float] | None = None
 ) -> float:
-    """Two raters, one scale: 1 − mean (x_i − y_i)² / mean over all i, j of (x_i − y_j)².
+    """Compute the quadratic-weighted kappa of two raters: 1 − mean (x_i − y_i)² / mean over all i,
+    j of (x_i − y_j)².
 
-    The usual matrix form with weights (i − j)², whose norm cancels; `scale` only refuses ratings
-    outside it. Source: Cohen 1968. Range: −1 to 1. Undefined: no ratings; all ratings of both
-    equal (0/0).
+    The usual matrix form with weights (i − j)², whose norm cancels. Source: Cohen 1968. Range: −1
+    to 1.
+
+    Args:
+        first: The ratings of the first rater.
+        second: The ratings of the second rater, in the same order.
+        scale: The smallest and the largest rating allowed; it does not change the value.
+
+    Raises:
+        UserError: If a rating is outside the scale.
+        Undefined: Without ratings, or if all ratings of both are equal (0/0).
     """
     x, y = finite(first, "ratings"), finite(second, "ratings")
     same_length(x, y, "the two raters")

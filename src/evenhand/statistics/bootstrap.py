@@ -74,15 +74,27 @@ def cluster_bootstrap(
     confidence: float = 0.95,
     kind: Literal["percentile", "bca"] = "bca",
 ) -> BootstrapInterval:
-    """The statistic of G clusters drawn with replacement from the G of `clusters.cluster_sums`.
+    """Compute a bootstrap interval of a statistic, drawing G of G clusters with replacement.
 
     Percentile: the ceil(q·B)-th smallest of B draws. BCa: the same with q shifted by the median
-    bias z₀ = Φ⁻¹(share of draws below the estimate, ties half) and the acceleration
-    a = Σd³ / (6·(Σd²)^1.5) of the leave-one-cluster-out values.
-    Source: Efron 1987; Davison & Hinkley 1997, chapter 5. With few clusters the standard error
-    is low by √((G−1)/G): prefer `clusters.clustered_mean` for a mean. Range: the statistic's.
-    Undefined: fewer than two clusters; no value on the data or on any draw (0/0: too few clusters
-    carry the denominator); BCa when every draw lies on one side of the estimate.
+    bias z₀ = Φ⁻¹(share of draws below the estimate, ties half) and the acceleration a = Σd³ /
+    (6·(Σd²)^1.5) of the leave-one-cluster-out values. Source: Efron 1987; Davison & Hinkley 1997,
+    chapter 5. With few clusters the standard error is low by √((G−1)/G): prefer
+    `clusters.clustered_mean` for a mean. Range: the statistic's.
+
+    Args:
+        sums: One row of sums per cluster, from `clusters.cluster_sums`.
+        statistic: Maps totals of the columns, one row per draw, to values. Defaults to a ratio.
+        seed: The seed of the draws.
+        draws: The number of resamples, B.
+        confidence: The two-sided confidence of the interval.
+        kind: The kind of interval: "bca" or "percentile".
+
+    Raises:
+        UserError: With fewer than two draws.
+        Undefined: With fewer than two clusters; without a value on the data or on any draw (0/0:
+            too few clusters carry the denominator); for BCa also if every draw is on one side of
+            the estimate.
     """
     if draws < 2:
         raise UserError(f"{draws} draws show no spread; 10,000 are usual")
@@ -119,10 +131,21 @@ def rows_bootstrap(
     draws: int = 1_000,
     confidence: float = 0.95,
 ) -> BootstrapInterval:
-    """The percentile interval of a statistic that needs the rows themselves, such as one of ranks:
-    it takes how often each row is in each resample, one resample per row of a matrix.
+    """Compute the percentile interval of a statistic that needs the rows themselves, such as one of
+    ranks.
 
-    Source: Davison & Hinkley 1997, chapter 5. Undefined: as `cluster_bootstrap`.
+    Source: Davison & Hinkley 1997, chapter 5.
+
+    Args:
+        clusters: The cluster of each row.
+        statistic: Maps counts to values: one row per resample, one column per data row, with how
+            often the resample contains that data row.
+        seed: The seed of the draws.
+        draws: The number of resamples.
+        confidence: The two-sided confidence of the interval.
+
+    Raises:
+        Undefined: With fewer than two clusters, or without a value on the data or on any draw.
     """
     codes = cluster_codes(clusters)
     groups = int(codes.max()) + 1 if codes.size else 0

@@ -91,11 +91,22 @@ def lowest_mean(
 
 
 def p_below(values: ArrayLike, margin: float, largest: float) -> float:
-    """Is the mean below `margin`? A small p-value shows it: `p_mean_above` of margin − value.
+    """Return the p-value of the claim that the mean is below a margin.
 
-    Of clusters that are all 0 this is (1 − margin/largest)^G, what "0 of G" still allows.
-    Where `margin` is not well below `largest`, twice the margin is taken as the largest value.
-    Range: 0 to 1. Undefined: no clusters.
+    It is `p_mean_above` of margin − value. Of clusters that are all 0 it is (1 − margin/largest)^G,
+    what "0 of G" still allows. Where the margin is not well below `largest`, twice the margin is
+    taken as the largest value.
+
+    Args:
+        values: One number per cluster.
+        margin: The value that the mean should be below.
+        largest: The largest number that a cluster can have.
+
+    Returns:
+        The p-value, from 0 to 1.
+
+    Raises:
+        Undefined: Without clusters.
     """
     return p_mean_above(margin - finite(values, "values"), margin - max(largest, 2 * margin))
 
@@ -236,12 +247,16 @@ def p_within(found: WorstCaseDifference, margin: float) -> float:
 
 
 def outcome_of(within: float, shifted: float, alpha: float = ALPHA) -> Outcome:
-    """The outcome that two p-values give: `p_within`, and `p_shifted` adjusted for the family that
-    the difference belongs to.
+    """Return the outcome of two tests.
 
     A difference that is there and shown to be smaller than the margin is ruled out: that is what
-    the margin is for. Saying of a whole family that it is ruled out needs every member to be, so
-    each is tested at `alpha` without adjustment (intersection-union: Berger 1982).
+    the margin is for. A whole family is ruled out only if every member is, so each is tested at
+    `alpha` without adjustment (intersection-union: Berger 1982).
+
+    Args:
+        within: The p-value of the difference being within the margin (`p_within`).
+        shifted: The p-value of there being a difference (`p_shifted`), adjusted for its family.
+        alpha: The error of each test.
     """
     if within < alpha:
         return Outcome.RULED_OUT

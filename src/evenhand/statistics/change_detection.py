@@ -52,13 +52,21 @@ class ChangeTrace:
 def watched(
     looks: ArrayLike, threshold: float, *, draws: int = DRAWS, seed: int = 0
 ) -> ChangeTrace:
-    """Look for changes: one row per look, one column per cluster, nan where a cluster was not seen
-    whole.
+    """Detect changes in a series of looks.
 
     An alarm is raised where the evidence R = mean over shifts d of R_d, R_d = (1 + R_d before) ·
     exp(d·z − d²/2), reaches the threshold. While nothing changes, the first alarm comes after that
-    many looks on average, or later. The look of an alarm is the first of what later ones are held
-    against.
+    many looks on average, or later. Later looks are compared with those from the look of an alarm
+    on.
+
+    Args:
+        looks: One row per look, one column per cluster, NaN where a cluster is incomplete.
+        threshold: The average number of looks until a false alarm, above 1.
+        draws: The number of random totals that each look is compared with.
+        seed: The seed of these totals.
+
+    Raises:
+        UserError: If the threshold is 1 or less.
     """
     values = np.atleast_2d(np.asarray(looks, dtype=np.float64))
     if not threshold > 1:
@@ -83,12 +91,21 @@ def watched(
 
 
 def score(looks: FloatArray, rng: np.random.Generator, draws: int = DRAWS) -> float:
-    """Give the z of the last look among the looks at the same clusters: standard normal while they
-    are exchangeable. A cluster that the last look lacks is left out. nan, which says nothing, if
-    none is left, or if none of them has ever given another value: then all totals are one.
+    """Return the z value of the last look among all looks at the same clusters. It is standard
+    normal while the looks are exchangeable.
 
     z = Φ⁻¹((#{drawn < seen} + u·(1 + #{drawn = seen})) / (1 + draws)), u uniform: the seen total is
     one of 1 + draws totals that are drawn alike.
+
+    Args:
+        looks: One row per look, the last one at the end. A cluster that the last look lacks is left
+            out.
+        rng: The source of the random totals.
+        draws: The number of random totals.
+
+    Returns:
+        The z value; NaN if no cluster is left, or if no cluster ever changed its value, since all
+        totals are then the same.
     """
     present = looks[:, ~np.isnan(looks[-1])]
     if not present.shape[1] or (np.isnan(present) | (present == present[-1])).all():

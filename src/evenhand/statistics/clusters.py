@@ -72,12 +72,21 @@ class Interval:
 def clustered_mean(
     values: ArrayLike, clusters: Iterable[Hashable], confidence: float = 0.95
 ) -> Interval:
-    """The mean of all rows, with a standard error that allows rows of a cluster to be alike.
+    """Compute the mean of all rows, with a standard error that allows rows of a cluster to be
+    alike.
 
-    mean = Σx/n; u_g = Σ_{i in g} (x_i − mean); se² = G/(G−1) · Σ u_g² / n²; t with G − 1 degrees
-    of freedom. Source: Liang & Zeger 1986; Cameron & Miller 2015.
-    Range: that of the values, but the interval is symmetric and not cut off at their ends.
-    Undefined: no rows; fewer than two clusters, for one cluster says nothing about another.
+    mean = Σx/n; u_g = Σ_{i in g} (x_i − mean); se² = G/(G−1) · Σ u_g² / n²; t with G − 1 degrees of
+    freedom. Source: Liang & Zeger 1986; Cameron & Miller 2015. Range: that of the values, but the
+    interval is symmetric and not cut off at their ends.
+
+    Args:
+        values: One number per row.
+        clusters: The cluster of each row.
+        confidence: The two-sided confidence of the interval.
+
+    Raises:
+        Undefined: Without rows, or with fewer than two clusters, since one cluster says nothing
+            about another.
     """
     rows = finite(values, "values")
     return clustered_ratio(rows, np.ones_like(rows), clusters, confidence)
@@ -89,13 +98,24 @@ def clustered_ratio(
     clusters: Iterable[Hashable],
     confidence: float = 0.95,
 ) -> Interval:
-    """R = Σy/Σx over all rows, by linearisation: how far each cluster is from its share of R.
+    """Compute R = Σy/Σx over all rows by linearization: how far each cluster is from its share of
+    R.
 
     u_g = Σ_{i in g} (y_i − R·x_i); se² = G/(G−1) · Σ u_g² / (Σx)²; t with G − 1 degrees of freedom.
     Source: Woodruff 1971; Cochran 1977, chapter 6. Range: any; for a share it may pass 0 or 1.
-    `n` and `clusters` count only rows and clusters with x ≠ 0 or y ≠ 0: a template whose answers
-    are all UNKNOWN says nothing about a ratio of the others, and would only feign precision.
-    Undefined: Σx = 0; fewer than two clusters that carry anything.
+
+    `n` and `clusters` of the result count only rows and clusters with x ≠ 0 or y ≠ 0. A template
+    whose answers are all UNKNOWN says nothing about a ratio of the others, and would only feign
+    precision.
+
+    Args:
+        numerator: The y of each row.
+        denominator: The x of each row.
+        clusters: The cluster of each row.
+        confidence: The two-sided confidence of the interval.
+
+    Raises:
+        Undefined: If Σx = 0, or fewer than two clusters carry anything.
     """
     above, below = finite(numerator, "numerators"), finite(denominator, "denominators")
     same_length(above, below, "numerators and denominators")
@@ -120,11 +140,18 @@ def ratio_from_totals(totals: ArrayLike, confidence: float = 0.95) -> Interval:
 def ratio_change_from_totals(
     before: ArrayLike, after: ArrayLike, confidence: float = 0.95
 ) -> Interval:
-    """R₂ − R₁ of two ratios over the same clusters, by linearisation of the difference.
+    """Compute R₂ − R₁ of two ratios over the same clusters, by linearization of the difference.
 
     u_g = (y₂_g − R₂·x₂_g)/Σx₂ − (y₁_g − R₁·x₁_g)/Σx₁; se² = G/(G−1) · Σ u_g²; t with G − 1 degrees
-    of freedom. Row g of both arguments is cluster g, columns as in `ratio_from_totals`.
-    Source: Woodruff 1971. Undefined: one of the ratios is; fewer than two clusters carry anything.
+    of freedom. Source: Woodruff 1971.
+
+    Args:
+        before: The totals of R₁, one row per cluster, columns as in `ratio_from_totals`.
+        after: The totals of R₂, with the same clusters in the same order.
+        confidence: The two-sided confidence of the interval.
+
+    Raises:
+        Undefined: If one of the ratios is, or fewer than two clusters carry anything.
     """
     old, new = (np.asarray(totals, dtype=np.float64) for totals in (before, after))
     n = int(np.maximum(old[:, 0], new[:, 0]).sum())
@@ -137,12 +164,21 @@ def sum_of_ratios_from_totals(
     shift: float = 0.0,
     confidence: float = 0.95,
 ) -> Interval:
-    """shift + Σ w_k·R_k, weighted ratios R_k = Σy_k/Σx_k over the same clusters, by linearisation.
+    """Compute shift + Σ w_k·R_k, weighted ratios R_k = Σy_k/Σx_k over the same clusters, by
+    linearization.
 
     u_g = Σ_k w_k·(y_kg − R_k·x_kg)/Σx_k; se² = G/(G−1) · Σ u_g²; t with G − 1 degrees of freedom,
-    over the G clusters that carry anything of any ratio. Each part is its weight and its totals:
-    row g is cluster g, columns as in `ratio_from_totals`. `n` is the number of rows to report.
-    Source: Woodruff 1971. Undefined: one of the ratios is, or fewer than two clusters carry it.
+    over the G clusters that carry anything of any ratio. Source: Woodruff 1971.
+
+    Args:
+        parts: The weight and the totals of each ratio: row g is cluster g, columns as in
+            `ratio_from_totals`.
+        n: The number of rows to report.
+        shift: A constant to add.
+        confidence: The two-sided confidence of the interval.
+
+    Raises:
+        Undefined: If one of the ratios is, or fewer than two clusters carry it.
     """
     tables = [np.asarray(totals, dtype=np.float64) for _, totals in parts]
     nonempty = np.logical_or.reduce([table[:, 0] > 0 for table in tables])
@@ -268,15 +304,22 @@ _POINTS = 200_000  # our choice: 447 steps along each of two means, 21 along eac
 def of_means(
     rows: ArrayLike, value: Callable[[FloatArray], FloatArray], confidence: float = 0.95
 ) -> Interval:
-    """f of the means of the columns, with the least and the largest f where every mean lies within
-    its own t interval. It needs no derivative, so it holds at a kink such as that of
-    min(SS, 100 − SS) at 50, where resampling misses the truth in two of five cases.
+    """Compute f of the means of the columns, with the smallest and the largest f where every mean
+    is within its own t interval.
 
-    x̄_k ± t_{G−1}·s_k/√G over the G rows, one per cluster; f is looked up on a grid over all of
-    them. `value` maps one vector of means per row to one number each. `se` is half the width
-    over t. Our choice: each interval at `confidence` and not all of them together; of ICAT the
-    result then covers 95 to 99 % (`bench/truth.py`). Range: that of f. Undefined: fewer than two
-    rows, or f has no value somewhere on the grid.
+    It needs no derivative, so it holds at a kink such as that of min(SS, 100 − SS) at 50, where
+    resampling misses the truth in two of five cases. The t intervals are x̄_k ± t_{G−1}·s_k/√G over
+    the G rows; f is evaluated on a grid over all of them. `se` is half the width over t. Our
+    choice: each interval at `confidence` and not all of them together; of ICAT the result then
+    covers 95 to 99% (`bench/truth.py`). Range: that of f.
+
+    Args:
+        rows: One row per cluster, one column per mean.
+        value: Computes f: maps one vector of means per row to one number each.
+        confidence: The two-sided confidence of each t interval.
+
+    Raises:
+        Undefined: With fewer than two rows, or if f has no value somewhere on the grid.
     """
     table = np.asarray(rows, dtype=np.float64)
     if table.ndim != 2:

@@ -51,13 +51,23 @@ def design_effect(cluster_size: float = 1.0, icc: float = 0.0) -> float:
 def power_after_holm(
     distance: float, df: float, family: int, together: int, alpha: float = 0.05
 ) -> float:
-    """The chance that a change of `distance` standard errors is shown after Holm over `family`.
+    """Compute the chance that a change is significant after Holm's correction.
 
     One test: P(T > t_{1−α/(2m)}), T noncentral t with df degrees of freedom. Of `together` tests
-    that must all be shown, such as a method against two others, the i-th smallest p must be within
-    α/(m − i + 1); they share a run, so they correlate by one half. It takes nothing else in the
-    family to be shown: what is makes the chance larger.
-    Source: Johnson & Welch 1940; Holm 1979.
+    that must all be significant, such as a method against two others, the i-th smallest p must be
+    within α/(m − i + 1); they share a run, so they correlate by one half. The formula does not need
+    any other test of the family to be significant: those that are make the chance larger. Source:
+    Johnson & Welch 1940; Holm 1979.
+
+    Args:
+        distance: The change in standard errors.
+        df: The degrees of freedom of the t test.
+        family: How many tests Holm corrects for, m.
+        together: How many tests must all be significant.
+        alpha: The two-sided error of the family.
+
+    Raises:
+        UserError: If `together` is not from 1 to `family`.
     """
     if not 1 <= together <= family:
         raise UserError(f"{together} of a family of {family} tests cannot be shown together")
@@ -102,11 +112,19 @@ def detectable_change(
     alpha: float = 0.05,
     power: float = 0.8,
 ) -> float:
-    """The smallest true change that is shown with that power.
+    """Compute the smallest true change that is detected with a given power.
 
     2.80·se for one test and many clusters; 3.2·se in a family of 3; 4.2·se against two others in a
     family of 20. Source: Bloom 1995. Range: from 0. Always defined, but 0 for se = 0 means that no
-    spread was seen, not that anything would be.
+    variation was seen, not that any change would be detected.
+
+    Args:
+        se: The standard error of the change.
+        df: The degrees of freedom of the t test.
+        family: How many tests Holm corrects for.
+        together: How many tests must all be significant.
+        alpha: The two-sided error of the family.
+        power: The chance of detecting the change.
     """
     return se * _distance(df, family, together, alpha, open_share(power, "power"))
 
@@ -132,12 +150,22 @@ def items_needed(
     alpha: float = 0.05,
     power: float = 0.8,
 ) -> float:
-    """How many items show a mean of `detect`, before it is rounded up:
-    n = DEFF·((z_{1−α/2} + z_power)·sd/detect)².
+    """Compute how many items detect a mean, before rounding up: n = DEFF·((z_{1−α/2} +
+    z_power)·sd/detect)².
 
     Measured on BBQ (UnifiedQA, ambiguous): sd of a +1/0/−1 score about 0.6 to 0.7; icc 0.10 for
-    paired differences, 0.24 to 0.29 for one system.
-    Source: Kish 1965; Bloom 1995. Range: above 0. Undefined: detect = 0; as `design_effect`.
+    paired differences, 0.24 to 0.29 for one system. Source: Kish 1965; Bloom 1995. Range: above 0.
+
+    Args:
+        detect: The mean to detect.
+        sd: The standard deviation of an item.
+        cluster_size: The mean number of items per cluster.
+        icc: The correlation of two items of a cluster.
+        alpha: The two-sided error.
+        power: The chance of detecting the mean.
+
+    Raises:
+        Undefined: If `detect` is 0, or `design_effect` has no value.
     """
     effect = design_effect(cluster_size, icc)
     if detect == 0:
@@ -206,8 +234,19 @@ class StoppingTime:
 def stopping_time(
     effect: float, sd: float, clusters: int, rule: Rule, *, runs: int = RUNS, seed: int = 0
 ) -> StoppingTime:
-    """Draw runs of so many clusters whose changes have this mean and spread, and stop each at the
-    first look that decides it. A run that nothing decides asks all clusters, as a fixed one does.
+    """Simulate runs and stop each at the first look that decides it. A run that nothing decides
+    asks all clusters, as a fixed one does.
+
+    Args:
+        effect: The true mean of the changes.
+        sd: The standard deviation of the changes between clusters.
+        clusters: The number of clusters of a complete run.
+        rule: When a run stops.
+        runs: The number of simulated runs.
+        seed: The seed of the simulation.
+
+    Raises:
+        UserError: With fewer than two clusters.
     """
     if clusters < 2:
         raise UserError(f"a run in blocks has at least two clusters, not {clusters}")

@@ -40,10 +40,18 @@ class Proportion:
 
 
 def wilson(events: int, n: int, confidence: float = 0.95) -> Proportion:
-    """The interval of shares p₀ that a score test does not reject: near its nominal coverage.
+    """Compute the Wilson score interval of a share: near its nominal coverage.
 
     (p̂ + z²/2n ± z·√(p̂(1 − p̂)/n + z²/4n²)) / (1 + z²/n). Source: Wilson 1927; Brown, Cai &
-    DasGupta 2001. Range: within 0 to 1. Undefined: n = 0.
+    DasGupta 2001. Range: within 0 to 1.
+
+    Args:
+        events: The number of events.
+        n: The number of trials.
+        confidence: The two-sided confidence of the interval.
+
+    Raises:
+        Undefined: If n = 0.
     """
     _check(events, n)
     # The lower tail: 0.5 + confidence / 2 would round to 1, whose quantile is not finite.
@@ -63,10 +71,18 @@ def wilson(events: int, n: int, confidence: float = 0.95) -> Proportion:
 
 
 def clopper_pearson(events: int, n: int, confidence: float = 0.95) -> Proportion:
-    """The exact interval: never covers less than its confidence, often more.
+    """Compute the exact interval of a share: it never covers less than its confidence, often more.
 
-    Beta quantiles B(α/2; k, n − k + 1) and B(1 − α/2; k + 1, n − k).
-    Source: Clopper & Pearson 1934. Range: within 0 to 1. Undefined: n = 0.
+    Beta quantiles B(α/2; k, n − k + 1) and B(1 − α/2; k + 1, n − k). Source: Clopper & Pearson
+    1934. Range: within 0 to 1.
+
+    Args:
+        events: The number of events, k.
+        n: The number of trials.
+        confidence: The two-sided confidence of the interval.
+
+    Raises:
+        Undefined: If n = 0.
     """
     _check(events, n)
     interval = scipy.stats.binomtest(events, n).proportion_ci(open_share(confidence, "confidence"))
@@ -100,13 +116,22 @@ Ends = tuple[float, float]
 
 
 def clustered_share(totals: ArrayLike, most: float = 1.0, confidence: float = 0.95) -> Interval:
-    """The mean of values from 0 to `most`, with the exact binomial interval of the effective n.
+    """Compute the mean of values from 0 to `most`, with the exact binomial interval of the
+    effective n.
 
     n* = p(1 − p)/se² · (t_{n−1}/t_{G−1})², at most n, with the clustered se; then the Beta
-    quantiles of Clopper and Pearson for p·n* of n*. `totals` as in `ratio_from_totals`; where rows
-    have weights, n and G are the `evenness` of that many. Source: Korn & Graubard 1998.
-    Range: within 0 to `most`. Undefined: no rows. Without spread the ends are those of
-    `without_spread` for as many clusters as count; one cluster is one of those cases.
+    quantiles of Clopper and Pearson for p·n* of n*. Where rows have weights, n and G are the
+    `evenness` of that many. Without variation the ends are those of `without_spread` for as many
+    clusters as count; one cluster is one of those cases. Source: Korn & Graubard 1998. Range:
+    within 0 to `most`.
+
+    Args:
+        totals: One row per cluster, columns as in `ratio_from_totals`.
+        most: The largest value of a row.
+        confidence: The two-sided confidence of the interval.
+
+    Raises:
+        Undefined: Without rows.
     """
     mean = _mean(totals, confidence)
     low, high = _share_ends(_scaled(mean, most), evenness(totals))
@@ -130,14 +155,22 @@ def evenness(totals: ArrayLike) -> float:
 
 
 def largest_ends(rows: ArrayLike, events: ArrayLike, missing: ArrayLike) -> Ends:
-    """The largest ends of `clustered_share` over all ways in which missing rows could have come
-    out: one value a cluster of its rows, of events among those seen, and of rows without a value.
+    """Compute the largest ends of `clustered_share` over all ways in which missing rows could have
+    come out.
 
     To call each of them an event is not always the worst: it can widen the interval, or leave no
-    spread. So for each number k of events among them the ends go by the least and the largest
+    variation. So for each number k of events among them the ends go by the smallest and the largest
     standard error that k can have: with u_g = y_g − p·n_g, Σ u_g² grows by 2·u_g + 2·j − 1 with the
-    j-th event of a cluster, and on average by at most 2·u_g + m_g. Source: ours.
-    More missing rows never lower an end. Range: 0 to 1. Undefined: no rows.
+    j-th event of a cluster, and on average by at most 2·u_g + m_g. Source: ours. More missing rows
+    never lower an end. Range: 0 to 1.
+
+    Args:
+        rows: The number of rows of each cluster, missing ones too.
+        events: The number of events of each cluster among the rows that were seen.
+        missing: The number of rows of each cluster without a value.
+
+    Raises:
+        Undefined: Without rows.
     """
     n, hits, lost = (np.asarray(column, dtype=np.float64) for column in (rows, events, missing))
     total, clusters = float(n.sum()), len(n)
@@ -167,12 +200,21 @@ def largest_ends(rows: ArrayLike, events: ArrayLike, missing: ArrayLike) -> Ends
 
 
 def clustered_balance(totals: ArrayLike, most: float = 1.0, confidence: float = 0.95) -> Interval:
-    """The mean of values from −`most` to `most`: the share of what is above 0 minus that below.
+    """Compute the mean of values from −`most` to `most`: the share of what is above 0 minus that
+    below.
 
-    With both shares and their ends by `clustered_share` and ρ the correlation of their errors,
-    low = d − √((p₁ − l₁)² − 2ρ(p₁ − l₁)(u₂ − p₂) + (u₂ − p₂)²), and high the other way round.
-    Source: Zou & Donner 2008 (the square-and-add of Newcombe 1998). Range: within ±`most`.
-    Undefined: no rows. Without spread: as in `clustered_share`.
+    With both shares and their ends by `clustered_share` and ρ the correlation of their errors, low
+    = d − √((p₁ − l₁)² − 2ρ(p₁ − l₁)(u₂ − p₂) + (u₂ − p₂)²), and high the other way round. Source:
+    Zou & Donner 2008 (the square-and-add of Newcombe 1998). Range: within ±`most`. Without
+    variation: as in `clustered_share`.
+
+    Args:
+        totals: One row per cluster, columns as in `ratio_from_totals`.
+        most: The largest value of a row.
+        confidence: The two-sided confidence of the interval.
+
+    Raises:
+        Undefined: Without rows.
     """
     mean = _mean(totals, confidence)
     if mean.no_spread:
@@ -198,12 +240,21 @@ def clustered_balance(totals: ArrayLike, most: float = 1.0, confidence: float = 
 def sum_of_shares(
     parts: Sequence[tuple[float, ArrayLike]], n: int, shift: float = 0.0, confidence: float = 0.95
 ) -> Interval:
-    """shift + Σ weight · share, over the same clusters: a share by strata, or one minus another.
+    """Compute shift + Σ weight · share over the same clusters: a share by strata, or one minus
+    another.
 
     Each share has the ends of `clustered_share`, and the distances to them are joined as in
-    `clustered_balance`: √(Σ_k Σ_l ρ·d_k·d_l), one ρ standing for all pairs, from the standard
-    error of the sum. Source: Zou & Donner 2008. Range: any. Undefined: as
-    `clusters.sum_of_ratios_from_totals`. Without spread: t, a point.
+    `clustered_balance`: √(Σ_k Σ_l ρ·d_k·d_l), one ρ standing for all pairs, from the standard error
+    of the sum. Source: Zou & Donner 2008. Range: any. Without variation: t, a point.
+
+    Args:
+        parts: The weight and the totals of each share, columns as in `ratio_from_totals`.
+        n: The number of rows to report.
+        shift: A constant to add.
+        confidence: The two-sided confidence of the interval.
+
+    Raises:
+        Undefined: If `clusters.sum_of_ratios_from_totals` is.
     """
     total = sum_of_ratios_from_totals(parts, n, shift, confidence)
     if total.no_spread:
@@ -232,12 +283,20 @@ def sum_of_shares(
 def without_spread(
     value: float, clusters: float, within: Sequence[float], confidence: float = 0.95
 ) -> Ends:
-    """What G clusters of one value still allow: a share z of others that were not drawn, each of
-    which has the least or the largest possible value.
+    """Compute the interval that clusters with one and the same value still allow: a share z of
+    others that were not drawn may each have the smallest or the largest possible value.
 
     z = 1 − ((1 − confidence)/2)^(1/G): value − z·(value − least) to value + z·(largest − value).
     Source: `zero_event_upper`; for a share of 0 or 1 it is the interval of Clopper & Pearson.
-    Range: `within`. Undefined: a value without a least or a largest possible one.
+
+    Args:
+        value: The value of every cluster.
+        clusters: The number of clusters, G; a fraction where clusters have weights.
+        within: The smallest and the largest possible value.
+        confidence: The two-sided confidence of the interval.
+
+    Raises:
+        Undefined: If there is no smallest or no largest possible value.
     """
     least, largest = within
     if not (math.isfinite(least) and math.isfinite(largest)):

@@ -97,25 +97,37 @@ def calibrate(
     false_alarms: float | None = None,
     confidence: float = 0.95,
 ) -> Screen:
-    """The cut-offs of a screen are the boldest that labelled texts allow.
+    """Choose the boldest thresholds of a screen that labeled texts allow.
 
-    `low` is the k-th smallest score of the n harmful texts, k the largest with
-    P(Binomial(n, missed) ≤ k − 1) ≤ 1 − confidence: were the share of harm below `low` larger than
-    `missed`, so few of n would seldom lie there. It is what fixed-sequence testing from the most
-    careful cut-off upwards finds, each cut-off by the exact binomial p-value, and holds at any n.
-    Source: Angelopoulos, Bates, Candès, Jordan & Lei 2025 (Learn then Test); Wilks 1941.
-    `high` mirrors it, with the clean texts and `false_alarms`; without `false_alarms` it is ∞.
+    `low` is the k-th smallest score of the n harmful texts, k the largest with P(Binomial(n,
+    missed) ≤ k − 1) ≤ 1 − confidence: were the share of harm below `low` larger than `missed`, so
+    few of n would seldom be there. It is what fixed-sequence testing from the most careful
+    threshold upwards finds, each threshold by the exact binomial p-value, and holds at any n.
+    `high` mirrors it, with the clean texts and `false_alarms`. Source: Angelopoulos, Bates, Candès,
+    Jordan & Lei 2025 (Learn then Test); Wilks 1941.
 
-    `groups` names for each text whom it is about (None: nobody). A cut-off is the most careful of
-    those of all texts and of every group. The promises then hold *together* with this confidence,
-    without a correction for their number: one of them fails only if the cut-off is too bold for the
-    group that needs the most careful one, and that group's own is too bold with at most
-    1 − confidence. Missed harm and false alarms are two claims, each with this confidence.
+    With groups, a threshold is the most careful of those of all texts and of every group. The
+    guarantees then hold *together* with this confidence, without a correction for their number: one
+    of them fails only if the threshold is too bold for the group that needs the most careful one,
+    and that group's own is too bold with at most 1 − confidence. Missed harm and false alarms are
+    two claims, each with this confidence.
 
-    A group with fewer labels than k = 1 needs is promised nothing, which its promise says. All such
-    groups together count as one group more, so that they still bound the cut-off: by their lowest
-    harmful score (or highest clean one) where even together they are too few. A labelled text
+    A group with fewer labels than k = 1 needs has no guarantee, and its `Promise` says so. All such
+    groups together count as one group more, so that they still bound the threshold: by their lowest
+    harmful score (or highest clean one) where even together they are too few. A labeled text
     without a score counts as scored the wrong way: a scorer that failed then need not fail later.
+
+    Args:
+        scores: The score of each labeled text; NaN where the scorer failed.
+        harmful: Whether each text is harmful.
+        groups: The group that each text is about, None for no group; without it, no groups are
+            formed.
+        missed: The largest share of harmful texts below `low`.
+        false_alarms: The largest share of clean texts above `high`; None to set `high` to ∞.
+        confidence: The one-sided confidence of the guarantees.
+
+    Raises:
+        UserError: If a text has no label.
     """
     values, label = _scores(scores), np.asarray(harmful)
     if label.dtype != np.bool_ or label.shape != values.shape:

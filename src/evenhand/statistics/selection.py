@@ -51,10 +51,18 @@ def impact_ratios(selected: ArrayLike, candidates: ArrayLike) -> FloatArray:
 
 
 def uneven_p(selected: ArrayLike, expected: ArrayLike, seed: int = _SEED) -> float:
-    """The p-value of a chi-square test that every group is selected as often as expected.
+    """Return the p-value of a chi-square test that every group is selected as often as expected.
 
     χ² = Σ(x_g − e_g)²/e_g against that of 10,000 multinomial draws from e; (1 + as large)/10,001.
-    Source: Pearson 1900; Barnard 1963. Range: 0 to 1. Undefined: nobody was selected.
+    Source: Pearson 1900; Barnard 1963. Range: 0 to 1.
+
+    Args:
+        selected: The number of people selected per group, x.
+        expected: The expected number per group, up to a common factor.
+        seed: The seed of the draws.
+
+    Raises:
+        Undefined: If nobody was selected.
     """
     x, e = _groups(selected, expected)
     draws = np.random.default_rng(seed).multinomial(int(x.sum()), e / e.sum(), TEST_DRAWS)
@@ -62,9 +70,17 @@ def uneven_p(selected: ArrayLike, expected: ArrayLike, seed: int = _SEED) -> flo
 
 
 def p_among(selected: ArrayLike, expected: ArrayLike, drawn: ArrayLike) -> float:
-    """The p-value of Σ(x_g − e_g)²/e_g among draws by chance: (1 + as large)/(1 + draws).
+    """Return the p-value of Σ(x_g − e_g)²/e_g among draws by chance: (1 + as large)/(1 + draws).
 
-    Source: Barnard 1963. Range: above 0 to 1. Undefined: nobody was selected.
+    Source: Barnard 1963. Range: above 0 to 1.
+
+    Args:
+        selected: The number of people selected per group, x.
+        expected: The expected number per group, e.
+        drawn: The selections by chance, one draw per row.
+
+    Raises:
+        Undefined: If nobody was selected.
     """
     x, e = _groups(selected, expected)
     chi2 = ((np.vstack([x, np.asarray(drawn)]) - e) ** 2 / e).sum(axis=1)
@@ -72,9 +88,20 @@ def p_among(selected: ArrayLike, expected: ArrayLike, drawn: ArrayLike) -> float
 
 
 def levelled(selected: ArrayLike, expected: ArrayLike, missing: int) -> IntArray:
-    """The counts with as many more selections, each to the group where it adds least to chi-square:
-    (x + 1)²/e − x²/e is least where (x + ½)/e is. No other way to fill in the missing ones has a
-    smaller chi-square, since each group's part of it is convex."""
+    """Fill in missing selections so that chi-square is smallest.
+
+    Each selection goes to the group where it adds least: (x + 1)²/e − x²/e is least where (x + ½)/e
+    is. No other way to fill in the missing ones has a smaller chi-square, since each group's part
+    of it is convex.
+
+    Args:
+        selected: The number of people selected per group, x.
+        expected: The expected number per group, e.
+        missing: The number of selections to add.
+
+    Returns:
+        The filled counts per group.
+    """
     x, e = _groups(selected, expected)
     for _ in range(missing):
         x[int(((x + 0.5) / e).argmin())] += 1
@@ -367,10 +394,22 @@ _MOST_PEOPLE = 10_000_000  # of a plan, in each group: our choice, more than any
 def dealt_anew(
     people: ArrayLike, selected: ArrayLike, seed: int = _SEED, draws: int | None = None
 ) -> IntArray:
-    """How many each group has selected if the outcomes are dealt anew within each stratum.
+    """Redistribute the outcomes at random within each stratum, and count the selections per group.
 
-    `selected` has one number a stratum. Multivariate hypergeometric, 10,000 draws, or 2,000 where
-    there are more than eight strata; one draw a row. Source: Fisher 1935.
+    Multivariate hypergeometric. Source: Fisher 1935.
+
+    Args:
+        people: The number of people of each group, one row per stratum.
+        selected: The number of people selected, one number per stratum.
+        seed: The seed of the draws.
+        draws: The number of draws. Defaults to 10,000, or 2,000 where there are more than eight
+            strata.
+
+    Returns:
+        The selections per group, one draw per row.
+
+    Raises:
+        UserError: If `selected` does not fit the strata.
     """
     table, chosen = counts(people), np.asarray(selected, dtype=np.int64)
     if chosen.shape != table.shape[:1] or (chosen > table.sum(axis=1)).any():
@@ -393,12 +432,19 @@ def expected(people: ArrayLike, selected: ArrayLike) -> FloatArray:
 
 
 def evened(people: ArrayLike, selected: ArrayLike, missing: ArrayLike) -> IntArray:
-    """The selections of one stratum with the missing outcomes filled in so that the groups are as
-    alike as can be.
+    """Fill in the missing outcomes of one stratum so that the groups are as alike as possible.
 
     At a level λ each group of n people has λ·n selected, or as near to it as its missing ones let
     it come: for one number of selected people no other filling has a smaller Σx²/n. The level is
     the one with the least chi-square, (Σ(x − e)²/e)/(1 − share selected), of 401.
+
+    Args:
+        people: The number of people per group.
+        selected: The number of people known to be selected per group.
+        missing: The number of people per group whose outcome is missing.
+
+    Returns:
+        The filled number of people selected per group.
     """
     n, x, m = (np.asarray(column, dtype=np.float64) for column in (people, selected, missing))
     if not m.any():
@@ -415,12 +461,24 @@ def evened(people: ArrayLike, selected: ArrayLike, missing: ArrayLike) -> IntArr
 def people_needed(
     groups: int, rate: float, ratio: float, power: float = 0.8, *, each_alone: bool = True
 ) -> int:
-    """People in each of so many equal groups, so that one with this ratio is shown with `power`.
+    """Compute how many people each group needs so that a given impact ratio is detected.
 
-    The others are selected at `rate`, the one at ratio·rate, and it is shown where its test is, at
-    the level of the family of all groups. Without `each_alone` one of each group stands in a
-    ranking, and the number is that of rankings; `rate` is then not used. By 2,000 draws at each
-    size, doubled and then halved. Source: ours.
+    The group with the ratio is detected where its test is significant at the level of the family of
+    all groups. By 2,000 draws at each size, doubled and then halved. Source: ours.
+
+    Args:
+        groups: The number of groups, all of the same size.
+        rate: The selection rate of the other groups; not used without `each_alone`.
+        ratio: The impact ratio to detect, below 1.
+        power: The chance of detecting it.
+        each_alone: Whether people are selected one by one. Else each ranking holds one person per
+            group.
+
+    Returns:
+        The number of people per group; without `each_alone` the number of rankings.
+
+    Raises:
+        UserError: If an argument is outside its range, or no affordable number is enough.
     """
     if groups < 2 or not 0 < rate < 1 or not 0 < ratio < 1:
         raise UserError("a plan needs two groups or more, and a rate and a ratio between 0 and 1")

@@ -67,21 +67,29 @@ def anytime_mean(
     of: float | None = None,
     confidence: float = 0.95,
 ) -> AnytimeInterval:
-    """The mean over clusters has the interval of all means that no bet against them has refuted.
+    """Compute a confidence sequence for the mean over clusters: all means that no bet against them
+    has refuted.
 
-    `values` has one value a cluster, in the order drawn. Where answers of a cluster are missing, it
-    has the value with these at their smallest and `values_if_larger` with these at their largest:
-    the low end then goes by the one and the high end by the other, and as `wealth` only rises with
-    the values, a missing answer never makes the interval narrower.
-    `within` are the ends that no value can pass. `weights` says how much each cluster counts, as a
-    part of what the largest of all counts, asked or not: from 0 to 1, and 1 for each without it.
-    `of` is the weight of all clusters there are, their number without weights: the interval is
-    then for the mean over exactly these, of which the rest is still to be asked, and ends as one
-    point. Without it the mean is that of all clusters that might have been drawn, which is what
-    the intervals of a report are for.
-    Each end is wrong with at most (1 − confidence)/2, at all looks together. Source: Waudby-Smith
-    & Ramdas 2024 (betting, also without replacement); Ryu & Bhatt 2024 (mixed stakes).
-    Undefined: no clusters.
+    Each end is wrong with at most (1 − confidence)/2, at all looks together. The low end goes by
+    `values` and the high end by `values_if_larger`. As `wealth` only rises with the values, a
+    missing answer never makes the interval narrower. Source: Waudby-Smith & Ramdas 2024 (betting,
+    also without replacement); Ryu & Bhatt 2024 (mixed stakes).
+
+    Args:
+        values: One value per cluster in the sampled order, with missing answers at their smallest.
+        values_if_larger: The same with missing answers at their largest; None if no answer is
+            missing.
+        within: The smallest and the largest possible value.
+        weights: How much each cluster counts, relative to the largest of all, asked or not: from 0
+            to 1. Defaults to 1 for each.
+        of: The weight of all clusters that exist, which is their number without weights. The
+            interval is then for the mean over exactly these, and becomes a point once all are
+            asked. None for the mean of all clusters that might have been sampled, which the
+            intervals of a report are for.
+        confidence: The two-sided confidence at all looks together.
+
+    Raises:
+        Undefined: Without clusters.
     """
     small = finite(values, "values")
     large = small if values_if_larger is None else finite(values_if_larger, "values")
@@ -118,18 +126,26 @@ def log_wealth(
     weights: ArrayLike | None = None,
     of: float | None = None,
 ) -> FloatArray:
-    """Bets that the mean is above `mean` have won so much after each cluster: the log of it.
+    """Compute the log of what bets that the mean is above `mean` have won after each cluster.
 
-    One starts with 1 and stakes a share s of it on each cluster in turn, which pays x/m, x and m
+    The bets start with 1 and stake a share s of it on each cluster in turn, which pays x/m, x and m
     being value and mean on a scale from 0 to 1: the factor is 1 − s + s·x/m. If the true mean is m
     or less, nobody gains on average, and the chance of *ever* having c times the start is at most
-    1/c (Ville 1939). The 1 is split beforehand on five such shares, each kept to throughout.
-    A cluster of weight w is staked on with w·s: the factor is 1 + s·w·(x/m − 1), which nobody gains
+    1/c (Ville 1939). The 1 is split beforehand on five such shares, each kept to throughout. A
+    cluster of weight w is staked on with w·s: the factor is 1 + s·w·(x/m − 1), which nobody gains
     by where the mean of w·x is m times that of w.
+
     Of a set of N clusters without replacement, the mean of those still to come takes the place of
-    m: (N·m − sum so far)/(N − number so far), with weights in place of numbers.
-    Every factor rises with x, with all earlier x and against m: a larger value never lowers it.
-    Several rows of values are as many runs, each for itself.
+    m: (N·m − sum so far)/(N − number so far), with weights in place of numbers. Every factor rises
+    with x, with all earlier x and against m: a larger value never lowers it.
+
+    Args:
+        values: One value per cluster in the sampled order. Several rows are as many separate runs.
+        mean: The mean to refute.
+        within: The smallest and the largest possible value.
+        weights: The weight of each cluster from 0 to 1. Defaults to 1 for each.
+        of: The weight of all clusters that exist, for sampling without replacement; None with
+            replacement.
     """
     low, high = within
     x = (np.asarray(values, dtype=np.float64) - low) / (high - low)

@@ -45,13 +45,20 @@ def p_of_columns(sums: ArrayLike) -> FloatArray:
 
 
 def lower_bounds(sums: ArrayLike, rows: ArrayLike, alpha: float) -> FloatArray:
-    """Give the lower confidence bound of each column's mean per row, one-sided at `alpha`: the test
-    of `p_of_columns`, inverted. So the bound is above 0 where p ≤ alpha, and nowhere else.
+    """Compute the one-sided lower confidence bound of each column's mean per row. It inverts the
+    test of `p_of_columns`, so the bound is above 0 exactly where p ≤ alpha.
 
     A mean above θ is shown where few subsets of the clusters have a mean of at most θ, so the bound
-    is an order statistic of the subsets' means. `rows` are the rows of each cluster, above 0.
-    Source: Hartigan 1969, typical values. Range: −∞, where so few clusters show nothing, to the
-    largest mean of a cluster. Undefined: no clusters.
+    is an order statistic of the subsets' means. Source: Hartigan 1969, typical values. Range: −∞,
+    where so few clusters show nothing, to the largest mean of a cluster.
+
+    Args:
+        sums: The sums of each cluster, one row per cluster.
+        rows: The number of rows of each cluster, above 0.
+        alpha: The one-sided error.
+
+    Raises:
+        Undefined: Without clusters.
     """
     table = _as_table(sums)
     slack = ROUNDING * np.abs(table).sum(axis=0)

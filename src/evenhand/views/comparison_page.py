@@ -131,7 +131,14 @@ def verdict(comparison: Comparison) -> list[Line]:
 
 
 def changes(comparison: Comparison, family: tuple[Change, ...], title: str, full: bool) -> Grid:
-    """Give the table of some changes, each marked as better, worse or open."""
+    """Make the table of some changes, each marked as improved, regressed or inconclusive.
+
+    Args:
+        comparison: The comparison that the changes belong to.
+        family: The changes to list.
+        title: The title of the table.
+        full: Whether to add counts and more digits.
+    """
     more = ("n", comparison.instrument.clusters) if full else ()
     lost = any(change.bounds for change in family)
     rows, tones = [], []

@@ -39,7 +39,13 @@ def document(page: Page, title: str) -> str:
 
 
 def framed(inner: str, title: str, style: str = "") -> str:
-    """Make a whole file around HTML that is escaped already."""
+    """Make a whole HTML file around a body.
+
+    Args:
+        inner: The body, as HTML that is escaped already.
+        title: The title, not escaped.
+        style: CSS to add.
+    """
     head = (
         '<meta charset="utf-8">'
         f'<meta http-equiv="content-security-policy" content="{POLICY}">'

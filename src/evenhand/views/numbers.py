@@ -34,8 +34,14 @@ def no_minus_zero(text: str) -> str:
 
 
 def interval(estimate: Estimate, measure: Measure | None, *, full: bool = False) -> str:
-    """Write the ends of an interval, or in words why there is none. What one cluster allows is
-    nearly everything, so it is not written."""
+    """Write the ends of an interval, or the reason why there is none. A single cluster allows
+    nearly any value, so its interval is not written.
+
+    Args:
+        estimate: The estimate.
+        measure: The metric, which decides on unit and digits; None for a plain number.
+        full: Whether to write more digits.
+    """
     if estimate.clusters == 1 and estimate.value is not None:
         return "one cluster only"
     if estimate.low is not None and estimate.high is not None:
@@ -51,7 +57,16 @@ def interval(estimate: Estimate, measure: Measure | None, *, full: bool = False)
 
 
 def if_known(bounds: Bounds | None, measure: Measure | None, *, full: bool = False) -> str:
-    """Write what a number could be if the missing answers were known."""
+    """Write the worst-case bounds: what a number could be if the missing answers were known.
+
+    Args:
+        bounds: The bounds; None without missing answers.
+        measure: The metric, which decides on unit and digits; None for a plain number.
+        full: Whether to write more digits.
+
+    Returns:
+        The text; empty without missing answers.
+    """
     if bounds is None or not bounds.missing:
         return ""
     if bounds.low is None or bounds.high is None:
@@ -124,7 +139,15 @@ def plus_minus(
     *,
     change: bool = False,
 ) -> str:
-    """A number with half its interval, or alone where it has none."""
+    """Write a number with half the width of its interval, or alone where it has none.
+
+    Args:
+        number: The number; None where it is undefined.
+        low: The lower end of the interval.
+        high: The upper end of the interval.
+        measure: The metric, which decides on unit and digits; None for a plain number.
+        change: Whether the number is a change, which is written with its sign.
+    """
     if number is None:
         return "undefined"
     text = signed(number, measure) if change else value(number, measure)

@@ -176,7 +176,13 @@ def _masked(report: Report, full: bool) -> list[Block]:
 
 
 def groups(report: Report, column: str, full: bool) -> list[Block]:
-    """Give the table of the groups of one column: the main measure, or every one with `full`."""
+    """Make the table of the groups of one column.
+
+    Args:
+        report: The report.
+        column: The grouping column.
+        full: Whether to list every metric and group, not only the main metric.
+    """
     main = main_measure(report)
     values = report.groups[column]
     if full or main is None:

@@ -17,7 +17,13 @@ def page(answer: TracedAnswer, *, full: bool = False) -> list[Block]:
 
 
 def timeline(answer: Answer, turns: Sequence[Turn], *, prompts: bool = False) -> Page:
-    """The conversation that led to an answer, and the answer at its end."""
+    """Show the conversation that led to an answer, and the answer at its end.
+
+    Args:
+        answer: The answer.
+        turns: The model calls of the item, in their order.
+        prompts: Whether to show what each agent was sent as well.
+    """
     ending = answer.stopped
     if answer.final is not answer.drafts[-1]:
         ending += f"; the answer is: {_name(answer.drafts.index(answer.final))}"
@@ -33,8 +39,16 @@ def conversation(
     prompts: bool = False,
     longest: int | None = None,
 ) -> Page:
-    """The turns of an item in their order. `ending` says why it stopped; `prompts` shows what each
-    agent was told as well; `longest` cuts every text, not only the replies."""
+    """Show the model calls of an item in their order.
+
+    Args:
+        turns: The model calls, in their order.
+        drafts: The drafts of the answer, with their scores if there are any.
+        ending: Why the method stopped.
+        prompts: Whether to show what each agent was sent as well.
+        longest: The number of characters after which texts are cut, prompts too. Without it replies
+            alone are cut, at a default length.
+    """
     blocks: list[Block] = []
     for turn in turns:
         blocks.append(Line(_head(turn), "strong"))

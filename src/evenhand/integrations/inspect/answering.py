@@ -35,7 +35,13 @@ class MethodSolver:
     def of(
         cls, name: str, limits: Mapping[str, Any] | None, settings: Mapping[str, Any]
     ) -> "MethodSolver":
-        """Build a method from what `-S name=value` said of it."""
+        """Build a solver from the options of the command line.
+
+        Args:
+            name: The name of the mitigation method.
+            limits: The limits per item on calls, tokens and seconds; None for the defaults.
+            settings: The method's settings, as `-S name=value` gave them.
+        """
         return cls(
             build_method(name, [_assigned(*setting) for setting in settings.items()]), _of(limits)
         )

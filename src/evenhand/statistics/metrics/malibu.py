@@ -53,10 +53,15 @@ def metrics_of(rows: pl.DataFrame, prefix: str = "") -> tuple[str, ...]:
 def contrasts(
     judged: pl.DataFrame, value: str = "combined", against: str = NO_LABEL
 ) -> pl.DataFrame:
-    """Each label minus `against`, one row per label and base; `judged` comes from `single`.
+    """Compare each label with a control, one row per label and base scenario.
 
-    difference = mean over the base's complete cells of (score under the label − under `against`);
+    difference = mean over the base's complete cells of (score under the label − under the control);
     changed = share of them in which the two scores differ; cells = how many.
+
+    Args:
+        judged: The judged texts, from `single`.
+        value: The column with the score.
+        against: The label that is the control. Defaults to texts without a label.
     """
     cell = _present(CELL, judged)
     scored = judged.filter(pl.col(value).is_not_null())
@@ -209,10 +214,17 @@ class RepeatAgreement:
 
 
 def repeats(rows: pl.DataFrame, value: str, keys: Sequence[str]) -> RepeatAgreement:
-    """How stable `value` is over the repeats of questions that agree in `keys`.
+    """Measure how stable a score is over repeats of the same question.
 
     Questions with fewer than two answers say nothing and are left out. Range: from 0.
-    Undefined: no question was answered twice.
+
+    Args:
+        rows: One row per answer.
+        value: The column with the score.
+        keys: The columns that identify a question.
+
+    Raises:
+        Undefined: If no question was answered twice.
     """
     repeated = (
         rows.filter(pl.col(value).is_not_null())
@@ -233,7 +245,16 @@ def repeats(rows: pl.DataFrame, value: str, keys: Sequence[str]) -> RepeatAgreem
 
 
 def paper_histogram(judged: pl.DataFrame, metric: str, labels: Sequence[str]) -> list[list[int]]:
-    """Scores 0 to 10 counted by label, every row as if it were drawn on its own (paper 4.1)."""
+    """Count scores 0 to 10 by label, every row as if it were drawn independently (paper 4.1).
+
+    Args:
+        judged: One row per judged text.
+        metric: The column with the score, which is rounded.
+        labels: The labels, in the order of the result.
+
+    Returns:
+        For each label, the number of texts with each score from 0 to 10.
+    """
     places = judged.select("label", place=pl.col(metric).round().cast(pl.Int64)).drop_nulls()
     counted = {
         (label, score): n for label, score, n in places.group_by("label", "place").len().iter_rows()

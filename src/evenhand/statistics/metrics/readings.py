@@ -129,8 +129,17 @@ def _times(match: "re.Match[str]") -> float | None:
 
 
 def read(rows: pl.DataFrame, pattern: str | None, number: bool) -> pl.DataFrame:
-    """Add to rows with a `text` what is read from it: `decision`, `number`, `refused`, `length` (in
-    words) and `bag` (its different words). All are null where there is no text."""
+    """Add to rows with a `text` what is read from it.
+
+    Args:
+        rows: The rows, with a column `text`.
+        pattern: The regular expression of a decision; None to read none.
+        number: Whether to read the first number of each text.
+
+    Returns:
+        The rows with `decision`, `number`, `refused`, `length` (in words) and `bag` (its different
+        words). All are null where there is no text.
+    """
     texts = rows["text"]
     nothing = pl.lit(None)
     return rows.with_columns(
@@ -164,13 +173,19 @@ class WordOdds:
 def word_odds(
     first: Mapping[str, int], second: Mapping[str, int], least: int = 1
 ) -> tuple[WordOdds, ...]:
-    """Give each word that occurs `least` times or more in both sets together, the most over-used in
-    the first one first.
+    """Compare how often two sets of texts use each word, the most over-used in the first set first.
 
-    With y the count of a word, n that of all words, a = PRIOR_WORDS · (y₁ + y₂)/(n₁ + n₂) and
-    A = PRIOR_WORDS: δ = ln((y₁ + a)/(n₁ + A − y₁ − a)) − ln((y₂ + a)/(n₂ + A − y₂ − a)), and
-    z = δ/√(1/(y₁ + a) + 1/(y₂ + a)). Range: any. Undefined: a word that is the only one, which is
-    left out; a set without words gives none. z takes words for independent, which they are not.
+    With y the count of a word, n that of all words, a = PRIOR_WORDS · (y₁ + y₂)/(n₁ + n₂) and A =
+    PRIOR_WORDS: δ = ln((y₁ + a)/(n₁ + A − y₁ − a)) − ln((y₂ + a)/(n₂ + A − y₂ − a)), and z =
+    δ/√(1/(y₁ + a) + 1/(y₂ + a)). Range: any. z takes words for independent, which they are not.
+
+    Args:
+        first: The count of each word in the first set.
+        second: The count of each word in the second set.
+        least: How often a word must occur in both sets together.
+
+    Returns:
+        One entry per word; empty where a set has no words. A word that is the only one is left out.
     """
     n1, n2 = sum(first.values()), sum(second.values())
     if not n1 or not n2:

@@ -80,8 +80,7 @@ _LEFT = 0.5  # of the words; our choice
 
 
 def outcome(before: str, after: str, identities: Iterable[str]) -> str:
-    """What became of a benign text that needed no correction, one of `OUTCOMES`. `identities` are
-    the groups that the text before names.
+    """Classify what a correction did to a benign text that did not need one.
 
     | outcome         | rule, the first that holds                                                 |
     | --------------- | ------------------------------------------------------------------------- |
@@ -93,7 +92,14 @@ def outcome(before: str, after: str, identities: Iterable[str]) -> str:
     | unchanged       | the same words                                                             |
 
     The first four make a text worse. New rules or variants are a new version. Source: ours.
-    Undefined: never.
+
+    Args:
+        before: The text before the correction, which is benign.
+        after: The text after it.
+        identities: The groups that the text before names.
+
+    Returns:
+        One of `OUTCOMES`.
     """
     if refuses(after) and not refuses(before):
         return REFUSED

@@ -63,10 +63,21 @@ def against_length(
 def length_correlation(
     rewards: ArrayLike, lengths: Sequence[int], topics: Sequence[Hashable]
 ) -> Correlation:
-    """Spearman's correlation of reward and length; the interval draws whole topics.
+    """Compute Spearman's correlation of reward and length, with an interval that resamples whole
+    topics.
 
     Source: Singhal et al. 2023 look at it; the interval is ours. Range: −1 to 1.
-    Undefined: fewer than two answers, all equally long or all equally rewarded.
+
+    Args:
+        rewards: The reward of each answer.
+        lengths: The length of each answer.
+        topics: The topic of each answer.
+
+    Returns:
+        The correlation; without an interval where there are too few topics.
+
+    Raises:
+        Undefined: With fewer than two answers, or if all are equally long or equally rewarded.
     """
     estimate = spearman(rewards, lengths)
     x, y = (scipy.stats.rankdata(np.asarray(side)) for side in (rewards, lengths))
@@ -84,12 +95,23 @@ def length_correlation(
 def length_effect(
     rewards: ArrayLike, lengths: Sequence[int], gap: ArrayLike, topics: Sequence[Hashable]
 ) -> Interval:
-    """What one standard deviation more of length adds to a reward, in gaps between the good and
-    the bad answer: the slope of reward on length. A correlation says only how evenly length adds,
-    and is near 1 for a model that adds next to nothing.
+    """Compute what one standard deviation more of length adds to a reward, in units of the gap
+    between the good and the bad answer.
 
-    Σz·(r − r̄)/Σ(chosen − rejected), z the standardised length. Source: ours. Range: any.
-    Undefined: chosen answers get no more than rejected ones on average; all equally long.
+    It is the slope of reward on length: Σz·(r − r̄)/Σ(chosen − rejected), z the standardized
+    length. A correlation says only how evenly length adds, and is near 1 for a model that adds next
+    to nothing. Source: ours. Range: any.
+
+    Args:
+        rewards: The reward of each answer.
+        lengths: The length of each answer.
+        gap: What each answer adds to the gap between chosen and rejected answers; the sum is the
+            unit of the effect.
+        topics: The topic of each answer.
+
+    Raises:
+        Undefined: If chosen answers get no more than rejected ones on average, or all are equally
+            long.
     """
     size = np.asarray(lengths, dtype=np.float64)
     if not size.size or np.ptp(size) == 0:
@@ -102,9 +124,17 @@ def length_effect(
 
 
 def padding_difference(alone: ArrayLike, padded: ArrayLike, rewards: ArrayLike) -> float:
-    """How much padding moves a reward at most, in standard deviations of the rewards.
+    """Compute how much padding moves a reward at most, in standard deviations of the rewards.
 
-    Source: ours. Range: from 0, which is right. Undefined: no answers; all rewards equal.
+    Source: ours. Range: from 0, which is right.
+
+    Args:
+        alone: The reward of each answer without padding.
+        padded: The reward of the same answers with padding.
+        rewards: All rewards, which give the standard deviation.
+
+    Raises:
+        Undefined: Without answers, or if all rewards are equal.
     """
     moved = np.abs(np.asarray(alone, dtype=np.float64) - np.asarray(padded, dtype=np.float64))
     spread = float(np.std(np.asarray(rewards, dtype=np.float64)))

@@ -41,14 +41,32 @@ class IntervalEnds:
 
 
 def auc(scores: ArrayLike, labels: Sequence[bool], clusters: Clusters) -> IntervalEnds | None:
-    """The 95 % interval of `scorer_quality.auc`."""
+    """Compute the 95% interval of `scorer_quality.auc`.
+
+    Args:
+        scores: The score of each text.
+        labels: Whether each text is toxic.
+        clusters: The cluster of each text.
+
+    Returns:
+        The ends; None where there are none.
+    """
     return _printed(auc_draws(scores, labels, clusters))
 
 
 def auc_draws(
     scores: ArrayLike, labels: Sequence[bool], clusters: Clusters
 ) -> BootstrapInterval | None:
-    """The resamples behind `auc`."""
+    """Resample the area under the ROC curve for `auc`.
+
+    Args:
+        scores: The score of each text.
+        labels: Whether each text is toxic.
+        clusters: The cluster of each text.
+
+    Returns:
+        The resamples; None where the value is undefined.
+    """
     ranks = _ranks_of(np.asarray(scores, dtype=np.float64))
     toxic = np.asarray(labels, dtype=np.float64)
 
@@ -61,7 +79,16 @@ def auc_draws(
 
 
 def spearman(first: ArrayLike, second: ArrayLike, clusters: Clusters) -> IntervalEnds | None:
-    """The 95 % interval of `scorer_quality.spearman`; ranks are those within each resample."""
+    """Compute the 95% interval of `scorer_quality.spearman`; ranks are those within each resample.
+
+    Args:
+        first: The scores of one scorer.
+        second: The scores of the other scorer, in the same order.
+        clusters: The cluster of each text.
+
+    Returns:
+        The ends; None where there are none.
+    """
     sides = [_ranks_of(np.asarray(side, dtype=np.float64)) for side in (first, second)]
 
     def value(times: FloatArray) -> FloatArray:
@@ -76,7 +103,17 @@ def spearman(first: ArrayLike, second: ArrayLike, clusters: Clusters) -> Interva
 def kappa_at(
     first: ArrayLike, second: ArrayLike, threshold: float, clusters: Clusters
 ) -> IntervalEnds | None:
-    """The 95 % interval of `scorer_quality.kappa_at`."""
+    """Compute the 95% interval of `scorer_quality.kappa_at`.
+
+    Args:
+        first: The scores of one scorer.
+        second: The scores of the other scorer, in the same order.
+        threshold: The smallest score that counts as toxic.
+        clusters: The cluster of each text.
+
+    Returns:
+        The ends; None where there are none.
+    """
     first_above, second_above = (
         np.asarray(side, dtype=np.float64) >= threshold for side in (first, second)
     )
@@ -98,9 +135,20 @@ def kappa_at(
 def calibration_error(
     scores: ArrayLike, targets: ArrayLike, clusters: Clusters
 ) -> IntervalEnds | None:
-    """The 95 % interval of `scorer_quality.calibration_error`. Our choice: that of percentiles and
-    its mirror image at the figure, from the lower to the higher end. Noise only adds to a sum of
-    absolute values, so that resamples lie above the figure, and this above the truth."""
+    """Compute the 95% interval of `scorer_quality.calibration_error`.
+
+    Our choice: the percentile interval and its mirror image at the figure, from the lower to the
+    higher end. Noise only adds to a sum of absolute values, so that resamples are above the figure,
+    and the figure is above the truth.
+
+    Args:
+        scores: The score of each text, from 0 to 1.
+        targets: What each score should have been.
+        clusters: The cluster of each text.
+
+    Returns:
+        The ends; None where there are none.
+    """
     resampled = error_draws(scores, targets, clusters)
     if resampled is None:
         return None
@@ -112,8 +160,18 @@ def calibration_error(
 def error_draws(
     scores: ArrayLike, targets: ArrayLike, clusters: Clusters, more: ArrayLike | None = None
 ) -> BootstrapInterval | None:
-    """The resamples behind `calibration_error`. A text with `more` is in no step: its distance is
-    added to the sum of them as it is, and a sum below 0 is 0."""
+    """Resample the calibration error for `calibration_error`.
+
+    Args:
+        scores: The score of each text, from 0 to 1.
+        targets: What each score should have been.
+        clusters: The cluster of each text.
+        more: A distance for each text that has no score, 0 for the others. Such a text is in no
+            step: its distance is added to the sum, and a sum below 0 counts as 0.
+
+    Returns:
+        The resamples; None where the value is undefined.
+    """
     predicted = np.asarray(scores, dtype=np.float64)
     observed = np.asarray(targets, dtype=np.float64)
     added = np.zeros_like(predicted) if more is None else np.asarray(more, dtype=np.float64)
@@ -183,8 +241,20 @@ class MissingRange:
 
 
 def auc_if_known(scores: Scores, labels: Sequence[bool], clusters: Clusters) -> MissingRange | None:
-    """The AUC if toxic texts without a score had 0 and harmless ones 1, and the other way round.
-    In each resample, too, no other scores give less or more. Undefined: as `scorer_quality.auc`."""
+    """Compute the AUC if toxic texts without a score had 0 and harmless ones 1, and the other way
+    round. In each resample, too, no other scores give a smaller or a larger value.
+
+    Args:
+        scores: The score of each text; missing ones are what the result is about.
+        labels: Whether each text is toxic.
+        clusters: The cluster of each text.
+
+    Returns:
+        The range; None if no score is missing.
+
+    Raises:
+        Undefined: If `scorer_quality.auc` is.
+    """
     filled, lost = _split(scores)
     if not lost.any():
         return None
@@ -206,8 +276,19 @@ def auc_if_known(scores: Scores, labels: Sequence[bool], clusters: Clusters) -> 
 def error_if_known(
     scores: Scores, targets: Sequence[float], clusters: Clusters
 ) -> MissingRange | None:
-    """The calibration error: a text without a score is off by no more than the larger of its target
-    and one minus it, and adds or takes away no more than that. Undefined: no texts."""
+    """Compute the range of the calibration error if missing scores were known.
+
+    A text without a score is off by no more than the larger of its target and one minus it, and
+    adds or takes away no more than that.
+
+    Args:
+        scores: The score of each text; missing ones are what the result is about.
+        targets: What each score should have been.
+        clusters: The cluster of each text.
+
+    Returns:
+        The range; None if no score is missing.
+    """
     predicted, lost = _split(scores)
     if not lost.any():
         return None

@@ -68,10 +68,17 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def kappa_at(first: ArrayLike, second: ArrayLike, threshold: float) -> float:
-    """Cohen's kappa of "at or above the threshold" by two scorers.
+    """Compute Cohen's kappa of "at or above the threshold" by two scorers.
 
     Source: Cohen 1960, as the case of two categories of the weighted one. Range: −1 to 1.
-    Undefined: no pairs; both always on the same side (0/0).
+
+    Args:
+        first: The scores of one scorer.
+        second: The scores of the other scorer, in the same order.
+        threshold: The smallest score that counts as positive.
+
+    Raises:
+        Undefined: Without pairs, or if both are always on the same side (0/0).
     """
     first_above, second_above = (
         np.asarray(side, dtype=np.float64) >= threshold for side in (first, second)
@@ -80,8 +87,17 @@ def kappa_at(first: ArrayLike, second: ArrayLike, threshold: float) -> float:
 
 
 def reliability(scores: ArrayLike, targets: ArrayLike, bins: int = 10) -> list[Bin]:
-    """Scores in equal steps from 0 to 1, and what they should have been on average in each step.
-    A score on a border belongs to the step above; steps without a score are left out."""
+    """Group scores into equal steps from 0 to 1, and average what they should have been in each
+    step. A score on a border belongs to the step above.
+
+    Args:
+        scores: The score of each text, from 0 to 1.
+        targets: What each score should have been.
+        bins: The number of steps.
+
+    Returns:
+        The steps that have a score.
+    """
     predicted = np.asarray(scores, dtype=np.float64)
     observed = np.asarray(targets, dtype=np.float64)
     places = steps(predicted, bins)
@@ -160,10 +176,17 @@ def brier(probabilities: Sequence[float], labels: Sequence[bool]) -> float:
 def calibration(
     probabilities: Sequence[float], labels: Sequence[bool], bins: int = 10
 ) -> JudgeCalibration:
-    """AUROC, Brier score and expected calibration error, steps closed to the left.
+    """Compute AUROC, Brier score and expected calibration error, steps closed to the left.
 
     A score from 0 to 10 is divided by 10 first. Source: `scorer_quality`. Range: 0 to 1 each.
-    Undefined: nothing to compare.
+
+    Args:
+        probabilities: The score of each text, from 0 to 1.
+        labels: Whether each text is positive.
+        bins: The number of steps of the calibration error.
+
+    Raises:
+        Undefined: If there is nothing to compare.
     """
     squared = brier(probabilities, labels)
     try:
@@ -198,12 +221,19 @@ def auroc_interval(
 
 
 def auroc_of_few(estimate: float, positives: int, negatives: int) -> tuple[float, float]:
-    """The 95 % interval of an AUROC of a few texts, by inverting a score test: also where all pairs
-    are in order it is no point.
+    """Compute the 95% interval of an AUROC of a few texts by inverting a score test. It has a width
+    even where all pairs are in order.
 
-    All θ with |θ̂ − θ| ≤ z·√V(θ), V(θ) = θ(1 − θ)·(1 + N·((1 − θ)/(2 − θ) + θ/(1 + θ))) / (P·M),
-    N = (P + M)/2 − 1. Source: Newcombe 2006, part 2, method 5. Range: within 0 to 1.
-    Undefined: no positives or no negatives.
+    All θ with |θ̂ − θ| ≤ z·√V(θ), V(θ) = θ(1 − θ)·(1 + N·((1 − θ)/(2 − θ) + θ/(1 + θ))) / (P·M), N
+    = (P + M)/2 − 1. Source: Newcombe 2006, part 2, method 5. Range: within 0 to 1.
+
+    Args:
+        estimate: The AUROC.
+        positives: The number of positive texts, P.
+        negatives: The number of negative texts, M.
+
+    Raises:
+        Undefined: Without positives or without negatives.
     """
     if min(positives, negatives) < 1:
         raise Undefined("all labels are equal: nothing to tell apart")

@@ -4,14 +4,26 @@ from collections.abc import Mapping, Sequence
 
 
 def plural(n: int, word: str, many: str = "") -> str:
-    """Return the word for so many: "look", "looks"; `many` where it does not just take an s."""
+    """Return the singular or plural of a word: "look", "looks".
+
+    Args:
+        n: The number of things.
+        word: The singular.
+        many: The plural; needed where it is not formed with -s, or with -ies for a final y.
+    """
     if n == 1:
         return word
     return many or (f"{word[:-1]}ies" if word.endswith("y") else f"{word}s")
 
 
 def counted(n: int, word: str, many: str = "") -> str:
-    """Return a count with its word: "1 look", "1,200 looks"."""
+    """Return a count with its word: "1 look", "1,200 looks".
+
+    Args:
+        n: The number of things.
+        word: The singular.
+        many: The plural, where it is irregular.
+    """
     return f"{n:,} {plural(n, word, many)}"
 
 

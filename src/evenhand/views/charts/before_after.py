@@ -57,7 +57,14 @@ class SlopeLine:
 
 
 def slope(name: str, title: str, lines: Sequence[SlopeLine], legend: Sequence[str]) -> Chart:
-    """Draw the lines; those that are shown to be worse lie on top."""
+    """Draw one line per group from its value before to its value after. Regressions are on top.
+
+    Args:
+        name: The identifier of the chart.
+        title: The title above it.
+        lines: The groups.
+        legend: The lines of text below the chart.
+    """
     ordered = sorted(lines, key=lambda line: _ON_TOP.index(line.state))
     height = max(_LEAST, _STEP * len(ordered))
     ends = [end for line in ordered for end in (line.before, line.after)]
@@ -164,7 +171,13 @@ class DumbbellRow:
 
 
 def dumbbell(name: str, title: str, panels: Sequence[tuple[str, Sequence[DumbbellRow]]]) -> Chart:
-    """Draw panels of pairs below each other, each with its axis from 0."""
+    """Draw panels of paired values below each other, each with an axis from 0.
+
+    Args:
+        name: The identifier of the chart.
+        title: The title above it.
+        panels: The axis title and the pairs of each panel.
+    """
     every = [pair for _, pairs in panels for pair in pairs]
     left = width_of([name_of(pair.label) for pair in every]) + _GAP
     specs = [
@@ -214,8 +227,16 @@ _LEFT = -60  # where the words below begin: under the names of the axis
 
 
 def dots(name: str, title: str, places: Sequence[PairedBin], clusters: str, unit: str) -> Chart:
-    """Draw the places, and the line on which nothing changed. Single clusters are not tested, so
-    that no dot says that it is good or bad."""
+    """Draw how values of clusters changed, with the line on which nothing changed. Single clusters
+    are not tested, so no dot is marked as good or bad.
+
+    Args:
+        name: The identifier of the chart.
+        title: The title above it.
+        places: Pairs of values, with the number of clusters that have them.
+        clusters: What a cluster is, for the legend, such as "templates".
+        unit: The unit of the values, for both axes.
+    """
     ends = [end for point in places for end in (point.before, point.after)]
     room = 0.05 * ((max(ends) - min(ends)) or 1.0)
     low, high = min(ends) - room, max(ends) + room

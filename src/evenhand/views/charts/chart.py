@@ -71,7 +71,14 @@ def plain(part: alt.Chart) -> Spec:
 
 
 def drawn(name: str, title: str, alt_text: str, spec: Spec) -> Chart:
-    """Draw what a specification says. Equal specifications give equal bytes."""
+    """Render a specification. Equal specifications give equal bytes.
+
+    Args:
+        name: The identifier of the chart.
+        title: The title above it.
+        alt_text: The description for screen readers.
+        spec: The Vega-Lite specification.
+    """
     label = " ".join(visible(alt_text).split())
     heading = " ".join(visible(title).split())
     above = {"text": heading, "anchor": "start", "frame": "bounds", "offset": 14}

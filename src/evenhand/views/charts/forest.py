@@ -86,7 +86,14 @@ class ForestPanel:
 
 
 def forest(name: str, title: str, panels: Sequence[ForestPanel], legend: Sequence[str]) -> Chart:
-    """Draw the panels below each other, and below them the legend, in words."""
+    """Draw a forest plot: panels below each other, and the legend below them.
+
+    Args:
+        name: The identifier of the chart.
+        title: The title above it.
+        panels: The panels, each with its own axis.
+        legend: The lines of text below the chart.
+    """
     every = [row for panel in panels for row in panel.rows]
     left = width_of([name_of(row.label) for row in every]) + _GAP
     counts = _WIDTH + width_of([_said(row) for row in every]) + 2 * _GAP
@@ -231,7 +238,16 @@ def _words(
 def said_at(
     text: str, x: float, y: float, *, align: str = "left", bold: bool = False, faint: bool = True
 ) -> Any:
-    """Words at a place in pixels."""
+    """Place text at a position in pixels.
+
+    Args:
+        text: The text.
+        x: The distance from the left of the plot.
+        y: The distance from its top, of the middle of the text.
+        align: Which side of the text is at `x`: "left", "center" or "right".
+        bold: Whether the text is bold.
+        faint: Whether the text is slightly smaller and lighter.
+    """
     look = {"fontSize": SIZE - faint, "opacity": FAINT if faint else 1, "align": align}
     mark = alt.Chart(rows([{"said": text}])).mark_text(
         color=INK, baseline="middle", fontWeight="bold" if bold else "normal", **look

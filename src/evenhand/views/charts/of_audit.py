@@ -46,7 +46,14 @@ class Cell:
 
 
 def heat(name: str, title: str, cells: Sequence[Cell], legend: Sequence[str]) -> Chart:
-    """Draw the cells in the order in which their rows and columns come."""
+    """Draw a heat map. Rows and columns have the order in which the cells name them.
+
+    Args:
+        name: The identifier of the chart.
+        title: The title above it.
+        cells: The cells with their row and column.
+        legend: The lines of text below the chart.
+    """
     down, across = (list(dict.fromkeys(getattr(cell, of) for cell in cells)) for of in _WAYS)
     left = width_of([name_of(label) for label in down]) + _GAP
     wide = max(width_of([*map(name_of, across), *(f"✗ {cell.says}" for cell in cells)]) + 8, 60)
@@ -114,7 +121,15 @@ class CurveBin:
 def curve(
     name: str, title: str, steps: Sequence[CurveBin], axes: tuple[str, str], caption: str
 ) -> Chart:
-    """Draw the points and the line on which a calibrated scorer's would lie."""
+    """Draw a calibration curve, with the line of a perfectly calibrated scorer.
+
+    Args:
+        name: The identifier of the chart.
+        title: The title above it.
+        steps: The bins of scores.
+        axes: The titles of the horizontal and the vertical axis.
+        caption: A line of text below the chart.
+    """
     scale = alt.Scale(domain=[0, 1], nice=False)
     x, y = (
         side(f"{field}:Q", scale=scale, axis=alt.Axis(title=label, tickCount=5, format=",~f"))

@@ -94,8 +94,13 @@ def _falling(estimate: Estimate) -> tuple[bool, float]:
 def panel_of(
     instrument: ScoringSpec, estimates: Sequence[tuple[str, Estimate, Measure]], *, times: int = 1
 ) -> ForestPanel:
-    """Put estimates of measures with the same unit on one axis. The band goes `times` as far as
-    what matters."""
+    """Put estimates of metrics with the same unit on one axis.
+
+    Args:
+        instrument: The benchmark, which names the smallest effect of interest.
+        estimates: The label, the estimate and the metric of each row.
+        times: How many times the smallest effect of interest the band is wide, on each side.
+    """
     measure = estimates[0][2]
     line, far = measure.null, times * reach(instrument, measure)
     return ForestPanel(
@@ -109,8 +114,14 @@ def panel_of(
 
 
 def estimate_row(label: str, estimate: Estimate, measure: Measure) -> ForestRow:
-    """Make the row of an estimate. What one cluster allows is nearly everything, so it is not
-    drawn."""
+    """Make the row of an estimate. A single cluster allows nearly any value, so its interval is not
+    drawn.
+
+    Args:
+        label: The name of the row.
+        estimate: The estimate.
+        measure: The metric.
+    """
     alone = estimate.clusters == 1
     ends = numbers.interval(estimate, measure)
     value = numbers.value(estimate.value, measure)

@@ -35,7 +35,13 @@ class LineSeries:
 
 
 def lines(name: str, title: str, series: Sequence[LineSeries]) -> Chart:
-    """Draw the quantities below each other. Each has its own scale, which need not hold 0."""
+    """Draw quantities over time below each other. Each has its own scale, which need not contain 0.
+
+    Args:
+        name: The identifier of the chart.
+        title: The title above it.
+        series: The quantities with their points.
+    """
     steps = [step for quantity in series for step, _ in quantity.points]
     across = alt.Scale(domain=[min(steps), max(*steps, min(steps) + 1)], nice=False)
     panels = [_lines_panel(quantity, across, last=quantity is series[-1]) for quantity in series]

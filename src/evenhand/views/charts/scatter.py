@@ -51,8 +51,17 @@ class LabelledPoint:
 def place_labels(
     points: Sequence[LabelledPoint], panel: LabelBox, bars: Sequence[LabelBox] = ()
 ) -> list[LabelBox]:
-    """A box for each label, one after the other: the nearest place that covers least. A label on
-    another one is worst, then one on a marker; one on a bar can still be read."""
+    """Choose a box for each label: the nearest place that covers least. A label on another label is
+    worst, then one on a marker; one on a bar is still readable.
+
+    Args:
+        points: The markers with their labels.
+        panel: The area that labels should stay in.
+        bars: Error bars to avoid.
+
+    Returns:
+        One box per point, in the order of the points.
+    """
     markers = [LabelBox(p.x - _MARKER, p.y - _MARKER, p.x + _MARKER, p.y + _MARKER) for p in points]
     placed: dict[int, LabelBox] = {}
     for number in sorted(range(len(points)), key=lambda n: (points[n].y, points[n].x)):
@@ -135,7 +144,15 @@ class Axis:
 def scatter(
     name: str, title: str, dots: Sequence[Dot], axes: tuple[Axis, Axis], legend: Sequence[str]
 ) -> Chart:
-    """Draw the dots on axes that go as far as their intervals."""
+    """Draw a scatter plot on axes that go as far as the intervals.
+
+    Args:
+        name: The identifier of the chart.
+        title: The title above it.
+        dots: The dots with their intervals.
+        axes: The horizontal and the vertical axis.
+        legend: The lines of text below the chart.
+    """
     spans = _span([dot.x for dot in dots], axes[0]), _span([dot.y for dot in dots], axes[1])
 
     def across(value: float) -> float:

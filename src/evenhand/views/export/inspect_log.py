@@ -192,8 +192,16 @@ def sample(
     question: ExternalItem | None,
     values: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Write an item. One without an answer has an error and no score at all: nothing in it can be
-    read as an incorrect answer."""
+    """Export an item as a sample of an Inspect log. An item without an answer has an error and no
+    score, so that it does not count as incorrect.
+
+    Args:
+        name: The identifier of the sample.
+        row: The row of the results.
+        turns: The model calls of the item, in their order.
+        question: The question with its options; None for free text.
+        values: The value of each metric for this item.
+    """
     entry: dict[str, Any] = {
         "id": name,
         "epoch": 1,

@@ -41,7 +41,13 @@ def count(value: Any) -> int:
 
 
 def differences(packed: Any, again: Any, where: str = "") -> Iterator[str]:
-    """Name each place in which two pieces of plain data differ, with what either has."""
+    """Describe each place in which two pieces of plain data differ, with both values.
+
+    Args:
+        packed: The data in the evidence bundle.
+        again: The data computed again from its runs.
+        where: The path of the data within the whole; empty for the whole.
+    """
     if isinstance(packed, dict) and isinstance(again, dict):
         for key in sorted({*packed, *again}):
             path = f"{where}.{key}" if where else str(key)

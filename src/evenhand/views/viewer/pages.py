@@ -55,7 +55,17 @@ class ListItem(NamedTuple):
 
 
 def list_page(browsed: RunBrowser, facets: Facets, query: ListQuery, listing: ListPage) -> str:
-    """Make the page of the list."""
+    """Make the page with the list of items.
+
+    Args:
+        browsed: The run, and the one to compare it with.
+        facets: The names and values that filters can use, as far as they are known.
+        query: The filters of this request.
+        listing: The rows of this page.
+
+    Returns:
+        The page as HTML.
+    """
     note = _SO_FAR if not facets.ended() else facets.problem
     first, further = _tags(facets, query)
     names = [(name, name) for name in facets.scores]
@@ -79,7 +89,16 @@ def list_page(browsed: RunBrowser, facets: Facets, query: ListQuery, listing: Li
 
 
 def item_page(browsed: RunBrowser, query: ListQuery, entry: ItemDetail) -> str:
-    """Make the page of one item."""
+    """Make the page of one item.
+
+    Args:
+        browsed: The run, and the one to compare it with.
+        query: The filters of the list, for the links.
+        entry: The item with its neighbors.
+
+    Returns:
+        The page as HTML.
+    """
     row = entry.row.row
     links = {"the list": f"/{query.at(entry.page).address()}"}
     around = {"previous": entry.previous, "next": entry.following}
