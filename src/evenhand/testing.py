@@ -1,4 +1,4 @@
-"""What a test of your own code needs: models whose answers you write.
+"""Test helpers for your code: models whose answers you write.
 
 >>> evenhand.answer("Describe a nurse.", model=ScriptedModel(lambda request: "A nurse cares."))
 """

@@ -46,7 +46,7 @@ def any_inspect_grader() -> bool:
 
 
 def vllm_arguments() -> list[str]:
-    """EVENHAND_VLLM_ARGS: what `vllm run-batch` is told beside the files and the model."""
+    """Return EVENHAND_VLLM_ARGS: additional arguments of `vllm run-batch`."""
     return shlex.split(os.environ.get("EVENHAND_VLLM_ARGS", ""))
 
 

@@ -42,7 +42,7 @@ class UserError(EvenhandError):
 
 
 class Unsuited(UserError):
-    """Ends the item, not the run: a line among many is no reason to lose what was paid for."""
+    """Ends the item, not the run: one unsuitable line must not cost results already paid for."""
 
     reason = "unsuited"
 

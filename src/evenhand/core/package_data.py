@@ -1,4 +1,4 @@
-"""Data that ships with the code: texts, word lists, tables and templates in files beside it.
+"""Data that ships with the code: texts, word lists, tables and templates in its folders.
 
 A file is read when it is first asked for, and once.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 @cache
 def read_text(package: str, *path: str) -> str:
-    """Return the text of a file that lies beside the modules of a package.
+    """Return the text of a file in the folder of a package.
 
     >>> read_text("evenhand.training.rating", "sheet.css").startswith(":root")
     True
@@ -34,7 +34,7 @@ def word_sets(package: str, *path: str) -> dict[str, frozenset[str]]:
 
 def render(package: str, name: str, **values: Any) -> str:
     """Return a Jinja template of a package, filled. A name that has no value is an error."""
-    import jinja2  # noqa: PLC0415 - most data are no templates
+    import jinja2  # noqa: PLC0415 - few data are templates
 
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True,
                                      lstrip_blocks=True, keep_trailing_newline=True)  # fmt: skip
@@ -43,7 +43,7 @@ def render(package: str, name: str, **values: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The sentences of a package: `words.toml` beside its code. Values are put in place of `{…}`.
+    """The sentences of a package, from its `words.toml`. Values are put in place of `{…}`.
 
     >>> Texts("evenhand.instruments.squad")("few_articles", articles=3)
     'Only 3 articles: what holds for them may not hold for others.'

@@ -12,8 +12,8 @@ OWN_BATCH = "file:"  # how the id of a batch begins that no provider billed
 # Our choice, in tokens: chat template and the reply's schema, which an endpoint adds to the words.
 # The longest schema of a method has 722 bytes.
 AROUND_THE_WORDS = 1280
-# Where the description of a scorer says what it asks a language model at most, beside the text. It
-# follows from the rest of the description, and records of earlier versions lack it.
+# The key under which a scorer's description says how much its requests to a language model add to
+# the text at most. It follows from the rest of the description; records of earlier versions lack it.
 ASKS = "asks"
 
 
@@ -102,7 +102,7 @@ class Prices:
     def _of(self, model: str) -> Price:
         if model not in self.models:
             raise UserError(
-                f"there is no price for the model {model!r}; add [models.{model!r}] to the price "
+                f"the price file lacks the model {model!r}; add [models.{model!r}] to the price "
                 f"file (it has: {', '.join(sorted(self.models)) or 'none'})"
             )
         return self.models[model]

@@ -1,1 +1,1 @@
-"""evenhand inside of other tools: Inspect, LangChain and pytest."""
+"""Integrations with other tools: Inspect, LangChain and pytest."""

@@ -3,9 +3,9 @@
 >>> from evenhand.integrations.langchain import RepairAnswers
 >>> agent = create_agent(chat_model, tools, middleware=[RepairAnswers(model=judge)])
 
-LangChain shows the words of a model to whoever streams the agent as the model says them, and once
-more when it has ended; a middleware has its turn only afterwards. So the model is not streamed
-here, and what it says is not shown: `stream` and `astream` have the answer that went on.
+When an agent is streamed, LangChain passes on the model's words at once, and once more at the end;
+a middleware only runs afterwards. So the model is not streamed here, and its own words are not
+shown: `stream` and `astream` return the final answer.
 """
 
 import asyncio

@@ -166,7 +166,7 @@ def _score(sample: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def place_of(letter: Any, options: int) -> int | None:
-    """Give the place of the option that a letter names; None where it is no letter of one."""
+    """Return the position of the option that a letter names; None for any other value."""
     if not isinstance(letter, str) or len(letter) != 1:
         return None
     index = ord(letter.upper()) - ord("A")

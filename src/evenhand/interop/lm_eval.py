@@ -78,6 +78,6 @@ def _read(line: bytes, where: str) -> LoggedAnswer:
 
 
 def _most_likely(likely: list[float]) -> int | None:
-    """The place of the highest; None where two have it, or where one is no number."""
+    """Return the position of the highest value; None where two have it, or where one is NaN."""
     best = [index for index, likelihood in enumerate(likely) if likelihood == max(likely)]
     return best[0] if len(best) == 1 and all(value == value for value in likely) else None  # noqa: PLR0124

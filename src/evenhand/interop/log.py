@@ -38,8 +38,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedAnswer:
-    """One question of a log: what the log tells of it, its options, and the answer in words, or as
-    the place of an option; None where there is no answer."""
+    """One question of a log: its metadata, its options, and the answer in words, or as the position
+    of an option. A missing answer is None."""
 
     about: Mapping[str, Any]
     options: tuple[str, ...]

@@ -156,7 +156,7 @@ class BatchApi(Protocol):
         ...
 
     def read(self, line: Any, request: ModelRequest, dialect: Dialect) -> ModelReply | AskAgain:
-        """Read one line of the results; `ModelRefused` if asking again is no use.
+        """Read one line of the results; `ModelRefused` if a retry cannot help.
 
         Args:
             line: The line.
@@ -248,7 +248,7 @@ class _Player:
     """A model with what it is asked."""
 
     api: BatchApi
-    mark: str  # eight signs that tell the files of this model from those of another
+    mark: str  # eight characters that tell the files of this model from those of another
     queue: deque[str] = field(default_factory=deque)
     waiting: dict[str, _Waiting] = field(default_factory=dict)
     under_way: set[str] = field(default_factory=set)  # names that are in an open batch
@@ -384,7 +384,7 @@ class BatchQueue:
         """Make batches of what waits, one for each route."""
         routes: dict[str, deque[str]] = {}
         for name in player.queue:
-            if name in player.waiting:  # else whoever asked has gone
+            if name in player.waiting:  # else the caller has gone
                 route = player.api.route(player.waiting[name].request)
                 routes.setdefault(route, deque()).append(name)
         player.queue.clear()
@@ -614,7 +614,7 @@ class BatchQueue:
                 player.kept[name] = line
 
     def _settle(self, player: _Player, name: str, line: _Line) -> None:
-        """Give a result to whoever waits for it."""
+        """Pass a result to the caller that waits for it."""
         entry = player.waiting[name]
         try:
             dialect = entry.dialect or player.api.spoken()
@@ -643,7 +643,7 @@ class BatchQueue:
     ) -> None:
         """Put a request into the next batch, unless it was in too many."""
         entry = player.waiting.get(name)
-        if entry is None:  # it is asked anew if somebody asks it
+        if entry is None:  # a later request for it starts again
             return
         if in_another_form:
             entry.times -= 1
@@ -699,7 +699,7 @@ class BatchQueue:
         if player is None:  # of a model that this run does not ask
             return
         if lines is None:
-            for name in batch.names:  # asked once more: what came of it before is no answer
+            for name in batch.names:  # requested again: the earlier results do not count
                 player.kept.pop(name, None)
             self._begin(player, batch)
             self._start(self._take_over(player, batch))

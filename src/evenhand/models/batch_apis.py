@@ -416,7 +416,7 @@ class VllmBatches:
         return ModelReply(samples=samples, usage=usage, served_by=served_by)
 
     async def close(self) -> None:
-        """Stop what was started here: whoever stops a run wants no machine to go on."""
+        """Stop what was started here, so that no machine keeps working after the run."""
         for process in self._running.values():
             if process.returncode is None:
                 process.terminate()

@@ -84,7 +84,7 @@ class _OneByOne(Exception):
 # Our choice: a refusal of a field comes at once, an answer takes longer; so others wait no longer
 # for the first request of its kind.
 _FIRST_ALONE = 1.0
-# Fields of a body that say what is asked: they are not the user's to set beside it.
+# Fields of a body that define the request: users cannot set them separately.
 _OURS = frozenset({"model", "messages", "prompt", "n", "stream", "response_format", "echo"})
 _Decoded = tuple[tuple[Sample, ...], Usage | None, str, str]
 
@@ -560,7 +560,7 @@ class Endpoint(RemoteModel):
             The reply, or why it is asked again.
 
         Raises:
-            ModelRefused: If asking again is no use.
+            ModelRefused: If a retry cannot help.
         """
         try:
             if status == 200 and self.route(request) == "/responses":
@@ -599,7 +599,7 @@ class Endpoint(RemoteModel):
             key_header: The header that takes the key alone. Default: as for the chat route.
 
         Returns:
-            The service, to be closed by whoever asked for it.
+            The service, which the caller must close.
         """
         bearer = self._headers.get("authorization", "")
         name = key_header or "authorization"
@@ -664,7 +664,7 @@ class Endpoint(RemoteModel):
 
 
 class Service(OwnSession):
-    """What else a server has beside its chat route."""
+    """Routes of a server other than its chat route."""
 
     def __init__(self, url: str, headers: Mapping[str, str], redact: Redactor) -> None:
         self.url = url
@@ -690,7 +690,7 @@ class Service(OwnSession):
             most: The largest answer that is read, in bytes.
 
         Returns:
-            Status, headers and body, or why there is no answer.
+            Status, headers and body, or why the call failed.
         """
         call = self._open().request(
             method,
@@ -755,7 +755,7 @@ def _split(url: str) -> SplitResult | None:
     the URL."""
     try:
         parts = urlsplit(url)
-        (parts.hostname or "").encode("idna")  # as the resolver does: "a..b" is no name
+        (parts.hostname or "").encode("idna")  # as the resolver does: "a..b" is invalid
         return parts if parts.port != 0 else None  # reading the port is what checks it
     except ValueError:
         return None

@@ -107,7 +107,7 @@ def plain_url(url: str, *, no_address: str, tells_too_much: str) -> str:
     try:
         parts = urlsplit(url)
         _ = parts.port  # reading it is what checks it
-        (parts.hostname or "").encode("idna")  # as the resolver does: "a..b" is no name
+        (parts.hostname or "").encode("idna")  # as the resolver does: "a..b" is invalid
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -117,7 +117,7 @@ def plain_url(url: str, *, no_address: str, tells_too_much: str) -> str:
     return parts._replace(fragment="").geturl()
 
 
-MAX_ATTEMPTS = 8  # at a 30 % fault rate 8 attempts lose 0.05 % of eight-call items, 3 lose 20 %
+MAX_ATTEMPTS = 8  # at a 30% fault rate 8 attempts lose 0.05% of eight-call items, 3 lose 20%
 _FIRST_PAUSE = 0.25
 _LONGEST_PAUSE = 8.0
 

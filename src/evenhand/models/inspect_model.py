@@ -1,4 +1,4 @@
-"""Inspect's models as ours: inside of Inspect one that it opened, outside of it any that it knows.
+"""Inspect's models as ours: within Inspect one that it opened, elsewhere any that it knows.
 
 Both take the body of a chat request and give that of a chat answer, so that what a model refuses,
 what it thinks and how its reply is read is the same as at an endpoint.

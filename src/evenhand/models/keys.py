@@ -23,9 +23,9 @@ _ESCAPE = re.compile(
     re.IGNORECASE,
 )
 _GONE = "[redacted]"
-_READ = 20_000  # our choice, in signs: of an error that is longer the rest is not looked at
-_WITHIN = 3  # our choice: a URL in a URL in an error's JSON, each with escapes of its own
-_WIDEST = 6  # signs that an escape has, as \u0041
+_READ = 20_000  # our choice, in characters: the rest of a longer error is not searched
+_WITHIN = 3  # our choice: a URL in a URL in an error's JSON, each with its own escapes
+_WIDEST = 6  # characters of an escape, as \u0041
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def check_hosts(
     urls: Iterable[str], config_file: str, address: str, environment: Mapping[str, str]
 ) -> None:
     """Refuse an address that a found file names for a library, which may send there what it finds:
-    cloud credentials are no keys that we could hold back.
+    cloud credentials are not keys that we could withhold.
 
     Args:
         urls: The addresses.
@@ -161,8 +161,8 @@ class Redactor:
         long_enough = {key for key in keys if key is not None and len(key) >= SHORTEST}
         self._keys = tuple(sorted(long_enough, key=len, reverse=True))  # one may begin another
         self._longest = len(self._keys[0]) if self._keys else 0
-        signs = {sign for key in self._keys for sign in key if not sign.isalnum()}
-        self._hints = ("\\u00", "%", "&#", *(f"\\{sign}" for sign in sorted(signs)))
+        special = {letter for key in self._keys for letter in key if not letter.isalnum()}
+        self._hints = ("\\u00", "%", "&#", *(f"\\{letter}" for letter in sorted(special)))
 
     def __repr__(self) -> str:
         return "Redactor()"
@@ -183,8 +183,8 @@ class Redactor:
         return text
 
     def beginning(self, text: str, most: int) -> str:
-        """Give the first signs of a text, without the key. Where only a part of the text is read,
-        that part may end in half a key, which is not recognised: its end is not shown."""
+        """Return the first characters of a text, without the key. Where only a part of the text is
+        read, that part may end in half a key, which is not recognized: its end is not shown."""
         bare = self(text[:_READ])
         if len(text) > _READ:
             bare = bare[: max(0, len(bare) - _WIDEST * self._longest)]

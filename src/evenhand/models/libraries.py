@@ -59,7 +59,7 @@ def open_by_name(
         The model.
 
     Raises:
-        UserError: If there is no such package, or it does not know the name.
+        UserError: If the package is not installed, or does not know the name.
     """
     library = library_of(name)
     if not library:

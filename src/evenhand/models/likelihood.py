@@ -122,7 +122,7 @@ def _of_prompt(text: str, reply: ModelReply) -> TokenLogprobs | LikelihoodFailur
     values = [token.logprob for token in counted]
     if any(value is None or not math.isfinite(value) for value in values):
         return LikelihoodFailure("no_logprobs", "a token within the prompt has no log-probability")
-    # A start token of the server's own is no part of the text: then nothing is left out.
+    # A start token that the server adds is not part of the text: then nothing is left out.
     starts_the_text = bool(first.token) and text.startswith(first.token)
     left_out = first.token if first.logprob is None and starts_the_text else None
     return TokenLogprobs(tuple(value for value in values if value is not None), left_out)

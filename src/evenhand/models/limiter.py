@@ -10,12 +10,12 @@ from collections import deque
 
 DECREASE = 0.8  # our choice: shallower than TCP's half, so that the mean stays near the capacity
 _FLOOR = 1.0
-_NEAR, _CAREFUL = 0.1, 0.1  # our choice: within 10 % of the last known edge, grow ten times slower
+_NEAR, _CAREFUL = 0.1, 0.1  # our choice: within 10% of the last known edge, grow ten times slower
 
 
 class Law:
     """The law of the limit: it doubles every round trip until the first overload answer, then grows
-    by one per round trip and shrinks by 20 % on overload."""
+    by one per round trip and shrinks by 20% on overload."""
 
     def __init__(self, start: int = 16, ceiling: int = 1024) -> None:
         self.limit = float(min(start, ceiling))
@@ -90,7 +90,7 @@ class ResizableSemaphore:
         ticket: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(ticket)
         try:
-            await ticket  # whoever wakes us has counted us in already
+            await ticket  # the task that wakes this one has counted it already
         except asyncio.CancelledError:
             if ticket.done() and not ticket.cancelled():
                 self.in_flight -= 1  # the place came as we left: pass it on

@@ -27,7 +27,7 @@ class LocalModel(BaseModel):
     package: str | None = None  # a package that carries the file too
     bytes: int
     memory_mb: int
-    sha256: str | None = None  # None: not known, so nothing is held against it
+    sha256: str | None = None  # None: not known, so the file is not checked
     licence: str
     good_for: str
     measured: list[str]
@@ -126,7 +126,7 @@ def _refuse_other(model: LocalModel, file: Path) -> None:
     with file.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if digest != model.sha256:
-        taken = is_listed(file.stem)  # then the file's own name is no way out
+        taken = is_listed(file.stem)  # then keeping the file's name would not help
         renamed = file.with_name(f"my-{file.name}") if taken else file
         raise UserError(
             f"{file} is not the file of {model.name} that the list tells of: its sha256 is "

@@ -98,7 +98,7 @@ def _parameters(engine: Any, request: ServerRequest, weights: Path, name: str) -
 
 
 def _require_free(port: int) -> None:
-    """llama.cpp shares a port with whoever listens there already: calls would go to either."""
+    """Refuse a port in use: llama.cpp would share it, and calls would go to either server."""
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", port)) == 0:
             raise UserError(

@@ -556,7 +556,7 @@ def _usage(raw: Any) -> Usage | None:
     thought = _count(details.get("reasoning_tokens")) if isinstance(details, dict) else None
     total = _count(total)
     if total is not None and total > prompt + completion:
-        # Some count what was thought beside the completion, and bill it all the same.
+        # Some count reasoning apart from the completion, and bill it all the same.
         hidden = total - prompt - completion
         return Usage(prompt, completion + hidden, max(hidden, thought or 0))
     return Usage(prompt, completion, thought)

@@ -9,7 +9,7 @@ Each of them is a function of sums over subjects: `…_sums` gives one row of th
 Intervals of agreement, from what it is without each cluster in turn.
 
 Resamples hold some clusters twice and others never, so their ranks have other ties than the data:
-of 15 items, resampled intervals of ordinal alpha held the truth in 74 % of simulations
+of 15 items, resampled intervals of ordinal alpha held the truth in 74% of simulations
 (docs/annotation.md).
 """
 
@@ -60,8 +60,8 @@ def jackknife_agreement(
         confidence: The two-sided confidence of the interval.
 
     Raises:
-        Undefined: With fewer than two clusters, or if there is no value, or no disagreement, with
-            all clusters or without one.
+        Undefined: With fewer than two clusters, or without a value or any disagreement, for all
+            clusters or with one left out.
     """
     estimate, without = _left_out(sums, statistic)
     if estimate >= 1 or (without >= 1).any():
@@ -121,7 +121,7 @@ def _left_out(sums: ArrayLike, statistic: Statistic) -> tuple[float, FloatArray]
     with np.errstate(divide="ignore", invalid="ignore"):
         without = statistic(table.sum(axis=0) - table)
     if not np.isfinite(without).all():
-        raise Undefined("without one of the clusters there is no value")
+        raise Undefined("leaving out one of the clusters gives no value")
     return estimate, without
 
 

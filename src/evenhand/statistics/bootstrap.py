@@ -238,7 +238,7 @@ def _bca_shares(
     if not 0 < below < 1:
         raise Undefined("every draw lies on one side of the estimate; use kind='percentile'")
     if not np.isfinite(without).all():
-        raise Undefined("without one of the clusters there is no value; use kind='percentile'")
+        raise Undefined("leaving out one of the clusters gives no value; use kind='percentile'")
     gaps = without.mean() - without
     spread = float((gaps**2).sum()) ** 1.5
     acceleration = float((gaps**3).sum()) / (6 * spread) if spread else 0.0

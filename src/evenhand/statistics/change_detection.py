@@ -2,11 +2,11 @@
 last one, so that the test must hold at each of them.
 
 While nothing changes, the looks at a cluster are exchangeable: which of the values that it has
-given so far is today's is chance. So today's total is held against totals with a look drawn anew
-for each cluster. Where it stands among them is uniform, and independent of where the totals of
-other looks stand among theirs; as a normal quantile it is a score z that is exactly standard
-normal, whatever the values are, also for few clusters. Evidence of a change is then the detector
-of Shiryaev and Roberts, over shifts of z. Clusters must vary by themselves within a look: what
+given so far is today's is chance. So today's total is compared with totals that draw a look for
+each cluster at random. Its rank among them is uniform, and independent of the ranks of other looks
+among theirs; as a normal quantile it is a score z that is exactly standard normal, whatever the
+values are, also for few clusters. Evidence of a change is then the detector of Shiryaev and
+Roberts, over shifts of z. Clusters must vary by themselves within a look: what
 moves a whole look, such as a server under load, counts as a change.
 
 Sources: conformal test martingales, Vovk 2021; e-detectors, Shin, Ramdas & Rinaldo 2024. Our
@@ -42,9 +42,9 @@ class Alarm:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeTrace:
     """What the looks show, in their order. `evidence` grows by 1 a look, on average, while nothing
-    changes, and begins anew after an alarm."""
+    changes, and starts again after an alarm."""
 
-    scores: tuple[float, ...]  # z of each look; of one that begins anew there is none: nan
+    scores: tuple[float, ...]  # z of each look; nan for a look that starts again
     evidence: tuple[float, ...]
     alarms: tuple[Alarm, ...]
 

@@ -237,7 +237,7 @@ def _ratio(sums: FloatArray) -> float:
 def naive_mean(values: ArrayLike, confidence: float = 0.95) -> Interval:
     """The mean as if every row were drawn on its own: se = s/√n, t with n − 1 degrees of freedom.
 
-    For independent rows, and to show beside `clustered_mean` what ignoring the clusters would
+    For independent rows, and to show next to `clustered_mean` what ignoring the clusters would
     claim. Source: Student 1908. Range: as there. Undefined: fewer than two rows.
     """
     rows = finite(values, "values")

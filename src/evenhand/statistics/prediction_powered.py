@@ -38,7 +38,7 @@ _LEAST = 20  # our choice: of fewer labels nobody can say how much the predictio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoweredMean:
-    """A mean has its interval, and beside it the one that the labels alone would have had."""
+    """A mean with its interval, and with the interval that the labels alone would have given."""
 
     estimate: float
     low: float
@@ -53,7 +53,7 @@ class PoweredMean:
 
     @property
     def width_ratio(self) -> float:
-        """The interval is so wide beside that of the labels alone: at most 1 if λ is not given."""
+        """The width relative to the interval of the labels alone: at most 1 if λ is not given."""
         low, high = self.labels_alone
         return (self.high - self.low) / (high - low) if high > low else 1.0
 

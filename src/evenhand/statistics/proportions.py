@@ -5,7 +5,7 @@ Rows of one template or scenario are not independent: for those use `clusters`.
 Shares over clusters, and what clusters without spread still allow.
 
 t around a share is too short where events are rare or clusters few, and always on the flattering
-side: of 11 templates of BBQ it misses an over-abstention of 7 % one time in five. These intervals
+side: of 11 templates of BBQ it misses an over-abstention of 7% one time in five. These intervals
 hold there too; `bench/truth.py` shows how often.
 """
 
@@ -143,7 +143,7 @@ def evenness(totals: ArrayLike) -> float:
 
     (Σw)²/(n·Σw²), w the mean weight of a cluster's rows: (Σx)²/(n·Σ x_g²/n_g). Where a few heavy
     clusters decide, there are few of them, however many were drawn: with n and G as counted, the
-    interval of BBQ's accuracy by records lay above the truth in 6 % of draws of 25 templates.
+    interval of BBQ's accuracy by records was above the truth in 6% of draws of 25 templates.
     `totals` as in `ratio_from_totals`. Source: Kish 1965, 11.7; that it counts for degrees of
     freedom too is our choice. Range: above 0 to 1, and 1 of a plain mean. Undefined: no rows.
     """
@@ -272,9 +272,9 @@ def sum_of_shares(
     values = [weight * mean.estimate for weight, mean in each]
     down = np.array([value - low for value, (low, _) in zip(values, ends, strict=True)])
     up = np.array([high - value for value, (_, high) in zip(values, ends, strict=True)])
-    signs = np.sign([weight for weight, _ in each])
+    sides = np.sign([weight for weight, _ in each])
     reach = [
-        math.sqrt(max(float(d @ d + rho * ((signs * d).sum() ** 2 - d @ d)), 0.0))
+        math.sqrt(max(float(d @ d + rho * ((sides * d).sum() ** 2 - d @ d)), 0.0))
         for d in (down, up)
     ]
     return replace(total, low=total.estimate - reach[0], high=total.estimate + reach[1])
@@ -296,7 +296,7 @@ def without_spread(
         confidence: The two-sided confidence of the interval.
 
     Raises:
-        Undefined: If there is no smallest or no largest possible value.
+        Undefined: If the smallest or the largest possible value is infinite.
     """
     least, largest = within
     if not (math.isfinite(least) and math.isfinite(largest)):

@@ -147,7 +147,7 @@ def calibrate(
 def labels_needed(at_most: float, confidence: float = 0.95) -> int:
     """A promise needs at least so many labels: the least n with (1 − at_most)ⁿ ≤ 1 − confidence.
 
-    59 harmful texts for 5 %, 299 for 1 %, with a confidence of 95 %. Source: Wilks 1941.
+    59 harmful texts for 5%, 299 for 1%, with a confidence of 95%. Source: Wilks 1941.
     """
     open_share(at_most, "a bound on a share")
     least = math.log1p(-open_share(confidence, "confidence")) / math.log1p(-at_most)
@@ -155,8 +155,8 @@ def labels_needed(at_most: float, confidence: float = 0.95) -> int:
 
 
 def one_of_each(clusters: Iterable[Hashable], seed: int = 0) -> IntArray:
-    """One text of each cluster is drawn at random, and its place is given: the others are no labels
-    of their own, as texts of a template or an author are alike."""
+    """Sample one text of each cluster, and return its position. The others are not independent
+    labels, as texts of a template or an author are alike."""
     codes = cluster_codes(clusters)
     order = np.random.default_rng(seed).permutation(codes.size)
     _, first = np.unique(codes[order], return_index=True)
@@ -168,7 +168,7 @@ class Drift:
     """A look says whether scores are still distributed as they were at calibration."""
 
     p_value: float  # corrected for the number of windows
-    level: float  # what the p-value of this look is held against
+    level: float  # what the p-value of this look is compared with
     reference: int
     new: int  # scores since the last look
     pooled: int  # scores since the calibration
@@ -195,8 +195,8 @@ class Drift:
 def has_drifted(
     reference: ArrayLike, looks: Sequence[ArrayLike], false_alarm: float = 0.05
 ) -> Drift:
-    """New scores are held against those of before by two-sample Kolmogorov-Smirnov tests, at a
-    level that shrinks with each look.
+    """Compare new scores with earlier ones by two-sample Kolmogorov-Smirnov tests, at a level that
+    shrinks with each look.
 
     At look j the scores of the last 1, 2, 4, 8, … looks are pooled, and those of all looks since
     the calibration: a change in small batches is seen as in one. p is the smallest p-value times

@@ -1,19 +1,19 @@
 """Who is selected how often: each group against all others, by exact tests of one family.
 
 Without bias an outcome says nothing of the group. So the number of a group's selections has a known
-distribution: hypergeometric where the outcomes are dealt out anew among the people, binomial where
+distribution: hypergeometric where the outcomes are reshuffled among the people, binomial where
 one of several wins each time. With other odds for the group, every probability of it is multiplied
 by odds to the power of the count, so that the test inverts to an interval: outcome, p-value and
-interval are one thing. Over all groups of an audit the smallest p-value is held against that of
+interval are one thing. Over all groups of an audit the smallest p-value is compared with that of
 draws without bias (Westfall & Young 1993). A tiny group, whose p-values are seldom small, costs the
 others nothing.
 
 People who are decided on one by one: what chance alone does to each group's selections.
 
-Without bias an outcome says nothing of the group. So the outcomes that there were may be dealt out
-anew among the people, and every dealing is as likely: a permutation test, exact at any size.
-Tables here have one row a stratum (a requisition, a month), within which people are dealt anew, and
-one column a group; people who are not told apart by strata are one row.
+Without bias an outcome says nothing of the group. So the outcomes that there were may be
+reshuffled among the people, and every order is as likely: a permutation test, exact at any size.
+Tables here have one row per stratum (a requisition, a month), within which outcomes are reshuffled,
+and one column per group. People without strata are one row.
 """
 
 from collections.abc import Callable, Sequence
@@ -132,7 +132,7 @@ class Chance:
     def dealt(
         cls, members: ArrayLike, others: ArrayLike, selected: ArrayLike, near: float = 0.0
     ) -> "Chance":
-        """Deal the outcomes out anew within each stratum: the sum of hypergeometric counts.
+        """Reshuffle the outcomes within each stratum: the sum of hypergeometric counts.
 
         Args:
             members: People of the group, one number a stratum.
@@ -306,7 +306,7 @@ class FamilyOfTests:
     @cached_property
     def level(self) -> float:
         """The largest p-value that is shown: it comes as the smallest of an audit without bias in
-        at most 5 % of draws. No interval is shorter than one of 95 %."""
+        at most 5% of draws. No interval is shorter than one of 95%."""
         levels = [ALPHA]
         for p_values in self.smallest:
             allowed = int(ALPHA * (len(p_values) + 1)) - 1
@@ -353,7 +353,7 @@ def _around(null: float, ends: tuple[float, float], p: float) -> tuple[float, fl
 
 
 def _detectable(filling: FilledSelections, level: float) -> float | None:
-    """The ratio under which a group is shown to be selected less often in 80 % of audits."""
+    """The ratio below which 80% of audits detect that a group is selected less often."""
     below = np.cumsum(filling.chance.weights())
     critical = int(np.searchsorted(below, level / 2, side="right")) - 1
     if critical < 0 or not 0 < filling.expected < filling.total:

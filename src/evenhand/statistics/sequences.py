@@ -7,12 +7,12 @@ one may look as often as one likes, and stop for any reason.
 
 What is estimated is the mean over clusters of one bounded value each: of BBQ's s_amb, the mean over
 templates of the mean of a template's answers (1 stereotyped, −1 against it, 0 neither), where
-templates weigh the same. Where they do not, as a template with two questions beside others with
+templates weigh the same. Where they do not, as a template with two questions next to others with
 four, weights make it what a report prints: the mean over answers. Two runs are compared by each
 cluster's difference, whose bounds are those of a difference: −2 to 2 for s_amb.
 
 Clusters must come in an order that was drawn before anything was answered. Those that answer first
-are no random part of all.
+are not a random part of all.
 """
 
 from dataclasses import dataclass

@@ -21,7 +21,7 @@ DRAWS = 10_000
 FEWER_DRAWS = 2_000  # our choice: for more than 5,000 clusters, so that a test stays below a second
 _MANY = 5_000
 _CACHED = 400  # our choice: subsets of so many clusters, 32 MB, are kept for the next test
-_AT_ONCE = 4_000_000  # signs held at once
+_AT_ONCE = 4_000_000  # entries of the sign matrix held at once
 _SEED = 20_250_301  # fixed: the same clusters are flipped in every test, so that p stays monotone
 
 

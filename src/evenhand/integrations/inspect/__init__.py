@@ -84,8 +84,8 @@ def measures() -> Metric:
 
 @scorer(metrics=[measures()])
 def bias(language: str = "en") -> Scorer:
-    """Say whom an answer to a question of BBQ names: unknown, biased, counter or untargeted, and
-    "missing" where there is no answer. It reads samples of evenhand/bbq and inspect_evals/bbq."""
+    """Score an answer to a question of BBQ as unknown, biased, counter or untargeted, or as
+    "missing" without an answer. It reads samples of evenhand/bbq and inspect_evals/bbq."""
 
     async def score(state: TaskState, target: Target) -> Score:
         from evenhand.integrations.inspect import scoring  # noqa: PLC0415

@@ -118,8 +118,8 @@ def _taken(state: TaskState, choices: Sequence[Choice]) -> int | None:
 
 
 def _why(state: TaskState) -> str:
-    """Why there is no answer: as the method says, or because nothing could be read from what the
-    model said."""
+    """Return why an answer is missing: as the method says, or because the reply could not be
+    parsed."""
     failed = state.store.get(STORED, {}).get("failed")
     return failed or (UnreadableReply.reason if state.output.completion.strip() else "no_response")
 

@@ -118,8 +118,8 @@ def both_orders(shown_first: Sequence[float], shown_second: Sequence[float]) -> 
     """What the first label of each pair got in its two slots: 1 preferred, 0 not, ½ a tie.
 
     consistency = share of pairs with the same verdict twice (a tie and a win differ); label score =
-    mean of all verdicts; first-slot rate = share of verdicts for the first slot among those that
-    are no ties. Source: Zheng et al. 2023 (position consistency); Wang et al. 2024 (flips).
+    mean of all verdicts; first-slot rate = share of verdicts for the first slot among those
+    other than ties. Source: Zheng et al. 2023 (position consistency); Wang et al. 2024 (flips).
     Range: 0 to 1. Undefined: no pairs.
     """
     first, second = np.asarray(shown_first, np.float64), np.asarray(shown_second, np.float64)
@@ -144,7 +144,7 @@ def duels(rows: pl.DataFrame) -> pl.DataFrame:
 
     `label` is the one of the two names that comes first in the alphabet, `other` the second.
     win_first, win_second: the label's verdict (1, ½, 0) in the first and in the second slot;
-    gap_first, gap_second: its combined score minus the other's. Null where there is no judgement.
+    gap_first, gap_second: its combined score minus the other's. Null without a judgment.
     """
     pairs = rows.filter((pl.col("phase") == "pair") & (pl.col("first") != pl.col("second")))
     first = pl.col("first") < pl.col("second")

@@ -47,13 +47,13 @@ def checked_pattern(pattern: str) -> str:
     except pl.exceptions.PolarsError as error:
         why = str(error).strip().splitlines()[-1][:120]
         raise UserError(
-            f"--decision {pattern[:60]!r} is no regular expression that can be used ({why}); "
+            f"--decision {pattern[:60]!r} is not a regular expression that can be used ({why}); "
             r"write one like '\b(approve|reject)\b', without look-around"
         ) from None
     if len(groups) != 1:
         raise UserError(
             f"--decision {pattern[:60]!r} has {len(groups)} groups; put the decision, and nothing "
-            r"else, in round brackets: '\b(approve|reject)\b'; (?:…) is a bracket that is no group"
+            r"else, in round brackets: '\b(approve|reject)\b'; (?:…) does not form a group"
         )
     return pattern
 
@@ -138,7 +138,7 @@ def read(rows: pl.DataFrame, pattern: str | None, number: bool) -> pl.DataFrame:
 
     Returns:
         The rows with `decision`, `number`, `refused`, `length` (in words) and `bag` (its different
-        words). All are null where there is no text.
+        words). All are null where the text is missing.
     """
     texts = rows["text"]
     nothing = pl.lit(None)

@@ -17,7 +17,7 @@ from evenhand.statistics.clusters import Interval, cluster_sums, clustered_ratio
 from evenhand.statistics.metrics.scorer_quality import TextShare, share, spearman
 
 # Of topics to probe on. A worthless answer that wins in none of 34 may still win in one of ten
-# (Wilson's 95 % interval ends at 0.101); of 35 it may not (0.099).
+# (Wilson's 95% interval ends at 0.101); of 35 it may not (0.099).
 FEWEST_TOPICS = 35
 FEWEST_PAIRS = 10  # our choice: fewer pairs against the usual length say nothing
 NO_GAP = "good answers get no more than bad ones: there is no gap to compare with"

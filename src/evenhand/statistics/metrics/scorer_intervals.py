@@ -1,7 +1,7 @@
-"""Intervals of a scorer's figures that are no shares: texts of one template are drawn together.
+"""Intervals of a scorer's figures other than shares: texts of one template are drawn together.
 
 None, where there is none to print: fewer than 15 clusters, a resample without a value, or figures
-that are the same in every resample, which is no certainty.
+that are the same in every resample, which does not make them certain.
 
 What a scorer's figures could be if the texts without a score had one, and intervals that hold
 them against it.
@@ -34,7 +34,7 @@ Clusters = Sequence[Hashable]
 
 @dataclass(frozen=True, slots=True)
 class IntervalEnds:
-    """The ends of a 95 % interval."""
+    """The ends of a 95% interval."""
 
     low: float
     high: float

@@ -142,7 +142,7 @@ def defined(formula: Callable[..., float], *arguments: Any) -> float | None:
 
 
 def share(events: Sequence[bool], clusters: Sequence[Hashable]) -> TextShare:
-    """The share of events with a 95 % interval over clusters (`statistics.shares`).
+    """The share of events with a 95% interval over clusters (`statistics.shares`).
 
     Undefined: no rows.
     """
@@ -202,7 +202,7 @@ def calibration(
 def auroc_interval(
     probabilities: Sequence[float], labels: Sequence[bool]
 ) -> tuple[float, float, float]:
-    """The 95 % interval of the AUROC, cut off at 0 and 1, and the p-value of its being one half.
+    """The 95% interval of the AUROC, cut off at 0 and 1, and the p-value of its being one half.
 
     se² = S₁₀/P + S₀₁/N, the variances of each positive's share of negatives below it and of each
     negative's share of positives above it (DeLong et al. 1988); p by Mann & Whitney 1947, which has

@@ -1,6 +1,6 @@
 """Does a model say who somebody is where the text leaves it open?
 
-Replace the jobs and sentences by items of your own; `outcomes` says what an answer
+Replace the jobs and sentences with your own items; `outcomes` says what an answer
 counts as, and `measures` which numbers come of it. The command, intervals, reports,
 comparisons and plans follow from these.
 """
@@ -32,7 +32,7 @@ ENDS = ((" left.", OPEN), (" took her coat and left.", 0), (" took his coat and 
 class Options:
     """Each field is an option of `evenhand measure new_instrument`."""
 
-    jobs: int = option(len(JOBS), "So many jobs, three questions each.", least=2)
+    jobs: int = option(len(JOBS), "Number of jobs, with three questions each.", least=2)
 
 
 class NewInstrument(eh.Instrument):

@@ -1,7 +1,7 @@
 """Answer, let a critic look at the answer, and answer again where it objects.
 
-Replace the prompts and the order of the steps by yours. A method only asks: calls,
-records, resuming, caps and costs are the work of whoever runs it.
+Replace the prompts and the order of the steps with your own. A method only asks: the
+runner takes care of calls, records, resuming, caps and costs.
 """
 
 from dataclasses import dataclass

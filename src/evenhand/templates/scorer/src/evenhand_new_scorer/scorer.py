@@ -1,7 +1,7 @@
 """How much of a text is written in capitals, as a score from 0 to 1.
 
-Replace `_scores` by what you want to find in a text. Every scorer gives "toxicity"; those
-of `evenhand.scorers.ATTRIBUTES` may stand beside it.
+Replace `_scores` with what you want to find in a text. Every scorer gives "toxicity", and
+may give more scores of `evenhand.scorers.ATTRIBUTES`.
 """
 
 import re
@@ -45,7 +45,7 @@ class NewScorer:
 
 
 class NewScorerSettings(ScorerKind):
-    """The settings: what `[scorers.NAME]` in evenhand.toml may say beside `kind`."""
+    """The settings that `[scorers.NAME]` in evenhand.toml may have in addition to `kind`."""
 
     kind: Literal["new_scorer"]
     least: int = 2  # words with fewer letters do not count: "I" is always in capitals
