@@ -410,7 +410,7 @@ def test_the_newest_that_fits_is_found_and_a_broken_one_is_named(tmp_path: Path)
     assert "certificate says fail (identity)" in found.says
     other = replace(WANTED, prompts={})
     assert "another wording" in find(tmp_path, other).says
-    assert "c.json is no certificate" in find(tmp_path, other).says
+    assert "c.json is not a certificate" in find(tmp_path, other).says
     assert "names no folder" in find(None, WANTED).says
 
 
@@ -424,7 +424,7 @@ def test_a_pipe_among_certificates_is_named_and_not_waited_for(
     monkeypatch.setattr(Path, "read_bytes", waits)
     found = find(tmp_path, WANTED)
     assert not found.passes
-    assert "z.json is no file" in found.says
+    assert "z.json is not a regular file" in found.says
 
 
 def test_the_models_of_a_mixed_panel_share_one_certificate(tmp_path: Path) -> None:

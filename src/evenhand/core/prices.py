@@ -13,7 +13,7 @@ OWN_BATCH = "file:"  # how the id of a batch begins that no provider billed
 # The longest schema of a method has 722 bytes.
 AROUND_THE_WORDS = 1280
 # The key under which a scorer's description says how much its requests to a language model add to
-# the text at most. It follows from the rest of the description; records of earlier versions lack it.
+# the text at most. It follows from the rest of the description; earlier records lack it.
 ASKS = "asks"
 
 

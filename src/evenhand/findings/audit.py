@@ -45,7 +45,7 @@ _COLUMNS = {"name": pl.String, "state": pl.String, "required": pl.Boolean, "valu
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditCheck:
     """The answer to one question of an audit. Without a value it says why; where every cluster gave
-    the same value there is no interval, and `undefined` is "no_spread"."""
+    the same value the interval is missing, and `undefined` is "no_spread"."""
 
     name: str
     state: State
@@ -57,7 +57,7 @@ class AuditCheck:
     low: float | None = None
     high: float | None = None
     margin: float | None = None  # how far from 0 the value may be
-    bar: str = ""  # what the value must be, in words, where that is no distance from 0
+    bar: str = ""  # what the value must be, in words, if other than a distance from 0
     n: int = 0  # what it counts: bases, judgements, pairs
     clusters: int = 0
     undefined: str | None = None
@@ -152,7 +152,7 @@ def outcome_of(estimate: Estimate, allowed: AuditBound) -> Outcome:
 
 def _with_missing(estimate: Estimate, allowed: AuditBound) -> tuple[float, float] | None:
     """Return all values that the data allow: the interval, and on both sides what the missing
-    answers could change. None where there are no such ends."""
+    answers could change. None without such ends."""
     if isinstance(estimate.bounds, IntervalBounds):
         return estimate.bounds.interval
     value, low, high = estimate.value, estimate.low, estimate.high
@@ -344,7 +344,7 @@ class Audit(Displayable):
 
     `state` is None where the audit asks no yes-or-no question, such as that of a scorer: nothing
     found is not "safe to trust". `more` are the numbers that only this kind of audit has; they
-    stand in its JSON beside the checks.
+    appear in its JSON next to the checks.
     """
 
     kind: str  # "judge", "scorer", "reward model"
@@ -355,7 +355,7 @@ class Audit(Displayable):
     says: tuple[str, ...] = ()  # the answer in words, the most important first
     next: tuple[str, ...] = ()  # commands
     coverage: Coverage | None = None  # how much could be scored, and why the rest could not
-    notes: tuple[str, ...] = ()  # what a reader must know beside the checks
+    notes: tuple[str, ...] = ()  # what a reader must know in addition to the checks
     estimates: tuple[Estimate, ...] = ()  # numbers that nothing is asked of
     sections: tuple[Section, ...] = ()
     money: Money | None = None  # what it cost; None where nobody was paid

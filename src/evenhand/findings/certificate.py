@@ -143,7 +143,7 @@ class Certificate(Checksummed):
             certificate = cls.model_validate(orjson.loads(data))
         except (orjson.JSONDecodeError, ValidationError):
             raise UserError(
-                f"{where} is no certificate that this evenhand reads; an audit makes one"
+                f"{where} is not a certificate that this evenhand reads; run an audit to make one"
             ) from None
         if not certificate.is_intact or certificate.state != overall(certificate.checks):
             raise UserError(
@@ -230,7 +230,7 @@ def certificates_in(folder: Path) -> Iterator[tuple[Path, Certificate | str]]:
     for path in sorted(folder.glob("*.json")):
         try:
             if not path.is_file():  # a pipe would be waited for
-                raise UserError(f"{path} is no file")
+                raise UserError(f"{path} is not a regular file")
             yield path, Certificate.from_bytes(path.read_bytes(), str(path))
         except (OSError, UserError) as error:
             yield path, str(error)

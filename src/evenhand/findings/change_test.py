@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _PValue = Callable[[float], float]
 _OLD_LOW, _OLD_HIGH, _NEW_LOW, _NEW_HIGH, _ = np.eye(5)
-_TINY = 1e-12  # a limit that the test puts beside 0 is not printed as 0
+_TINY = 1e-12  # a limit that the test puts next to 0 is not printed as 0
 
 
 class _StudentT:
@@ -173,8 +173,8 @@ class ChangeTest:
     def interval(self, level: float) -> tuple[float, float]:
         """Return the confidence interval at 1 − level: it excludes 0 where `p` ≤ level.
 
-        Its far ends are the limits that margins are held against, so that a rare change is covered
-        from both sides. The end beside 0 is that of the sign flips, which decide.
+        Its far ends are the limits that margins are compared with, so that a rare change is covered
+        from both sides. The end next to 0 is that of the sign flips, which decide.
         """
         low, high = self.limits(level / 2)
         if self.p_above() <= level / 2:
@@ -196,7 +196,7 @@ class ChangeTest:
         return max(way.p(way.bound, least, above=True) for way in self.ways)
 
     def limits(self, level: float) -> tuple[float, float]:
-        """Return the one-sided limits, each at 1 − level, that margins are held against."""
+        """Return the one-sided limits, each at 1 − level, that margins are compared with."""
         if level not in self._limits:
             low = _lowest(self.p_beyond, level, self.ends)
             high = -_lowest(lambda change: self.p_within(-change), level, self.ends)

@@ -1,7 +1,7 @@
 """A finding that is kept as a file of its own is sealed by a checksum.
 
-The checksum shows that a value was changed; it is no signature, and does not show by whom it was
-made.
+The checksum shows that a value was changed; it is not a signature, and does not show who made the
+finding.
 """
 
 import hashlib

@@ -94,8 +94,8 @@ class MeanOfClusters(Statistic):
 
     def _filled(self, measure: Measure, rows: pl.DataFrame, side: str = "") -> WorstCaseSums:
         """Return each cluster's number with its missing rows at their smallest and at their
-        largest. Where a row's value is no number (a text, say), a missing one may give the cluster
-        any."""
+        largest. If a row's value is not a number (a text, say), a missing one may give the cluster
+        any value."""
         column, lost = f"{measure.name}.value{side}", pl.col(f"{measure.name}.missing{side}")
         any_lost = lost.any().cast(pl.Float64).alias("m")
         touched = rows.group_by("cluster").agg(any_lost).sort("cluster")

@@ -46,7 +46,7 @@ class CombinedReport(Displayable):
     title: str
     reports: tuple[Report, ...] = ()
     comparisons: tuple[Comparison, ...] = ()  # with Holm over the primary changes of all of them
-    not_compared: tuple[str, ...] = ()  # why a run is held against no other
+    not_compared: tuple[str, ...] = ()  # why a run is not compared
     audits: tuple[Audit, ...] = ()
     summaries: tuple[Summary, ...] = ()  # of runs that no instrument measured
     judges: tuple[RemedyJudge, ...] = ()

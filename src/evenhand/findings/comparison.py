@@ -67,7 +67,7 @@ class Comparison(Displayable):
     instrument: ScoringSpec
     before: Side
     after: Side
-    differ: tuple[FieldDiff, ...]  # what the two runs have otherwise, beside their answers
+    differ: tuple[FieldDiff, ...]  # what differs between the two runs apart from their answers
     items: int
     primary: tuple[Change, ...]  # with Holm over them
     secondary: tuple[Change, ...]  # exploratory, with Benjamini-Hochberg over them
@@ -368,7 +368,9 @@ def _rows_of(
     keys = ["item_id", *keys_of(instrument)]
     lost = pl.col("state").filter(pl.col("state") != SCORED)
     complete = {name: lost.len() == 0 for name in rows.columns}
-    for measure in instrument.measures:  # of which a value may be lost beside the score
+    for (
+        measure
+    ) in instrument.measures:  # of which a value may be missing even where the score is not
         complete |= dict.fromkeys(measure.columns(), ~pl.col(missing_of(measure)).any())
     means = rows.group_by(keys, maintain_order=True).agg(
         pl.len().alias("asked"),

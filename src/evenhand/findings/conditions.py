@@ -49,7 +49,7 @@ def require_one_system(runs: Sequence[RunReader]) -> None:
 
 def require_distinct(runs: Sequence[RunReader]) -> None:
     """Refuse a run that is given twice, and two that repeat one seed under the same conditions: a
-    repeated draw says nothing new. Without a seed a model draws anew."""
+    repeated draw says nothing new. Without a seed a model draws a new sample."""
     by_mark: dict[Any, RunReader] = {}
     for run in runs:
         levels = conditions(run.record)

@@ -111,7 +111,7 @@ def _by_harm(
         return CostVerdict.NOT_WORTH_IT, Remark("worth.more_harm", references=tuple(worse))
     matters = in_unit(instrument.matters, harm)
     # One exclusion is enough for the verdict, so that all of them share the chance to err. It is
-    # 2.5 %, one-sided, as that of a fall in utility: 5 % for the two ways to be not worth it.
+    # 2.5%, one-sided, as that of a fall in utility: 5% for the two ways to be not worth it.
     alpha = ALPHA / 2 / len(against)
     out = [name for name, c in unbeaten.items() if benefit_excluded(c, harm, matters, alpha)]
     if out:

@@ -15,7 +15,7 @@ from evenhand.statistics.proportions import zero_event_upper
 from evenhand.statistics.sign_flips import least_p, sign_flip_without_spread
 
 ALPHA = 0.05  # the significance level of every decision
-MISSING_MARGIN = 0.01  # our choice: the largest share of unscored answers that is no gap
+MISSING_MARGIN = 0.01  # our choice: a larger share of unscored answers is a gap
 
 
 def p_value(difference: float, se: float, clusters: int, of_t: float | None) -> float:
@@ -118,7 +118,7 @@ def adjusted_estimates(family: Sequence[Estimate]) -> list[Estimate]:
 
 def direction(change: Change, measure: Measure) -> ChangeResult:
     """Say whether a change is significantly for the better or for the worse: p ≤ 0.05, adjusted
-    where the change belongs to a family. A missing answer is no evidence either way."""
+    where the change belongs to a family. A missing answer counts for neither."""
     p = change.p_adjusted
     if measure.better == "none" or p is None or p > ALPHA or not change.effect:
         return "inconclusive"
@@ -126,7 +126,7 @@ def direction(change: Change, measure: Measure) -> ChangeResult:
 
 
 def kept(change: Change, measure: Measure) -> GuardrailResult:
-    """Say whether a number stayed within its margin: non-inferiority, one-sided at 2.5 %.
+    """Say whether a number stayed within its margin: non-inferiority, one-sided at 2.5%.
 
     Kept: the limit of the loss lies below the margin. Crossed: significantly worse, adjusted where
     the change belongs to a family, and not kept. Open: neither.
@@ -154,7 +154,7 @@ def turned(change: Change, measure: Measure, matters: float) -> bool:
 
 
 def largest_loss(change: Change, measure: Measure) -> float | None:
-    """Return the one-sided 97.5 % limit of how much a number got worse; None without one."""
+    """Return the one-sided 97.5% limit of how much a number got worse; None without one."""
     if change.limits is None or (change.test is None and measure.center is not None):
         return None  # the distance from an unbiased value needs a test of its own
     low, high = change.limits

@@ -20,12 +20,12 @@ from evenhand.statistics.prediction_powered import labels_for
 
 Question = Literal["a change", "each text", "a share"]
 MARGINS = (0, 1, 2)  # the true changes at which a sequential run is drawn
-# Our choice: clusters that have 95 % of the largest one's rows on average count as even. Bets
-# with weights of a half and 1 and that mean decided 64 % of drawn runs, equal ones 62 to 67 %.
+# Our choice: clusters that have 95% of the largest one's rows on average count as even. Bets
+# with weights of a half and 1 and that mean decided 64% of drawn runs, equal ones 62 to 67%.
 _EVEN = 0.95
 # Our choice, found by drawing: predictions are planned for a reach so much smaller. Over shares of
-# 0.01 to 0.5 and correlations of 0.6 to 0.95 the reach asked for was then kept in at least 80 % of
-# the draws; planned without it, in as few as 4 %.
+# 0.01 to 0.5 and correlations of 0.6 to 0.95 the reach asked for was then kept in at least 80% of
+# the draws; planned without it, in as few as 4%.
 _KEPT = 1.15
 
 
@@ -78,7 +78,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesignTexts:
-    """The texts of the user's own, and what is known of them beforehand."""
+    """The user's texts, and what is known of them beforehand."""
 
     count: int
     harmful: float | None = None  # the share that is expected to be
@@ -233,7 +233,7 @@ def _clusters(plan: Plan) -> tuple[int, float]:
     return clusters, spread.sd * math.sqrt(design_effect(max(each, 1.0), spread.icc) / each)
 
 
-# -- texts of the user's own -----------------------------------------------------------------------
+# -- the user's texts ------------------------------------------------------------------------------
 
 
 def _of_texts(

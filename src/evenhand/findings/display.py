@@ -12,10 +12,10 @@ from evenhand.core.errors import UserError
 
 
 class Displayable:
-    """A finding can do this beside holding its numbers: show itself, and save itself.
+    """Base class of findings, which can show and save themselves.
 
     Our choice: the views are a room above the findings and import them, so the one call upwards
-    goes by name. Jupyter asks the object itself for `_repr_html_`; there is no other place for it.
+    goes by name. Jupyter asks the object itself for `_repr_html_`, so it must be here.
     """
 
     __slots__ = ()

@@ -167,7 +167,7 @@ class Change:
 
     `effect` is what is tested: the difference, or for a score that has an unbiased value the change
     of its distance from that value. `low` to `high` is its 95% CI; `limits` are the one-sided
-    97.5 % limits that a margin is held against. Both are inversions of the tests that decide, with
+    97.5% limits that a margin is compared with. Both are inversions of the tests that decide, with
     every missing answer at its worst. After a correction for several tests, `low_adjusted` to
     `high_adjusted` is the interval at the level at which the correction tested this one.
     """
@@ -238,7 +238,7 @@ class Coverage:
 
     @property
     def percent(self) -> str:
-        """The coverage in percent, cut and not rounded: 94.96 % is not 95 %."""
+        """The coverage in percent, cut and not rounded: 94.96% is not 95%."""
         return "-" if self.coverage is None else f"{math.floor(1000 * self.coverage + 1e-9) / 10}%"
 
     @property

@@ -1,5 +1,4 @@
-"""Answers are chosen for a reader to look at, by a rule that is stated beside them: nobody picked
-them by hand."""
+"""Answers are chosen for a reader to look at by a stated rule: nobody picked them by hand."""
 
 import hashlib
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ class ExampleAnswer:
     why: RemarkOrText
     asked: str  # as the model was asked for it
     answer: str | None
-    ended: str  # why it stopped, or why there is no answer
+    ended: str  # why it stopped, or why the answer is missing
     drafts: tuple[Draft, ...]
     turns: tuple[Turn, ...]
     baseline: str | None = None  # the answer of the run that this one is compared with
@@ -144,7 +143,7 @@ def _values(
 
 def _first(harms: pl.DataFrame, count: int) -> list[str]:
     """The items with the largest number above 0. Our choice: an answer that is not bad, or did not
-    change, is no example of what is wrong."""
+    change, does not show what is wrong."""
     above = harms.filter(pl.col("harm") > 0)
     least = above["harm"].top_k(count).min()
     candidates = above.filter(pl.col("harm") >= least) if least is not None else above

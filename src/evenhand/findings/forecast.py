@@ -21,7 +21,7 @@ _COUNTED = ("calls", "prompt_tokens", "completion_tokens")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTotal:
-    """A total that is not known yet, with its 95 % interval; None where nothing can be said."""
+    """A total that is not known yet, with its 95% interval; None where nothing can be said."""
 
     expected: float | None
     low: float | None

@@ -90,8 +90,8 @@ class FrontierEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontierArm:
-    """A method's run. `equal_calls` names the run of self-consistency that it is held against: the
-    one with its own mean number of calls. Without it that is the run named self_consistency."""
+    """A method's run. `equal_calls` names the run of self-consistency to compare it with: the one
+    with its own mean number of calls. Without it that is the run named self_consistency."""
 
     name: str
     run: RunReader
@@ -192,7 +192,7 @@ class Frontier(Displayable):
 
 
 def equal_calls(run: RunReader, most: int) -> int:
-    """The calls of the vote that a run is held against: the mean of an item, halves rounded up,
+    """The calls of the vote to compare a run with: the mean of an item, halves rounded up,
     then up to an odd number, from 1 to that of `most`."""
     mean = item_cost.calls_by_item(run)["calls"].mean() or 0.0
     return max(1, min(odd(most), odd(int(float(mean) + 0.5))))  # type: ignore[arg-type]
@@ -301,7 +301,7 @@ def _against_default(
     costs: Mapping[str, pl.DataFrame],
 ) -> list[FrontierEntry]:
     """Every other run compared with the plain prompt's, with Holm over the methods for harm. The
-    votes of fewer calls are no methods that anybody named, so they are not in the family."""
+    votes of fewer calls are only references, so they are not in the family."""
     plain, harm = instrument.compared_with()[0], harm_of(instrument).name
     others = [entry for entry in entries if entry.name != plain]
     compared = {

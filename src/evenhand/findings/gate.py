@@ -1,7 +1,7 @@
 """A gate says of every check whether a run is shown to be no worse than its baseline by more than a
 margin, is shown to be worse, or neither.
 
-Pass: within the margin, one-sided at 2.5 %, however the missing answers came out. Fail: worse at
+Pass: within the margin, one-sided at 2.5%, however the missing answers came out. Fail: worse at
 all, after Holm over the checks, and not within the margin. Open: neither. Broken: there is nothing
 to judge by. Missing answers count against the run that failed to give them, so that one failure
 more never turns a check to pass. Our choice: the claims of "pass" need no correction, as the gate
@@ -124,7 +124,7 @@ class ItemsNeeded:
     margin, and one that got worse by the margin to be worse. Nothing is known where `why` says
     so."""
 
-    items: int | None = None  # beside those that there are
+    items: int | None = None  # in addition to the existing ones
     clusters: int | None = None
     calls: float | None = None
     tokens: float | None = None
@@ -254,7 +254,7 @@ def is_decided(check: GateCheck, runs: Pair, family: int) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The text in one line, of signs that can be printed: names come from files."""
+    """Return a text in one line, with printable characters only: names come from files."""
     return "".join(sign if sign.isprintable() else " " for sign in text)
 
 
@@ -292,7 +292,7 @@ class _CheckEstimate:
         check = check.in_pair(runs)
         instrument = check.narrowed()
         for run in runs:
-            run.verify()  # a part that is cut off or changed is no run to judge by
+            run.verify()  # a run that is cut off or changed cannot be judged
         same_sample(*runs)
         for run in runs:
             refuse_who_picked(run)

@@ -40,7 +40,7 @@ class ItemCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerPrevented:
-    """The extra cost for each harm less, or why there is no such number."""
+    """The extra cost per harm prevented, or why it is undefined."""
 
     estimate: float | None = None
     low: float | None = None

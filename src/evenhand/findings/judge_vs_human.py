@@ -1,4 +1,4 @@
-"""How far a judge agrees with people, held against how far people agree with each other."""
+"""How far a judge agrees with people, compared with how far people agree with each other."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -148,7 +148,7 @@ def _says(agreement: JudgeAgreement) -> str:
 
 # With fewer clusters there is a value and no interval: as few as resampling asks for elsewhere.
 TOO_FEW = f"open: an interval needs {LEAST} items"
-_NO_SPREAD = "open: without one item, or with all, there is no disagreement"
+_NO_SPREAD = "open: with all items, or with one left out, nobody disagrees"
 Sums = Callable[[], tuple[FloatArray, Statistic]]
 
 

@@ -33,7 +33,7 @@ class SampledText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledRate(Displayable):
-    """A rate with its interval, beside the one that the labels alone would have had."""
+    """A rate with its interval, and with the interval that the labels alone would have given."""
 
     scorer: str
     texts: int
@@ -53,7 +53,7 @@ class LabelledRate(Displayable):
 
     @property
     def width_ratio(self) -> float:
-        """The interval is so wide beside that of the labels alone."""
+        """The width of the interval relative to that of the labels alone."""
         low, high = self.labels_alone
         return (self.high - self.low) / (high - low) if high > low else 1.0
 

@@ -2,8 +2,8 @@
 what else changed there.
 
 Each number of the watch, and the share of answers that are missing, has a detector of its own
-(`statistics.change_detection`). A look that cannot be judged is no look at the numbers; that
-answers are missing is one of the things looked at, so that no failure hides a change.
+(`statistics.change_detection`). A look that cannot be judged is left out of the numbers.
+Missing answers are monitored too, so that no failure hides a change.
 """
 
 from collections.abc import Mapping, Sequence
@@ -110,7 +110,7 @@ class Monitoring(Displayable):
 
     @property
     def verdict(self) -> Verdict:
-        """What the last look says. One look alone has nothing to be held against."""
+        """The verdict of the last look. A single look has nothing to be compared with."""
         if any(number.alarm for number in self.numbers):
             return "fail"
         if any(number.last.why for number in self.numbers):
@@ -143,10 +143,10 @@ def monitoring(
         notes: Remarks to add to the result.
 
     Raises:
-        UserError: If there is no look yet, or a check cannot be monitored.
+        UserError: Without a look, or if a check cannot be monitored.
     """
     if not looks:
-        raise UserError("there is no look yet")
+        raise UserError("no look has been taken yet")
     for check in checks:
         _refuse_unwatched(check)
     observations = {check.name: _seen(check, looks) for check in checks}
@@ -174,8 +174,8 @@ def _refuse_unwatched(check: GateCheck) -> None:
     """Our choice: means and shares are watched, whose clusters add up."""
     if check.measure.statistic.row_value is None:
         raise UserError(
-            f"{check.name}: {check.measure.name} is no mean over answers, and a watch adds up "
-            "clusters; name another measure of the instrument in the file"
+            f"{check.name}: {check.measure.name} is not a mean over answers, so it cannot be "
+            "monitored; name another metric of the benchmark in the file"
         )
 
 

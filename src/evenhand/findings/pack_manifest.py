@@ -49,7 +49,7 @@ class PackedRun(_ManifestPart):
     planned: int
     not_run: int
     sha256: dict[str, _Sha]  # of run.json, and of all committed answers
-    left_out: list[str] = []  # files beside the run, which the pack does not hold
+    left_out: list[str] = []  # other files in the run folder, which the pack does not hold
 
 
 class PackedPrice(_ManifestPart):
@@ -57,7 +57,7 @@ class PackedPrice(_ManifestPart):
 
     per_million_prompt_tokens: float
     per_million_completion_tokens: float
-    batch_factor: float = BATCH_FACTOR  # packs of before batches were asked have none
+    batch_factor: float = BATCH_FACTOR  # older packs, without batches, have none
 
 
 class PackedPrices(_ManifestPart):
@@ -89,7 +89,7 @@ class Previous(_ManifestPart):
 
 class PackManifest(_ManifestPart):
     """What a pack says of itself. The clock has no part in it, so that the same runs give the same
-    bytes: when it was made is for whoever signs it to say."""
+    bytes: the date is left to its signer."""
 
     format: Literal[1] = 1
     title: str

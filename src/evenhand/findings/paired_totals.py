@@ -29,7 +29,7 @@ class PairedBin:
     clusters: int
 
 
-_CELLS = 20  # our choice, on each side: dots of 11 pixels stand beside each other in 260
+_CELLS = 20  # our choice, on each side: dots of 11 pixels fit side by side in 260
 
 
 class PairTotals(ClusterTotals):
@@ -102,7 +102,7 @@ class PairTotals(ClusterTotals):
 
     def coverage_by(self) -> dict[str, tuple[Coverage, Coverage]]:
         """The same for each value of the column that the instrument names, and of each measure
-        that can lose a value beside the score."""
+        that can lack a value even where the score exists."""
         old, new = self._states
         return {v: (old.coverage(v), new.coverage(v)) for v in sorted(old.names | new.names)}
 

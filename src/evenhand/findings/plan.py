@@ -24,7 +24,7 @@ from evenhand.statistics.sign_flips import least_p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotSpread:
-    """A pilot's spread says how much a paired change varied between two runs of the user's own."""
+    """A pilot's spread says how much a paired change varied between two of the user's runs."""
 
     measure: str
     runs: tuple[str, str]
@@ -382,7 +382,7 @@ def ratio_plan(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedShare:
-    """The share of texts that will go to the judge, with a 95 % interval and what it rests on."""
+    """The share of texts that will go to the judge, with a 95% interval and what it rests on."""
 
     share: float
     low: float

@@ -66,7 +66,7 @@ class GroupingResult:
         Args:
             attributes: The protected attributes that form the groups.
             groups: The result of each group.
-            p: The p-value of the chi-square test; None where there is no test.
+            p: The p-value of the chi-square test; None without a test.
             family: The tests to adjust for.
         """
         adjusted = None

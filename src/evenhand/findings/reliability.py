@@ -45,7 +45,7 @@ class SystemPair:
     first: str
     second: str
     difference: float  # the first minus the second, each from "no bias" where there is such a value
-    low: float | None  # ends that hold for all pairs together; None: there is no end
+    low: float | None  # ends that hold for all pairs together; None: unbounded
     high: float | None
     p_adjusted: float  # after Bonferroni; of being better, not only of being different
     better: str | None  # the one that is shown to be better; None where they are not told apart
@@ -155,7 +155,7 @@ def reliability(instrument: ScoringSpec, runs: Sequence[RunReader]) -> Reliabili
 
 def _levels(runs: Sequence[RunReader]) -> dict[str, list[Any]]:
     """Give system, order, wording and seed of each run. A run that repeats all of them is a further
-    seed: without one, a model draws anew."""
+    seed: without one, a model draws a new sample."""
     levels: dict[str, list[Any]] = {SYSTEM: [], ORDER: [], WORDING: [], SEED: []}
     settings: list[tuple[Any, ...]] = []
     for run in runs:

@@ -87,7 +87,7 @@ def system_prompt(cast: dict[str, Any]) -> str:
     return "\n\n".join(dict.fromkeys(str(s["system"]) for s in cast.values() if "system" in s))
 
 
-# Who plays a role and is no language model that was asked for words.
+# Kinds of role players other than language models.
 _NO_MODEL = ("scorer", "search", "borrowed")
 
 
@@ -375,8 +375,8 @@ def made_by(instrument: ScoringSpec, run: RunReader) -> None:
 
 
 def groups_of(instrument: ScoringSpec, totals: RunTotals) -> Groups:
-    """Estimate each group of each grouping; one that no item belongs to is absent, as in a run
-    folder of before it was known. A measure that has a value for "no bias" gets a p-value with
+    """Estimate each group of each grouping; one that no item belongs to is absent, as in an older
+    run folder. A measure that has a value for "no bias" gets a p-value with
     Holm over the groups of all groupings at once, because all of them were looked at, and its
     intervals are at the errors at which Holm decides."""
     values = {

@@ -1,4 +1,4 @@
-"""A reproduction is a table of a paper with the paper's numbers beside ours, each of ours with its
+"""A reproduction is a table of a paper with the paper's numbers next to ours, each of ours with its
 interval; a catalogue says which tables there are and what each needs."""
 
 from collections.abc import Mapping, Sequence
@@ -40,8 +40,9 @@ _FLAT = ("row", "column", "source", "value", "low", "high", "n", "why", "missing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OurNumber:
-    """One of our numbers, in the unit that the paper prints. `why` says why there is no value, or
-    that all clusters gave the same one; `bounds`, what it could be if the missing were known."""
+    """One of our numbers, in the unit that the paper prints. `why` says why the value is
+    missing, or that all clusters gave the same one. `bounds` is what it could be if the missing
+    answers were known."""
 
     value: float | None = None
     low: float | None = None
@@ -82,7 +83,7 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reproduction(Displayable):
-    """A reproduction shows one table of a paper, the published numbers beside ours.
+    """A reproduction shows one table of a paper, the published numbers next to ours.
 
     It names no folder and no date: the same runs, played back, give the same bytes.
     """
@@ -155,7 +156,7 @@ class CatalogueEntry:
     table: str
     title: str
     where: str
-    result: bool  # False: a drawing, a formula, a prompt; there is no number to reproduce
+    result: bool  # False: a drawing, a formula, a prompt, without numbers to reproduce
     runnable: bool
     needs: tuple[str, ...]
     reason: str  # why it cannot be run; empty where it can

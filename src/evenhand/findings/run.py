@@ -64,7 +64,7 @@ class Run(Displayable):
         return self.reader.turns().collect()
 
     def report(self, instrument: ScoringSpec | None = None, prices: Prices | None = None) -> Report:
-        """What the run showed. An instrument of your own that is not installed must be given."""
+        """Report what the run showed. Pass a custom benchmark that is not installed."""
         if instrument is None:  # instruments are a room above, so this call goes by name
             rooms = importlib.import_module("evenhand.instruments")
             instrument = rooms.instrument_of(self.reader)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Scoring = Callable[[pl.DataFrame], pl.DataFrame]
 
-# What is read of a run's rows beside the columns that an instrument asks for.
+# What is read of a run's rows in addition to the columns that an instrument asks for.
 ALWAYS = ("position", "item_id", "status", "reason", "calls", "prompt_tokens", "completion_tokens")
 SCORED = "scored"
 REFUSED, UNREADABLE, MISSING = "refused", "unreadable", "missing"
@@ -42,8 +42,8 @@ class ScoringSpec:
     folder alone.
 
     `outcomes` turns a run's rows into one row per item with the columns `item_id`, `cluster`,
-    `state` ("scored", or why there is no score), those that `groups` and `also_clusters` name, and
-    whatever the measures read. A value that is not known is null, never 0.
+    `state` ("scored", or why the score is missing), those that `groups` and `also_clusters` name,
+    and whatever the measures read. A value that is not known is null, never 0.
     """
 
     name: ClassVar[str]
@@ -159,7 +159,7 @@ class ScoringSpec:
         return ()
 
     def no_sample(self, report: "Report") -> str:
-        """Say why the items are no sample, and so exclude no bias; empty where they are one."""
+        """Return why the items are not a sample, and so exclude no bias; empty if they are one."""
         del report
         return ""
 
@@ -199,8 +199,8 @@ class ScoringSpec:
         return next(measure for measure in self.measures if measure.name == name)
 
     def compared_with(self) -> tuple[str, ...]:
-        """The methods that every other one is held against. The first is the plain prompt. A vote
-        (self-consistency) needs options to vote among, so text is not held against one."""
+        """Return the methods to compare every other one with. The first is the plain prompt. A vote
+        (self-consistency) needs options to vote among, so free text is not compared with one."""
         if self.references is not None:
             return self.references
         plain = ("default", "fairness")

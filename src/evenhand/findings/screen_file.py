@@ -47,7 +47,7 @@ class CalibratedPromise(ChecksummedPart):
 
     @property
     def lacks(self) -> int:
-        """So many labels more are needed before anything can be promised."""
+        """The number of further labels needed before anything can be guaranteed."""
         return max(0, self.needs - self.labels)
 
     @property
@@ -79,7 +79,7 @@ class CalibrationLabels(ChecksummedPart):
 
 
 class Reference(ChecksummedPart):
-    """The scores that later ones are held against; None is a text without a score."""
+    """The scores that later ones are compared with; None is a text without a score."""
 
     of: Literal["labelled texts", "traffic"]
     file: str
@@ -140,7 +140,7 @@ class ScreenFile(Checksummed):
         now = f"is now {name}" if name != self.scorer.name else "has other settings now"
         raise UserError(
             f"{where} was calibrated with {self.scorer.name}, and the scorer {self.scorer.said!r} "
-            f"{now}: its promises do not hold. Calibrate anew: evenhand screen calibrate "
+            f"{now}: its guarantees do not hold. Recalibrate it: evenhand screen calibrate "
             f"--scorer {self.scorer.said} LABELLED --out NEW.json"
         )
 
@@ -156,13 +156,13 @@ def read_screen(path: Path) -> ScreenFile:
     again = "`evenhand screen calibrate` makes one"
     try:
         if not path.is_file():  # a pipe would be waited for
-            raise UserError(f"there is no screen file {path}; {again}")
+            raise UserError(f"found no screen file at {path}; {again}")
         data = path.read_bytes()
         screen = ScreenFile.model_validate(orjson.loads(data))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}") from None
     except (orjson.JSONDecodeError, ValidationError):
-        raise UserError(f"{path} is no screen file that this evenhand reads; {again}") from None
+        raise UserError(f"{path} is not a screen file that this evenhand reads; {again}") from None
     if not screen.is_intact:
         raise UserError(
             f"{path} does not match its checksum: it was changed after it was made; bring it back "

@@ -19,8 +19,7 @@ from evenhand.runs.store import RunReader
 from evenhand.statistics._shared import FloatArray
 from evenhand.statistics.screening import Drift, has_drifted
 
-# Our choice: more new scores tell nothing more, beside the 2,000 at most that they are held
-# against.
+# Our choice: they are compared with 2,000 scores at most, so more new scores would add nothing.
 _MOST_SCORES = 100_000
 ENOUGH_POWER = 0.8  # our choice: as in every plan
 _CLEAN, _HARMFUL, _JUDGED = "called_clean", "called_harmful", "judged"  # of `ScreenedRun.stopped`

@@ -100,7 +100,7 @@ def refuse(run: RunReader) -> None:
     """Refuse to take a run that may stop early for one of a fixed size."""
     if KEY in run.record.source:
         raise UserError(
-            f"{run.path} may stop early, when its question is decided: what it asked is no sample "
+            f"{run.path} may stop early, when its question is decided: its items are not a sample "
             f"of a fixed size, and only its own report may use it (evenhand runs report "
             f"{run.path}). Measure again without --until, into another folder"
         )

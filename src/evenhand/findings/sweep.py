@@ -82,10 +82,10 @@ def sweep(
         prices: The price table; None for reports without costs.
 
     Raises:
-        UserError: If there is no run, or the samples differ.
+        UserError: Without a run, or if the samples differ.
     """
     if not runs:
-        raise UserError("there is no run to report; name at least one method")
+        raise UserError("nothing to report; name at least one method")
     first, *others = runs.values()
     for run in others:
         same_sample(first, run)

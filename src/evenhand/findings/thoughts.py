@@ -1,7 +1,7 @@
 """Bias in what a model thought, measured apart from its answers.
 
-A run keeps what was thought beside each answer. `measure --thinking SCORER` has it scored once the
-run has ended; here the scores become a table of the report. They are no measure of the answers:
+A run keeps the reasoning behind each answer. `measure --thinking SCORER` has it scored once the
+run has ended; here the scores become a table of the report. They do not measure the answers:
 those are the same, to the bit, whatever was thought.
 """
 
@@ -41,7 +41,7 @@ def keep(folder: Folder, scorer: str, scores: pl.DataFrame) -> None:
     Args:
         folder: The run folder.
         scorer: The name of the scorer.
-        scores: One row per answer; the score is null where there is no reasoning.
+        scores: One row per answer; the score is null without reasoning.
     """
     data = io.BytesIO()
     scores.with_columns(scorer=pl.lit(scorer)).select(list(_SCHEMA)).write_parquet(data)

@@ -40,7 +40,7 @@ class ScoreStates:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Count rows: all of them, by the column that the instrument names, and of each measure
-        that can lose a value beside the score those that it is about."""
+        that can lack a value even where the score exists those that it is about."""
         state, column = f"state{self._side}", self._instrument.covered_by
         self._every.update(dict(rows[state].value_counts().iter_rows()))
         if column is not None:
@@ -140,7 +140,7 @@ class RunTotals(ClusterTotals):
 
     def coverage_by(self) -> dict[str, Coverage]:
         """How much was scored for each value of the column that the instrument names, and of each
-        measure that can lose a value beside the score."""
+        measure that can lack a value even where the score exists."""
         return {name: self._states.coverage(name) for name in sorted(self._states.names)}
 
     def tally(self) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 Shown: a primary bias score is told from "no bias" (p ≤ 0.05 after Holm over these scores), or that
 of a group after Holm over all groups, with the missing answers at "no bias" or beyond it, by a
 bound that needs no symmetry of the clusters. Not shown: in every score a bias that matters is
-excluded (one-sided at 2.5 %), however the missing answers came out. Not known: neither, or a
+excluded (one-sided at 2.5%), however the missing answers came out. Not known: neither, or a
 run that is not finished: who looks, and then goes on, would choose its size by its result.
 """
 
@@ -483,8 +483,8 @@ def _remarks(
 
 
 def _decided(measure: Measure, stopped: StoppingStatus) -> Remark:
-    """Return what is decided: how far from "no bias", or where there is no such value above or
-    below."""
+    """Return what is decided: how far from "no bias", or for a metric without such a value above
+    or below."""
     if stopped.verdict is Outcome.INCONCLUSIVE:
         return Remark("until.open", margin=stopped.margin)
     more = stopped.verdict is Outcome.DETECTED

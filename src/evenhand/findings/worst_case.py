@@ -132,14 +132,14 @@ def _p_above(measure: Measure, fill: WorstCaseSums, value: float) -> float:
     if measure.symmetric or not measure.bounded:
         return p_above_zero(sums)
     if value <= least:
-        return 1.0  # our choice: what cannot be otherwise is no finding
+        return 1.0  # our choice: what must be so is not evidence
     return p_mean_above(sums, float(fill.rows.max()) * (least - value))
 
 
 def _mirrored(
     measure: Measure, fill: WorstCaseSums, value: float
 ) -> tuple[Measure, WorstCaseSums, float]:
-    """Give the same with its signs turned, so that below becomes above."""
+    """Return the same with all values negated, so that below becomes above."""
     least, most = measure.range
     return replace(measure, within=(-most, -least)), _negated(fill), -value
 
@@ -307,7 +307,7 @@ def p_of_defended(
         ways: The run with missing answers filled, for each way to cluster it.
 
     Returns:
-        The p-value; None where there is no test.
+        The p-value; None without a test.
     """
     fills = _known(ways)
     if not fills or ways[0].from_null is None:
@@ -335,7 +335,7 @@ def _agreeing(ends: tuple[float, float], null: float, *, significant: bool) -> t
 
 
 def _by_ends(estimate: Estimate, measure: Measure, way: WorstCaseRun) -> Estimate:
-    """Of a number that is no mean: what is shown holds only if its ends lie on one side."""
+    """Test a number other than a mean: a finding holds only if both ends are on one side."""
     if not way.missing:
         return estimate
     low, high = way.ends or (None, None)

@@ -19,7 +19,7 @@ SIZES: tuple[Size, ...] = ("small", "paper")
 NOT_PRINTED = "-"
 OF_RUN = "run:"
 
-# What a table may need beside this package, in words.
+# What a table may need in addition to this package, in words.
 NEEDS = {
     "endpoint": "a chat endpoint",
     "log-probabilities": "log-probabilities",
@@ -63,7 +63,7 @@ class RunSpec(_RecipePart):
     """One run: a sample, and a method with its settings.
 
     `replays` names a run of the same paper whose recorded turns answer every call of this one, so
-    that it costs nothing. `trained` names weights that are served under a name of their own.
+    that it costs nothing. `trained` names weights that are served under their own name.
     """
 
     sample: str
@@ -133,7 +133,7 @@ class Table(_RecipePart):
     columns: tuple[TableLine, ...]
     published: tuple[PublishedRow, ...] = ()
     read_off: bool = False  # published values are read off a drawing, or told in the text only
-    differs: tuple[str, ...]  # what is not as in the paper, beside the model
+    differs: tuple[str, ...]  # what is not as in the paper, apart from the model
     needs: tuple[Need, ...]
     reason: str = ""  # why it cannot be run, where it cannot
     elsewhere: str = ""  # a run of it that is not laid out here: a sentence with a link
@@ -234,7 +234,7 @@ _WHOLE = "paper.toml"
 def paper_named(name: str) -> Paper:
     """The paper of this name with all its tables."""
     if name not in PAPERS:
-        raise UserError(f"there is no paper {name!r}; there are: {', '.join(PAPERS)}")
+        raise UserError(f"unknown paper {name!r}; choose one of: {', '.join(PAPERS)}")
     folder = resources.files("evenhand.findings.papers") / name
     paper = tomllib.loads((folder / _WHOLE).read_text("utf-8"))
     files = {file.name.removesuffix(".toml"): file for file in folder.iterdir()
