@@ -149,7 +149,7 @@ def test_the_report_shows_outcomes_before_and_after_examples_and_judges(
     page = "\n".join(words)
     for false in (
         "asked a language model to judge, so",
-        "there is no before",
+        "a comparison needs a run from before",
         "No answer of these",
     ):
         assert false not in page

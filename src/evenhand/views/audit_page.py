@@ -188,7 +188,7 @@ _FAILED: Mapping[tuple[str, str], str] = {
 
 _NOTES: Mapping[str, str] = {
     "look": "This is check {} on these examples. Each further one passes by an interval of higher "
-    "confidence, so that looking again is no way to pass.",
+    "confidence, so that repeating the check does not help to pass.",
     "both_orders": "Both orders of yes and no are in every verdict. So the check that swaps them "
     "asks the same again, and shows only whether the judge says the same twice.",
     "examples_used_up": "The policy was chosen by these examples again and again: label new ones.",
@@ -198,7 +198,7 @@ _NOTES: Mapping[str, str] = {
     "accuracy on these pairs a reader cannot be told from a ruler.",
     "shorter_is_as_good": "Taking the shorter answer without reading is right about as often: by "
     "accuracy on these pairs a reader cannot be told from a ruler.",
-    "low_coverage": "Coverage {} is below 95 %: what could not be scored may differ from what "
+    "low_coverage": "Coverage {} is below 95%: what could not be scored may differ from what "
     "could.",
     "fewest_scored": "Fewest scored for {}.",
     "one_mark": "Nearly every text gets the same mark: all authors are treated alike, by no judge.",
@@ -256,7 +256,7 @@ def _failed_groups(check: AuditCheck) -> str:
 
 
 def _note(code: str) -> str:
-    """Say what a reader must know beside the checks."""
+    """Return what a reader must know in addition to the checks."""
     name, _, value = code.partition(":")
     return _NOTES[name].format(value) if name in _NOTES else code
 

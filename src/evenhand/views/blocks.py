@@ -51,7 +51,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """Numbers on one axis, drawn with signs where there is room. They stand in a table too, so a
+    """Numbers on one axis, drawn with characters if there is room. A table has them too, so a
     medium may leave them out."""
 
     bars: tuple[Bar, ...]

@@ -100,7 +100,7 @@ def _head(comparison: Comparison) -> str:
 
 def causes(comparison: Comparison) -> list[Line]:
     """Say where a change has no one cause: more than one thing differs, or nothing does. Another
-    seed is no cause, it is noise."""
+    seed is not a cause but noise."""
     if not {difference.part for difference in comparison.differ} - {"seed"}:
         return [Line("The runs have the same settings: any change is noise.", "open")]
     causes = sorted({difference.part for difference in comparison.differ} - {"seed", "prompts"})

@@ -106,7 +106,7 @@ def answered(item: ExampleAnswer, longest: int = _LONGEST) -> list[Block]:
         blocks += [Line("the answer", "dim"), Line(clipped(item.answer, longest))]
     unseen = sum(hidden(text) for text in (item.asked, item.answer or "", first or ""))
     if unseen:
-        blocks.append(Line(f"{unseen:,} signs that cannot be seen are left out here.", "bad"))
+        blocks.append(Line(f"{unseen:,} invisible characters are left out here.", "bad"))
     return blocks
 
 

@@ -288,7 +288,7 @@ def _numbers(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
     if not dossier.comparisons and not _remedies(dossier):
         text = "Nothing here could be compared" if dossier.not_compared else (
             "One measurement of each kind")  # fmt: skip
-        blocks.append(Line(f"{text}: there is no before.", "open"))
+        blocks.append(Line(f"{text}: a comparison needs a run from before.", "open"))
     return [*blocks, *_each(dossier)]
 
 
@@ -342,8 +342,8 @@ def _cost(dossier: CombinedReport, pictures: Pictures) -> list[Block]:
             _number(cost.tokens.mean, 0), _number(cost.seconds.mean, 1),
             numbers.paid(report.money, ""),
         ))  # fmt: skip
-    columns = ("run", "calls", "beside it", "tokens", "calls an item", "tokens an item",
-               "seconds an item", "paid")  # fmt: skip
+    columns = ("run", "calls", "further runs", "tokens", "calls per item", "tokens per item",
+               "seconds per item", "paid")  # fmt: skip
     rows += [(s.run, f"{s.calls:,}", "", f"{s.prompt_tokens + s.completion_tokens:,}", "", "", "",
               numbers.paid(s.money, "")) for s in dossier.summaries]  # fmt: skip
     blocks: list[Block] = [Heading("What it cost"), _lean(Grid(columns, tuple(rows)))]

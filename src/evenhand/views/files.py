@@ -31,7 +31,7 @@ def plain(value: Any) -> Any:
             "text": plain(catalog.text(value)),
         }
     if is_dataclass(value) and not isinstance(value, type):
-        # What is not compared is no part of a finding: how it was computed.
+        # Fields that are not compared are left out: they say how a finding was computed.
         return {
             field.name: plain(getattr(value, field.name))
             for field in fields(value)

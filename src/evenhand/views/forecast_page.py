@@ -169,7 +169,7 @@ def dry_run_page(dry_run: DryRun) -> list[Block]:
 
 def _head(runs: int, items: int, calls: str) -> str:
     if not runs:
-        return "Dry run: nothing was asked, and there is no run to make."
+        return "Dry run: no model was called, and there is nothing to run."
     return (
         f"Dry run: nothing was asked. {runs} run{'s' * (runs > 1)}, {items:,} items, {calls} calls."
     )
@@ -199,7 +199,7 @@ def _dry_run_notes(dry_run: DryRun) -> list[str]:
         f"Assumed: {CHARACTERS_A_TOKEN} characters a token; every prompt of an item as long as its "
         f"first; every reply at its limit ({dry_run.max_tokens:,} tokens, --max-tokens). Later "
         "prompts are often longer, replies mostly shorter.",
-        "Calls are those that each method declares, whoever plays its roles.",
+        "Calls are those that each method declares, for any model in its roles.",
     ]
     if any(run.declared_for_other_settings for run in dry_run.runs):
         notes.append("* Declared for the default settings of the method; here it may be other.")

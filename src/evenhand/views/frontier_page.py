@@ -133,7 +133,7 @@ def _open_line(frontier: Frontier, line: GuardrailTest) -> str:
 
 def _verdicts(frontier: Frontier) -> list[Block]:
     if not frontier.judged():
-        return [Line("no method was named beside those that others are held against", "dim")]
+        return [Line("no methods were named other than the reference methods", "dim")]
     blocks: list[Block] = [Line("verdict, worst first", "strong")]
     for entry, worth in frontier.judged():
         mark, tone = _VERDICTS[worth.kind]

@@ -40,7 +40,7 @@ def _property(text: str) -> str:
 
 
 _KINDS: dict[Verdict, str] = {"fail": "failure", "error": "error", "inconclusive": "skipped"}
-_NOT_IN_XML = re.compile("[\ufdd0-\ufdef]")  # beside what `visible` takes out
+_NOT_IN_XML = re.compile("[\ufdd0-\ufdef]")  # in addition to what `visible` takes out
 
 
 def junit(gate: Gate) -> bytes:

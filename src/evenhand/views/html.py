@@ -15,7 +15,7 @@ from evenhand.core.package_data import read_text
 from evenhand.views.blocks import Bars, Block, Box, Details, Diff, Figure, Grid, Heading, Line, Page
 from evenhand.views.visible import visible
 
-_SHORT = 40  # our choice, in signs: a cell up to here stays on one line, so that no interval breaks
+_SHORT = 40  # our choice, in characters: a cell up to here stays on one line, so no interval breaks
 _LISTED = 3  # our choice: a page of fewer parts needs no list of them
 _CHANGED = {"same": "{}", "gone": "<del>{}</del>", "new": "<ins>{}</ins>"}
 # Nothing is fetched and nothing runs, whatever a mistake in escaping would let through.
@@ -29,7 +29,7 @@ def render(page: Page) -> str:
 
 
 def document(page: Page, title: str) -> str:
-    """Make a whole file that needs nothing beside itself, with a list of its parts."""
+    """Make a self-contained file with a list of its parts."""
     opening = (
         ""
         if any((isinstance(block, Heading) and block.level == 1) for block in page)

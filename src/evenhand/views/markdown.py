@@ -64,7 +64,7 @@ def _row(cells: tuple[str, ...]) -> str:
 
 
 def _begun(text: str) -> str:
-    """A text at the beginning of a line, where more signs have a meaning."""
+    """Escape a text at the beginning of a line, where more characters have a meaning."""
     return _FIRST.sub(_QUOTED, _escaped(text))
 
 

@@ -4,7 +4,7 @@ from evenhand.findings.cost import Money
 from evenhand.findings.estimates import NO_SPREAD, Bounds, Change, Estimate
 from evenhand.findings.measures import Measure
 
-_NO_SPREAD = " (no spread)"  # beside what clusters that are all alike still allow
+_NO_SPREAD = " (no spread)"  # after what clusters that are all alike still allow
 
 
 def digits(measure: Measure | None, *, full: bool = False) -> int:
@@ -97,7 +97,7 @@ def change_interval(change: Change, measure: Measure | None, *, full: bool = Fal
 
 
 def _end(number: float, measure: Measure | None, *, full: bool) -> str:
-    """Write an end of an interval; one that the test puts just beside 0 is not written as 0."""
+    """Write an end of an interval; one that the test puts next to 0 is not written as 0."""
     if 0 < abs(number) < 1e-6:
         return "above 0" if number > 0 else "below 0"
     return signed(number, measure, full=full)

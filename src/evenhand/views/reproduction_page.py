@@ -22,8 +22,8 @@ def page(reproduction: Reproduction) -> list[Block]:
     if not reproduction.published:
         blocks.insert(2, Line("The paper draws this and prints no numbers.", "dim"))
     if reproduction.read_off:
-        blocks.insert(2, Line("The paper draws these numbers; what is beside ours is what its text "
-                              "or its labels say.", "dim"))  # fmt: skip
+        blocks.insert(2, Line("The paper draws these numbers; the values next to ours are read "
+                              "from its text or its labels.", "dim"))  # fmt: skip
     for index in range(len(reproduction.columns)):
         blocks += [_column(reproduction, index), GAP]
     return [*blocks, *_differs(reproduction)]

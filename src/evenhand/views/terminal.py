@@ -38,9 +38,9 @@ _STYLES: dict[Tone, str] = {
 
 _CHANGED: dict[Kind, str] = {"same": "", "gone": "red strike", "new": "green underline"}
 _AROUND: dict[Kind, tuple[str, str]] = {"same": ("", ""), "gone": ("[-", "-]"), "new": ("{+", "+}")}
-_ROOM = 80  # columns: with less there is no forest plot
+_ROOM = 80  # columns: with less, the forest plot is left out
 _LABEL, _AXIS = 30, 60  # columns of its names, and at most of its axis
-# Both ends of an interval, its line, the value, "none" beside it and within it, and what missing
+# Both ends of an interval, its line, the value, "none" outside it and within it, and what missing
 # answers allow.
 _SIGNS = {True: tuple("├┤─●│┼┄"), False: tuple("||-o:+.")}
 _SENTENCE = 50  # our choice: a cell of more characters is a sentence and no number
@@ -51,7 +51,7 @@ _LEAST = 2  # columns: the widest sign, such as a Chinese one, takes two
 
 def render(page: Page) -> RenderableType:
     """Render a page as rich shows it. Words go in as text, never as markup, and
-    without the signs that nobody sees."""
+    without invisible characters."""
     return Group(*(_shown(block) for block in page))
 
 
@@ -84,14 +84,14 @@ def _shown(block: Block) -> RenderableType:
 
 
 def _words(kind: Kind, words: str) -> Text:
-    """Mark what changed with signs too, as `git diff --word-diff` does: a log has no colours."""
+    """Mark what changed with brackets too, as `git diff --word-diff` does: a log has no colors."""
     begin, end = _AROUND[kind]
     return Text(f"{begin}{visible(words)}{end}", style=_CHANGED[kind])
 
 
 class FittedTable:
     """A table that fits: on a narrow terminal its cells go on in a next line, and none is cut.
-    Where there is no room for its columns, each cell has a line, "name: value"."""
+    Without room for its columns, each cell has a line, "name: value"."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = _seen(grid)
@@ -174,20 +174,20 @@ def _gives_way(grid: Grid) -> set[int]:
 
 
 class Forest:
-    """A forest plot of signs, ├──●──┤, one line for each number; nothing on a narrow terminal."""
+    """A forest plot of characters, ├──●──┤, one line per number; nothing on a narrow terminal."""
 
     def __init__(self, bars: Bars) -> None:
         self._drawn = bars
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        """Draw as wide as the terminal is, with plain signs where it knows no others."""
+        """Draw as wide as the terminal is, in ASCII if it knows no other characters."""
         del console
         if options.max_width >= _ROOM:
-            signs = _SIGNS[options.encoding.lower().startswith("utf")]
-            yield from _forest(self._drawn, min(options.max_width - _LABEL - 2, _AXIS), signs)
+            glyphs = _SIGNS[options.encoding.lower().startswith("utf")]
+            yield from _forest(self._drawn, min(options.max_width - _LABEL - 2, _AXIS), glyphs)
 
 
-def _forest(bars: Bars, wide: int, signs: tuple[str, ...]) -> Iterator[Text]:
+def _forest(bars: Bars, wide: int, glyphs: tuple[str, ...]) -> Iterator[Text]:
     ends = [end for bar in bars.bars for end in _ends(bar)]
     ends += [] if bars.line is None else [bars.line]
     low, room = min(ends, default=0.0), (max(ends, default=0.0) - min(ends, default=0.0)) or 1.0
@@ -196,9 +196,9 @@ def _forest(bars: Bars, wide: int, signs: tuple[str, ...]) -> Iterator[Text]:
         return round((wide - 1) * (value - low) / room)
 
     for bar in bars.bars:
-        # By cells: a Chinese or Korean sign is two wide.
+        # By cells: a Chinese or Korean character is two wide.
         name = set_cell_size(" ".join(visible(bar.label[:200]).split()), _LABEL)
-        line = "".join(_signs(bar, bars.line, wide, signs, at))
+        line = "".join(_signs(bar, bars.line, wide, glyphs, at))
         yield Text(f"{name}  {line}".rstrip(), style=_STYLES[bar.tone])
     first, last = f"{low:.3g}", f"{low + room:.3g}"
     yield Text(f"{'':<{_LABEL}}  {first}{last:>{wide - len(first)}}", style=_STYLES["dim"])
@@ -215,11 +215,11 @@ def _finite(end: float | None) -> float | None:
 
 
 def _signs(
-    bar: Bar, none: float | None, wide: int, signs: tuple[str, ...], at: Callable[[float], int]
+    bar: Bar, none: float | None, wide: int, glyphs: tuple[str, ...], at: Callable[[float], int]
 ) -> list[str]:
     """One line of the plot. A value without an interval stands alone; missing answers that could be
     anything reach both ends."""
-    left, right, across, value, beside, within, bound = tuple(signs)
+    left, right, across, value, outside, within, bound = tuple(glyphs)
     row = [" "] * wide
     if bar.bounds is not None:
         low, high = map(_finite, bar.bounds)
@@ -231,7 +231,7 @@ def _signs(
         row[start : stop + 1] = across * (stop + 1 - start)
         row[start], row[stop] = left, right
     if none is not None:
-        row[at(none)] = within if row[at(none)] == across else beside
+        row[at(none)] = within if row[at(none)] == across else outside
     if middle is not None:
         row[at(middle)] = value
     return row

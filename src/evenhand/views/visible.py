@@ -1,4 +1,4 @@
-"""Text from outside, as it may be shown: without the signs that steer a terminal or hide words."""
+"""Strip invisible characters and those that control a terminal from text from outside."""
 
 import json
 import re
@@ -19,10 +19,10 @@ def visible(text: str) -> str:
 
 
 def hidden(text: str) -> int:
-    """Count the signs that `visible` leaves out."""
+    """Count the characters that `visible` strips."""
     return len(_UNSEEN.findall(text))
 
 
 def escaped_json(written: str) -> str:
-    """The same JSON, in which the signs that cannot be seen are escapes."""
+    """Return the same JSON with invisible characters as escapes."""
     return _UNSEEN.sub(lambda sign: json.dumps(sign[0])[1:-1], written)

@@ -209,7 +209,7 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "systems.alike": "{first} and {second} do not differ significantly.",
     "ratings.alpha": _alpha,
     "ratings.coverage": "Only {percent} of the ratings were given.",
-    "debates.none": "No debate was completed, so there are no pairs.",
+    "debates.none": "No debate was completed, so no pairs could be formed.",
     "debates.unreadable": "{debates} debates failed because a reply could not be parsed.",
     "debates.one_score": "Every statement has the same score: the referee does not discriminate.",
     "debates.equal_scores": "In {equal} of {rounds} rounds all statements have the same score: the "
@@ -218,8 +218,8 @@ SENTENCES: Mapping[str, str | Callable[..., str]] = {
     "model "
     "does not follow its roles.",
     "debates.referee": _referee,
-    "debates.no_pairs": "No topic has statements on both sides of {above}, so there are no pairs "
-    "within a topic.",
+    "debates.no_pairs": "No topic has statements on both sides of {above}, so no pairs could be "
+    "formed within a topic.",
     "lines": lambda *, lines: "\n".join(lines),
     "ratios.note": f"{{rate}} {_NOTE}",
     "ratios.tests_note": "{tests}. adjusted p: the smallest p of the chi-square test and of the "

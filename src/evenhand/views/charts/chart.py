@@ -18,14 +18,14 @@ INK = "currentColor"
 BAD, GOOD, PLAIN, OPEN = "#d55e00", "#009e73", "#0072b2", "#7a7a7a"
 MARKS = (BAD, GOOD, PLAIN, OPEN)
 # Alone, as a file or an image, a chart brings its page along, in the colours of document.css.
-# `:root` is no chart within a page.
+# Within a page, `:root` is not the chart.
 LIGHT, DARK = ("#ffffff", "#1c1f24"), ("#15181c", "#e4e7eb")  # the page, and words on it
 FAINT = 0.75  # opacity of words that come second
 FONT, SIZE = "sans-serif", 12
 _LETTER = 6.6  # px of a letter at that size, on the safe side
 _BOLD = 8.2  # px of a letter of the title, likewise
 _MARGIN = 16  # px, left and right of it
-_LONGEST = 48  # our choice, in signs: of a name from outside
+_LONGEST = 48  # our choice, in characters: of a name from outside
 _VEGA_LITE = "6.4"
 _CONFIG = {
     "font": FONT,
@@ -91,7 +91,7 @@ def drawn(name: str, title: str, alt_text: str, spec: Spec) -> Chart:
 
 
 def _cleared(spec: Any) -> Any:
-    """Give the specification without signs that cannot be seen: at one that XML lacks, vl-convert
+    """Return the specification without invisible characters: at one that XML lacks, vl-convert
     would end the whole process."""
     match spec:
         case dict():
@@ -105,7 +105,7 @@ def _cleared(spec: Any) -> Any:
 
 
 def _alone(svg: str, label: str, least: float) -> str:
-    """Give the picture as one element that may stand beside others in a page: Vega writes no id
+    """Return the picture as one element that may share a page with others: Vega writes no id
     where nothing is clipped. It is as wide as its title may be."""
     measured, height = _ROOT.search(svg).groups()  # type: ignore[union-attr]
     width = max(measured, f"{least:.0f}", key=float)

@@ -1,5 +1,5 @@
-"""A forest plot has a row for each number: the value, its interval, what the missing answers could
-make of it, and the words beside them."""
+"""A forest plot has a row for each number: the value, its interval, its worst-case bounds, and the
+words next to them."""
 
 import math
 from collections.abc import Sequence

@@ -36,7 +36,7 @@ def _changes(comparison: Comparison) -> Iterator[Chart]:
     for change in (*comparison.primary, *comparison.secondary):
         measure = by_name.get(change.name)
         if measure and (change.name in judged or measure.role == "guardrail"):
-            # a change is held against the measure's margin, else against what matters
+            # a change is compared with the margin of its metric, else with what matters
             size = measure.margin or in_unit(comparison.instrument.matters, measure)
             axes.setdefault((measure.unit, size), []).append((change, measure))
     panels = [_panel(changes, size) for (_, size), changes in axes.items()]

@@ -44,8 +44,8 @@ def _overall(report: Report) -> Iterator[Chart]:
 
 
 def _overall_panel(report: Report, measures: Sequence[Measure]) -> ForestPanel:
-    """Put measures on one axis. The verdict looks at the main one alone, and so do the signs: of
-    the others no bias is called shown without a correction for looking at them too."""
+    """Put measures on one axis. The verdict looks at the main one alone, and so do the
+    marks: of the others no bias is called shown without a correction for looking at them too."""
     estimates = [(f"{m.label}{ARROWS[m.better]}", report[m.name], m) for m in measures]
     panel, main = panel_of(report.instrument, estimates), main_measure(report)
     if report.instrument.selects is not None:  # every one is corrected for all
@@ -159,12 +159,12 @@ def axis_of(measure: Measure) -> str:
     return f"{measure.unit}, of {most:g}" if most < float("inf") else measure.unit
 
 
-def legend_of(panels: Sequence[ForestPanel], signs: str) -> list[str]:
-    """Say what the signs, the band, the dashes and the arrows of these panels mean."""
+def legend_of(panels: Sequence[ForestPanel], marks: str) -> list[str]:
+    """Return what the marks, the band, the dashes and the arrows of these panels mean."""
     every = [row for panel in panels for row in panel.rows]
     lines = []
     if any(row.state in ("bad", "open") for row in every):
-        lines.append(signs)
+        lines.append(marks)
     bands = [panel.band for panel in panels if panel.band is not None]
     lines += [_BAND.format(round((high - low) / 2, 6)) for low, high in bands[:1]]
     lines += [DASHED] if any(row.bounds for row in every) else []

@@ -1,5 +1,5 @@
-"""A scatter plot of named things: what each scores on two axes, with intervals, and its name beside
-it, placed so that none covers another."""
+"""A scatter plot of named things: what each scores on two axes, with intervals, and its name next
+to it, placed so that none covers another."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -211,11 +211,11 @@ def _bars(dot: Dot, at: LabelledPoint, across: Any, up: Any) -> list[tuple[bool,
         ends = reading.bounds if dashed else (reading.low, reading.high)
         if ends is None or ends[0] is None or ends[1] is None:
             continue
-        beside = 4 if dashed else 0
+        apart = 4 if dashed else 0
         if to is across:
-            bar = {"x": to(ends[0]), "x2": to(ends[1]), "y": at.y + beside, "y2": at.y + beside}
+            bar = {"x": to(ends[0]), "x2": to(ends[1]), "y": at.y + apart, "y2": at.y + apart}
         else:
-            bar = {"x": at.x + beside, "x2": at.x + beside, "y": to(ends[0]), "y2": to(ends[1])}
+            bar = {"x": at.x + apart, "x2": at.x + apart, "y": to(ends[0]), "y2": to(ends[1])}
         bars.append((dashed, bar | look))
     return bars
 
@@ -258,7 +258,7 @@ def _markers(dots: Sequence[Dot], points: Sequence[LabelledPoint]) -> Any:
 
 
 def _names(dots: Sequence[Dot], points: Sequence[LabelledPoint], bars: list[LabelBox]) -> list[Any]:
-    """Names beside their markers, with a thread where they had to move away."""
+    """Draw names next to their markers, with a thread where they had to move away."""
     threads, names = [], []
     for dot, point, box in zip(dots, points, place_labels(points, _PANEL, bars), strict=True):
         near = min(max(point.x, box.left), box.right), min(max(point.y, box.top), box.bottom)

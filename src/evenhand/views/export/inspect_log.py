@@ -180,7 +180,7 @@ def _put(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 
 _STOPS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
-_LISTED = 1024  # signs of a text in the list of samples, as Inspect cuts it
+_LISTED = 1024  # characters of a text in the list of samples, as Inspect cuts it
 _WRONG_GOLD = "no right answer is known: the record's own contradicts its text"
 CHOICE = "choice"  # Inspect's own name for the scorer that reads which option was taken
 
@@ -258,8 +258,8 @@ def ended(turn: Row) -> int:
 
 
 def usage(turns: Iterable[Row], by: str) -> dict[str, dict[str, int]]:
-    """Add up the tokens by model or role. Where a call that was answered did not tell its tokens
-    there is no sum: it would look like all of them."""
+    """Add up the tokens by model or role. If a call that was answered did not report its tokens,
+    the sum is left out: it would look like all of them."""
     sums: dict[str, dict[str, int]] = {}
     silent = set()
     for turn in turns:

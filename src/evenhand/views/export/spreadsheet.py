@@ -10,7 +10,7 @@ from evenhand.views.export.exported import ExportedRun, without_addresses
 from evenhand.views.visible import visible
 
 _BEGINS = ("=", "+", "-", "@")  # a text with which a spreadsheet takes for a formula
-_LONGEST = 32_767  # signs that a cell of Excel holds; what is longer it would spread over rows
+_LONGEST = 32_767  # characters that a cell of Excel holds; longer text would spread over rows
 _CUT = "… [cut]"
 
 

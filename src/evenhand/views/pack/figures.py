@@ -1,4 +1,4 @@
-"""The figures of a pack, how a repeat is held against them, and the script that repeats them."""
+"""The figures of a pack, how a repeat is compared with them, and the script that repeats them."""
 
 import json
 import math
@@ -23,11 +23,11 @@ from evenhand.views.files import plain, printed
 # small too.
 _CLOSE, _NOTHING = 1e-9, 1e-12
 _ABSENT = object()  # no key, which is not null
-_LONGEST = 80  # our choice, in signs of a text that differs
+_LONGEST = 80  # our choice, in characters of a text that differs
 
 
 def written(dossier: CombinedReport) -> bytes:
-    """Write all figures of a dossier, each beside what it is of."""
+    """Write all figures of a dossier, each with its name."""
     return printed(plain(dossier.to_dict())).encode()
 
 

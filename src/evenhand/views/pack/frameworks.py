@@ -1,5 +1,5 @@
 """This view shows what a pack has for the clauses of a framework, each in one of three states. It
-never says that a clause is met: whoever is responsible judges that."""
+never says that a clause is met: the person responsible judges that."""
 
 from typing import Any
 

@@ -172,7 +172,7 @@ def hub_files(dossier: CombinedReport, about: PackManifest) -> dict[str, bytes]:
     """Write the file of each model that was measured."""
     by_model: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for report in dossier.reports:
-        if report.instrument.of_people:  # there is no model whose repository it belongs to
+        if report.instrument.of_people:  # it belongs to no model's repository
             continue
         by_model[report.side.model] += hub_entries(report, about)
     files = {}

@@ -85,7 +85,7 @@ class ItemDetail:
 
 
 class RunBrowser:
-    """A run that is looked at, beside another one if it is given. Safe to ask from several
+    """A run to browse, compared with another one if it is given. Safe to use from several
     threads."""
 
     def __init__(self, run: RunReader, against: RunReader | None = None) -> None:

@@ -21,7 +21,7 @@ _SEARCHED = ("item_id", "prompt", "text")
 _WORDS = ("text", "draft", "ended", "changed", "score", "move")
 _NAMES = (*_WORDS, "least", "most", "page")
 TAG = "tag."
-_PLACES = 18  # digits of a number of a page or position: more is no item
+_PLACES = 18  # digits of a page or position: no item has more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class ListQuery:
 
     text: str = ""  # words in the id, the prompt or the answer, in capitals or not
     draft: str = ""  # words in the first draft
-    ended: str = ""  # "answered", "failed", why there is no answer, or why the method stopped
+    ended: str = ""  # "answered", "failed", why the answer is missing, or why the method stopped
     changed: str = ""  # "yes" or "no": by the method
     score: str = ""  # the name of the score that the two ends are about
     least: float | None = None
@@ -47,7 +47,7 @@ class ListQuery:
         names = [name for name, _ in pairs]
         unknown = [n for n in names if n not in _NAMES and not n.startswith(TAG)]
         if unknown:
-            raise UserError(f"there is no filter {', '.join(unknown)[:LONGEST]}")
+            raise UserError(f"unknown filter {', '.join(unknown)[:LONGEST]}")
         if len(set(names)) < len(names):
             raise UserError("a filter is given twice")
         filters = {name: value for name, value in pairs if value}
@@ -152,7 +152,7 @@ _WAIT = 0.2  # our choice, in seconds: a page does not wait longer, it says what
 
 
 class Facets:
-    """The names and values that are known so far. A thread of their own gathers them from the first
+    """The names and values that are known so far. A separate thread gathers them from the first
     page on, which does not wait for it where the run is large; it waits itself while a page is
     read."""
 

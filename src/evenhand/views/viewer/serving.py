@@ -93,7 +93,7 @@ _AT_ONCE = 2  # our choice: pages that are made at once, so that memory does not
 
 
 def app_of(browsed: RunBrowser, facets: Facets) -> Starlette:
-    """Give the pages of a run, for whoever is let in."""
+    """Serve the pages of a run to authorized users."""
     limiter = CapacityLimiter(_AT_ONCE)
 
     def page(path: str, make: Callable[[Request], HTMLResponse]) -> Route:
@@ -118,7 +118,7 @@ def app_of(browsed: RunBrowser, facets: Facets) -> Starlette:
         return HTMLResponse(item_page(browsed, query, entry))
 
     async def nowhere(_request: Request, _error: Exception) -> HTMLResponse:
-        return _said(404, "There is no such page; the list of items is at /")
+        return _said(404, "This page does not exist; the list of items is at /")
 
     routes = [page("/", listed), page("/item/{position}", item)]
     return Starlette(routes=routes, exception_handlers={404: nowhere})
