@@ -465,7 +465,7 @@ def _sent(proportion: Proportion, basis: str) -> JudgedShare:
 
 
 def _mixed(file: ScreenFile, harmful: float) -> JudgedShare:
-    """Mix the shares of harmful and of clean labelled texts; both ends of both intervals at once,
+    """Mix the shares of harmful and of clean labeled texts; both ends of both intervals at once,
     so that it is rather too wide."""
     counts = {"harmful": file.labels.harmful, "clean": file.labels.clean}
     ends = []

@@ -67,7 +67,7 @@ class ScreenedBy(ChecksummedPart):
 
 
 class CalibrationLabels(ChecksummedPart):
-    """The labelled texts that a screen was calibrated on, and how many of them counted."""
+    """The labeled texts that a screen was calibrated on, and how many of them counted."""
 
     file: str
     sha256: str

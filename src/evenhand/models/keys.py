@@ -154,7 +154,7 @@ class Redactor:
     """Removes keys from text that came from outside, before it is shown or stored.
 
     A key as it is makes room for a mark; a text that holds it as JSON (within JSON), a URL or
-    HTML write it goes whole. In base64, or cut into pieces, it is not recognised.
+    HTML write it goes whole. In base64, or cut into pieces, it is not recognized.
     """
 
     def __init__(self, *keys: str | None) -> None:

@@ -594,7 +594,7 @@ def error_field(body: bytes) -> str:
 
 def error_text(body: bytes) -> str:
     """Give the server's own words about an error, all of them: half a key at a cut would not be
-    recognised as one (`Redactor.beginning` cuts)."""
+    recognized as one (`Redactor.beginning` cuts)."""
     try:
         data: Any = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -180,7 +180,7 @@ def _errors(
 
 
 def chances_to_label(uncertainty: ArrayLike, budget: float) -> FloatArray:
-    """A text is to be labelled with this chance, which is larger where the scorer is less sure.
+    """A text is to be labeled with this chance, which is larger where the scorer is less sure.
 
     Three quarters of the budget are spread evenly and the rest by `uncertainty`, a number from 0 up
     such as √(p·(1 − p)) of a probability p; nothing passes 1, and what is left over is spread on.

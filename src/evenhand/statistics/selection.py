@@ -135,7 +135,7 @@ class Chance:
         """Reshuffle the outcomes within each stratum: the sum of hypergeometric counts.
 
         Args:
-            members: People of the group, one number a stratum.
+            members: People of the group, one number per stratum.
             others: People of all other groups.
             selected: People who were selected, of both.
             near: The logarithm of odds around which the sum over strata is exact to the digit.

@@ -140,7 +140,7 @@ def both_orders(shown_first: Sequence[float], shown_second: Sequence[float]) -> 
 
 
 def duels(rows: pl.DataFrame) -> pl.DataFrame:
-    """The pair phase, both orders of the same two labelled texts side by side.
+    """The pair phase, both orders of the same two labeled texts side by side.
 
     `label` is the one of the two names that comes first in the alphabet, `other` the second.
     win_first, win_second: the label's verdict (1, ½, 0) in the first and in the second slot;

@@ -11,13 +11,13 @@ import vl_convert
 from evenhand.views.charts import Chart
 from evenhand.views.visible import visible
 
-# Okabe and Ito's colours, which most colour-blind people can tell apart, and a grey. None is very
-# light or very dark, so that each has 3:1 on a white and on a nearly black page; no colour has the
-# 4.5:1 of words on both, so that words take the colour that the page has for them.
+# Okabe and Ito's colors, which most color-blind people can tell apart, and a grey. None is very
+# light or very dark, so that each has 3:1 on a white and on a nearly black page; no color has the
+# 4.5:1 of words on both, so that words take the color that the page has for them.
 INK = "currentColor"
 BAD, GOOD, PLAIN, OPEN = "#d55e00", "#009e73", "#0072b2", "#7a7a7a"
 MARKS = (BAD, GOOD, PLAIN, OPEN)
-# Alone, as a file or an image, a chart brings its page along, in the colours of document.css.
+# Alone, as a file or an image, a chart brings its page along, in the colors of document.css.
 # Within a page, `:root` is not the chart.
 LIGHT, DARK = ("#ffffff", "#1c1f24"), ("#15181c", "#e4e7eb")  # the page, and words on it
 FAINT = 0.75  # opacity of words that come second

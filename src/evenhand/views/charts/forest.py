@@ -30,7 +30,7 @@ from evenhand.views.charts.chart import (
 
 State = Literal["bad", "good", "open", "plain"]
 SIGNS: dict[State, str] = {"bad": "✗ ", "good": "✓ ", "open": "? ", "plain": ""}
-# Shape tells states apart where colour does not.
+# Shape tells states apart where color does not.
 LOOKS: dict[State, tuple[str, str]] = {
     "bad": (BAD, "diamond"),
     "good": (GOOD, "triangle-up"),
