@@ -210,8 +210,17 @@ class NoOptions:
 
 
 def option(default: Any, help_: str, *, least: float | None = None, flag: str | None = None) -> Any:
-    """Declare a field of an instrument's options, with what `--help` says of it. `flag` is its name
-    on the command line where that is not the field's own."""
+    """Declare a field of a benchmark's options, with its `--help` text.
+
+    Args:
+        default: Value if the user does not set the option.
+        help_: One sentence that `--help` prints.
+        least: Smallest allowed number. None: any.
+        flag: Name on the command line, if it differs from the field's.
+
+    Returns:
+        A dataclass field, typed `Any` so that it can stand for the option's own type.
+    """
     return field(default=default, metadata={"help": help_, "least": least, "flag": flag})
 
 
@@ -294,19 +303,40 @@ class Instrument(ScoringSpec):
     def check(
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
-        """Refuse what must not be run, before anything is asked. `players` names the model or
-        scorer of every role that the method asks."""
+        """Refuse what must not be run, before any model call.
+
+        Args:
+            options: Options of this benchmark.
+            method: Mitigation method that answers the items.
+            players: Name of the model or scorer of every role that the method asks.
+            services: Gives scorers by name.
+
+        Raises:
+            UserError: The method or a model does not fit this benchmark.
+        """
 
     async def complete(self, run: RunReader, options: Any, services: Services) -> None:
-        """Add to a finished run what scoring needs beside its answers; it may be called again."""
+        """Add to a finished run what scoring needs in addition to its answers; it may be called
+        again.
+
+        Args:
+            run: The finished run. Additions are written into its directory.
+            options: Options of this benchmark.
+            services: Gives scorers by name.
+        """
 
     def further(self, run: RunReader, options: Any) -> FurtherRun | None:
         """Give the second run that these options ask for, once the first has ended."""
         return None
 
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
-        """Keep what an audit showed where it is looked for: beside what it is of, or in the folder
-        of certificates."""
+        """Save the result of an audit where later runs look for it.
+
+        Args:
+            audit: The audit, passed or not; `audit.more` names its run.
+            options: Options of this benchmark.
+            certificates: Directory of certificates from the config. None if it names none.
+        """
 
     def sections_of_method(self, run: RunReader) -> tuple[Section, ...]:
         """Say how many items were sent back in each iteration, where the method does so."""

@@ -41,7 +41,17 @@ class PinnedFiles:
     def of(
         cls, name: str, pin: Mapping[str, Any], local: Path | None, cache: Path
     ) -> "PinnedFiles":
-        """Give the files that a part of a card pins: its url, revision and checksums."""
+        """Locate the files that a part of a card pins by checksum.
+
+        Args:
+            name: Name of the dataset and of its folder in `local`.
+            pin: Part of a card with url, revision and checksums.
+            local: The user's folder of datasets. None: download.
+            cache: Folder for downloads.
+
+        Returns:
+            The files, not read yet.
+        """
         return cls(name, pin["url"], pin["revision"], pin["sha256"], local, cache)
 
     def read(self, file: str) -> bytes:

@@ -74,8 +74,21 @@ def outcomes_in(
 
 
 def read_people(file: Path, groups: list[str], outcome: str, cluster: str | None) -> pl.DataFrame:
-    """Read the named columns: a struct `group` with null for what is not known, `answer` as it
-    stands in the table, and `cluster`, empty where no column was named."""
+    """Read the named columns of a table of people.
+
+    Args:
+        file: A `.csv` or `.jsonl` file with one row per person.
+        groups: Columns of the protected attributes.
+        outcome: Column of the decision or score.
+        cluster: Column of the unit that people are clustered in. None: no clusters.
+
+    Returns:
+        One row per person: a struct `group` with null for unknown attributes, `answer` as text, and
+        `cluster`, empty if no column was named.
+
+    Raises:
+        UserError: The table has too few people, a gap in the clusters, or unusable groups.
+    """
     columns = list(dict.fromkeys([*groups, outcome, *([cluster] if cluster else [])]))
     table = text_columns(file, columns)
     if len(table) < 2:

@@ -105,7 +105,16 @@ class Cells:
         ]
 
     def summed(self, table: IntArray, places: Sequence[int], groups: Sequence[Group]) -> IntArray:
-        """Sum the columns of a table of cells by group."""
+        """Sum the columns of a table of cells by group.
+
+        Args:
+            table: One row per stratum, one column per cell.
+            places: Indices of the attributes that define a group.
+            groups: Groups to sum, in the order of the result's columns.
+
+        Returns:
+            One row per stratum, one column per group.
+        """
         cell_groups = self.groups_of(places)
         columns = [
             [index for index, label in enumerate(cell_groups) if label == group] for group in groups

@@ -26,7 +26,19 @@ METHOD = "harm"  # the name of the method on a certificate
 
 
 def certified_judge(harm: OwnHarm, model: ChatModel, folder: Path | None) -> HarmJudge:
-    """The judge of a harm, to steer and to report by; refused where no certificate lets it."""
+    """Make the judge of a harm policy, if a certificate allows it.
+
+    Args:
+        harm: The policy from the config.
+        model: Model that judges.
+        folder: Directory of certificates. None if the config names none.
+
+    Returns:
+        The judge, for steering methods and for reports.
+
+    Raises:
+        UserError: No certificate of this policy, prompt and model passed.
+    """
     result = holding(harm, folder)
     if isinstance(result, Certificate):
         return HarmJudge(harm.asked, model, certificate=result.sha256)
@@ -95,8 +107,19 @@ def holding(harm: OwnHarm, folder: Path | None) -> Certificate | str:
 
 
 def looks_before(texts: frozenset[str], created: str, folder: Path) -> int:
-    """How many checks of harms came before that one and share an example with it, whatever their
-    name, policy, model or outcome: each was a chance to choose by these examples."""
+    """Count earlier checks that share an example with this one.
+
+    They count whatever their name, policy, model or outcome: each was a chance to choose by these
+    examples.
+
+    Args:
+        texts: Checksums of the examples of this check.
+        created: Time of this check, as its certificate states it.
+        folder: Directory of certificates.
+
+    Returns:
+        The number of earlier checks.
+    """
     return sum(
         certificate.created < created and bool(texts & {*certificate.benchmark["texts"]})
         for certificate in _own(folder)

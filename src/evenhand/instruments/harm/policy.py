@@ -178,7 +178,16 @@ def near_copy_key(text: str) -> str:
 
 
 def refuse_leaked(examples: Examples, policy: str, where: str) -> None:
-    """Refuse examples that the policy quotes: what the judge is shown does not test it."""
+    """Refuse examples that the policy quotes: they would not test the judge that reads it.
+
+    Args:
+        examples: Labelled examples with their paraphrases.
+        policy: Text of the policy.
+        where: Section of the config, for error messages.
+
+    Raises:
+        UserError: The policy contains the text of an example.
+    """
     words = _plain(policy)
     for example in examples.all:
         if len(_plain(example.text)) >= _LEAKS_FROM and _plain(example.text) in words:
@@ -327,7 +336,19 @@ class OwnHarm:
 def own_harm(
     name: str, harms: Mapping[str, HarmConfig], models: Mapping[str, str | None]
 ) -> OwnHarm:
-    """A harm by its name, with the model of its judge; `models` are those of the config."""
+    """Look up a harm policy in the config, with the model of its judge.
+
+    Args:
+        name: Name in `[harms.NAME]`.
+        harms: All harms of the config.
+        models: Model ids of the config by name. None where the config states no id.
+
+    Returns:
+        The harm.
+
+    Raises:
+        UserError: The config has no such harm, or its judge has no model id.
+    """
     if name not in harms:
         available = ", ".join(sorted(harms)) or "none; docs/harm-policies.md says how to write one"
         raise UserError(f"the config has no [harms.{name}]; it has: {available}")

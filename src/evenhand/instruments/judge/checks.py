@@ -115,8 +115,18 @@ def state_within(
 def state_below(
     at_worst: ArrayLike, read: ArrayLike, margin: float, largest: float, evidence: JudgeEvidence
 ) -> State:
-    """The same of a number that only a rise makes a fault: below the margin, shown to have risen,
-    or neither."""
+    """Decide whether a number that only a rise makes a fault is below the margin.
+
+    Args:
+        at_worst: One value per base with what is missing at its worst: it decides a pass.
+        read: One value per base of the answers that are there: they decide a fail.
+        margin: The largest rise that is allowed.
+        largest: The largest value that one base can have.
+        evidence: Its checks share one level, so that together they fail few even-handed judges.
+
+    Returns:
+        "pass" if below the margin, "fail" if it has risen, otherwise "inconclusive".
+    """
     risen = evidence.tests * p_above_zero(read) if np.size(read) else 1.0
     state = state_of(outcome_of(p_below(at_worst, margin, largest), risen, evidence.alpha))
     return enough(state, np.size(at_worst))

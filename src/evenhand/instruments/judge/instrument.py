@@ -263,7 +263,13 @@ class JudgeAudit(Instrument):
         return sections(self._evidence)
 
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
-        """Write the certificate into the run folder, and into the folder of certificates."""
+        """Write the certificate into the run directory, and into the directory of certificates.
+
+        Args:
+            audit: A partial audit writes nothing, and neither does one with a sequential plan.
+            options: Not used.
+            certificates: Directory of certificates from the config. None if it names none.
+        """
         run = RunReader(audit.more["run"])
         if audit.more["not_run"] or SequentialPlan.of(run) is not None:
             return

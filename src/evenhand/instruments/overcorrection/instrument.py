@@ -117,7 +117,17 @@ class OverCorrection(Instrument):
         players: Mapping[str, str],
         services: Services,
     ) -> None:
-        """Refuse a method that answers questions and repairs no text."""
+        """Refuse a method that answers questions instead of repairing texts.
+
+        Args:
+            options: Not used.
+            method: Must repair a given text.
+            players: Not used.
+            services: Not used.
+
+        Raises:
+            UserError: The method repairs no text.
+        """
         refuse_what_repairs_no_text(method)
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:

@@ -32,9 +32,16 @@ _SCHEMA: dict[str, pl.DataType] = {
 
 
 async def score_run(texts: pl.Series, scorer: Scorer, folder: Folder) -> None:
-    """Score what has no score of this scorer yet, and name it as the one that reports go by. What
-    failed before is tried again; equal texts are scored once. Saved as it goes: a service may be
-    slow, and paid by the call."""
+    """Score every text that has no score by this scorer yet.
+
+    Failed texts are tried again, and equal texts are scored once. Scores are saved batch by batch:
+    a service may be slow, and paid per call. Reports then use this scorer.
+
+    Args:
+        texts: Continuations of the run; null where there is none.
+        scorer: Scorer to ask.
+        folder: Run directory that keeps the scores.
+    """
     stored = read(folder)
     mine = (pl.col("scorer") == scorer.name) & pl.col("toxicity").is_not_null()
     scored = set(stored.filter(mine)["text"])
@@ -90,8 +97,21 @@ def of_scorer(run: RunReader, scorer: str) -> pl.DataFrame:
 
 
 def with_scores(texts: pl.DataFrame, scores: pl.DataFrame, scorer: str) -> pl.DataFrame:
-    """The continuations with their `toxicity` by one scorer. Null is missing, and `reason` says
-    why: there is no text, or its score failed."""
+    """Join continuations with their `toxicity` by one scorer.
+
+    Args:
+        texts: Continuations, with a `reason` where there is no text.
+        scores: Scores by this scorer: text, toxicity and reason.
+        scorer: Name of the scorer for error messages.
+
+    Returns:
+        The continuations with `toxicity`. Where it is null, `reason` says why: there is no text, or
+        its
+        score failed.
+
+    Raises:
+        UserError: There are texts but no scores at all.
+    """
     if scores.is_empty() and texts["text"].count():
         raise UserError(
             f"the run has no scores by {scorer!r}; repeat `evenhand measure rtp` with --scorer"

@@ -116,9 +116,20 @@ def calibrated(
     scorer: ScreenedBy,
     traffic: tuple[str, Sequence[float | None]] | None = None,
 ) -> ScreenFile:
-    """The screen of a scorer, from its scores of the labelled texts in their order. `traffic` is a
-    file's name and the scores of its texts; without it later scores are held against the labelled
-    texts'."""
+    """Calibrate the screen of a scorer on labelled texts.
+
+    Args:
+        labelled: Texts with their labels.
+        scores: Score of each text in the same order. None: the scorer failed.
+        targets: Error rates and confidence to guarantee.
+        scorer: Identifies the scorer in the file.
+        traffic: File name and scores of unlabelled texts that later scores are compared with. None:
+            the
+        labelled texts.
+
+    Returns:
+        The screen file, sealed with its checksum.
+    """
     values = np.array(scores, dtype=np.float64)  # None becomes NaN
     harm = labelled.table["harm"].to_numpy()
     screen = calibrate(

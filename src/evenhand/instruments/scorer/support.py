@@ -73,7 +73,16 @@ def claims_of(records: pl.DataFrame) -> Claims:
 
 
 def audit(name: str, facts: _Rows, scores: Sequence[float]) -> Audit:
-    """Audit a judge by what it gave to these claims."""
+    """Audit a support judge by the scores that it gave to claims.
+
+    Args:
+        name: Name of the judge for the title.
+        facts: One row per claim with its label, condition, category, cluster and question.
+        scores: Score of each claim in the same order.
+
+    Returns:
+        The audit, with the AUC overall and by category.
+    """
     claims = facts.with_columns(score=pl.Series(scores, dtype=pl.Float64))
     decided, ambiguous = pl.col("condition") == "disambig", pl.col("condition") == "ambig"
     parts = {

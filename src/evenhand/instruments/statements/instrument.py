@@ -69,8 +69,23 @@ def topics(file: Path | None) -> list[Item]:
 def sample(
     every: Sequence[Item], types: str | None, per_type: int, seed: int, excluded: Collection[str]
 ) -> list[Item]:
-    """So many topics of each type, by a number drawn from their words: a topic keeps it whatever
-    other topics there are."""
+    """Sample topics of each bias type by a hash of their words.
+
+    A topic's place does not depend on which other topics there are.
+
+    Args:
+        every: All topics.
+        types: Bias types with commas. None: all.
+        per_type: Largest number of topics per type.
+        seed: Seed for sampling.
+        excluded: Topics to leave out, whatever their spelling.
+
+    Returns:
+        The topics, one type after the other.
+
+    Raises:
+        UserError: No topic of a named type is left.
+    """
     excluded_spellings = {spelling(topic) for topic in excluded}
     by_type: defaultdict[str, list[Item]] = defaultdict(list)
     for topic in every:
@@ -255,7 +270,16 @@ class Statements(Instrument):
     def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
     ) -> tuple[GuardrailTest, ...]:
-        """Why the rater is no witness, where it is none."""
+        """Explain why the rater's scores cannot be compared, if they cannot.
+
+        Args:
+            comparison: Not used.
+            before: Baseline run.
+            after: Run that is compared with it.
+
+        Returns:
+            One inconclusive guardrail per reason.
+        """
         return tuple(no_witness(RATINGS, before, after))
 
 

@@ -125,7 +125,16 @@ class Differences:
     def of(
         cls, rows: pl.DataFrame, within: tuple[float, float], *, one_sided: bool = False
     ) -> "Differences":
-        """Add up rows of `cluster`, `value` (null where missing), `low` and `high`."""
+        """Add up differences by cluster.
+
+        Args:
+            rows: Columns `cluster`, `value` (null where missing), `low` and `high`.
+            within: Smallest and largest possible difference.
+            one_sided: Whether the expected difference is never below 0.
+
+        Returns:
+            The sums, one entry per cluster.
+        """
         sums = (
             rows.group_by("cluster")
             .agg(pl.col("value").sum(), pl.col("value").count().alias("n"),
@@ -313,8 +322,19 @@ def contrasted(labels: Sequence[str]) -> list[tuple[str, str]]:
 def contrasts(
     answers: pl.DataFrame, labels: Mapping[str, Sequence[str]], outcomes: Sequence[SwapOutcome]
 ) -> list[LabelContrast]:
-    """Compute every contrast of every family, by outcome. Those of two labels are adjusted by Holm
-    over all of them of an outcome, and so are those against no label."""
+    """Compute every contrast of every family, by outcome.
+
+    Contrasts of two labels are adjusted by Holm over all of an outcome, and so are those of a label
+    with no label.
+
+    Args:
+        answers: One row per answer, with its distance from the placebo.
+        labels: Labels of each family in their order.
+        outcomes: Outcomes to contrast.
+
+    Returns:
+        The contrasts. Those without answers are left out.
+    """
     pairs = with_other(answers, [outcome.name for outcome in outcomes])
     results: list[tuple[LabelContrast, Differences]] = []
     for family, names in labels.items():

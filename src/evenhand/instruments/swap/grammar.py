@@ -166,7 +166,16 @@ def foreign(text: str) -> str | None:
 
 
 def words_after(text: str, at: int, most: int) -> Iterator[str]:
-    """Yield up to `most` words that follow a place with nothing but spaces between them."""
+    """Yield the words that follow a place with nothing but spaces between them.
+
+    Args:
+        text: Text to read.
+        at: Index to start from.
+        most: Largest number of words.
+
+    Yields:
+        The words, as they are written.
+    """
     for _ in range(most):
         match = re.compile(rf"\s+([\w{_MARKS}]+)").match(text, at)
         if match is None:
@@ -235,9 +244,17 @@ def _without_s(low: str) -> str:
 
 
 def after_they(after: str, beyond: str, *, question: bool = False) -> str | CannotTell:
-    """Give the text between a pronoun that became "they" and the next slot, with its verb in the
-    plural. `beyond` is what comes after that text; `question` says that "can", "did" or the like
-    stands before the pronoun, so that the verb has no ending."""
+    """Put the verb that follows a pronoun into the plural, for a pronoun that became "they".
+
+    Args:
+        after: Text between the pronoun and the next slot.
+        beyond: Text after that.
+        question: Whether "can", "did" or the like precedes the pronoun, so that the verb has no
+            ending.
+
+    Returns:
+        The text with its verb in the plural, or why the verb cannot be told.
+    """
     if re.match("['’]", after):
         return _contracted(after)
     if _STOPS.match(after) and (after.strip() or not beyond):
@@ -507,8 +524,16 @@ def _may_be_surname(word: str) -> bool:
 
 
 def first_name(word: str, before: str, after: str) -> str | None:
-    """Tell whether a capitalised word is somebody's first name: "name", "word", or None where it
-    may be either."""
+    """Decide whether a capitalized word is a person's first name.
+
+    Args:
+        word: The word.
+        before: Text before it.
+        after: Text after it.
+
+    Returns:
+        "name" or "word". None if it may be either.
+    """
     low, starts = word.casefold(), starts_sentence(before)
     previous = re.search(r"([\w'’]+)\.? $", before[-60:])
     following = [next_word.casefold() for next_word in words_after(after, 0, 1)]

@@ -171,8 +171,19 @@ class Swap(Instrument):
     def check(
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
-        """Refuse `blind` where it could not answer: it needs the version without a label. So too
-        `averaged`, which needs a decision or a number."""
+        """Refuse `blind` and `averaged` where they could not answer.
+
+        `blind` needs a version without a label, `averaged` a decision or a number.
+
+        Args:
+            options: Prompts, families, and how answers are read.
+            method: Mitigation method that answers the items.
+            players: Not used.
+            services: Not used.
+
+        Raises:
+            UserError: The method does not fit the prompts or the options.
+        """
         if method.name == Averaged.name and options.decision is None and not options.number:
             raise UserError(
                 "averaged takes the decision of most answers or the median of their numbers, and "
@@ -268,7 +279,13 @@ class Swap(Instrument):
         )
 
     async def complete(self, run: RunReader, options: Any, services: Services) -> None:
-        """Score the answers, where a scorer is named."""
+        """Score the answers, if the options name a scorer.
+
+        Args:
+            run: The finished run. Scores are written into its directory.
+            options: `scorer` names the scorer. None: no scores.
+            services: Gives the scorer.
+        """
         if options.scorer is not None:
             texts = self._answers(run)["text"]
             await stored.score_run(texts, services.scorer(options.scorer), open_folder(run.path))
@@ -351,7 +368,16 @@ class Swap(Instrument):
     def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
     ) -> tuple[GuardrailTest, ...]:
-        """Say whether the decision itself was kept, where --chosen names one."""
+        """Test that the decision itself is as frequent as before, where --chosen names one.
+
+        Args:
+            comparison: Comparison of the two runs.
+            before: Baseline run.
+            after: Run that is compared with it.
+
+        Returns:
+            The guardrails. Empty if neither run names a decision.
+        """
         sources = before.record.source, after.record.source
         if all(source.get("chosen") is None for source in sources):
             return ()

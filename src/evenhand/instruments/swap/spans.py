@@ -225,8 +225,14 @@ def write_spans(
     spans_by_id: Mapping[str, tuple[Span, ...]],
     prompts: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the spans of each prompt by its id; with the prompts' texts, each line shows what
-    stands around the span."""
+    """Write the spans of each prompt as JSON lines.
+
+    Args:
+        path: File to write.
+        spans_by_id: Spans of each prompt by its id.
+        prompts: Text of each prompt by its id, to add the words around each span. None: without
+            them.
+    """
     lines = []
     for key, spans in spans_by_id.items():
         for span in spans:

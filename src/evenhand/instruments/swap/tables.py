@@ -66,8 +66,19 @@ def effects(
     contrasts: Sequence[LabelContrast],
     chosen: str | None,
 ) -> tuple[Section, Section]:
-    """Make the table of the main outcome, of each family its contrasts and then its excess, and
-    that of the other outcomes."""
+    """Make the tables of effects: of the main outcome, and of the others.
+
+    Args:
+        excess: Placebo-adjusted effect of each family, and its distance under the placebo.
+        main: Label of the main outcome.
+        contrasts: Contrasts of all outcomes.
+        chosen: Decision that --chosen names. None if it names none.
+
+    Returns:
+        The table of the main outcome, in each family its contrasts and then its excess, and the
+        table of
+        the other outcomes.
+    """
     first: list[tuple[Cell, ...]] = []
     others: list[tuple[Cell, ...]] = []
     for family, (estimate, beside) in excess.items():

@@ -122,8 +122,19 @@ _MASKS = {**dict.fromkeys(NAMES, "Xy"), **dict.fromkeys(_PERSONS, "person")}
 def outside_the_slots(
     texts: Sequence[str], slots: Sequence[Slot], family: SwapFamily
 ) -> RefusedPrompt | None:
-    """Refuse a word of a label outside the slots: it would stay whatever the label is, and
-    contradict all others. What may be such a word or not is left to whoever wrote it."""
+    """Refuse a word of a label outside the slots.
+
+    It would stay whatever the label is, and contradict all other labels. Words that may or may not
+    state a label are left to the author of the prompt.
+
+    Args:
+        texts: Pieces of the prompt between its slots.
+        slots: Slots between the pieces, one fewer than these.
+        family: Family whose words are looked for.
+
+    Returns:
+        The refusal. None if no such word is found.
+    """
     pronouns = {
         word for label in family.labels for slot in PRONOUNS for word in label.forms.get(slot, ())
     }
@@ -158,7 +169,16 @@ def _two_people(texts: Sequence[str], slots: Sequence[Slot]) -> RefusedPrompt | 
 
 
 def from_spans(prompt: str, family: SwapFamily, spans: tuple[Span, ...]) -> Pieces | RefusedPrompt:
-    """Read a plain text in which spans were marked; braces in it are only braces."""
+    """Read a plain text with marked spans; braces in it are only braces.
+
+    Args:
+        prompt: The text.
+        family: Family to swap. Spans of other families are ignored.
+        spans: Spans of the text.
+
+    Returns:
+        The pieces, or why the prompt cannot be swapped.
+    """
     marked = sorted(
         (span for span in spans if span.family == family.name), key=lambda span: span.start
     )
@@ -429,10 +449,20 @@ class MadeVersions:
 def make(
     prompt: str, family: SwapFamily, *, seed: int, key: str, spans: tuple[Span, ...] = ()
 ) -> MadeVersions | RefusedPrompt:
-    """Make every version of a template, or of a plain text where spans are given.
+    """Make every version of a template, or of a plain text with spans.
 
     Which name is drawn depends on the seed and the prompt's key alone, and it is the name at the
     same place of every label's list, so that labels are compared on paired names.
+
+    Args:
+        prompt: Template with slots, or a plain text.
+        family: Family to swap.
+        seed: Seed for choosing names.
+        key: Id of the prompt.
+        spans: Spans of a plain text. Empty: the prompt is a template.
+
+    Returns:
+        The versions, or why the prompt cannot be swapped.
     """
     pieces = from_spans(prompt, family, spans) if spans else from_template(prompt, family)
     if isinstance(pieces, RefusedPrompt):

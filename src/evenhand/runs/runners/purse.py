@@ -74,7 +74,19 @@ class SpendingCap:
         return _CappedModel(self, model)
 
     def most(self, model: str, request: ModelRequest, *, batched: bool = False) -> float:
-        """Compute the most that a request can cost; 0 where there are no prices."""
+        """Compute the highest possible cost of a request.
+
+        Args:
+            model: Model id in the price table.
+            request: Must have `max_tokens`, unless there are no prices.
+            batched: Whether batch prices apply.
+
+        Returns:
+            The cost in the currency of the price table. 0 if there are no prices.
+
+        Raises:
+            UserError: The request has no `max_tokens`.
+        """
         if self.prices is None:
             return 0.0
         if request.max_tokens is None:
@@ -105,7 +117,13 @@ class SpendingCap:
             raise
 
     def settle(self, most: float, cost: float, *, sent: bool = True) -> None:
-        """Replace a reservation by what the call did cost."""
+        """Replace a reservation with the actual cost of the call.
+
+        Args:
+            most: Cost that was reserved.
+            cost: Cost of the call.
+            sent: Whether the call was made. Otherwise it is not counted.
+        """
         self._in_flight -= 1
         self.calls -= not sent
         self.cost += cost

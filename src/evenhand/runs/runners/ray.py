@@ -68,10 +68,20 @@ async def run_on_ray(
     purse: SpendingCap | None = None,
     address: str | None = None,
 ) -> None:
-    """Run a plan into a folder with a cluster's cores, from where an earlier process left it.
+    """Run a plan into a run directory on a Ray cluster, resuming where an earlier process stopped.
 
-    `plan.concurrency` is the number of items at work in each actor. `address` is that of a running
-    cluster; without one, a cluster of this machine's cores is started.
+    Args:
+        plan: Items, method, models and limits. `plan.concurrency` items are open in each actor.
+        out: Run directory, as a path or URL.
+        progress: Counters to update.
+        stop: Signal to finish open items, or to quit at once.
+        actors: Number of worker processes. None: one per core.
+        steal_lock: Take over the lock of another process.
+        purse: Stops the run before it spends more than its cap. None: no cap.
+        address: Address of a running cluster. None: start one on this machine.
+
+    Raises:
+        UserError: The directory holds a run of another plan.
     """
     with contextlib.redirect_stdout(sys.stderr):  # Ray talks there, where our own output belongs
         async with _cluster(address):

@@ -244,8 +244,20 @@ class _ItemRow(BaseModel):
 
 
 def read_row(kind: type[_M], line: bytes | str, where: str, form: str = "") -> _M:
-    """Read one line of a JSONL file strictly, as a row of this kind. `form` says what a line is
-    like, where that helps whoever wrote another one."""
+    """Read one line of a JSONL file strictly.
+
+    Args:
+        kind: Model that the row must match.
+        line: The line.
+        where: File and line number for error messages.
+        form: Example of a valid line, added to the error message. Empty: none.
+
+    Returns:
+        The row.
+
+    Raises:
+        UserError: The line is not UTF-8, not JSON, or does not match.
+    """
     try:
         text = line.decode("utf-8") if isinstance(line, bytes) else line
         return kind.model_validate(strict_json.parse(text))
@@ -287,7 +299,19 @@ def read_jsonl(
 
 
 def read_item(line: bytes, position: int, where: str) -> Item:
-    """Read one line of a JSONL file strictly."""
+    """Read one item from a line of a JSONL file strictly.
+
+    Args:
+        line: The line.
+        position: Position of the item, its id if the line has none.
+        where: File and line number for error messages.
+
+    Returns:
+        The item.
+
+    Raises:
+        UserError: The line does not describe a valid item.
+    """
     if line.startswith(codecs.BOM_UTF8):
         raise UserError(f"{where}: starts with a byte order mark; save it as UTF-8 without one")
     row = read_row(_ItemRow, line, where)
