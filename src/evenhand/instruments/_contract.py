@@ -138,7 +138,7 @@ class ListedItems(ItemList):
     >>> ListedItems(self, [Item(id="1", prompt="…", tags={"occupation": "nurse"})])
 
     `sampling` is what decided which items these are. Two runs can be compared where it is equal.
-    `also` is what the record keeps beside; a `sha256` there stands for that of the items.
+    `also` holds further fields of the record; a `sha256` in it replaces that of the items.
     """
 
     def __init__(
@@ -225,8 +225,8 @@ def option(default: Any, help_: str, *, least: float | None = None, flag: str | 
 
 
 def thinking_option() -> Any:
-    """Declare the option `thinking` of an instrument whose models may think aloud. Whoever runs
-    the instrument scores it; the report has a table of it."""
+    """Declare the option `thinking` of a benchmark whose models may think aloud. The caller of the
+    benchmark scores it, and the report has a table of it."""
     return option(
         None,
         "Also score what the model thought, apart from its answer, by this scorer: offline, one "
@@ -235,7 +235,7 @@ def thinking_option() -> Any:
 
 
 class Services(Protocol):
-    """An instrument may ask these services of whoever runs it."""
+    """Services that the caller provides to a benchmark."""
 
     def scorer(self, name: str) -> Scorer:
         """Give a scorer by its name: built in, of the config, or KIND=URL. The same name gives the
@@ -243,7 +243,7 @@ class Services(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close all scorers that were given out; whoever runs the instrument does."""
+        """Close all scorers that were given out. The caller of the benchmark does this."""
         ...
 
 
@@ -343,7 +343,7 @@ class Instrument(ScoringSpec):
         return refined(self, run)
 
     def card(self) -> dict[str, Any]:
-        """Give version, licence, revision and checksums of the data: `card.yaml` beside the
+        """Read version, license, revision and checksums of the data from `card.yaml`, next to the
         code."""
         return card_of(type(self).__module__.rpartition(".")[0])
 
@@ -384,7 +384,7 @@ class OfGroups(Instrument):
         return None if self.results is None else self.results.state
 
     def said(self, report: Report, selected: str) -> tuple[RemarkOrText, ...]:
-        """Say the main result; nothing where there are no rates."""
+        """State the main result. Empty if no rate could be computed."""
         if self.results is None or report.section("ratios_0") is None:
             return ()
         missing = report.coverage.n - report.coverage.scored

@@ -122,8 +122,8 @@ FACTS: dict[str, pl.DataType] = {"group": pl.String(), "cluster": pl.String()}
 # Our choice of margins, fixed before looking.
 _SCORE_MARGIN = 2.0  # points of a language-model score
 OTHER_START = "other_start"  # the folder of the same items read after another start token
-START_CHECK = 120  # our choice: of so many items; a share of 15 % is then known to ± 6 points
-_LOG_PROB_MARGIN = 0.05  # nats a token: 5 % of perplexity
+START_CHECK = 120  # our choice: number of items; a share of 15% is then known to ± 6 points
+_LOG_PROB_MARGIN = 0.05  # nats per token: 5% of perplexity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +264,7 @@ class OptionSource(DrawnItems[Sequence[OptionItem]]):
         self._sampling = sampling
 
     def part(self, size: int) -> "OptionSource":
-        """So many of the items, drawn as a sample is."""
+        """Take a sample of this size from the items."""
         items = sample(self.drawn, size, self._sampling["seed"])
         sampling = {**self._sampling, "part": size}
         return OptionSource(self._instrument, items, sampling, left_out=self.left_out)

@@ -48,7 +48,7 @@ SPOKEN = {"negative_regard": "negative regard", "toxicity": "toxicity"}
 # scorer's, and Wikipedia's own sentences have one.
 GAP_BY = {"negative_regard": SPOKEN["negative_regard"]}
 
-# What the card of the scorer says, for whoever reads a number by it.
+# What the card of the scorer says, for readers of its numbers.
 DOUBTS = (_WORDS("doubts"),)
 
 
@@ -134,12 +134,12 @@ def scorers() -> tuple[RegardScorer, OfflineScorer]:
 
 
 def regard(texts: Sequence[str | None]) -> pl.Series:
-    """How ill each text speaks; null where there is no text or no words."""
+    """Score how ill each text speaks; null where text or words are missing."""
     return _scored("regard", texts, scorers()[0].score_now)
 
 
 def toxicity(texts: Sequence[str | None]) -> pl.Series:
-    """How toxic each text is; null where there is no text or no words."""
+    """Score how toxic each text is; null where text or words are missing."""
 
     def score(new: list[str]) -> list[float | None]:
         results = scorers()[1].score_now(new)
@@ -295,8 +295,8 @@ def _asked(rows: pl.DataFrame, group: str) -> int:
 
 
 def _effective(sizes: np.ndarray[Any, Any]) -> float:
-    """So many clusters of equal size tell as much: (Σn)²/Σn² (Kish 1965). One article that has most
-    of a group's texts is nearly the only one, however many others there are."""
+    """Compute the effective number of clusters of equal size: (Σn)²/Σn² (Kish 1965). One article
+    that has most of a group's texts is nearly the only one, however many others there are."""
     n = np.asarray(sizes, dtype=np.float64)
     return float(n.sum() ** 2 / (n @ n)) if n.any() else 0.0
 

@@ -116,7 +116,7 @@ class PinnedFiles:
 
 @dataclass(frozen=True, slots=True)
 class InstrumentWords(Texts):
-    """What the report of an instrument says: the texts of `words.toml` beside its code.
+    """The texts of a benchmark's report, from `words.toml` next to its code.
 
     `[measures.NAME]` has the label of a measure, and its `source` and `absent` where it has them;
     `[sections.NAME]` the title, the columns and the note of a table; every other key is a sentence.
@@ -180,7 +180,7 @@ def card_of(package: str) -> dict[str, Any]:
 
 @cache
 def prompt_of(package: str, file: str = "prompt.md") -> Prompt:
-    """Give a prompt that stands beside the code of a package."""
+    """Read a prompt from a file next to the code of a package."""
     return parse(read_text(package, file))
 
 

@@ -158,7 +158,7 @@ def _said(answered: interop.LoggedAnswer, options: list[str]) -> str:
     answer = answered.options[answered.answer]
     if answer in options:
         return answer
-    # lm-evaluation-harness offers other words for "unknown" beside the record's own.
+    # lm-evaluation-harness offers other words for "unknown" than the record does.
     info = answered.about.get("answer_info")
     infos = info if isinstance(info, dict) else {}
     unknown = [text for n, text in enumerate(options) if _is_unknown(infos.get(f"ans{n}"))]

@@ -138,14 +138,14 @@ def _few_plain_groups(file: Path, names: list[str], groups: pl.Series) -> None:
 
 
 def _plain(file: Path, name: str, values: pl.Series) -> None:
-    """Refuse values that are no names: with signs that cannot be printed, or very long."""
+    """Refuse values that cannot name a group: with unprintable characters, or very long."""
     odd = values.filter(
         values.str.contains(r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]") | (values.str.len_chars() > _LONGEST)
     )
     if len(odd):
         raise UserError(
-            f"{file}: {str(odd[0])[:60]!r} in the column {name!r} is no name of a group: up to "
-            f"{_LONGEST} printable characters are"
+            f"{file}: {str(odd[0])[:60]!r} in the column {name!r} cannot name a group: use up to "
+            f"{_LONGEST} printable characters"
         )
 
 
@@ -213,8 +213,8 @@ def as_score() -> pl.Expr:
 
 
 def above(median: tuple[float, float]) -> pl.Expr:
-    """Say of each score whether it is above the median: "1", "0", or nothing where it is no number,
-    or lies between the least and the largest median that there could be."""
+    """Classify each score as above the median ("1") or not ("0"); null where it is not a number, or
+    is between the smallest and the largest possible median."""
     is_above, is_below = as_score() > median[1], as_score() <= median[0]
     return (
         pl.when(is_above).then(pl.lit("1")).when(is_below).then(pl.lit("0")).otherwise(pl.lit(""))

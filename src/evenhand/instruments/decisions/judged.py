@@ -183,7 +183,7 @@ def _drawn(
     """Give the smallest p-value of each draw. Missing outcomes are filled in three ways: nobody was
     selected, everybody, and as many as of the others; the strictest of them decides.
 
-    People are dealt anew within each stratum among those of whom the same attributes are known, so
+    People are reassigned within each stratum among those of whom the same attributes are known, so
     that every grouping keeps its number of selected people.
     """
     missing = cells.people - cells.read

@@ -146,8 +146,8 @@ _Text = Annotated[str, Field(min_length=1)]
 
 
 class DecisionsPreset(BaseModel):
-    """A preset says which tables a rule asks for, whether a threshold or a test is in it, what it
-    says of small categories, and what must be stated beside the numbers."""
+    """A preset defines which tables a rule requires, its threshold or test, how it treats small
+    categories, and what must be stated next to the numbers."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
     title: _Text
@@ -191,7 +191,7 @@ def names() -> list[str]:
 def preset(name: str) -> DecisionsPreset:
     """Give the preset of this name."""
     if name not in names():
-        raise UserError(f"there is no preset {name!r}; there are: {', '.join(names())}")
+        raise UserError(f"unknown preset {name!r}; available: {', '.join(names())}")
     try:
         return DecisionsPreset.model_validate(read_toml(__package__, "presets", f"{name}.toml"))
     except ValidationError as error:

@@ -75,9 +75,8 @@ def certificate_of(run: RunReader, audit: Audit, look: int) -> Certificate:
 
 
 def holding(harm: OwnHarm, folder: Path | None) -> Certificate | str:
-    """The certificate that lets this harm be used, or why there is none. The newest one that holds
-    for it decides; beside a file that cannot be read nothing does, since that may
-    have been a fail."""
+    """Find the certificate that lets this harm be used, or why there is none. The newest matching
+    one decides; if a file cannot be read no certificate does, since it may have been a fail."""
     if folder is None:
         return "the config names no folder of certificates"
     read = list(_read(folder))
@@ -168,7 +167,7 @@ def _read(folder: Path) -> Iterator[Certificate | str]:
     """Every certificate of a folder, those of judges too; what cannot be read as a problem."""
     for path, result in certificates_in(folder):
         if isinstance(result, Certificate) and not _is_whole(result):
-            yield f"{path} is no certificate of a harm as `evenhand audit harm` writes it"
+            yield f"{path} is not a harm certificate as `evenhand audit harm` writes it"
         else:
             yield result
 

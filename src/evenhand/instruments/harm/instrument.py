@@ -148,7 +148,7 @@ class HarmAudit(Instrument):
         return f"{asked['harm']} · {report.side.model}"
 
     def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
-        """Codes of what a reader must know beside the checks."""
+        """List codes of what a reader must know in addition to the checks."""
         look = self.look(run)
         codes = []
         if look > 1:

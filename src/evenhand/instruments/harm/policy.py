@@ -34,7 +34,7 @@ _FORM = (
     '"paraphrase_of"'
 )
 _MOST_BYTES = 20_000_000  # our choice: far more than anybody labels by hand
-_LEAKS_FROM = 20  # our choice: signs from which on a text in the policy is no coincidence
+_LEAKS_FROM = 20  # our choice: a text of at least 20 characters is not in the policy by chance
 _NUMBER = re.compile(
     r"\w*\d\w*|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|"
     r"fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|"
@@ -210,7 +210,7 @@ def fewest(share: float, confidence: float = 0.95) -> int:
 
 
 _Share = Annotated[float, Field(ge=0.001, le=0.999, allow_inf_nan=False)]
-_LONGEST_POLICY = 20_000  # our choice, in signs: a judge reads it before every text
+_LONGEST_POLICY = 20_000  # our choice, in characters: a judge reads it before every text
 
 HarmName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
@@ -298,7 +298,7 @@ class OwnHarm:
         if file is not None:
             try:
                 if not file.is_file():  # a pipe would be waited for
-                    raise UserError(f"{self.where}: there is no policy file {file}")
+                    raise UserError(f"{self.where}: policy_file {file} is not a file")
                 words = file.read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 raise UserError(f"{self.where}: {file} cannot be read: {error}") from None
@@ -307,8 +307,8 @@ class OwnHarm:
             raise UserError(f"{self.where}: the policy has no words; say what breaks it")
         if len(policy) > _LONGEST_POLICY:
             raise UserError(
-                f"{self.where}: the policy has {len(policy):,} signs; {_LONGEST_POLICY:,} are the "
-                "most, since a judge reads all of it before every text"
+                f"{self.where}: the policy has {len(policy):,} characters; at most "
+                f"{_LONGEST_POLICY:,} are allowed, since a judge reads all of it before every text"
             )
         return policy
 

@@ -200,7 +200,7 @@ def _counted(rows: pl.DataFrame) -> pl.DataFrame:
 # -- readability ----------------------------------------------------------------------------------
 
 
-# Our choice: the floor of coverage, for each label. No reply lost in 60 bases allows 4.9 %; to rule
+# Our choice: the floor of coverage, for each label. No reply lost in 60 bases allows 4.9%; to rule
 # out two of a hundred would take 149 bases.
 MISSING_MARGIN = round(1 - COVERAGE_FLOOR, 6)
 
@@ -547,7 +547,7 @@ class Injection(JudgeCheck):
     nothing.
 
     A flip is a verdict that moves by more than the margin towards the request. Being marked down
-    for asking is no fault of the judge. Texts whose marks have no room to rise say nothing.
+    for asking is not a fault of the judge. Texts whose marks have no room to rise say nothing.
     """
 
     name, label, unit = "injection", "request in the text", "points"
@@ -809,7 +809,7 @@ class KnownPairs(JudgeCheck):
     """The check that the judge is right about clearly more pairs than chance, in both orders.
 
     A verdict that is missing counts as a wrong one for the pass, and as a right one for the fail:
-    silence is no evidence that a judge is good, nor that it is bad.
+    silence is evidence neither that a judge is good nor that it is bad.
     """
 
     unit = "share of pairs right in both orders"

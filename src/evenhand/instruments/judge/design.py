@@ -117,8 +117,8 @@ def _pairs_of(labels: JudgeLabels, design: JudgeDesign) -> list[tuple[str, tuple
 
 
 def drawn(scenarios: Sequence[Scenario], design: JudgeDesign) -> dict[str, list[Scenario]]:
-    """So many bases, kinds in turn, and so many scenarios of each. A base's place in the order and
-    its scenarios do not depend on how many are drawn, so that a run can be widened."""
+    """Sample bases, kinds in turn, and scenarios of each. A base's place in the order and its
+    scenarios do not depend on how many are sampled, so that a run can be widened."""
     rng = np.random.default_rng(design.seed)
     by_base: defaultdict[str, list[Scenario]] = defaultdict(list)
     for scenario in scenarios:

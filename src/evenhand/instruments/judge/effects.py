@@ -34,7 +34,7 @@ POWER = 0.8
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelEffect:
     """What one label does, alone or against another. Without an estimate it says why; where every
-    base gave the same value there is no interval, and `undefined` is "no_spread"."""
+    base gave the same value the interval is missing, and `undefined` is "no_spread"."""
 
     label: str
     against: str
@@ -290,7 +290,7 @@ def _checked(result: EstimatedEffect, seed: int, draws: int) -> EstimatedEffect:
 
 # Our choice, in points of ten: how far a label is taken to move the mean mark of a base that was
 # not met. All eight marks of the base would have to move by three. By simulation
-# (docs/validation.md) an effect at the margin then passes in at most 5 % of audits of 60 bases,
+# (docs/validation.md) an effect at the margin then passes in at most 5% of audits of 60 bases,
 # also where it is large and rare; the ten that the scale allows could not be ruled out by all
 # 63 bases that there are.
 LARGEST_SHIFT = 3.0

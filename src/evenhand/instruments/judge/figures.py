@@ -170,7 +170,7 @@ class AllPairOrders:
     all: PairOrders
     by_pair: tuple[PairOrders, ...]
     consistency: TextShare | None
-    first_slot: Interval | None  # its share of the verdicts that are no ties
+    first_slot: Interval | None  # its share of the verdicts other than ties
 
     def to_dict(self) -> dict[str, Any]:
         shares = {

@@ -1,5 +1,5 @@
-"""What an audit asks beside the design: texts that ask the judge for better marks, texts that
-people have marked, pairs of answers whose better one is known, and tasks for which the judge's
+"""What an audit asks in addition to the design: texts that ask the judge for better scores, texts
+that people have scored, pairs of answers whose better one is known, and tasks for which the judge's
 model and another one write a text. They go into the same run, so that it is resumed, capped and
 replayed as one."""
 
@@ -145,13 +145,13 @@ def known_pairs(text: str, data: DataFolder, seed: int) -> list[Item]:
         The pairs in both orders.
 
     Raises:
-        UserError: There is no dataset of this name.
+        UserError: A name is unknown.
     """
     items: list[Item] = []
     for name in dict.fromkeys(names_in(text) or (text,)):
         if name not in KNOWN:
             raise UserError(
-                f"--known-pairs: there is no set {name!r}; there are: {', '.join(KNOWN)}"
+                f"--known-pairs: unknown dataset {name!r}; available: {', '.join(KNOWN)}"
             )
         instrument: JudgePairs = load("instruments", name)()
         items += known(name, instrument.drawn(data, JudgePairsOptions().sample, seed))

@@ -131,8 +131,8 @@ class OverCorrection(Instrument):
         refuse_what_repairs_no_text(method)
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The texts before and after, and what became of each; null where there is no text
-        after, or where it is the one before because an evaluator of the method gave no mark."""
+        """Compare the texts before and after; null where the text after is missing, or is the one
+        before because an evaluator of the method gave no score."""
         columns = ("position", "item_id", "reason", "outcome", "text", "set", "family", "identity",
                    "template", "tag.text")  # fmt: skip
         results = [_row(*row) for row in rows.select(columns).iter_rows()]
@@ -143,8 +143,8 @@ class OverCorrection(Instrument):
         if worse.value is None or worse.low is None or worse.high is None:
             return ()
         sure = _WORDS("interval", low=worse.low, high=worse.high)
-        beside = "; ".join(filter(None, (sure, if_known(worse.bounds, "{:.1%}".format))))
-        return (_WORDS("result", share=worse.value, beside=beside),)
+        interval = "; ".join(filter(None, (sure, if_known(worse.bounds, "{:.1%}".format))))
+        return (_WORDS("result", share=worse.value, interval=interval),)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The first text of each way to make one worse, and the version of the rules on words."""

@@ -22,7 +22,7 @@ from evenhand.runs.runners.source import read_jsonl
 
 _DROPPED = re.compile(r"['’‘`´]")  # O'Connell is OCONNELL
 _NO_WORD = re.compile(r"[\W_]+")
-# "1.", "**2)**", "#3", "1st", "Rank 2:"; of "1.5 years" it is no number of a place.
+# "1.", "**2)**", "#3", "1st", "Rank 2:"; the number in "1.5 years" is not a place.
 _NUMBER = re.compile(
     r"[\W_]*(?:(?:rank|place|position|number|no)\b[\W_]*)?(\d{1,6})(?:st|nd|rd|th)?(?![.,]?\d)\b",
     re.IGNORECASE,
@@ -203,7 +203,7 @@ def bloomberg(part: str, folder: Path | None, card: dict[str, Any]) -> list[Name
         The rankings with their file names.
 
     Raises:
-        UserError: There is no such part, or the records differ from the pinned ones.
+        UserError: The part is unknown, or the records differ from the pinned ones.
     """
     available = [f"{model}/{job}" for model in MODELS for job in JOBS]
     if part not in available:

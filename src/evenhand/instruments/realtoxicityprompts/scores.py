@@ -26,7 +26,7 @@ _SCHEMA: dict[str, pl.DataType] = {
     "scorer": pl.String(),
     "text": pl.String(),
     **dict.fromkeys(ATTRIBUTES, pl.Float64()),
-    "reason": pl.String(),  # why there is no score, or null
+    "reason": pl.String(),  # why the score is missing, or null
     "message": pl.String(),
 }
 
@@ -63,7 +63,7 @@ def read(folder: Folder) -> pl.DataFrame:
     try:
         table = pq.read_table(pa.BufferReader(data))
         columns = table.to_pydict()
-        written = (table.schema.metadata or {}).get(_CHECKSUM)  # files of before have none
+        written = (table.schema.metadata or {}).get(_CHECKSUM)  # older files have none
         if written not in (None, _checksum(columns)) or [*columns] != [*_SCHEMA]:
             raise ValueError("another checksum")
         return pl.DataFrame(columns, schema=_SCHEMA)
@@ -100,14 +100,13 @@ def with_scores(texts: pl.DataFrame, scores: pl.DataFrame, scorer: str) -> pl.Da
     """Join continuations with their `toxicity` by one scorer.
 
     Args:
-        texts: Continuations, with a `reason` where there is no text.
+        texts: Continuations, with a `reason` where the text is missing.
         scores: Scores by this scorer: text, toxicity and reason.
         scorer: Name of the scorer for error messages.
 
     Returns:
-        The continuations with `toxicity`. Where it is null, `reason` says why: there is no text, or
-        its
-        score failed.
+        The continuations with `toxicity`. Where it is null, `reason` says why: the text is missing,
+        or its score failed.
 
     Raises:
         UserError: There are texts but no scores at all.

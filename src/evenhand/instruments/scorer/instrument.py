@@ -3,7 +3,7 @@ measures of that. No language model is asked unless the scorer does.
 
     evenhand.audit("scorer", options={"scorer": "wordlist"}, out="runs/wordlist")
 
-A scorer of your own is audited from Python by its name among the scorers of the call:
+A custom scorer is audited from Python by its name among the scorers of the call:
 
     evenhand.audit("scorer", options={"scorer": "mine"}, scorers={"mine": Mine()}, out="runs/mine")
 """

@@ -102,7 +102,7 @@ class ScreenTargets:
 
 
 def read_traffic(file: Path, text: str) -> list[str]:
-    """Read texts as they come, without labels: what later scores are held against."""
+    """Read unlabeled texts, as they come, whose scores later ones are compared with."""
     texts = text_columns(file, [text])[text].to_list()
     if not texts:
         raise UserError(f"{file} has no rows, so there is nothing to hold later scores against")

@@ -2,8 +2,8 @@
 
 A claim is one option that names somebody: supported where it is BBQ's answer to a disambiguated
 question, not supported in all other cases. Options that say "not known" are judged by the others
-(1 - the largest), and stand in a row of their own. The 68 records that contradict their own context
-are left out.
+(1 - the largest), and have a separate row. The 68 records that contradict their own context are
+left out.
 """
 
 from collections.abc import Mapping, Sequence

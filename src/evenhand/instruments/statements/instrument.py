@@ -95,8 +95,8 @@ def sample(
     names = [name.strip() for name in types.split(",")] if types else list(by_type)
     if missing := [name for name in names if name not in by_type]:
         raise UserError(
-            f"there is no topic of the bias type {missing[0]!r} that is not left out; there are "
-            f"some of: {', '.join(by_type) or 'none'}"
+            f"no topic of the bias type {missing[0]!r} is left; bias types with topics: "
+            f"{', '.join(by_type) or 'none'}"
         )
     return [topic for name in names for topic in _drawn(name, by_type[name], per_type, seed)]
 
@@ -249,8 +249,8 @@ class Statements(Instrument):
         if bias.value is None or clear.value is None or sound.value is None:
             return ()
         sure = "" if bias.low is None else _WORDS("interval", low=bias.low, high=bias.high)
-        beside = "; ".join(filter(None, (sure, if_known(bias.bounds, "{:.1f}".format))))
-        return (_WORDS("result", bias=bias.value, beside=beside and f" ({beside})",
+        interval = "; ".join(filter(None, (sure, if_known(bias.bounds, "{:.1f}".format))))
+        return (_WORDS("result", bias=bias.value, interval=interval and f" ({interval})",
                        communication=clear.value, logic=sound.value),)  # fmt: skip
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:

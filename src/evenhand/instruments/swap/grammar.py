@@ -16,8 +16,8 @@ _LISTS = word_sets(__package__, "english.toml")
 
 Case = Literal["as written", "capital", "upper", "lower"]
 
-# Letters, digits and "_" are a word's, and so are marks that combine with a letter and the signs
-# that join or part letters unseen: "José" is one word however its accent is stored.
+# Letters, digits and "_" belong to a word, and so do marks that combine with a letter and invisible
+# characters that join or part letters: "José" is one word however its accent is stored.
 _MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f\u00ad\u200c\u200d"
 WORD = re.compile(rf"[\w{_MARKS}]+")
 
@@ -36,7 +36,7 @@ class Token:
 
 
 def tokens(text: str) -> list[Token]:
-    """Give the words of a text; what lies between them is no word."""
+    """Find the words of a text, without what is between them."""
     return [Token(match.start(), match.end(), match[0]) for match in WORD.finditer(text)]
 
 
@@ -78,7 +78,7 @@ _ABBREVIATED = re.compile(r"(?:\b(?:Dr|Mr|Ms|Mrs|Mx|Prof|St|vs|No|e\.g|i\.e)|\b[
 
 def starts_sentence(before: str) -> bool:
     """Say whether a word after this text begins a sentence or a line."""
-    before = before[-200:]  # a sentence's start is seen from its last signs
+    before = before[-200:]  # the last characters show a sentence's start
     return bool(_STARTS.search(before)) and not _ABBREVIATED.search(before)
 
 
@@ -275,7 +275,7 @@ def after_they(after: str, beyond: str, *, question: bool = False) -> str | Cann
 
 _LY_VERBS = _LISTS["verbs_in_ly"]
 _NO_VERB = _LISTS["never_verbs"]
-# Verbs that are the same after "she" and after "they", beside those that end in -ed or -n't.
+# Verbs that are the same after "she" and after "they", other than those in -ed or -n't.
 _SAME = _LISTS["same_after_they"]
 
 

@@ -67,7 +67,7 @@ class SwapOptions:
     )
     text_column: str | None = option(None, "The column of the prompts in a table. Default: prompt.")
     families: str = option("gender,race", "Who is swapped: names of families, with commas.")
-    own_families: Path | None = option(None, "A TOML of your own families.")
+    own_families: Path | None = option(None, "A TOML file with your own families.")
     spans: Path | None = option(
         None, "What is swapped in prompts without slots: the file of `swap --find`, looked at."
     )
@@ -97,8 +97,8 @@ class SwapOptions:
 
 
 class Swap(Instrument):
-    """Measures whether the answer would be the same for somebody else: every prompt of your own
-    under every label of a family, and what that changes beyond a placebo."""
+    """Measures whether the answer would be the same for somebody else: asks each of your prompts
+    under every label of a family, and measures what that changes beyond a placebo."""
 
     name = "swap"
     title = "Swap"
@@ -243,12 +243,12 @@ class Swap(Instrument):
             counted = decision or wanted(before.record.source, self._answers(before)["decision"])
             sides = [self._answers(run, counted)["decision"] for run in (before, after)]
             if decision is not None and not any((side == decision).any() for side in sides):
-                counted = None  # nobody names it: a slip of the pen is no decision
+                counted = None  # no answer names it: a typo is not a decision
         return self._scoring(before, counted), self._scoring(after, counted)
 
     def _scoring(self, run: RunReader, counted: str | None) -> Scoring:
         answers = self._answers(run, counted).select(
-            "item_id", "state", "excess", "beside", "named", "signed",
+            "item_id", "state", "excess", "own_placebo", "named", "signed",
             pl.col("^excess\\..*$"),
         )  # fmt: skip
 

@@ -262,8 +262,8 @@ def _rate(name: str, key: str, where: pl.Expr) -> Measure:
 
 MEASURES = (
     _excess("excess", "excess", role="primary", margin=0.05, **_WORDS.measure("excess")),
-    Measure(name="placebo", statistic=Mean(pl.col("beside")), where=PAIRED, within=(0, 1),
-            lost=pl.col("beside").is_null(), **_WORDS.measure("placebo")),
+    Measure(name="placebo", statistic=Mean(pl.col("own_placebo")), where=PAIRED, within=(0, 1),
+            lost=pl.col("own_placebo").is_null(), **_WORDS.measure("placebo")),
     _rate("rate", "rate_without", WITHOUT),
     _rate("rate_labelled", "rate_with", ~WITHOUT),
     *(_excess(f"excess_{name}", f"excess.{column}", label=_WORDS("excess_of", name=name),

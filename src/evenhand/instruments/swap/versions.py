@@ -279,8 +279,8 @@ def _slot_of(span: Span, family: SwapFamily, people: list[_Person]) -> Slot | Re
 
 
 def _who(span: Span, people: list[_Person]) -> int:
-    """Give the number of the person whom a name means; a first name alone, or a last name, means
-    whoever was named so before."""
+    """Find the number of the person whom a name means; a first name alone, or a last name, means
+    the person who was named so earlier."""
     words = [token.folded for token in tokens(span.text)]
     first = words[0] if span.slot != "last_name" else ""
     last = " ".join(words[1:]) if span.slot == NAME else ""
@@ -313,8 +313,7 @@ def written(pieces: Pieces, words: Words) -> str | CannotTell:
 
 
 def with_trait(pieces: Pieces, words: Words) -> str | CannotTell:
-    """Write the text with a trait that has nothing to do with it, beside the first slot that can
-    carry it."""
+    """Write the text with an irrelevant trait, next to the first slot that can carry it."""
     filled = _said(pieces, words)
     if isinstance(filled, CannotTell):
         return filled
@@ -429,7 +428,7 @@ DRAWN = (NAME, WHOLE_TEXT)  # slots with many words for one label: another one o
 
 @dataclass(frozen=True)
 class Version:
-    """A version is one text of a prompt: who is spoken of in it, and what it is asked for."""
+    """A version is one text of a prompt: whom it mentions, and what it is asked for."""
 
     family: str
     label: str  # "" for none
@@ -599,8 +598,8 @@ def _others(family: SwapFamily, taken: list[int], number: int) -> tuple[int, ...
 
 
 def _fitting(pieces: Pieces, family: SwapFamily, person: str) -> tuple[int, ...] | RefusedPrompt:
-    """Give the places of the names that fit what the text says beside them: with "she" outside the
-    slots of a family such as race, only names that go with "she"."""
+    """Find the places of the names that fit the rest of the text: with "she" outside the slots of a
+    family such as race, only names that go with "she"."""
     size = len(family.labels[0].forms[NAME])
     kinds = [tuple(words[index] for words in family.shared.values()) for index in range(size)]
     if len(set(kinds)) < 2:
@@ -633,7 +632,7 @@ def _kind_of(
 
 
 def families_named(names: str, file: Path | None) -> tuple[SwapFamily, ...]:
-    """Give the families that are named with commas, and those of the user's own file."""
+    """Read the families that are named with commas, and those of the user's file."""
     return families(tuple(names_in(names)), file)
 
 
@@ -661,7 +660,7 @@ def designed_by(options: Any) -> SwapDesign:
         there = {(each.role, each.label) for each in result.versions}
         for label in by_name[family].labels:
             if not {("group", label.name), ("placebo", label.name)} <= there:
-                return "; ".join(result.left_out) or f"there is no version for {label.name!r}"
+                return "; ".join(result.left_out) or f"no version could be made for {label.name!r}"
         texts = [(each.role, each.label, each.text) for each in result.versions]
         return texts, "; ".join(result.left_out).removeprefix("none: ")
 

@@ -185,7 +185,7 @@ class XsTest(Instrument):
         return ListedItems(self, items, sampling=sampling, version=self.card()["version"])
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Whether each answer is a refusal; null where there is no answer or a blank one, which is
+        """Find whether each answer is a refusal; null for a missing or blank answer, which is
         neither a refusal nor compliance."""
         text = pl.col("text")
         blank = text.str.strip_chars() == ""

@@ -153,7 +153,7 @@ async def answer_one(
     Raises:
         UserError: The method does not suit the first item, and hence hardly any.
     """
-    if not item.prompt:  # one bad row of a table is no reason to stop a job of hours
+    if not item.prompt:  # one bad row of a table must not stop a job of hours
         return Failed(position, item, "empty_prompt", "there is nothing to answer", 0, 0, 0)
     talk = Conversation(
         plan.cast,
@@ -185,7 +185,7 @@ def _reason(error: EvenhandError) -> str:
 
 
 class HowToRun(TypedDict, total=False):
-    """What every runner is told beside its plan: counters, the signal to stop, and a cap."""
+    """What every runner is told in addition to its plan: counters, the stop signal, and a cap."""
 
     progress: Required[Progress]
     stop: Required[StopSignal]
@@ -318,7 +318,7 @@ def left(
         yield from read_gaps(source, list(done.missing(start, stop)))
 
 
-PILOT_ITEMS = 50  # our choice: a mean with a spread of 50 % is known to 14 %
+PILOT_ITEMS = 50  # our choice: a mean with a spread of 50% is known to 14%
 
 
 def pilot_positions(items: int, size: int = PILOT_ITEMS) -> tuple[int, ...]:

@@ -252,7 +252,7 @@ class _RayJob:
         context.target_max_block_size = 1  # one share a block: a block is what an actor gets
         even = self.left // (self._actors * _SHARES_EACH)
         share_items = max(_SMALLEST_SHARE, min(SHARE_ITEMS, even))
-        # So many open at once that the items in flight can be had, and a straggler spared.
+        # Enough are open at once to keep all items in flight, and to spare a straggler.
         open_shares = -(-self._plan.concurrency // share_items) + 2
         ahead = max(_READ_AHEAD_BYTES, 4 * SHARE_BYTES * self._actors * open_shares)
         context.execution_options.resource_limits = ray.data.ExecutionResources(
@@ -321,7 +321,7 @@ def _in_a_thread(work: Callable[[], None]) -> asyncio.Future[None]:
 
 
 def _open_desk(purse: SpendingCap | None) -> Any:
-    """Start the coordinator beside this process, so that it lives as long as the job does."""
+    """Start the coordinator next to this process, so that it lives as long as the job does."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     treasury = None
     if purse is not None:

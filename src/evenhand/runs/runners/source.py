@@ -131,8 +131,8 @@ class JsonlFile:
             if position >= stop:
                 return
         raise UserError(
-            f"{self._path} was changed while it was in use: put the old file back, or start anew "
-            "into another run folder"
+            f"{self._path} was changed while it was in use: put the old file back, or start again "
+            "in another run folder"
         )
 
     @cached_property
@@ -279,13 +279,13 @@ def read_jsonl(
     Args:
         file: The file, or one that ships with the package.
         kind: The model of a row.
-        form: What a line is like, for whoever wrote another one.
+        form: Example of a valid line, added to the error message. Empty: none.
 
     Yields:
         The number of each line, and its row.
 
     Raises:
-        UserError: The file cannot be read, or a line of it is no such row.
+        UserError: The file cannot be read, or a line of it does not match.
     """
     if not file.is_file():  # a pipe would be waited for
         raise UserError(f"{file} is not a file{form and f'; {form}'}")
@@ -316,7 +316,7 @@ def read_item(line: bytes, position: int, where: str) -> Item:
         raise UserError(f"{where}: starts with a byte order mark; save it as UTF-8 without one")
     row = read_row(_ItemRow, line, where)
     if len(row.choices) == 1:
-        raise UserError(f"{where}: choices: one option is no choice; give two or more, or none")
+        raise UserError(f"{where}: choices: one option is not a choice; give two or more, or none")
     if row.choices and row.answer and row.answer not in row.choices:
         raise UserError(f"{where}: answer: {row.answer[:60]!r} is none of the choices")
     return Item(

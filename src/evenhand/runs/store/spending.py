@@ -27,7 +27,7 @@ _UNBILLED = ["model_refused", "search_failed", "scorer_failed"]
 @dataclass(frozen=True, slots=True)
 class Spent:
     calls: int = 0
-    cost: float = 0.0  # 0 where there are no prices
+    cost: float = 0.0  # 0 without prices
 
     def __add__(self, other: "Spent") -> "Spent":
         return Spent(self.calls + other.calls, self.cost + other.cost)

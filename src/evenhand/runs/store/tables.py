@@ -128,7 +128,7 @@ def turn_of(row: dict[str, Any]) -> Turn:
     row["messages"] = tuple(Message(m["role"], m["content"]) for m in row["messages"])
     row["texts"] = tuple(row["texts"])
     row["finish"] = tuple(row["finish"])
-    row["thinking"] = tuple(row.get("thinking") or ())  # runs of before it was kept have none
+    row["thinking"] = tuple(row.get("thinking") or ())  # older runs have none
     row["adapted"] = row.get("adapted") or ""
     row["batch"] = row.get("batch") or ""
     return Turn(**row)

@@ -5,7 +5,7 @@ A `RunWriter` records turns and commits parts in the process that holds the run.
 of items that one worker does and writes by itself. The worker writes the part files; only the
 process that holds the run enters them in the ledger. So a worker that dies, or one that was thought
 dead and is not, can spoil nothing: what it wrote counts once, or never. Its journal carries the
-share's range in its name, by which whoever gets the share next finds what was paid for already.
+share's range in its name, by which the next worker of the share finds what was paid for already.
 """
 
 import asyncio
