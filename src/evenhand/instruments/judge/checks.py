@@ -99,7 +99,7 @@ class JudgeCheck:
 def state_within(
     shift: WorstCaseDifference, read: ArrayLike, margin: float, evidence: JudgeEvidence
 ) -> State:
-    """Whether a shift is shown to lie within ± margin, shown to be there, or neither.
+    """Decide whether a shift is shown to be within ± margin, shown to be there, or neither.
 
     Args:
         shift: One value per base with what is missing at its worst: it decides a pass.

@@ -81,7 +81,7 @@ def primary(
     alpha: float = 0.05,
     tests: int = 1,
 ) -> list[EstimatedEffect]:
-    """The effect of each identity against no label on the combined score, Holm within these.
+    """Estimate the effect of each identity against no label on the combined score, Holm-adjusted.
 
     Args:
         judged: From `malibu.single`.

@@ -406,7 +406,7 @@ def curves(outcomes: pl.DataFrame) -> Iterator[Section]:
 
 
 def agreement(first: pl.DataFrame, second: pl.DataFrame) -> tuple[tuple[Cell, ...], ...]:
-    """How far two scorers agree on the texts of each set that both scored.
+    """Measure how far two scorers agree on the texts of each dataset that both scored.
 
     Args:
         first: The outcomes of one scorer.
