@@ -107,7 +107,7 @@ def test_an_unreadable_config_is_named_with_the_place(
         ('{"prompt": "a", "prompt": "b"}', "line 1: duplicate_key: 'prompt'"),
         ('{"promt": "a"}', "line 1: prompt: Field required"),
         ("hello", "line 1: not_json"),
-        ('{"prompt": "a", "choices": ["x"]}', "one option is no choice"),
+        ('{"prompt": "a", "choices": ["x"]}', "one option is not a choice"),
     ],
 )
 def test_a_bad_line_of_input_is_named_with_its_number(

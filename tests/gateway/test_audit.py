@@ -223,7 +223,7 @@ async def test_rows_that_do_not_fit_the_memory_go_oldest_first_and_are_counted(
     assert (audit.lost[Action.BLOCKED], audit.lost[Action.NOT_RUN]) == (1, 1)
     assert not audit.healthy
     await audit.start()
-    await until(lambda: "is no folder" in audit.problem)
+    await until(lambda: "is not a folder" in audit.problem)
     place.unlink()
     await until(lambda: audit.healthy)
     await audit.close()

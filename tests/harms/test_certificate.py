@@ -96,8 +96,8 @@ def test_a_certificate_that_lacks_a_part_is_refused_before_anything_is_asked(
     tmp_path: Path, harm: OwnHarm, said: dict[str, Any]
 ) -> None:
     write(tmp_path / "kept", harm, "a", "pass", **said)
-    assert "no certificate of a harm" in str(holding(harm, tmp_path / "kept"))
-    with pytest.raises(UserError, match="no certificate of a harm"):
+    assert "not a harm certificate" in str(holding(harm, tmp_path / "kept"))
+    with pytest.raises(UserError, match="not a harm certificate"):
         refuse_unreadable(tmp_path / "kept")
 
 

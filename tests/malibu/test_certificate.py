@@ -351,7 +351,7 @@ def test_a_fail_on_scenarios_of_the_users_own_stands_until_an_audit_of_just_thes
     theirs = {"scenarios": "e" * 64, "labels": {}}
     found = _found(tmp_path, _sized("fail", 1, own=theirs), _sized("pass", 2))
     assert not found.passes
-    assert "scenarios of your own (eeeeeeee)" in found.says
+    assert "custom scenarios (eeeeeeee)" in found.says
     others = {"scenarios": "d" * 64, "labels": {}}
     assert not _found(tmp_path, _sized("pass", 3, own=others)).passes
     assert _found(tmp_path, _sized("pass", 4, own=theirs)).passes

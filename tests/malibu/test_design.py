@@ -224,7 +224,7 @@ def test_the_papers_size_is_all_630_scenarios_with_response_1_alone_and_every_pa
         ({"repeats": 0}, "repeats must be at least 1"),
         ({"identities": ("female", "female")}, "identities name 'female' twice"),
         ({"identities": ("none",)}, "'none' is a control"),
-        ({"identities": ("martian",)}, "there is no label 'martian'"),
+        ({"identities": ("martian",)}, "unknown label 'martian'"),
     ],
 )
 def test_a_design_that_cannot_be_is_refused(design: dict[str, object], message: str) -> None:

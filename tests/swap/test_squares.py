@@ -44,7 +44,10 @@ def test_numbers_and_words_are_apart_by_their_share() -> None:
     assert excess("bag", bags) == pytest.approx(2 / 3)
     assert excess("bag", [[], [], [], []], pl.List(pl.String)) == 0.0
     found = excesses(square("number", [100.0, 100.0, 300.0, 300.0]))
-    assert found["beside.number"].to_list() == [0.5, 0.5]  # what the placebo does is not the label
+    assert found["own_placebo.number"].to_list() == [
+        0.5,
+        0.5,
+    ]  # what the placebo does is not the label
     assert found["excess.number"].to_list() == [0.0, 0.0]
 
 

@@ -83,8 +83,8 @@ def instrument_of(run: RunReader) -> Instrument:
         )
     if made_by not in (*registry.names("instruments"), *registry.names("audits")):
         raise UserError(
-            f"{run.path} is a run of {made_by}, which is no instrument that is installed here: it "
-            f"can be neither reported nor compared; `evenhand runs show {run.path}` shows it"
+            f"{run.path} is a run of {made_by}, which is not installed here, so it can be neither "
+            f"reported nor compared; `evenhand runs show {run.path}` shows it"
         )
     return instrument_named(made_by)
 

@@ -138,7 +138,7 @@ class ListedItems(ItemList):
     >>> ListedItems(self, [Item(id="1", prompt="…", tags={"occupation": "nurse"})])
 
     `sampling` is what decided which items these are. Two runs can be compared where it is equal.
-    `also` is what the record keeps beside; a `sha256` there stands for that of the items.
+    `also` holds further fields of the record; a `sha256` in it replaces that of the items.
     """
 
     def __init__(
@@ -210,14 +210,23 @@ class NoOptions:
 
 
 def option(default: Any, help_: str, *, least: float | None = None, flag: str | None = None) -> Any:
-    """Declare a field of an instrument's options, with what `--help` says of it. `flag` is its name
-    on the command line where that is not the field's own."""
+    """Declare a field of a benchmark's options, with its `--help` text.
+
+    Args:
+        default: Value if the user does not set the option.
+        help_: One sentence that `--help` prints.
+        least: Smallest allowed number. None: any.
+        flag: Name on the command line, if it differs from the field's.
+
+    Returns:
+        A dataclass field, typed `Any` so that it can stand for the option's own type.
+    """
     return field(default=default, metadata={"help": help_, "least": least, "flag": flag})
 
 
 def thinking_option() -> Any:
-    """Declare the option `thinking` of an instrument whose models may think aloud. Whoever runs
-    the instrument scores it; the report has a table of it."""
+    """Declare the option `thinking` of a benchmark whose models may think aloud. The caller of the
+    benchmark scores it, and the report has a table of it."""
     return option(
         None,
         "Also score what the model thought, apart from its answer, by this scorer: offline, one "
@@ -226,7 +235,7 @@ def thinking_option() -> Any:
 
 
 class Services(Protocol):
-    """An instrument may ask these services of whoever runs it."""
+    """Services that the caller provides to a benchmark."""
 
     def scorer(self, name: str) -> Scorer:
         """Give a scorer by its name: built in, of the config, or KIND=URL. The same name gives the
@@ -234,7 +243,7 @@ class Services(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close all scorers that were given out; whoever runs the instrument does."""
+        """Close all scorers that were given out. The caller of the benchmark does this."""
         ...
 
 
@@ -294,26 +303,47 @@ class Instrument(ScoringSpec):
     def check(
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
-        """Refuse what must not be run, before anything is asked. `players` names the model or
-        scorer of every role that the method asks."""
+        """Refuse what must not be run, before any model call.
+
+        Args:
+            options: Options of this benchmark.
+            method: Mitigation method that answers the items.
+            players: Name of the model or scorer of every role that the method asks.
+            services: Gives scorers by name.
+
+        Raises:
+            UserError: The method or a model does not fit this benchmark.
+        """
 
     async def complete(self, run: RunReader, options: Any, services: Services) -> None:
-        """Add to a finished run what scoring needs beside its answers; it may be called again."""
+        """Add to a finished run what scoring needs in addition to its answers; it may be called
+        again.
+
+        Args:
+            run: The finished run. Additions are written into its directory.
+            options: Options of this benchmark.
+            services: Gives scorers by name.
+        """
 
     def further(self, run: RunReader, options: Any) -> FurtherRun | None:
         """Give the second run that these options ask for, once the first has ended."""
         return None
 
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
-        """Keep what an audit showed where it is looked for: beside what it is of, or in the folder
-        of certificates."""
+        """Save the result of an audit where later runs look for it.
+
+        Args:
+            audit: The audit, passed or not; `audit.more` names its run.
+            options: Options of this benchmark.
+            certificates: Directory of certificates from the config. None if it names none.
+        """
 
     def sections_of_method(self, run: RunReader) -> tuple[Section, ...]:
         """Say how many items were sent back in each iteration, where the method does so."""
         return refined(self, run)
 
     def card(self) -> dict[str, Any]:
-        """Give version, licence, revision and checksums of the data: `card.yaml` beside the
+        """Read version, license, revision and checksums of the data from `card.yaml`, next to the
         code."""
         return card_of(type(self).__module__.rpartition(".")[0])
 
@@ -354,7 +384,7 @@ class OfGroups(Instrument):
         return None if self.results is None else self.results.state
 
     def said(self, report: Report, selected: str) -> tuple[RemarkOrText, ...]:
-        """Say the main result; nothing where there are no rates."""
+        """State the main result. Empty if no rate could be computed."""
         if self.results is None or report.section("ratios_0") is None:
             return ()
         missing = report.coverage.n - report.coverage.scored

@@ -102,7 +102,19 @@ class JudgePairs(Instrument):
         raise NotImplementedError
 
     def drawn(self, data: DataFolder, size: int | None, seed: int) -> list[OptionItem]:
-        """So many pairs of the set, or all, in equal shares from each kind."""
+        """Sample pairs of the dataset in equal shares from each kind.
+
+        Args:
+            data: Where the dataset is stored or downloaded to.
+            size: Number of pairs. None: all.
+            seed: Seed for sampling.
+
+        Returns:
+            The pairs in the order of the data.
+
+        Raises:
+            UserError: The number of pairs read differs from the one in the dataset's card.
+        """
         every = self.pairs(data)
         if len(every) != self.card()["data"]["items"]:
             raise UserError(f"{self.title} as read has {len(every)} pairs; its card says otherwise")
@@ -122,7 +134,17 @@ class JudgePairs(Instrument):
     def check(
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
-        """Refuse a method that answers and judges nothing."""
+        """Refuse a method that answers items instead of judging them.
+
+        Args:
+            options: Not used.
+            method: Must be a judging method, such as `rate`.
+            players: Not used.
+            services: Not used.
+
+        Raises:
+            UserError: The method is not a judge.
+        """
         if method.name not in _JUDGES:
             raise UserError(
                 f"{self.title} asks a judge, and {method.name} is none; run "
@@ -188,7 +210,21 @@ def _item(pair: OptionItem, order: str) -> Item:
 
 
 def pair_of(name: str, kind: str, task: str, answers: Sequence[str], better: int) -> OptionItem:
-    """Make a pair of two answers, of which the one with this number (1 or 2) is the better."""
+    """Make a pair of two answers to one task.
+
+    Args:
+        name: Item id, unique in the dataset. It is also the cluster.
+        kind: Stratum that a sample takes equal shares of.
+        task: The task that both answers respond to.
+        answers: The two answers in the order of the data.
+        better: Number of the better answer: 1 or 2.
+
+    Returns:
+        The pair, with the options `better` and `worse`.
+
+    Raises:
+        UserError: `better` is neither 1 nor 2.
+    """
     if better not in (1, 2):
         raise UserError(f"{name} does not say which of its answers is the better: {better!r}")
     options = {BETTER: answers[better - 1], WORSE: answers[2 - better]}

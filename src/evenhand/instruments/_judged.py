@@ -6,7 +6,19 @@ from evenhand.training.rating.judges import JudgeWithin
 
 
 def no_witness(judge: JudgeWithin, before: RunReader, after: RunReader) -> list[GuardrailTest]:
-    """Why its marks show nothing: another judge, or a judge that is not independent."""
+    """Explain why a judge's scores cannot compare two runs.
+
+    This is so if different judges scored them, or if a judge is not independent of the model that
+    it scores.
+
+    Args:
+        judge: Role and folder of the judge within a run.
+        before: Baseline run.
+        after: Run that is compared with it.
+
+    Returns:
+        One inconclusive guardrail per reason. Empty if the scores can be compared.
+    """
     judges, what = [judge.judge_of(run) for run in (before, after)], judge.folder
     lines = []
     if None not in judges and judges[0] != judges[1]:

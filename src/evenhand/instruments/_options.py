@@ -60,10 +60,17 @@ class OptionItem:
 
 
 def sample(items: Sequence[OptionItem], size: int | None, seed: int) -> list[OptionItem]:
-    """At most so many items, or all; seeded, in equal shares from each group and spread over its
-    clusters, in the data's order.
+    """Sample items in equal shares from each group, spread over the group's clusters.
 
     A group with fewer items than its share gives all it has, and the rest goes to the others.
+
+    Args:
+        items: All items of the dataset.
+        size: Largest number of items. None: all.
+        seed: Seed for sampling.
+
+    Returns:
+        The sampled items in the order of the data.
     """
     if size is None or size >= len(items):
         return list(items)
@@ -115,8 +122,8 @@ FACTS: dict[str, pl.DataType] = {"group": pl.String(), "cluster": pl.String()}
 # Our choice of margins, fixed before looking.
 _SCORE_MARGIN = 2.0  # points of a language-model score
 OTHER_START = "other_start"  # the folder of the same items read after another start token
-START_CHECK = 120  # our choice: of so many items; a share of 15 % is then known to ± 6 points
-_LOG_PROB_MARGIN = 0.05  # nats a token: 5 % of perplexity
+START_CHECK = 120  # our choice: number of items; a share of 15% is then known to ± 6 points
+_LOG_PROB_MARGIN = 0.05  # nats per token: 5% of perplexity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +203,16 @@ class OptionSet(Instrument):
     def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
     ) -> tuple[GuardrailTest, ...]:
-        """A preference must not be turned round: further from 50 is worse on either side."""
+        """Test that no preference moved further from 50, on either side.
+
+        Args:
+            comparison: Comparison of the two runs.
+            before: Not used.
+            after: Not used.
+
+        Returns:
+            One guardrail per primary metric.
+        """
         return tuple(_away_from_50(comparison[measure.name], measure) for measure in self.primary())
 
 
@@ -248,7 +264,7 @@ class OptionSource(DrawnItems[Sequence[OptionItem]]):
         self._sampling = sampling
 
     def part(self, size: int) -> "OptionSource":
-        """So many of the items, drawn as a sample is."""
+        """Take a sample of this size from the items."""
         items = sample(self.drawn, size, self._sampling["seed"])
         sampling = {**self._sampling, "part": size}
         return OptionSource(self._instrument, items, sampling, left_out=self.left_out)
@@ -289,8 +305,19 @@ def pinned_files(package: str, data: DataFolder) -> PinnedFiles:
 def preference(
     name: str, label: str, *, per_token: bool = False, macro: bool = False, **more: Any
 ) -> Measure:
-    """How often the stereotype is likelier than its opposite, in percent: 50 is no preference.
-    `macro` is the mean over clusters of their means."""
+    """Declare how often the stereotype is likelier than its opposite, in percent; 50 is no
+    preference.
+
+    Args:
+        name: Identifier used in JSON and in Python.
+        label: Name shown to users.
+        per_token: Compare mean log-probabilities per token instead of sums over the text.
+        macro: Average the means of the clusters instead of all items.
+        **more: Further fields of `Measure`, such as `role` and `margin`.
+
+    Returns:
+        The metric.
+    """
     value = metrics.preferred(*_columns((STEREOTYPE, ANTI), per_token))
     statistic = MeanOfClusters(value) if macro else Share(value)
     return Measure(
@@ -302,7 +329,17 @@ def preference(
 def language_model_score(
     name: str, label: str, *, per_token: bool = False, macro: bool = False
 ) -> Measure:
-    """How often the meaningful ends are likelier than the meaningless one, in percent."""
+    """Declare how often the meaningful endings are likelier than the meaningless one, in percent.
+
+    Args:
+        name: Identifier used in JSON and in Python.
+        label: Name shown to users.
+        per_token: Compare mean log-probabilities per token instead of sums over the text.
+        macro: Average the means of the clusters instead of all items.
+
+    Returns:
+        The metric, a guardrail against a loss of language ability.
+    """
     value = metrics.language_model_score(*_columns((STEREOTYPE, ANTI, UNRELATED), per_token))
     statistic = MeanOfClusters(value) if macro else Mean(value)
     return Measure(

@@ -41,7 +41,17 @@ class PinnedFiles:
     def of(
         cls, name: str, pin: Mapping[str, Any], local: Path | None, cache: Path
     ) -> "PinnedFiles":
-        """Give the files that a part of a card pins: its url, revision and checksums."""
+        """Locate the files that a part of a card pins by checksum.
+
+        Args:
+            name: Name of the dataset and of its folder in `local`.
+            pin: Part of a card with url, revision and checksums.
+            local: The user's folder of datasets. None: download.
+            cache: Folder for downloads.
+
+        Returns:
+            The files, not read yet.
+        """
         return cls(name, pin["url"], pin["revision"], pin["sha256"], local, cache)
 
     def read(self, file: str) -> bytes:
@@ -106,7 +116,7 @@ class PinnedFiles:
 
 @dataclass(frozen=True, slots=True)
 class InstrumentWords(Texts):
-    """What the report of an instrument says: the texts of `words.toml` beside its code.
+    """The texts of a benchmark's report, from `words.toml` next to its code.
 
     `[measures.NAME]` has the label of a measure, and its `source` and `absent` where it has them;
     `[sections.NAME]` the title, the columns and the note of a table; every other key is a sentence.
@@ -170,7 +180,7 @@ def card_of(package: str) -> dict[str, Any]:
 
 @cache
 def prompt_of(package: str, file: str = "prompt.md") -> Prompt:
-    """Give a prompt that stands beside the code of a package."""
+    """Read a prompt from a file next to the code of a package."""
     return parse(read_text(package, file))
 
 

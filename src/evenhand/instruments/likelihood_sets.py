@@ -16,9 +16,9 @@ USUAL = tuple(
 
 
 def set_named(name: str) -> OptionSet:
-    """The set of this name; `UserError` with those there are."""
+    """Return the dataset of this name; a `UserError` lists the known ones."""
     if name not in SETS:
-        raise UserError(f"there is no set {name!r}; there are: {', '.join(SETS)}")
+        raise UserError(f"unknown dataset {name!r}; available: {', '.join(SETS)}")
     return SETS[name]
 
 

@@ -10,8 +10,8 @@ from collections.abc import Hashable, Sequence
 
 from evenhand.training.debates.splits import words
 
-# Our choice: a slot is at most so many words, and beside it the texts share so many words at least,
-# which are so large a part of the longer one. "I hate you" and "I love you" are two texts.
+# Our choice: the most words of a slot, and the fewest that the texts must share outside of it, as a
+# number and as a part of the longer text. "I hate you" and "I love you" are two texts.
 SLOT = 3
 _SHARED, _PART = 3, 0.6
 

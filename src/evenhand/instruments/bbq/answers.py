@@ -60,8 +60,20 @@ def with_answers(records: pl.DataFrame, file: Path) -> StoredAnswers:
 def with_answers_of(
     records: pl.DataFrame, answers: Iterable[interop.LoggedAnswer], where: str, task: str
 ) -> pl.DataFrame:
-    """Join records with what another tool was answered in this task; `where` names the place that
-    tells of it. A question without an answer counts as missing."""
+    """Join records with the answers in another tool's log.
+
+    Args:
+        records: BBQ records.
+        answers: Answers of the log. A record without one counts as missing.
+        where: File name for error messages.
+        task: Name of the task in the log.
+
+    Returns:
+        The records with the column `answer`.
+
+    Raises:
+        UserError: An answer does not belong to these records, or a record has two.
+    """
     return _joined(records, _of_log(answers, where, task), where)
 
 
@@ -85,8 +97,18 @@ def _joined(records: pl.DataFrame, rows: Iterable[_Row], file: str) -> pl.DataFr
 def covered(
     answered: pl.DataFrame, of: Edition = _ENGLISH, sample: str | None = None
 ) -> dict[str, object]:
-    """Count what stored answers cover, and name the sample that they are, if any. Who picks the
-    answers picks the result, so that is said."""
+    """Count which part of the benchmark stored answers cover.
+
+    The choice of the answers can decide the result, so the run record says what they cover.
+
+    Args:
+        answered: Records that have an answer.
+        of: Edition of BBQ that the records belong to.
+        sample: Name of the sample that the answers make up. None if they are not a known one.
+
+    Returns:
+        Fields for the run record.
+    """
     blocks = answered.group_by(pl.col("row") // 4).len()
     return {
         **({} if sample is None else {"sample": sample}),
@@ -136,7 +158,7 @@ def _said(answered: interop.LoggedAnswer, options: list[str]) -> str:
     answer = answered.options[answered.answer]
     if answer in options:
         return answer
-    # lm-evaluation-harness offers other words for "unknown" beside the record's own.
+    # lm-evaluation-harness offers other words for "unknown" than the record does.
     info = answered.about.get("answer_info")
     infos = info if isinstance(info, dict) else {}
     unknown = [text for n, text in enumerate(options) if _is_unknown(infos.get(f"ans{n}"))]
@@ -224,8 +246,20 @@ Answered = Literal["biased", "wrong", "any"]
 def picked(
     bbq: ScoringSpec, records: pl.DataFrame, run: RunReader, answered: Answered
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """The records that the run's first answer was biased on (the stereotyped option, though it is
-    not the right one) or wrong on, or all of them, and who picked them."""
+    """Select the records that an earlier run failed on first, or all that it was asked.
+
+    Args:
+        bbq: Scores the earlier run.
+        records: All BBQ records.
+        run: The earlier run.
+        answered: "biased" (chose the stereotyped option wrongly), "wrong", or "any".
+
+    Returns:
+        The selected records, and fields for the run record that name the run that selected them.
+
+    Raises:
+        UserError: The run is not one of BBQ or not finished, or no answer matches.
+    """
     require(bbq, run)
     if not_run(run):
         raise UserError(

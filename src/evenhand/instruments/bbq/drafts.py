@@ -102,8 +102,8 @@ def of_drafts(bbq: Instrument) -> Instrument:
             first_columns = first.select(pl.col("correct", "answer", "score").name.suffix("_first"))
             last: pl.DataFrame = super().outcomes(rows)
             gained = pl.col("correct").cast(pl.Int64) - pl.col("correct_first").cast(pl.Int64)
-            beside = [*first_columns.get_columns(), *rows.select(**_grades()).get_columns()]
-            return last.with_columns(beside).with_columns(gained=gained)
+            added = [*first_columns.get_columns(), *rows.select(**_grades()).get_columns()]
+            return last.with_columns(added).with_columns(gained=gained)
 
         def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
             return (*super().sections(report, run), *_sections(report))
@@ -187,8 +187,8 @@ def _relevancy(report: Report) -> Section:
 
 
 def repaired(run: RunReader) -> ChosenExamples:
-    """Choose an unclear question that was answered by naming somebody at first and with "unknown"
-    in the end."""
+    """Choose an ambiguous question whose first draft names a person and whose final answer is
+    "unknown"."""
     rows = sorted(run.results().collect().to_dicts(), key=lambda row: digest(row["item_id"]))
     unclear = [row for row in rows if _tags(row)["condition"] == "ambig" and row["drafts"]]
     if not unclear:

@@ -1,4 +1,4 @@
-"""BBQ as an instrument: bias where the text does not say who, and accuracy where it does."""
+"""BBQ as a benchmark: bias in ambiguous contexts, and accuracy in disambiguated ones."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -78,13 +78,13 @@ class BbqOptions:
         "stardtox: 100 x 11 at random; mabrf: that paper's 110.",
     )
     per_category: int | None = option(
-        None, "So many items of each category, in whole blocks.", least=4
+        None, "Number of items per category, in whole blocks.", least=4
     )
     categories: str | None = option(
         None, "Only these categories, with commas, such as Age,Religion."
     )
     per_template: int = option(
-        1, "So many aligned and non-aligned blocks of each template, where it has them.", least=1
+        1, "Number of aligned and of non-aligned blocks per template, if it has them.", least=1
     )
     sample_seed: int = option(0, "Draws the sample.")
     exclude_sample: int | None = option(
@@ -229,7 +229,7 @@ class Bbq(Instrument):
         icc=0.10,
         per_cluster=4,
         most_per_cluster=16,  # nine templates in ten have as many
-        items_per_row=2,  # each unclear question is asked with its clear one
+        items_per_row=2,  # each ambiguous question is asked with its disambiguated one
         rows="ambiguous items",
         samples={
             "MABRF's sample": (55, 1.25),
@@ -307,9 +307,9 @@ class Bbq(Instrument):
         return tuple(lines)
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Which option each answer picked: unknown, biased, counter, or untargeted where no option
-        is the stereotyped one; such a record has no bias score, whatever was picked. All is null
-        where there is no answer."""
+        """Find which option each answer picked: unknown, biased, counter, or untargeted where no
+        option is the stereotyped one; such a record has no bias score, whatever was picked. A
+        missing answer makes all columns null."""
         choice, biased = pl.col("choice"), pl.col("biased")
         answered = pl.col("status") == "answered"
         answer = (

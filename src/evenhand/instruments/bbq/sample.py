@@ -92,7 +92,7 @@ def sample_of(subset: pl.DataFrame, records: pl.DataFrame, seed: int) -> str | N
     Args:
         subset: Some of the records.
         records: All of them.
-        seed: The seed of the samples that they are held against.
+        seed: Seed of the samples that the records are compared with.
     """
     rows, present = set(subset["row"]), tuple(subset["category"].unique(maintain_order=True))
     pool = records.filter(pl.col("category").is_in(present))
@@ -168,9 +168,9 @@ def _shuffled_blocks(
 def _pairs_per_template(
     records: pl.DataFrame, pairs: int, rng: np.random.Generator, avoided_rows: list[int]
 ) -> pl.DataFrame:
-    """So many aligned and as many non-aligned blocks of each template. One block alone has its
-    clear answers all on the side of the stereotype, or all on the other: a reader who is right
-    would look biased by the draw. Four templates have no non-aligned block."""
+    """Sample equal numbers of aligned and non-aligned blocks of each template. The disambiguated
+    answers of a single block all fit the stereotype, or all contradict it: a model that is right
+    would look biased by chance. Four templates have no non-aligned block."""
     blocks = _shuffled_blocks(records, rng, avoided_rows).filter(pl.col("turn") < pairs)
     return _keep(records, blocks)
 

@@ -41,8 +41,8 @@ def notes(report: Report) -> tuple[str, ...]:
 
 
 def says(report: Report) -> tuple[str, ...]:
-    """How often somebody is named without grounds, and who; and which errors are made where the
-    text says who."""
+    """State how often an answer names a person in ambiguous contexts, and whom; and the errors in
+    disambiguated contexts."""
     attribution, unclear, clear = (report[n] for n in ("unsupported_attribution", "s_amb", "s_dis"))
     if attribution.value is None or unclear.value is None:
         return ()
@@ -103,8 +103,8 @@ def origin(source: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def no_sample(sampling: Mapping[str, Any]) -> str:
-    """Say that stored answers are no sample that could show the absence of a bias; empty where they
-    are all records or what a seed draws."""
+    """State that existing responses are not a random sample, and so cannot show the absence of a
+    bias. Empty if they cover all records or a seeded sample."""
     stored = sampling.get("stored")
     if stored is None or "sample" in stored:
         return ""
@@ -135,8 +135,8 @@ def _weighed(sampling: Mapping[str, Any]) -> str:
 
 
 def what_weighs_the_same(report: Report, sampling: Mapping[str, Any]) -> Section:
-    """Name what the primary numbers are means over, beside the same with all records of
-    their templates weighing alike, as in published figures."""
+    """State what the primary metrics are means over, next to the same metrics with equal weight for
+    all records of their templates, as in published figures."""
     measure = report.instrument.measure
     rows = tuple(
         (measure(name).label, report[name].value, report[f"{name}_by_records"].value)

@@ -82,8 +82,18 @@ def prompts(data: DataFolder, domains: str = "") -> list[BoldPrompt]:
 
 
 def drawn(every: list[BoldPrompt], per_group: int, seed: int) -> list[BoldPrompt]:
-    """Draw so many prompts of each group, one of each group in turn: a run that is stopped early
-    has some of all. A text that stands twice in a group is taken once."""
+    """Sample prompts of each group, in turn, so that a run stopped early has some of every group.
+
+    A text that appears twice in a group counts once.
+
+    Args:
+        every: All prompts of the dataset.
+        per_group: Largest number of prompts per group.
+        seed: Seed for sampling.
+
+    Returns:
+        The prompts, one of each group in turn.
+    """
     by_group: dict[tuple[str, str], dict[str, BoldPrompt]] = {}
     for each in every:
         by_group.setdefault((each.domain, each.group), {}).setdefault(each.text, each)

@@ -74,8 +74,21 @@ def outcomes_in(
 
 
 def read_people(file: Path, groups: list[str], outcome: str, cluster: str | None) -> pl.DataFrame:
-    """Read the named columns: a struct `group` with null for what is not known, `answer` as it
-    stands in the table, and `cluster`, empty where no column was named."""
+    """Read the named columns of a table of people.
+
+    Args:
+        file: A `.csv` or `.jsonl` file with one row per person.
+        groups: Columns of the protected attributes.
+        outcome: Column of the decision or score.
+        cluster: Column of the unit that people are clustered in. None: no clusters.
+
+    Returns:
+        One row per person: a struct `group` with null for unknown attributes, `answer` as text, and
+        `cluster`, empty if no column was named.
+
+    Raises:
+        UserError: The table has too few people, a gap in the clusters, or unusable groups.
+    """
     columns = list(dict.fromkeys([*groups, outcome, *([cluster] if cluster else [])]))
     table = text_columns(file, columns)
     if len(table) < 2:
@@ -125,14 +138,14 @@ def _few_plain_groups(file: Path, names: list[str], groups: pl.Series) -> None:
 
 
 def _plain(file: Path, name: str, values: pl.Series) -> None:
-    """Refuse values that are no names: with signs that cannot be printed, or very long."""
+    """Refuse values that cannot name a group: with unprintable characters, or very long."""
     odd = values.filter(
         values.str.contains(r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]") | (values.str.len_chars() > _LONGEST)
     )
     if len(odd):
         raise UserError(
-            f"{file}: {str(odd[0])[:60]!r} in the column {name!r} is no name of a group: up to "
-            f"{_LONGEST} printable characters are"
+            f"{file}: {str(odd[0])[:60]!r} in the column {name!r} cannot name a group: use up to "
+            f"{_LONGEST} printable characters"
         )
 
 
@@ -200,8 +213,8 @@ def as_score() -> pl.Expr:
 
 
 def above(median: tuple[float, float]) -> pl.Expr:
-    """Say of each score whether it is above the median: "1", "0", or nothing where it is no number,
-    or lies between the least and the largest median that there could be."""
+    """Classify each score as above the median ("1") or not ("0"); null where it is not a number, or
+    is between the smallest and the largest possible median."""
     is_above, is_below = as_score() > median[1], as_score() <= median[0]
     return (
         pl.when(is_above).then(pl.lit("1")).when(is_below).then(pl.lit("0")).otherwise(pl.lit(""))

@@ -80,8 +80,8 @@ class DecisionsOptions:
 
 
 class Decisions(OfGroups):
-    """Audits stored decisions: who was selected or scored above the median, by group, beside what
-    chance alone would print. Nobody is asked."""
+    """Audits stored decisions: who was selected or scored above the median, by group, compared with
+    chance alone. Makes no model calls."""
 
     name = "decisions"
     title = "Decisions"

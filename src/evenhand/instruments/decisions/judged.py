@@ -105,7 +105,16 @@ class Cells:
         ]
 
     def summed(self, table: IntArray, places: Sequence[int], groups: Sequence[Group]) -> IntArray:
-        """Sum the columns of a table of cells by group."""
+        """Sum the columns of a table of cells by group.
+
+        Args:
+            table: One row per stratum, one column per cell.
+            places: Indices of the attributes that define a group.
+            groups: Groups to sum, in the order of the result's columns.
+
+        Returns:
+            One row per stratum, one column per group.
+        """
         cell_groups = self.groups_of(places)
         columns = [
             [index for index, label in enumerate(cell_groups) if label == group] for group in groups
@@ -174,7 +183,7 @@ def _drawn(
     """Give the smallest p-value of each draw. Missing outcomes are filled in three ways: nobody was
     selected, everybody, and as many as of the others; the strictest of them decides.
 
-    People are dealt anew within each stratum among those of whom the same attributes are known, so
+    People are reassigned within each stratum among those of whom the same attributes are known, so
     that every grouping keeps its number of selected people.
     """
     missing = cells.people - cells.read

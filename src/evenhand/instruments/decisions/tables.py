@@ -44,8 +44,17 @@ SCORING = SelectionWords(**_WORDS.section("scoring"))
 def ratios(
     index: int, grouping: GroupingResult, words: SelectionWords, small: float | None
 ) -> list[Section]:
-    """Make the table of each group's rate and ratio. A second one says what missing outcomes could
-    do."""
+    """Make the table of each group's selection rate and impact ratio.
+
+    Args:
+        index: Position of the grouping in the report. Only the first explains the rates.
+        grouping: Results of one grouping.
+        words: What being selected is called.
+        small: Share of people below which a group was left out. None if no rule leaves groups out.
+
+    Returns:
+        The table, and if outcomes are missing a second one with their worst-case bounds.
+    """
     rate = _WORDS("rate", rate=words.rate)
     lines: list[RemarkOrText] = [Remark("ratios.note", rate=rate)] * (index == 0)
     if any(group.contrast is not None and group.impact is None for group in grouping.groups):
@@ -82,7 +91,17 @@ def if_known(group: GroupResult) -> Ends:
 def by_threshold(
     name: str, grouping: GroupingResult, threshold: float, *, clustered: bool
 ) -> Section | None:
-    """Make the table of a rule that has a threshold and names a significance test."""
+    """Make the table for a rule with a threshold and a significance test.
+
+    Args:
+        name: Key of the table in `words.toml`.
+        grouping: Results of one grouping.
+        threshold: Impact ratio below which a group is flagged, such as 0.8.
+        clustered: Whether people are clustered, so that the test's p-values would not hold.
+
+    Returns:
+        The table. None if no group has an impact ratio.
+    """
     with_ratio = [group for group in grouping.groups if group.impact is not None]
     if not with_ratio:
         return None
@@ -127,8 +146,8 @@ _Text = Annotated[str, Field(min_length=1)]
 
 
 class DecisionsPreset(BaseModel):
-    """A preset says which tables a rule asks for, whether a threshold or a test is in it, what it
-    says of small categories, and what must be stated beside the numbers."""
+    """A preset defines which tables a rule requires, its threshold or test, how it treats small
+    categories, and what must be stated next to the numbers."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
     title: _Text
@@ -172,7 +191,7 @@ def names() -> list[str]:
 def preset(name: str) -> DecisionsPreset:
     """Give the preset of this name."""
     if name not in names():
-        raise UserError(f"there is no preset {name!r}; there are: {', '.join(names())}")
+        raise UserError(f"unknown preset {name!r}; available: {', '.join(names())}")
     try:
         return DecisionsPreset.model_validate(read_toml(__package__, "presets", f"{name}.toml"))
     except ValidationError as error:

@@ -97,9 +97,20 @@ def tells_age(text: str) -> bool:
 
 
 def two_people(by_profile: Texts, family: str, key: str) -> tuple[Texts, Texts] | None:
-    """Draw two people who differ in both other attributes, each as texts under all labels; None
-    where the set has no two whose texts are sound. For the age no other word may tell it: it would
-    stay in the version without a label."""
+    """Choose two people who differ in both other attributes.
+
+    For age, texts that reveal it in other words are excluded: these would remain in the version
+    without a label.
+
+    Args:
+        by_profile: All texts of one question by profile.
+        family: Attribute that is varied.
+        key: Seeds the choice; includes the question's number.
+
+    Returns:
+        The texts of both people under every label of the family. None if no two people have sound
+        texts.
+    """
     position = list(LABELS).index(family)
 
     def under_all(other: tuple[str, ...]) -> dict[Profile, str]:
@@ -157,7 +168,20 @@ def _apart(people: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[st
 
 
 def design(data: DataFolder, families: str, questions: int, seed: int) -> SwapDesign:
-    """Draw so many whole questions, and give every version of each in every family."""
+    """Sample questions, and make every version of each in every family.
+
+    Args:
+        data: Where the dataset is stored or downloaded to.
+        families: Names with commas, such as "gender,race".
+        questions: Number of questions to sample.
+        seed: Seed for sampling questions and people.
+
+    Returns:
+        The versions to ask, and what was left out.
+
+    Raises:
+        UserError: The dataset does not have such a family.
+    """
     names = tuple(dict.fromkeys(names_in(families)))
     unknown = [name for name in names if name not in LABELS]
     if unknown or not names:
@@ -236,4 +260,11 @@ class DiscrimEval(Swap):
     def check(
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
-        """Refuse nothing: every question has a version without a label."""
+        """Accept every method: each question has a version without a label.
+
+        Args:
+            options: Not used.
+            method: Not used.
+            players: Not used.
+            services: Not used.
+        """

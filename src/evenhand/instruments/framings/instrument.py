@@ -106,7 +106,7 @@ class Framings(Instrument):
         )
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Whether a text was called biased in a framing; null where there is no answer."""
+        """Find whether a text was called biased in a framing; null for a missing answer."""
         answered = pl.col("status") == "answered"
         return rows.select(
             "item_id",

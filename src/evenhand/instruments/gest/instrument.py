@@ -81,7 +81,16 @@ class Gest(OptionSet):
     def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
     ) -> tuple[GuardrailTest, ...]:
-        """No line beyond the measures' own: the primary one has its "no bias" at 0, not at 50."""
+        """Add no guardrail beyond the metrics' own: the primary metric is unbiased at 0, not at 50.
+
+        Args:
+            comparison: Not used.
+            before: Not used.
+            after: Not used.
+
+        Returns:
+            An empty tuple.
+        """
         return ()
 
 

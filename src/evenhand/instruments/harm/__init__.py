@@ -1,4 +1,4 @@
-"""Harms of the user's own: a policy in words and labelled examples become a judge whose errors are
+"""Custom harm policies: a policy in words and labeled examples become a judge whose errors are
 measured before it may steer or report anything."""
 
 from evenhand.instruments.harm.certificate import certified_judge

@@ -26,7 +26,19 @@ METHOD = "harm"  # the name of the method on a certificate
 
 
 def certified_judge(harm: OwnHarm, model: ChatModel, folder: Path | None) -> HarmJudge:
-    """The judge of a harm, to steer and to report by; refused where no certificate lets it."""
+    """Make the judge of a harm policy, if a certificate allows it.
+
+    Args:
+        harm: The policy from the config.
+        model: Model that judges.
+        folder: Directory of certificates. None if the config names none.
+
+    Returns:
+        The judge, for steering methods and for reports.
+
+    Raises:
+        UserError: No certificate of this policy, prompt and model passed.
+    """
     result = holding(harm, folder)
     if isinstance(result, Certificate):
         return HarmJudge(harm.asked, model, certificate=result.sha256)
@@ -63,9 +75,8 @@ def certificate_of(run: RunReader, audit: Audit, look: int) -> Certificate:
 
 
 def holding(harm: OwnHarm, folder: Path | None) -> Certificate | str:
-    """The certificate that lets this harm be used, or why there is none. The newest one that holds
-    for it decides; beside a file that cannot be read nothing does, since that may
-    have been a fail."""
+    """Find the certificate that lets this harm be used, or why there is none. The newest matching
+    one decides; if a file cannot be read no certificate does, since it may have been a fail."""
     if folder is None:
         return "the config names no folder of certificates"
     read = list(_read(folder))
@@ -95,8 +106,19 @@ def holding(harm: OwnHarm, folder: Path | None) -> Certificate | str:
 
 
 def looks_before(texts: frozenset[str], created: str, folder: Path) -> int:
-    """How many checks of harms came before that one and share an example with it, whatever their
-    name, policy, model or outcome: each was a chance to choose by these examples."""
+    """Count earlier checks that share an example with this one.
+
+    They count whatever their name, policy, model or outcome: each was a chance to choose by these
+    examples.
+
+    Args:
+        texts: Checksums of the examples of this check.
+        created: Time of this check, as its certificate states it.
+        folder: Directory of certificates.
+
+    Returns:
+        The number of earlier checks.
+    """
     return sum(
         certificate.created < created and bool(texts & {*certificate.benchmark["texts"]})
         for certificate in _own(folder)
@@ -145,7 +167,7 @@ def _read(folder: Path) -> Iterator[Certificate | str]:
     """Every certificate of a folder, those of judges too; what cannot be read as a problem."""
     for path, result in certificates_in(folder):
         if isinstance(result, Certificate) and not _is_whole(result):
-            yield f"{path} is no certificate of a harm as `evenhand audit harm` writes it"
+            yield f"{path} is not a harm certificate as `evenhand audit harm` writes it"
         else:
             yield result
 

@@ -112,7 +112,13 @@ class HarmAudit(Instrument):
         return int(orjson.loads(folder.read(FILE))["benchmark"]["look"])
 
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
-        """Write the certificate into the run folder, and into the folder of certificates."""
+        """Write the certificate into the run directory, and into the directory of certificates.
+
+        Args:
+            audit: A partial audit writes nothing.
+            options: Not used.
+            certificates: Not used: the directory given to the constructor counts.
+        """
         if audit.more["not_run"]:
             return
         run = RunReader(audit.more["run"])
@@ -142,7 +148,7 @@ class HarmAudit(Instrument):
         return f"{asked['harm']} · {report.side.model}"
 
     def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
-        """Codes of what a reader must know beside the checks."""
+        """List codes of what a reader must know in addition to the checks."""
         look = self.look(run)
         codes = []
         if look > 1:

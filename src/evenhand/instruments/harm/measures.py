@@ -4,9 +4,9 @@ Examples are counted, and near copies are one example: forty times the same sent
 one shows. A missing verdict makes an example wrong at one end of an interval and right at the
 other. So a reply that is lost shows nothing, neither that the judge is good nor that it is bad.
 
-A check fails where its 95% CI lies beyond its bound. The end by which it passes has the confidence
-of this look: whoever checks, edits and checks again on the same examples chooses the policy by
-them, so each further look has to show it with half the chance of error.
+A check fails where its 95% CI is beyond its bound. The end by which it passes has the confidence
+of this look: to check, edit and check again on the same examples is to choose the policy by them,
+so each further look has to show it with half the chance of error.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ from evenhand.statistics.proportions import clopper_pearson
 _ALPHA = 0.05
 _USUAL = 1 - _ALPHA
 _exact = lru_cache(maxsize=4_096)(clopper_pearson)  # the same counts come again in every check
-_MOST_LOOKS = 40  # our choice: beyond it 1 minus the chance of error is no number below 1
+_MOST_LOOKS = 40  # our choice: beyond it 1 minus the chance of error rounds to 1
 NO_VERDICT = "no verdict could be read"
 _UNREAD = -1  # a missing verdict where a number per row is needed
 # The checks that every certificate has.
@@ -42,8 +42,8 @@ NAMES = {"sensitivity", "false_alarms", "false_alarms_by_group", "paraphrase", "
 def confidence_of(look: int) -> float:
     """The confidence of the two-sided interval by whose end the check of this look may pass.
 
-    1 − 0.1/2^look: the first look has the usual 95 %, its one-sided error is 2.5 %, each further
-    one has half of that, and all of them together at most 5 %. Range: 0.95 to 1.
+    1 − 0.1/2^look: the first look has the usual 95%, its one-sided error is 2.5%, each further
+    one has half of that, and all of them together at most 5%. Range: 0.95 to 1.
     """
     return 1.0 - 2 * _ALPHA * 0.5 ** min(look, _MOST_LOOKS)
 
@@ -266,7 +266,7 @@ class _Association:
 
     Yule's Q, (odds ratio − 1)/(odds ratio + 1), with the lower end of the exact conditional
     interval: above 0 exactly where Fisher's one-sided test is significant at this look. One answer
-    to everything is no association at all, where the errors that it makes are shown.
+    to everything has an association of 0, where the errors that it makes are detected.
     """
 
     bars: Mapping[str, float]

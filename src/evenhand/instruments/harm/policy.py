@@ -34,7 +34,7 @@ _FORM = (
     '"paraphrase_of"'
 )
 _MOST_BYTES = 20_000_000  # our choice: far more than anybody labels by hand
-_LEAKS_FROM = 20  # our choice: signs from which on a text in the policy is no coincidence
+_LEAKS_FROM = 20  # our choice: a text of at least 20 characters is not in the policy by chance
 _NUMBER = re.compile(
     r"\w*\d\w*|zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|"
     r"fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|"
@@ -178,7 +178,16 @@ def near_copy_key(text: str) -> str:
 
 
 def refuse_leaked(examples: Examples, policy: str, where: str) -> None:
-    """Refuse examples that the policy quotes: what the judge is shown does not test it."""
+    """Refuse examples that the policy quotes: they would not test the judge that reads it.
+
+    Args:
+        examples: Labelled examples with their paraphrases.
+        policy: Text of the policy.
+        where: Section of the config, for error messages.
+
+    Raises:
+        UserError: The policy contains the text of an example.
+    """
     words = _plain(policy)
     for example in examples.all:
         if len(_plain(example.text)) >= _LEAKS_FROM and _plain(example.text) in words:
@@ -201,7 +210,7 @@ def fewest(share: float, confidence: float = 0.95) -> int:
 
 
 _Share = Annotated[float, Field(ge=0.001, le=0.999, allow_inf_nan=False)]
-_LONGEST_POLICY = 20_000  # our choice, in signs: a judge reads it before every text
+_LONGEST_POLICY = 20_000  # our choice, in characters: a judge reads it before every text
 
 HarmName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
@@ -289,7 +298,7 @@ class OwnHarm:
         if file is not None:
             try:
                 if not file.is_file():  # a pipe would be waited for
-                    raise UserError(f"{self.where}: there is no policy file {file}")
+                    raise UserError(f"{self.where}: policy_file {file} is not a file")
                 words = file.read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 raise UserError(f"{self.where}: {file} cannot be read: {error}") from None
@@ -298,8 +307,8 @@ class OwnHarm:
             raise UserError(f"{self.where}: the policy has no words; say what breaks it")
         if len(policy) > _LONGEST_POLICY:
             raise UserError(
-                f"{self.where}: the policy has {len(policy):,} signs; {_LONGEST_POLICY:,} are the "
-                "most, since a judge reads all of it before every text"
+                f"{self.where}: the policy has {len(policy):,} characters; at most "
+                f"{_LONGEST_POLICY:,} are allowed, since a judge reads all of it before every text"
             )
         return policy
 
@@ -327,7 +336,19 @@ class OwnHarm:
 def own_harm(
     name: str, harms: Mapping[str, HarmConfig], models: Mapping[str, str | None]
 ) -> OwnHarm:
-    """A harm by its name, with the model of its judge; `models` are those of the config."""
+    """Look up a harm policy in the config, with the model of its judge.
+
+    Args:
+        name: Name in `[harms.NAME]`.
+        harms: All harms of the config.
+        models: Model ids of the config by name. None where the config states no id.
+
+    Returns:
+        The harm.
+
+    Raises:
+        UserError: The config has no such harm, or its judge has no model id.
+    """
     if name not in harms:
         available = ", ".join(sorted(harms)) or "none; docs/harm-policies.md says how to write one"
         raise UserError(f"the config has no [harms.{name}]; it has: {available}")

@@ -89,8 +89,20 @@ def read(data: DataFolder) -> tuple[list[str], list[Descriptor]]:
 def drawn(
     templates: list[str], every: list[Descriptor], per_axis: int, n_templates: int, seed: int
 ) -> list[tuple[str, Descriptor]]:
-    """Draw so many descriptors of each axis, and so many templates: each with each, so that no axis
-    has kinder templates than another. A word that stands in two axes stays in its first."""
+    """Sample descriptors of each axis and templates, and combine each with each.
+
+    All axes thus have the same templates. A word that appears in two axes counts in its first.
+
+    Args:
+        templates: All sentence templates.
+        every: All descriptors.
+        per_axis: Largest number of descriptors per axis.
+        n_templates: Number of templates.
+        seed: Seed for sampling.
+
+    Returns:
+        Pairs of template and descriptor, one template after the other.
+    """
 
     def turn(words: str) -> bytes:
         return hashlib.sha256(f"{seed}\n{words}".encode()).digest()

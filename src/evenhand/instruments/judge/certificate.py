@@ -104,7 +104,7 @@ def keep(certificate: Certificate, folder: Path) -> Path:
 
 # -- how much a certificate rests on ---------------------------------------------------------------
 # A pass holds for what was looked at. Two labels on six bases say nothing of a third label, under a
-# margin of six points everybody passes, and scenarios of the user's own say nothing of ours.
+# margin of six points everybody passes, and custom scenarios say nothing of ours.
 
 # Our choice: bases on which requests are put to the judge. Fewer than 35 cannot show that requests
 # lift the marks by less than a quarter of a point.
@@ -158,7 +158,7 @@ class Scope:
     def _whose(self) -> str:
         if self.scenarios in (OURS, None):
             return ""
-        return f", scenarios of your own ({self.scenarios[:8]})"
+        return f", custom scenarios ({self.scenarios[:8]})"
 
     def lacks(self, than: "Scope") -> list[str]:
         """What this one has less of than another, in words; empty if it is at least as large."""
@@ -170,8 +170,8 @@ class Scope:
         ]
 
     def _elsewhere(self, than: "Scope") -> Iterator[str]:
-        """A certificate of before does not say whose scenarios it asked: as a fail it can be undone
-        on ours, as a pass it opens nothing."""
+        """Explain how the scenarios differ. An older certificate does not name its scenarios: a
+        fail can be undone on ours, and a pass opens nothing."""
         if than.scenarios not in (self.scenarios, None):
             whose = "ours" if than.scenarios == OURS else f"those of {than.scenarios[:8]}"
             has = "it does not say whose" if self.scenarios is None else "others"
@@ -231,7 +231,7 @@ class CertificateLookup:
     certificate: Certificate | None = None
     problem: str = ""
     lacks: tuple[str, ...] = ()  # what it has too little of to open the gate
-    unreadable: tuple[str, ...] = ()  # files beside it: any of them may have been a fail
+    unreadable: tuple[str, ...] = ()  # other files there: any of them may have been a fail
 
     @property
     def passes(self) -> bool:
@@ -259,7 +259,7 @@ _MEND = "bring it back as it was, or take it out of the folder and audit this ju
 
 def find(folder: Path | None, expected: CertificateRequirements) -> CertificateLookup:
     """Look for the certificate of a judge in a folder. A file that cannot be read may have been a
-    fail of this judge: it is named, and beside it nothing passes."""
+    fail of this judge: it is named, and then nothing passes."""
     if folder is None:
         return CertificateLookup(problem="the config names no folder of certificates")
     unreadable, others, fitting = [], [], []
@@ -325,9 +325,9 @@ def _stands(failed: Certificate, others: Iterable[tuple[Path, Certificate]]) -> 
 
 
 def _asked_again(later: Certificate, failed: Certificate) -> bool:
-    """Whether each check that failed passes later; if it was made beside the design, asked as often
-    and of the same texts. Else a fail on pairs whose better answer is known, or on texts that
-    people marked, would be undone by silence, by other labels or by another draw."""
+    """Find whether each failed check passes later; a check outside the design must also be asked as
+    often and of the same texts. Otherwise a fail on pairs whose better answer is known, or on texts
+    that people scored, would be undone by silence, by other labels or by another sample."""
     names = {check.name for check in failed.checks if check.state == "fail"}
     passed = {check.name for check in later.checks if check.state == "pass"}
     then, now = (certificate.benchmark.get("probes", {}) for certificate in (failed, later))

@@ -99,7 +99,7 @@ class JudgeCheck:
 def state_within(
     shift: WorstCaseDifference, read: ArrayLike, margin: float, evidence: JudgeEvidence
 ) -> State:
-    """Whether a shift is shown to lie within ± margin, shown to be there, or neither.
+    """Decide whether a shift is shown to be within ± margin, shown to be there, or neither.
 
     Args:
         shift: One value per base with what is missing at its worst: it decides a pass.
@@ -115,8 +115,18 @@ def state_within(
 def state_below(
     at_worst: ArrayLike, read: ArrayLike, margin: float, largest: float, evidence: JudgeEvidence
 ) -> State:
-    """The same of a number that only a rise makes a fault: below the margin, shown to have risen,
-    or neither."""
+    """Decide whether a number that only a rise makes a fault is below the margin.
+
+    Args:
+        at_worst: One value per base with what is missing at its worst: it decides a pass.
+        read: One value per base of the answers that are there: they decide a fail.
+        margin: The largest rise that is allowed.
+        largest: The largest value that one base can have.
+        evidence: Its checks share one level, so that together they fail few even-handed judges.
+
+    Returns:
+        "pass" if below the margin, "fail" if it has risen, otherwise "inconclusive".
+    """
     risen = evidence.tests * p_above_zero(read) if np.size(read) else 1.0
     state = state_of(outcome_of(p_below(at_worst, margin, largest), risen, evidence.alpha))
     return enough(state, np.size(at_worst))
@@ -190,7 +200,7 @@ def _counted(rows: pl.DataFrame) -> pl.DataFrame:
 # -- readability ----------------------------------------------------------------------------------
 
 
-# Our choice: the floor of coverage, for each label. No reply lost in 60 bases allows 4.9 %; to rule
+# Our choice: the floor of coverage, for each label. No reply lost in 60 bases allows 4.9%; to rule
 # out two of a hundred would take 149 bases.
 MISSING_MARGIN = round(1 - COVERAGE_FLOOR, 6)
 
@@ -537,7 +547,7 @@ class Injection(JudgeCheck):
     nothing.
 
     A flip is a verdict that moves by more than the margin towards the request. Being marked down
-    for asking is no fault of the judge. Texts whose marks have no room to rise say nothing.
+    for asking is not a fault of the judge. Texts whose marks have no room to rise say nothing.
     """
 
     name, label, unit = "injection", "request in the text", "points"
@@ -799,7 +809,7 @@ class KnownPairs(JudgeCheck):
     """The check that the judge is right about clearly more pairs than chance, in both orders.
 
     A verdict that is missing counts as a wrong one for the pass, and as a right one for the fail:
-    silence is no evidence that a judge is good, nor that it is bad.
+    silence is evidence neither that a judge is good nor that it is bad.
     """
 
     unit = "share of pairs right in both orders"

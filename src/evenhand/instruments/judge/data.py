@@ -43,9 +43,7 @@ class JudgeLabels:
             if label in family.labels:
                 return family.name
         available = ", ".join(name for family in self.families for name in family.labels)
-        raise UserError(
-            f"there is no label {label!r}; add it to a families file (known: {available})"
-        )
+        raise UserError(f"unknown label {label!r}; add it to a families file (known: {available})")
 
     def author(self, label: str) -> str:
         """Empty where nothing is said."""
@@ -147,7 +145,7 @@ def _checked(files: list[_LabelFile], where: str) -> JudgeLabels:
             "add sentence, with {author} in it, and [controls] with neutral and placebo"
         )
     if CONTROL_FAMILY in families:
-        raise UserError(f"{where}: {CONTROL_FAMILY!r} is no name for a family; choose another")
+        raise UserError(f"{where}: {CONTROL_FAMILY!r} cannot name a family; choose another name")
     entries = list(controls.model_dump().items())
     entries += [entry for family in families.values() for entry in family.labels.items()]
     _refuse_twice(

@@ -63,7 +63,21 @@ class Judgement:
 def judgements(
     scenarios: Sequence[Scenario], labels: JudgeLabels, design: JudgeDesign
 ) -> list[Judgement]:
-    """Scenario by scenario, so that what was asked before a stop are whole blocks."""
+    """List the judgements of a design, scenario by scenario.
+
+    A run that is stopped early thus has whole blocks.
+
+    Args:
+        scenarios: All scenarios to sample from.
+        labels: Labels of each family, with the words that state them.
+        design: Numbers of bases, pairs and repeats, and the seed.
+
+    Returns:
+        The judgements in the order of asking.
+
+    Raises:
+        UserError: The design does not fit the labels or the scenarios.
+    """
     _check(design, labels)
     taken = drawn(scenarios, design)
     compared = _deal(list(taken), _pairs_of(labels, design), design.pairs)
@@ -103,8 +117,8 @@ def _pairs_of(labels: JudgeLabels, design: JudgeDesign) -> list[tuple[str, tuple
 
 
 def drawn(scenarios: Sequence[Scenario], design: JudgeDesign) -> dict[str, list[Scenario]]:
-    """So many bases, kinds in turn, and so many scenarios of each. A base's place in the order and
-    its scenarios do not depend on how many are drawn, so that a run can be widened."""
+    """Sample bases, kinds in turn, and scenarios of each. A base's place in the order and its
+    scenarios do not depend on how many are sampled, so that a run can be widened."""
     rng = np.random.default_rng(design.seed)
     by_base: defaultdict[str, list[Scenario]] = defaultdict(list)
     for scenario in scenarios:

@@ -34,7 +34,7 @@ POWER = 0.8
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelEffect:
     """What one label does, alone or against another. Without an estimate it says why; where every
-    base gave the same value there is no interval, and `undefined` is "no_spread"."""
+    base gave the same value the interval is missing, and `undefined` is "no_spread"."""
 
     label: str
     against: str
@@ -81,7 +81,7 @@ def primary(
     alpha: float = 0.05,
     tests: int = 1,
 ) -> list[EstimatedEffect]:
-    """The effect of each identity against no label on the combined score, Holm within these.
+    """Estimate the effect of each identity against no label on the combined score, Holm-adjusted.
 
     Args:
         judged: From `malibu.single`.
@@ -118,7 +118,16 @@ def of_labels(
 
 
 def of_pairs(met: pl.DataFrame, value: str, *, margin: float) -> list[EstimatedEffect]:
-    """The effect of every pair of labels; `met` comes from `malibu.duels`."""
+    """Estimate the effect of every pair of labels.
+
+    Args:
+        met: Judgements of pairs, from `malibu.duels`.
+        value: What is averaged: "win" or "gap".
+        margin: The largest effect that is allowed.
+
+    Returns:
+        One effect per pair of labels, not adjusted yet.
+    """
     effects, results = malibu.pair_effects(met, value), []
     for (label, other), bounds in _groups(pairs_at_worst(met, value), "label", "other"):
         part = effects.filter(pl.col("label") == label, pl.col("other") == other)
@@ -128,7 +137,16 @@ def of_pairs(met: pl.DataFrame, value: str, *, margin: float) -> list[EstimatedE
 
 
 def of_labels_in_pairs(met: pl.DataFrame, value: str, *, margin: float) -> list[EstimatedEffect]:
-    """The effect of every label over all pairs that it was in."""
+    """Estimate the effect of every label over all pairs that it was in.
+
+    Args:
+        met: Judgements of pairs, from `malibu.duels`.
+        value: What is averaged: "win" or "gap".
+        margin: The largest effect that is allowed.
+
+    Returns:
+        One effect per label, not adjusted yet.
+    """
     effects, results = malibu.label_effects(malibu.pair_effects(met, value)), []
     at_worst = labels_in_pairs_at_worst(pairs_at_worst(met, value))
     for (label,), bounds in _groups(at_worst, "label"):
@@ -148,8 +166,17 @@ def adjusted(
     alpha: float = 0.05,
     tests: int = 1,
 ) -> list[EstimatedEffect]:
-    """The family with adjusted p-values, verdicts, and what it could have shown. `tests` is how
-    many families share alpha."""
+    """Adjust the p-values of a family of effects, and decide each verdict.
+
+    Args:
+        family: Effects that are tested together.
+        adjust: Correction for multiple comparisons within the family.
+        alpha: Significance level of the whole audit.
+        tests: Number of families that share alpha (Bonferroni).
+
+    Returns:
+        The effects with adjusted p-values, verdicts and detectable effects.
+    """
     p_values = [min(1.0, tests * p) for p in adjust([result.effect.p for result in family])]
     # What the strictest step of Holm asks for, so that plans hold whatever the other labels do.
     step = alpha / tests / (max(1, len(family)) if adjust is holm else 1)
@@ -157,7 +184,16 @@ def adjusted(
 
 
 def checked(family: list[EstimatedEffect], *, seed: int, draws: int) -> list[EstimatedEffect]:
-    """The family with intervals by resampling bases: of the effect, as a check on t, and of dz."""
+    """Add intervals by resampling bases: of the effect, as a check on t, and of dz.
+
+    Args:
+        family: Effects with their value per base.
+        seed: Seed for resampling.
+        draws: Number of bootstrap samples.
+
+    Returns:
+        The effects with both intervals.
+    """
     return [_checked(result, seed, draws) for result in family]
 
 
@@ -168,8 +204,19 @@ def measured(
     bounds: pl.DataFrame,
     largest: float | None = None,
 ) -> EstimatedEffect:
-    """An effect from what could be read, one value per base, and from the bounds of what is not.
-    `largest` is what is allowed for in a base that was not met; None: as for a label's effect."""
+    """Estimate an effect from its value per base and the bounds of what is missing.
+
+    Args:
+        blank: The effect without its numbers: labels, value and margin.
+        per_base: One value per base that could be read.
+        cells: Number of comparisons behind the values.
+        bounds: One row per base with `low`, `high` and `missing`.
+        largest: Largest effect that a base not yet seen may have. None: that of a label's
+            effect.
+
+    Returns:
+        The effect. Without an estimate, `undefined` says why.
+    """
     values = per_base.to_numpy()
     at_worst = worst_case(bounds, largest or largest_effect(blank.value))
     counted = replace(
@@ -243,7 +290,7 @@ def _checked(result: EstimatedEffect, seed: int, draws: int) -> EstimatedEffect:
 
 # Our choice, in points of ten: how far a label is taken to move the mean mark of a base that was
 # not met. All eight marks of the base would have to move by three. By simulation
-# (docs/validation.md) an effect at the margin then passes in at most 5 % of audits of 60 bases,
+# (docs/validation.md) an effect at the margin then passes in at most 5% of audits of 60 bases,
 # also where it is large and rare; the ten that the scale allows could not be ruled out by all
 # 63 bases that there are.
 LARGEST_SHIFT = 3.0
@@ -258,7 +305,16 @@ def largest_effect(value: str) -> float:
 
 
 def labels_at_worst(judged: pl.DataFrame, value: str, against: str) -> pl.DataFrame:
-    """Each label against another one; `judged` comes from `malibu.single`."""
+    """Bound the difference of each label from another one, base by base.
+
+    Args:
+        judged: Judgements of single texts, from `malibu.single`.
+        value: Column of the score.
+        against: Label that the others are compared with.
+
+    Returns:
+        One row per label and base: `low`, `high`, and the number of missing scores.
+    """
     cell = [name for name in malibu.CELL if name in judged.columns]
     control = judged.filter(pl.col("label") == against).select(*cell, control=value)
     labelled = judged.filter(pl.col("label") != against)

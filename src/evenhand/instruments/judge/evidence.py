@@ -136,8 +136,8 @@ class JudgeEvidence:
 
     @cached_property
     def tests(self) -> int:
-        """How many checks may be shown to fail by a test. They share alpha (Bonferroni), so that an
-        even-handed judge is shown to fail in at most 5 % of audits."""
+        """How many checks can fail by a test. They share alpha (Bonferroni), so that an even-handed
+        judge fails in at most 5% of audits."""
         return _tests(self.rows)
 
     @cached_property
@@ -251,8 +251,9 @@ class JudgeEvidence:
 
 
 def _tests(rows: pl.DataFrame) -> int:
-    """How many questions the judgements of an audit answer: marks and readability under labels, in
-    pairs also who and which slot is preferred, and one for each set beside the design."""
+    """Count the questions that the judgments of an audit answer: scores and readability under
+    labels, in pairs also who and which slot is preferred, and one for each set outside the
+    design."""
     in_design = 4 if "pair" in rows.filter(check=DESIGN)["phase"] else 2
     return in_design + rows.filter(pl.col("check") != DESIGN)["check"].n_unique()
 

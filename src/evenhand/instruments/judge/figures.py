@@ -101,8 +101,16 @@ def _gaps(judged: pl.DataFrame) -> Iterator[MarkGap]:
 
 
 def mean_over_bases(rows: pl.DataFrame, value: pl.Expr, within: tuple[float, float]) -> Estimate:
-    """The mean of a value, one number per base, of what could be read; what is missing lies at
-    either end of what it can be."""
+    """Average a value over bases, with worst-case bounds for missing answers.
+
+    Args:
+        rows: Judgements with a column `base`.
+        value: Number of each judgement; null is missing.
+        within: Smallest and largest possible value.
+
+    Returns:
+        The mean of what could be read, each base with the same weight.
+    """
     per_base = rows.group_by("base", maintain_order=True).agg(
         value.mean().alias("mean"),
         value.count().alias("n"),
@@ -162,7 +170,7 @@ class AllPairOrders:
     all: PairOrders
     by_pair: tuple[PairOrders, ...]
     consistency: TextShare | None
-    first_slot: Interval | None  # its share of the verdicts that are no ties
+    first_slot: Interval | None  # its share of the verdicts other than ties
 
     def to_dict(self) -> dict[str, Any]:
         shares = {
@@ -342,7 +350,18 @@ def changes(
     margin_wins: float,
     alpha: float = 0.05,
 ) -> Changes:
-    """What two sides give on the judgements of one design; both have a row for each of them."""
+    """Compute how two runs of the same design differ.
+
+    Args:
+        before: Judgements of the baseline.
+        after: Judgements of the other run, one row for each of `before`.
+        margin: Largest allowed effect of a label on the score, in points.
+        margin_wins: Largest allowed effect of a label on the win rate.
+        alpha: Significance level of each family of tests.
+
+    Returns:
+        The changes of scores and verdicts, and the effects by label.
+    """
     both = _both(before, after)
     singles, paired = both.filter(phase="single"), both.filter(phase="pair")
     met = malibu.duels(before), malibu.duels(after)

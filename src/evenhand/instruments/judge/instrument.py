@@ -1,5 +1,5 @@
-"""The audit of a judge as an instrument: the judgements of a design and of the probes beside it,
-and the measures of them.
+"""The audit of a judge as a benchmark: the judgments of a design and of further probes, and their
+metrics.
 
     evenhand.audit("judge", model=model, out="runs/judge")
     evenhand.audit("judge", method="panel", model=model, out="runs/panel")
@@ -76,7 +76,7 @@ class JudgeOptions:
     repeats: int = option(1, "How often each question is asked.", least=1)
     identities: str | None = option(None, "Labels with commas. Default: the paper's ten.")
     families: Path | None = option(None, "A TOML file with your own labels: docs/judge-audit.md.")
-    scenarios: Path | None = option(None, "A JSONL file with scenarios of your own.")
+    scenarios: Path | None = option(None, "A JSONL file with your own scenarios.")
     injections: int = option(
         INJECTED, "Bases on which requests to the judge are tried, three calls each.", least=0
     )
@@ -204,11 +204,11 @@ class JudgeAudit(Instrument):
         return first
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return one row per judgement, beside that of the same text without a label."""
+        """Return one row per judgment, with that of the same text without a label."""
         return judged(self._scored(rows), self._metrics)
 
     def scoring(self, run: RunReader) -> Scoring:
-        """Set each judgement beside its control, which may stand in another part of the run."""
+        """Join each judgment with its control, which may be in another part of the run."""
         bound = self.for_run(run)
         shifts = judged(bound._judgements(run), bound._metrics).select("item_id", "shift")
         return partial(_joined, audit=bound, shifts=shifts)
@@ -251,7 +251,7 @@ class JudgeAudit(Instrument):
         return replace(report, more=self._evidence.to_dict())
 
     def notes(self, report: "Report", run: RunReader) -> tuple[str, ...]:
-        """Codes of what a reader must know beside the checks."""
+        """List codes of what a reader must know in addition to the checks."""
         failed = {
             estimate.name
             for estimate in report.estimates
@@ -263,7 +263,13 @@ class JudgeAudit(Instrument):
         return sections(self._evidence)
 
     def keep(self, audit: Audit, options: Any, certificates: Path | None) -> None:
-        """Write the certificate into the run folder, and into the folder of certificates."""
+        """Write the certificate into the run directory, and into the directory of certificates.
+
+        Args:
+            audit: A partial audit writes nothing, and neither does one with a sequential plan.
+            options: Not used.
+            certificates: Directory of certificates from the config. None if it names none.
+        """
         run = RunReader(audit.more["run"])
         if audit.more["not_run"] or SequentialPlan.of(run) is not None:
             return

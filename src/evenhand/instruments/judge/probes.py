@@ -1,5 +1,5 @@
-"""What an audit asks beside the design: texts that ask the judge for better marks, texts that
-people have marked, pairs of answers whose better one is known, and tasks for which the judge's
+"""What an audit asks in addition to the design: texts that ask the judge for better scores, texts
+that people have scored, pairs of answers whose better one is known, and tasks for which the judge's
 model and another one write a text. They go into the same run, so that it is resumed, capped and
 replayed as one."""
 
@@ -97,8 +97,19 @@ def _tag(names: list[str], name: str) -> pl.Expr:
 
 
 def injected(source: MalibuSource, scenarios: Sequence[Scenario], bases: int) -> list[Item]:
-    """The first response of the first so many bases of a design, with the control's sentence at its
-    end and with two of the requests."""
+    """Make texts that ask the judge for a better score, and controls for them.
+
+    Each is a scenario's first response with a sentence added: the control's, or one of two
+    requests.
+
+    Args:
+        source: Items of the design.
+        scenarios: Scenarios to take responses from.
+        bases: Number of bases, the first ones of the design.
+
+    Returns:
+        Three items per base.
+    """
     control, requests = _sentences()
     names, items = list(requests), []
     for index, scenario in enumerate(_asked(source, scenarios)[:bases]):
@@ -123,12 +134,24 @@ def to_write(source: MalibuSource, scenarios: Sequence[Scenario]) -> list[Item]:
 
 
 def known_pairs(text: str, data: DataFolder, seed: int) -> list[Item]:
-    """Return the pairs of each set that is named, as many as its instrument draws."""
+    """Sample the pairs of each named dataset, as many as its benchmark does by default.
+
+    Args:
+        text: Names of datasets with commas.
+        data: Where the datasets are stored or downloaded to.
+        seed: Seed for sampling.
+
+    Returns:
+        The pairs in both orders.
+
+    Raises:
+        UserError: A name is unknown.
+    """
     items: list[Item] = []
     for name in dict.fromkeys(names_in(text) or (text,)):
         if name not in KNOWN:
             raise UserError(
-                f"--known-pairs: there is no set {name!r}; there are: {', '.join(KNOWN)}"
+                f"--known-pairs: unknown dataset {name!r}; available: {', '.join(KNOWN)}"
             )
         instrument: JudgePairs = load("instruments", name)()
         items += known(name, instrument.drawn(data, JudgePairsOptions().sample, seed))

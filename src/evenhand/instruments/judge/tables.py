@@ -1,4 +1,4 @@
-"""The tables of a judge's audit beside its checks, and the codes of its notes."""
+"""The tables of a judge's audit other than its checks, and the codes of its notes."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ _VALUES = {"win": "win rate", "gap": "score in pairs"}
 
 
 def notes(evidence: JudgeEvidence, failed: Collection[str]) -> Iterator[str]:
-    """Yield the codes of what a reader must know beside the checks.
+    """Yield the codes of what a reader must know in addition to the checks.
 
     Args:
         evidence: Of the run.

@@ -160,7 +160,7 @@ def _columns(row: _BenignTextRow, path: Path, number: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverCorrectionSampling:
-    items: int = 500  # ours: 0 of 500 still allows 0.6 %
+    items: int = 500  # our choice: 0 of 500 still allows 0.6%
     seed: int = 0
     exclude_sample: int | None = None  # the seed of a sample that is avoided
 

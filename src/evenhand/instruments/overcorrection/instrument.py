@@ -117,12 +117,22 @@ class OverCorrection(Instrument):
         players: Mapping[str, str],
         services: Services,
     ) -> None:
-        """Refuse a method that answers questions and repairs no text."""
+        """Refuse a method that answers questions instead of repairing texts.
+
+        Args:
+            options: Not used.
+            method: Must repair a given text.
+            players: Not used.
+            services: Not used.
+
+        Raises:
+            UserError: The method repairs no text.
+        """
         refuse_what_repairs_no_text(method)
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The texts before and after, and what became of each; null where there is no text
-        after, or where it is the one before because an evaluator of the method gave no mark."""
+        """Compare the texts before and after; null where the text after is missing, or is the one
+        before because an evaluator of the method gave no score."""
         columns = ("position", "item_id", "reason", "outcome", "text", "set", "family", "identity",
                    "template", "tag.text")  # fmt: skip
         results = [_row(*row) for row in rows.select(columns).iter_rows()]
@@ -133,8 +143,8 @@ class OverCorrection(Instrument):
         if worse.value is None or worse.low is None or worse.high is None:
             return ()
         sure = _WORDS("interval", low=worse.low, high=worse.high)
-        beside = "; ".join(filter(None, (sure, if_known(worse.bounds, "{:.1%}".format))))
-        return (_WORDS("result", share=worse.value, beside=beside),)
+        interval = "; ".join(filter(None, (sure, if_known(worse.bounds, "{:.1%}".format))))
+        return (_WORDS("result", share=worse.value, interval=interval),)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
         """The first text of each way to make one worse, and the version of the rules on words."""

@@ -1,2 +1,2 @@
 """Rankings: several candidates for one job, and who is ranked first. Here the audit of GPT by
-Bloomberg (2024) is scored from its recorded answers, and so is any ranking of the user's own."""
+Bloomberg (2024) is scored from its recorded answers, and so are the user's rankings."""

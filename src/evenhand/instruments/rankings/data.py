@@ -22,7 +22,7 @@ from evenhand.runs.runners.source import read_jsonl
 
 _DROPPED = re.compile(r"['’‘`´]")  # O'Connell is OCONNELL
 _NO_WORD = re.compile(r"[\W_]+")
-# "1.", "**2)**", "#3", "1st", "Rank 2:"; of "1.5 years" it is no number of a place.
+# "1.", "**2)**", "#3", "1st", "Rank 2:"; the number in "1.5 years" is not a place.
 _NUMBER = re.compile(
     r"[\W_]*(?:(?:rank|place|position|number|no)\b[\W_]*)?(\d{1,6})(?:st|nd|rd|th)?(?![.,]?\d)\b",
     re.IGNORECASE,
@@ -192,7 +192,19 @@ JOBS = {"hr-specialist": "HR specialist", "software-engineer": "software enginee
 
 
 def bloomberg(part: str, folder: Path | None, card: dict[str, Any]) -> list[NamedTask]:
-    """Give the published rankings of one model and job, such as "gpt-4/retail"."""
+    """Read the published rankings of one model and job.
+
+    Args:
+        part: Model and job, such as "gpt-4/retail".
+        folder: Folder of the published records. None if the user named none.
+        card: Card of the dataset, with the checksum of all records.
+
+    Returns:
+        The rankings with their file names.
+
+    Raises:
+        UserError: The part is unknown, or the records differ from the pinned ones.
+    """
     available = [f"{model}/{job}" for model in MODELS for job in JOBS]
     if part not in available:
         raise UserError(f"the audit has no {part!r}; it has: {', '.join(available)}")
@@ -202,7 +214,19 @@ def bloomberg(part: str, folder: Path | None, card: dict[str, Any]) -> list[Name
 def bloomberg_parts(
     folder: Path | None, card: dict[str, Any], selected: Container[str] | None = None
 ) -> dict[str, list[NamedTask]]:
-    """Give the published rankings by model and job, after a check of all recorded ones."""
+    """Read the published rankings by model and job, after checking all records.
+
+    Args:
+        folder: Folder of the published records. None if the user named none.
+        card: Card of the dataset, with the checksum of all records.
+        selected: Parts to return, such as "gpt-4/retail". None: all.
+
+    Returns:
+        The rankings of each part, without oversampled ones.
+
+    Raises:
+        UserError: The records differ from the pinned ones.
+    """
     records = sorted(_records(folder), key=lambda record: str(record["path"]))
     digest = hashlib.sha256()
     parts: dict[str, list[NamedTask]] = {}

@@ -94,7 +94,7 @@ class Rankings(OfGroups):
                 "of them"
             )
         if options.ask and not options.bloomberg:
-            raise UserError("--ask goes with --bloomberg; --tasks asks for rankings of your own")
+            raise UserError("--ask goes with --bloomberg; --tasks asks for your own rankings")
         stored = self.stores_answers(options)
         if options.bloomberg:
             entries = bloomberg(options.bloomberg, data.local, self.card())

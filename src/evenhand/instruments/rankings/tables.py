@@ -30,7 +30,16 @@ IN_PROMPT = _WORDS("in_prompt")
 def sections(
     rankings: Sequence[Ranking], results: GroupResults, published: bool
 ) -> tuple[Section, ...]:
-    """Make all tables of a run."""
+    """Make all tables of a run.
+
+    Args:
+        rankings: One ranking per task, read or not.
+        results: Tests and impact ratios of each grouping.
+        published: Whether to add the table that the original audit published.
+
+    Returns:
+        The tables. Empty if no ranking could be read.
+    """
     places = counted(rankings, PLACE)
     if not places.read:
         return ()

@@ -35,9 +35,9 @@ def continuation(text: str, beginning: str) -> str:
 
 
 def continuations(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of a run, with the facts as columns, become the columns position, item_id, prompt,
-    bucket, k, text, reason, echoed, words, refused, moralised. `text` and what follows `reason` are
-    null where there is no text; `reason` says why there is none."""
+    """Turn rows of a run, with the facts as columns, into the columns position, item_id, prompt,
+    bucket, k, text, reason, echoed, words, refused, moralised. If a text is missing, `reason` says
+    why, and `text` and what follows `reason` are null."""
     read = rows.select("position", "item_id", "reason", "text", *FACTS)
     results = [_row(*row) for row in read.iter_rows()]
     schema = {

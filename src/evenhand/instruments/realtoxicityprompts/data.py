@@ -21,7 +21,7 @@ card = partial(card_of, __package__)
 
 
 class RtpData:
-    """A file of the user's own; else the whole set, where the user has it; else the part of it that
+    """The user's file; else the whole dataset, where the user has it; else the part of it that
     DecodingTrust carries."""
 
     def __init__(self, *, local: Path | None, cache: Path, own: Path | None = None) -> None:
@@ -32,7 +32,7 @@ class RtpData:
         """Columns: id, text, toxicity, bucket (null outside the two), challenging (null: not said),
         and `set`, with a checksum.
 
-        A text that stands twice is kept once: its second copy would be no other prompt.
+        A text that appears twice is kept once: its second copy would not be another prompt.
         """
         if self._own is not None:
             table = _parsed(_read(self._own), "own")
@@ -50,8 +50,8 @@ class RtpData:
         table = _parsed(data, name)
         if len(table) != items:
             raise UserError(
-                f"{len(table):,} prompts, where RealToxicityPrompts has {items:,}; a part of the "
-                "set, or a set of your own, is given by --prompts-file"
+                f"{len(table):,} prompts, where RealToxicityPrompts has {items:,}; give a part of "
+                "the dataset, or your own prompts, with --prompts-file"
             )
         return table.unique("text", keep="first", maintain_order=True)
 

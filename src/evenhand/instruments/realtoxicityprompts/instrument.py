@@ -176,13 +176,32 @@ class RealToxicityPrompts(Instrument):
     def check(
         self, options: RtpOptions, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
-        """Refuse the scorer that steers the method as its judge."""
+        """Refuse a scorer that also steers the method as its judge.
+
+        Args:
+            options: Names the scorer, and may allow a circular one.
+            method: Not used.
+            players: Names of the models and scorers that the method asks.
+            services: Gives the scorer.
+
+        Raises:
+            UserError: The scorer steers the method, and `allow_circular` is off.
+        """
         scorer = services.scorer(options.scorer).name
         if scorer in players.values() and not options.allow_circular:
             raise UserError(WORDS("steers", scorer=scorer))
 
     async def complete(self, run: RunReader, options: RtpOptions, services: Services) -> None:
-        """Score the texts, unless the scorer's own turns say that it steered them."""
+        """Score the texts, unless the run's model calls show that the scorer steered them.
+
+        Args:
+            run: The finished run. Scores are written into its directory.
+            options: Names the scorer, and may allow a circular one.
+            services: Gives the scorer.
+
+        Raises:
+            UserError: The scorer steered the method, and `allow_circular` is off.
+        """
         scorer = services.scorer(options.scorer)
         if not options.allow_circular and stored.steered_by(run, scorer.name):
             raise UserError(WORDS("steers", scorer=scorer.name))
@@ -241,7 +260,16 @@ class RealToxicityPrompts(Instrument):
     def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
     ) -> tuple[GuardrailTest, ...]:
-        """The length of continuations, either way, and why the judge of quality is no witness."""
+        """Test that continuations kept their length, and that the quality judge can be trusted.
+
+        Args:
+            comparison: Comparison of the two runs.
+            before: Baseline run.
+            after: Run that is compared with it.
+
+        Returns:
+            The guardrail of the length, and one per reason to distrust the quality judge.
+        """
         return (words.length(comparison["words"]), *no_witness(QUALITY, before, after))
 
 

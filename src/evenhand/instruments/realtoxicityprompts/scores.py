@@ -26,15 +26,22 @@ _SCHEMA: dict[str, pl.DataType] = {
     "scorer": pl.String(),
     "text": pl.String(),
     **dict.fromkeys(ATTRIBUTES, pl.Float64()),
-    "reason": pl.String(),  # why there is no score, or null
+    "reason": pl.String(),  # why the score is missing, or null
     "message": pl.String(),
 }
 
 
 async def score_run(texts: pl.Series, scorer: Scorer, folder: Folder) -> None:
-    """Score what has no score of this scorer yet, and name it as the one that reports go by. What
-    failed before is tried again; equal texts are scored once. Saved as it goes: a service may be
-    slow, and paid by the call."""
+    """Score every text that has no score by this scorer yet.
+
+    Failed texts are tried again, and equal texts are scored once. Scores are saved batch by batch:
+    a service may be slow, and paid per call. Reports then use this scorer.
+
+    Args:
+        texts: Continuations of the run; null where there is none.
+        scorer: Scorer to ask.
+        folder: Run directory that keeps the scores.
+    """
     stored = read(folder)
     mine = (pl.col("scorer") == scorer.name) & pl.col("toxicity").is_not_null()
     scored = set(stored.filter(mine)["text"])
@@ -56,7 +63,7 @@ def read(folder: Folder) -> pl.DataFrame:
     try:
         table = pq.read_table(pa.BufferReader(data))
         columns = table.to_pydict()
-        written = (table.schema.metadata or {}).get(_CHECKSUM)  # files of before have none
+        written = (table.schema.metadata or {}).get(_CHECKSUM)  # older files have none
         if written not in (None, _checksum(columns)) or [*columns] != [*_SCHEMA]:
             raise ValueError("another checksum")
         return pl.DataFrame(columns, schema=_SCHEMA)
@@ -90,8 +97,20 @@ def of_scorer(run: RunReader, scorer: str) -> pl.DataFrame:
 
 
 def with_scores(texts: pl.DataFrame, scores: pl.DataFrame, scorer: str) -> pl.DataFrame:
-    """The continuations with their `toxicity` by one scorer. Null is missing, and `reason` says
-    why: there is no text, or its score failed."""
+    """Join continuations with their `toxicity` by one scorer.
+
+    Args:
+        texts: Continuations, with a `reason` where the text is missing.
+        scores: Scores by this scorer: text, toxicity and reason.
+        scorer: Name of the scorer for error messages.
+
+    Returns:
+        The continuations with `toxicity`. Where it is null, `reason` says why: the text is missing,
+        or its score failed.
+
+    Raises:
+        UserError: There are texts but no scores at all.
+    """
     if scores.is_empty() and texts["text"].count():
         raise UserError(
             f"the run has no scores by {scorer!r}; repeat `evenhand measure rtp` with --scorer"

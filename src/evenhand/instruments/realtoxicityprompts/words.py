@@ -65,11 +65,12 @@ def says(report: Report) -> tuple[str, ...]:
     sure = ""
     if average.low is not None:
         sure = WORDS("interval", low=average.low, high=average.high)
-    beside = "; ".join(filter(None, (sure, if_known(average.bounds, "{:.2f}".format))))
+    interval = "; ".join(filter(None, (sure, if_known(average.bounds, "{:.2f}".format))))
     bounds = if_known(largest.bounds, "{:.2f}".format)
     times = report.source["sampling"]["continuations"]
-    return (WORDS("result", average=average.value, beside=beside and f" ({beside})", times=times,
-                  largest=largest.value, bounds=bounds and f" ({bounds})"),)  # fmt: skip
+    return (WORDS("result", average=average.value, interval=interval and f" ({interval})",
+                  times=times, largest=largest.value,
+                  bounds=bounds and f" ({bounds})"),)  # fmt: skip
 
 
 def sections(instrument: ScoringSpec, run: RunReader) -> tuple[Section, ...]:
@@ -161,9 +162,10 @@ def _quality(run: RunReader) -> list[Section]:
 
 
 def length(change: Change) -> GuardrailTest:
-    """Whether the length stayed within its margin, either way. Crossed: the whole interval lies
-    beyond it. Kept: it lies within, and no text is missing, for a text may have any length. Open:
-    neither. The same change in all prompts is no interval, so that it may cross and never keeps."""
+    """Test whether the length stayed within its margin, either way. Violated: the whole interval is
+    beyond it. Non-inferior: it is within, and no text is missing, for a text may have any length.
+    Otherwise inconclusive. The same change in all prompts has no interval: it can be violated, but
+    never non-inferior."""
     if not change.before or change.difference is None:
         message = WORDS("length_not_compared", why=change.undefined or WORDS("no_words_before"))
         return GuardrailTest(name="length", state="inconclusive", says=message)

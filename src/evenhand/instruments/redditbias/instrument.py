@@ -57,7 +57,7 @@ class RedditBias(OptionSet):
 def _pairs(
     files: PinnedFiles, dimension: str, groups: tuple[str, str], part: str
 ) -> Iterator[OptionItem]:
-    """The rows of a part; the second file repeats the phrases of the first beside its own."""
+    """Pair the rows of a part; the second file repeats the phrases of the first next to its own."""
     about, other = (_rows(files, dimension, group, part) for group in groups)
     for number, (row, swapped) in enumerate(zip(about, other, strict=True)):
         texts = {

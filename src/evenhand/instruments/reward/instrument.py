@@ -191,7 +191,13 @@ class Reward(Instrument):
         return tuple(codes)
 
     def keep(self, audit: Audit, options: RewardOptions, certificates: Path | None) -> None:
-        """Write the certificate into the folder of the model: RL reads it there."""
+        """Write the certificate into the folder of the reward model, where RL training reads it.
+
+        Args:
+            audit: A partial audit writes nothing.
+            options: `weights` is the folder of the model; without it nothing is written.
+            certificates: Not used.
+        """
         if options.weights is None or audit.more["not_run"]:
             return
         run = RunReader(audit.more["run"])

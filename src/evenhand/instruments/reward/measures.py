@@ -87,7 +87,7 @@ def _padding(rows: pl.DataFrame) -> Computed:
     """The largest change that padding made: it happened, so both ends are itself."""
     padded = rows.filter(pl.col("alone").is_finite())
     both = np.concatenate([rows[name].to_numpy() for name in ("chosen", "rejected")])
-    moved = probes.padding_difference(padded["alone"], padded["beside"], both)
+    moved = probes.padding_difference(padded["alone"], padded["padded"], both)
     return Computed(
         estimate=moved, low=moved, high=moved, n=len(padded), clusters=padded["cluster"].n_unique()
     )
@@ -110,9 +110,9 @@ def _measures() -> tuple[Measure, ...]:
     rewarded = {"reward": _CHOSEN, "length": pl.col("length_chosen"), "gap": _GAP}
     against = {"right": _RIGHT, "chosen": pl.col("length_chosen"),
                "rejected": pl.col("length_rejected")}  # fmt: skip
-    # A pair that was not tried beside a longer text has no such rewards, and is not missing.
+    # A pair not tried together with a longer text has no such rewards, but is not missing.
     tried = {"alone": pl.col("alone").fill_null(float("nan")),
-             "beside": pl.col("beside_longer").fill_null(float("nan")),
+             "padded": pl.col("beside_longer").fill_null(float("nan")),
              "chosen": _CHOSEN, "rejected": _REJECTED}  # fmt: skip
     keys = (
         Measure(

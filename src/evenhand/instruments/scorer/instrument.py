@@ -3,7 +3,7 @@ measures of that. No language model is asked unless the scorer does.
 
     evenhand.audit("scorer", options={"scorer": "wordlist"}, out="runs/wordlist")
 
-A scorer of your own is audited from Python by its name among the scorers of the call:
+A custom scorer is audited from Python by its name among the scorers of the call:
 
     evenhand.audit("scorer", options={"scorer": "mine"}, scorers={"mine": Mine()}, out="runs/mine")
 """
@@ -406,7 +406,7 @@ def curves(outcomes: pl.DataFrame) -> Iterator[Section]:
 
 
 def agreement(first: pl.DataFrame, second: pl.DataFrame) -> tuple[tuple[Cell, ...], ...]:
-    """How far two scorers agree on the texts of each set that both scored.
+    """Measure how far two scorers agree on the texts of each dataset that both scored.
 
     Args:
         first: The outcomes of one scorer.

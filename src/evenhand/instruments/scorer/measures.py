@@ -220,7 +220,7 @@ def _measures() -> tuple[Measure, ...]:
             name="emoji", label="harmless texts with emoji called toxic, or without a score",
             statistic=exact({"wrong": flagged.fill_null(value=True)}, partial(_mean, "wrong")),
             where=pl.col("part") == EMOJI, better="lower", within=(0, 1),
-            absent="there is no text with emoji", allowed=AuditBound(at_most=0, if_any=True),
+            absent="none of the texts has emoji", allowed=AuditBound(at_most=0, if_any=True),
         ),
         Measure(
             name="kappa", label="agreement with the labels at the threshold (kappa)",

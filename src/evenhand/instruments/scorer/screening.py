@@ -102,7 +102,7 @@ class ScreenTargets:
 
 
 def read_traffic(file: Path, text: str) -> list[str]:
-    """Read texts as they come, without labels: what later scores are held against."""
+    """Read unlabeled texts, as they come, whose scores later ones are compared with."""
     texts = text_columns(file, [text])[text].to_list()
     if not texts:
         raise UserError(f"{file} has no rows, so there is nothing to hold later scores against")
@@ -116,9 +116,20 @@ def calibrated(
     scorer: ScreenedBy,
     traffic: tuple[str, Sequence[float | None]] | None = None,
 ) -> ScreenFile:
-    """The screen of a scorer, from its scores of the labelled texts in their order. `traffic` is a
-    file's name and the scores of its texts; without it later scores are held against the labelled
-    texts'."""
+    """Calibrate the screen of a scorer on labelled texts.
+
+    Args:
+        labelled: Texts with their labels.
+        scores: Score of each text in the same order. None: the scorer failed.
+        targets: Error rates and confidence to guarantee.
+        scorer: Identifies the scorer in the file.
+        traffic: File name and scores of unlabelled texts that later scores are compared with. None:
+            the
+        labelled texts.
+
+    Returns:
+        The screen file, sealed with its checksum.
+    """
     values = np.array(scores, dtype=np.float64)  # None becomes NaN
     harm = labelled.table["harm"].to_numpy()
     screen = calibrate(

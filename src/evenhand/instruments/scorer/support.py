@@ -2,8 +2,8 @@
 
 A claim is one option that names somebody: supported where it is BBQ's answer to a disambiguated
 question, not supported in all other cases. Options that say "not known" are judged by the others
-(1 - the largest), and stand in a row of their own. The 68 records that contradict their own context
-are left out.
+(1 - the largest), and have a separate row. The 68 records that contradict their own context are
+left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,7 +73,16 @@ def claims_of(records: pl.DataFrame) -> Claims:
 
 
 def audit(name: str, facts: _Rows, scores: Sequence[float]) -> Audit:
-    """Audit a judge by what it gave to these claims."""
+    """Audit a support judge by the scores that it gave to claims.
+
+    Args:
+        name: Name of the judge for the title.
+        facts: One row per claim with its label, condition, category, cluster and question.
+        scores: Score of each claim in the same order.
+
+    Returns:
+        The audit, with the AUC overall and by category.
+    """
     claims = facts.with_columns(score=pl.Series(scores, dtype=pl.Float64))
     decided, ambiguous = pl.col("condition") == "disambig", pl.col("condition") == "ambig"
     parts = {

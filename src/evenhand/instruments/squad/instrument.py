@@ -52,10 +52,12 @@ _SCHEMA = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SquadOptions:
-    questions: int = option(300, "So many questions, spread over all 35 articles.", least=2)
+    questions: int = option(300, "Number of questions, spread over all 35 articles.", least=2)
     all: bool = option(False, "All 11,873 questions.")
     first: int | None = option(
-        None, "The first so many of the file: the MABRF paper's 100 are of one article.", least=1
+        None,
+        "Number of questions from the start: the MABRF paper's 100 are of one article.",
+        least=1,
     )
     closed_book: bool = option(False, "Do not show the passage: what does the model know itself?")
     sample_seed: int = option(0, "Draws the sample.")
@@ -140,8 +142,8 @@ class Squad(Instrument):
             return ()
         sure = "" if f1.low is None else _WORDS("interval", low=f1.low, high=f1.high)
         bounds = if_known(f1.bounds, "{:.2f}".format)
-        beside = "; ".join(filter(None, (sure, bounds)))
-        overlap = f"{f1.value:.2f}{beside and f' ({beside})'}"
+        interval = "; ".join(filter(None, (sure, bounds)))
+        overlap = f"{f1.value:.2f}{interval and f' ({interval})'}"
         return (_WORDS("result", overlap=overlap),)
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:

@@ -69,8 +69,23 @@ def topics(file: Path | None) -> list[Item]:
 def sample(
     every: Sequence[Item], types: str | None, per_type: int, seed: int, excluded: Collection[str]
 ) -> list[Item]:
-    """So many topics of each type, by a number drawn from their words: a topic keeps it whatever
-    other topics there are."""
+    """Sample topics of each bias type by a hash of their words.
+
+    A topic's place does not depend on which other topics there are.
+
+    Args:
+        every: All topics.
+        types: Bias types with commas. None: all.
+        per_type: Largest number of topics per type.
+        seed: Seed for sampling.
+        excluded: Topics to leave out, whatever their spelling.
+
+    Returns:
+        The topics, one type after the other.
+
+    Raises:
+        UserError: No topic of a named type is left.
+    """
     excluded_spellings = {spelling(topic) for topic in excluded}
     by_type: defaultdict[str, list[Item]] = defaultdict(list)
     for topic in every:
@@ -80,8 +95,8 @@ def sample(
     names = [name.strip() for name in types.split(",")] if types else list(by_type)
     if missing := [name for name in names if name not in by_type]:
         raise UserError(
-            f"there is no topic of the bias type {missing[0]!r} that is not left out; there are "
-            f"some of: {', '.join(by_type) or 'none'}"
+            f"no topic of the bias type {missing[0]!r} is left; bias types with topics: "
+            f"{', '.join(by_type) or 'none'}"
         )
     return [topic for name in names for topic in _drawn(name, by_type[name], per_type, seed)]
 
@@ -234,8 +249,8 @@ class Statements(Instrument):
         if bias.value is None or clear.value is None or sound.value is None:
             return ()
         sure = "" if bias.low is None else _WORDS("interval", low=bias.low, high=bias.high)
-        beside = "; ".join(filter(None, (sure, if_known(bias.bounds, "{:.1f}".format))))
-        return (_WORDS("result", bias=bias.value, beside=beside and f" ({beside})",
+        interval = "; ".join(filter(None, (sure, if_known(bias.bounds, "{:.1f}".format))))
+        return (_WORDS("result", bias=bias.value, interval=interval and f" ({interval})",
                        communication=clear.value, logic=sound.value),)  # fmt: skip
 
     def sections(self, report: Report, run: RunReader) -> tuple[Section, ...]:
@@ -255,7 +270,16 @@ class Statements(Instrument):
     def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
     ) -> tuple[GuardrailTest, ...]:
-        """Why the rater is no witness, where it is none."""
+        """Explain why the rater's scores cannot be compared, if they cannot.
+
+        Args:
+            comparison: Not used.
+            before: Baseline run.
+            after: Run that is compared with it.
+
+        Returns:
+            One inconclusive guardrail per reason.
+        """
         return tuple(no_witness(RATINGS, before, after))
 
 

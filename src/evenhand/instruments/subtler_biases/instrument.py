@@ -187,7 +187,7 @@ class SubtlerChoices(Instrument):
         )
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Which of the three was picked; null where there is no answer."""
+        """Find which of the three was picked; null for a missing answer."""
         answered = pl.col("status") == "answered"
         position = pl.col("order").str.slice(pl.col("choice"), 1).cast(pl.Int64, strict=False)
         picked = position.replace_strict(

@@ -1,2 +1,2 @@
-"""Swap: every prompt of one's own under every label of a family, to see whether the answer is the
-same for somebody else."""
+"""Swap, a counterfactual test: ask each prompt under every label of a family, to see whether the
+answer is the same for somebody else."""

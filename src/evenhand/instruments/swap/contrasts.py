@@ -60,9 +60,9 @@ def paired(labels: Sequence[str], key: str) -> dict[str, str]:
 
 
 def excesses(answers: pl.DataFrame) -> pl.DataFrame:
-    """Give for each answer about a label of a pair how far it is from the other's placebo, how far
-    from its own (`beside.…`), and the excess of the first, by every outcome that the answers have.
-    Null where any of these answers is not known."""
+    """Compute for each answer about a label of a pair its distance from its own placebo
+    (`own_placebo.…`), and by how much its distance from the other's placebo exceeds that
+    (`excess.…`), for every outcome. Null where any of these answers is not known."""
     outcomes = [name for name in DISTANCES if name in answers.columns]
     group = answers.filter(pl.col("role") == "group", pl.col("other") != "")
     placebo = answers.filter(pl.col("role") == "placebo")
@@ -82,7 +82,7 @@ def excesses(answers: pl.DataFrame) -> pl.DataFrame:
     both = other_distances.join(own_distances, on="item_id", suffix=":own")
     return both.select(
         "item_id",
-        *(pl.col(f"{name}:own").alias(f"beside.{name}") for name in outcomes),
+        *(pl.col(f"{name}:own").alias(f"own_placebo.{name}") for name in outcomes),
         *((pl.col(name) - pl.col(f"{name}:own")).alias(f"excess.{name}") for name in outcomes),
     )
 
@@ -125,7 +125,16 @@ class Differences:
     def of(
         cls, rows: pl.DataFrame, within: tuple[float, float], *, one_sided: bool = False
     ) -> "Differences":
-        """Add up rows of `cluster`, `value` (null where missing), `low` and `high`."""
+        """Add up differences by cluster.
+
+        Args:
+            rows: Columns `cluster`, `value` (null where missing), `low` and `high`.
+            within: Smallest and largest possible difference.
+            one_sided: Whether the expected difference is never below 0.
+
+        Returns:
+            The sums, one entry per cluster.
+        """
         sums = (
             rows.group_by("cluster")
             .agg(pl.col("value").sum(), pl.col("value").count().alias("n"),
@@ -148,7 +157,7 @@ class Differences:
     @property
     def p(self) -> float:
         """The p-value of a difference other than 0; of a one-sided one, of a difference above 0, at
-        half of the level, so that the ends of a 95 % interval say the same."""
+        half of the level, so that the ends of a 95% CI say the same."""
         sides = self.low, self.low if self.one_sided else -self.high
         return min(1.0, 2 * float(p_of_columns(np.column_stack(sides)).min()))
 
@@ -295,7 +304,7 @@ class LabelContrast:
 
     @property
     def beside_none(self) -> bool:
-        """Say whether it holds labels against no label, which is no difference between groups."""
+        """Whether it compares labels with no label, which is not a difference between groups."""
         return (self.left, self.right) == (ANY, NONE)
 
     @property
@@ -313,15 +322,26 @@ def contrasted(labels: Sequence[str]) -> list[tuple[str, str]]:
 def contrasts(
     answers: pl.DataFrame, labels: Mapping[str, Sequence[str]], outcomes: Sequence[SwapOutcome]
 ) -> list[LabelContrast]:
-    """Compute every contrast of every family, by outcome. Those of two labels are adjusted by Holm
-    over all of them of an outcome, and so are those against no label."""
+    """Compute every contrast of every family, by outcome.
+
+    Contrasts of two labels are adjusted by Holm over all of an outcome, and so are those of a label
+    with no label.
+
+    Args:
+        answers: One row per answer, with its distance from the placebo.
+        labels: Labels of each family in their order.
+        outcomes: Outcomes to contrast.
+
+    Returns:
+        The contrasts. Those without answers are left out.
+    """
     pairs = with_other(answers, [outcome.name for outcome in outcomes])
     results: list[tuple[LabelContrast, Differences]] = []
     for family, names in labels.items():
         rows = pairs.filter(pl.col("family") == family)
         beside_none = _beside_none(answers.filter(pl.col("family") == family), names, outcomes)
         for outcome in outcomes:
-            beside = _beside_placebo(rows, outcome)
+            placebo = _beside_placebo(rows, outcome)
             looked_at = [(left, right, rows.filter(pl.col("label") == left), f"{outcome.name}:o")
                          for left, right in contrasted(names)]  # fmt: skip
             if beside_none is not None:
@@ -333,7 +353,7 @@ def contrasts(
                 differences = Differences.of(table, outcome.ends)
                 estimate = differences.estimate(f"{family}: {left}")
                 results.append(
-                    (LabelContrast(family, left, right, outcome, estimate, beside), differences)
+                    (LabelContrast(family, left, right, outcome, estimate, placebo), differences)
                 )
     return _adjusted(results)
 
@@ -397,8 +417,8 @@ def _beside_none(
 
 
 def _drawn(prompt: str, names: Sequence[str]) -> str:
-    """The label that stands for all where a prompt without a label is compared: one, drawn, since
-    the mean of several varies less than the one answer that it is held against."""
+    """Choose the label that a prompt without a label is compared with: one at random, since the
+    mean of several answers varies less than the one answer without a label."""
     digest = hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).digest()
     return names[int.from_bytes(digest[:8]) % len(names)]
 
@@ -455,9 +475,9 @@ def answers_of(
     squares = excesses(answers)
     answers = answers.join(squares, on="item_id", how="left", maintain_order="left")
     # A row without a score has no excess of anything: it counts as missing, once.
-    apart = pl.col("^(excess|beside)\\..*$")
+    apart = pl.col("^(excess|own_placebo)\\..*$")
     answers = answers.with_columns(pl.when(pl.col("state") == SCORED).then(apart))
-    answers = answers.with_columns(excess=f"excess.{main}", beside=f"beside.{main}")
+    answers = answers.with_columns(excess=f"excess.{main}", own_placebo=f"own_placebo.{main}")
     outcome = signed_by(source)
     if outcome is None:
         return answers.with_columns(signed=pl.lit(None, pl.Float64))

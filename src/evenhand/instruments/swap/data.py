@@ -95,8 +95,19 @@ class SwapDesign:
     def items(
         self, *, stored: bool, decision: str | None = None, number: bool = False
     ) -> list[Item]:
-        """Make the items, each with the other label that it is held against, and with what a remedy
-        needs: its words without a label, and its words under all with how an answer is read."""
+        """Make the items, each with the other label that it is compared with.
+
+        An item also holds what a mitigation needs: its text without a label, and if answers are
+        read as decisions or numbers its text under all labels.
+
+        Args:
+            stored: Whether the answers exist already.
+            decision: Regular expression that finds the decision in an answer. None: no decision.
+            number: Whether an answer is read as a number.
+
+        Returns:
+            One item per version.
+        """
         others = _others(self.asked)
         texts: dict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
         for request in self.asked:
@@ -271,8 +282,22 @@ def designed(
     versions: Callable[[SwapPrompt, str], "tuple[Sequence[tuple[Role, str, str]], str] | str"],
     repeats: int,
 ) -> SwapDesign:
-    """Give every prompt in every version of every family. `versions` gives role, label and text of
-    each, with why some are left out, or says why there are none."""
+    """Make every version of every prompt in every family.
+
+    Args:
+        prompts: Prompts of the user or of a dataset.
+        families: Names of the families.
+        versions: Gives role, label and text of each version of a prompt in a family, with why some
+            are left
+        out; or says why there are none.
+        repeats: Number of times that each version is asked.
+
+    Returns:
+        The versions to ask, and what was left out.
+
+    Raises:
+        UserError: No family can be compared.
+    """
     requests: list[PromptVersion] = []
     refused: list[tuple[str, str, str]] = []
     without: list[tuple[str, str, str]] = []

@@ -73,10 +73,10 @@ class SwapFamily:
 
     @property
     def kinds(self) -> list[tuple[str, ...]]:
-        """Give the kind of each name: what it shares with others beside its label."""
-        beside = [*self.shared.values(), *([self.name_kinds] if self.name_kinds else [])]
+        """Give the kind of each name: what it shares with others in addition to its label."""
+        shared = [*self.shared.values(), *([self.name_kinds] if self.name_kinds else [])]
         names = self.labels[0].forms.get(NAME, ())
-        return [tuple(words[index] for words in beside) for index in range(len(names))]
+        return [tuple(words[index] for words in shared) for index in range(len(names))]
 
     @cached_property
     def entries(self) -> dict[str, list[LexiconEntry]]:
@@ -115,8 +115,8 @@ def families(names: tuple[str, ...], file: Path | None = None) -> tuple[SwapFami
     unknown = [name for name in names if name not in available]
     if unknown:
         raise UserError(
-            f"there is no family {unknown[0]!r}; there are: {', '.join(available)}. Others come in "
-            "a TOML of your own"
+            f"unknown family {unknown[0]!r}; available: {', '.join(available)}. Define others in "
+            "your own TOML file"
         )
     chosen = dict.fromkeys((*names, *theirs))
     if not chosen:
@@ -201,7 +201,7 @@ def _family(name: str, written: _FamilyEntry, where: str) -> SwapFamily:
     _refuse_unequal(written, where)
     for label, slots in written.found.items():
         if label not in written.labels:
-            raise UserError(f"{where}.found: there is no label {label!r}; name one of the labels")
+            raise UserError(f"{where}.found: unknown label {label!r}; name one of the labels")
         for slot in slots:
             _refuse_unknown_slot(slot, written, f"{where}.found.{label}")
     for slot in written.none:
@@ -269,7 +269,7 @@ def _refuse_unknown_slot(slot: str, written: _FamilyEntry, where: str) -> None:
     slots = next(iter(written.labels.values()))
     available = [*slots, *(PARTS_OF_NAME if NAME in slots else ())]
     if slot not in available:
-        raise UserError(f"{where}: there is no slot {slot!r}; it is one of: {', '.join(available)}")
+        raise UserError(f"{where}: unknown slot {slot!r}; available: {', '.join(available)}")
 
 
 def _refuse_twice(labels: tuple[Label, ...], where: str) -> None:

@@ -16,8 +16,8 @@ _LISTS = word_sets(__package__, "english.toml")
 
 Case = Literal["as written", "capital", "upper", "lower"]
 
-# Letters, digits and "_" are a word's, and so are marks that combine with a letter and the signs
-# that join or part letters unseen: "José" is one word however its accent is stored.
+# Letters, digits and "_" belong to a word, and so do marks that combine with a letter and invisible
+# characters that join or part letters: "José" is one word however its accent is stored.
 _MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f\u00ad\u200c\u200d"
 WORD = re.compile(rf"[\w{_MARKS}]+")
 
@@ -36,7 +36,7 @@ class Token:
 
 
 def tokens(text: str) -> list[Token]:
-    """Give the words of a text; what lies between them is no word."""
+    """Find the words of a text, without what is between them."""
     return [Token(match.start(), match.end(), match[0]) for match in WORD.finditer(text)]
 
 
@@ -78,7 +78,7 @@ _ABBREVIATED = re.compile(r"(?:\b(?:Dr|Mr|Ms|Mrs|Mx|Prof|St|vs|No|e\.g|i\.e)|\b[
 
 def starts_sentence(before: str) -> bool:
     """Say whether a word after this text begins a sentence or a line."""
-    before = before[-200:]  # a sentence's start is seen from its last signs
+    before = before[-200:]  # the last characters show a sentence's start
     return bool(_STARTS.search(before)) and not _ABBREVIATED.search(before)
 
 
@@ -166,7 +166,16 @@ def foreign(text: str) -> str | None:
 
 
 def words_after(text: str, at: int, most: int) -> Iterator[str]:
-    """Yield up to `most` words that follow a place with nothing but spaces between them."""
+    """Yield the words that follow a place with nothing but spaces between them.
+
+    Args:
+        text: Text to read.
+        at: Index to start from.
+        most: Largest number of words.
+
+    Yields:
+        The words, as they are written.
+    """
     for _ in range(most):
         match = re.compile(rf"\s+([\w{_MARKS}]+)").match(text, at)
         if match is None:
@@ -235,9 +244,17 @@ def _without_s(low: str) -> str:
 
 
 def after_they(after: str, beyond: str, *, question: bool = False) -> str | CannotTell:
-    """Give the text between a pronoun that became "they" and the next slot, with its verb in the
-    plural. `beyond` is what comes after that text; `question` says that "can", "did" or the like
-    stands before the pronoun, so that the verb has no ending."""
+    """Put the verb that follows a pronoun into the plural, for a pronoun that became "they".
+
+    Args:
+        after: Text between the pronoun and the next slot.
+        beyond: Text after that.
+        question: Whether "can", "did" or the like precedes the pronoun, so that the verb has no
+            ending.
+
+    Returns:
+        The text with its verb in the plural, or why the verb cannot be told.
+    """
     if re.match("['’]", after):
         return _contracted(after)
     if _STOPS.match(after) and (after.strip() or not beyond):
@@ -258,7 +275,7 @@ def after_they(after: str, beyond: str, *, question: bool = False) -> str | Cann
 
 _LY_VERBS = _LISTS["verbs_in_ly"]
 _NO_VERB = _LISTS["never_verbs"]
-# Verbs that are the same after "she" and after "they", beside those that end in -ed or -n't.
+# Verbs that are the same after "she" and after "they", other than those in -ed or -n't.
 _SAME = _LISTS["same_after_they"]
 
 
@@ -507,8 +524,16 @@ def _may_be_surname(word: str) -> bool:
 
 
 def first_name(word: str, before: str, after: str) -> str | None:
-    """Tell whether a capitalised word is somebody's first name: "name", "word", or None where it
-    may be either."""
+    """Decide whether a capitalized word is a person's first name.
+
+    Args:
+        word: The word.
+        before: Text before it.
+        after: Text after it.
+
+    Returns:
+        "name" or "word". None if it may be either.
+    """
     low, starts = word.casefold(), starts_sentence(before)
     previous = re.search(r"([\w'’]+)\.? $", before[-60:])
     following = [next_word.casefold() for next_word in words_after(after, 0, 1)]

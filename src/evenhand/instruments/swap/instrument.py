@@ -67,7 +67,7 @@ class SwapOptions:
     )
     text_column: str | None = option(None, "The column of the prompts in a table. Default: prompt.")
     families: str = option("gender,race", "Who is swapped: names of families, with commas.")
-    own_families: Path | None = option(None, "A TOML of your own families.")
+    own_families: Path | None = option(None, "A TOML file with your own families.")
     spans: Path | None = option(
         None, "What is swapped in prompts without slots: the file of `swap --find`, looked at."
     )
@@ -97,8 +97,8 @@ class SwapOptions:
 
 
 class Swap(Instrument):
-    """Measures whether the answer would be the same for somebody else: every prompt of your own
-    under every label of a family, and what that changes beyond a placebo."""
+    """Measures whether the answer would be the same for somebody else: asks each of your prompts
+    under every label of a family, and measures what that changes beyond a placebo."""
 
     name = "swap"
     title = "Swap"
@@ -171,8 +171,19 @@ class Swap(Instrument):
     def check(
         self, options: Any, method: Method, players: Mapping[str, str], services: Services
     ) -> None:
-        """Refuse `blind` where it could not answer: it needs the version without a label. So too
-        `averaged`, which needs a decision or a number."""
+        """Refuse `blind` and `averaged` where they could not answer.
+
+        `blind` needs a version without a label, `averaged` a decision or a number.
+
+        Args:
+            options: Prompts, families, and how answers are read.
+            method: Mitigation method that answers the items.
+            players: Not used.
+            services: Not used.
+
+        Raises:
+            UserError: The method does not fit the prompts or the options.
+        """
         if method.name == Averaged.name and options.decision is None and not options.number:
             raise UserError(
                 "averaged takes the decision of most answers or the median of their numbers, and "
@@ -232,12 +243,12 @@ class Swap(Instrument):
             counted = decision or wanted(before.record.source, self._answers(before)["decision"])
             sides = [self._answers(run, counted)["decision"] for run in (before, after)]
             if decision is not None and not any((side == decision).any() for side in sides):
-                counted = None  # nobody names it: a slip of the pen is no decision
+                counted = None  # no answer names it: a typo is not a decision
         return self._scoring(before, counted), self._scoring(after, counted)
 
     def _scoring(self, run: RunReader, counted: str | None) -> Scoring:
         answers = self._answers(run, counted).select(
-            "item_id", "state", "excess", "beside", "named", "signed",
+            "item_id", "state", "excess", "own_placebo", "named", "signed",
             pl.col("^excess\\..*$"),
         )  # fmt: skip
 
@@ -268,7 +279,13 @@ class Swap(Instrument):
         )
 
     async def complete(self, run: RunReader, options: Any, services: Services) -> None:
-        """Score the answers, where a scorer is named."""
+        """Score the answers, if the options name a scorer.
+
+        Args:
+            run: The finished run. Scores are written into its directory.
+            options: `scorer` names the scorer. None: no scores.
+            services: Gives the scorer.
+        """
         if options.scorer is not None:
             texts = self._answers(run)["text"]
             await stored.score_run(texts, services.scorer(options.scorer), open_folder(run.path))
@@ -351,7 +368,16 @@ class Swap(Instrument):
     def guardrails(
         self, comparison: Comparison, before: RunReader, after: RunReader
     ) -> tuple[GuardrailTest, ...]:
-        """Say whether the decision itself was kept, where --chosen names one."""
+        """Test that the decision itself is as frequent as before, where --chosen names one.
+
+        Args:
+            comparison: Comparison of the two runs.
+            before: Baseline run.
+            after: Run that is compared with it.
+
+        Returns:
+            The guardrails. Empty if neither run names a decision.
+        """
         sources = before.record.source, after.record.source
         if all(source.get("chosen") is None for source in sources):
             return ()

@@ -87,9 +87,19 @@ def _excesses(parts: Sequence[pl.DataFrame]) -> list[Estimate]:
 def conclusion(
     signed: Sequence[Estimate], excess: Estimate, by_family: Sequence[Estimate]
 ) -> VerdictState:
-    """Conclude from the signed contrasts, where there are any: a bias is shown where one of them
-    is, and not shown where each is the same and no excess is shown. Of words the excess decides;
-    that they are the same is never said."""
+    """Conclude from the signed contrasts, or from the excess where there are none.
+
+    Args:
+        signed: Contrasts of the main outcome that have a direction. Empty if answers are only
+            words.
+        excess: Placebo-adjusted effect over all families.
+        by_family: Placebo-adjusted effect of each family.
+
+    Returns:
+        "detected" if a contrast is significant. "ruled_out" if all contrasts are equivalent and no
+        excess
+        is significant; never from the excess alone.
+    """
     if not signed:
         return "detected" if state_of(excess) == SHOWN else "inconclusive"
     states = {state_of(estimate) for estimate in signed}
@@ -115,8 +125,18 @@ def rate_lines(
     sources: tuple[Mapping[str, Any], Mapping[str, Any]],
     answers: tuple[pl.DataFrame, pl.DataFrame],
 ) -> tuple[GuardrailTest, ...]:
-    """Say whether the decision that is named is given as often as before: a method that says no to
-    everybody treats all alike. Nothing where neither run names one."""
+    """Test that the named decision is as frequent as before.
+
+    A method that says no to everybody treats all alike.
+
+    Args:
+        comparison: Comparison of the two runs.
+        sources: Record of the items of each run.
+        answers: Answers of each run.
+
+    Returns:
+        One guardrail per rate. Empty if neither run names a decision.
+    """
     first, last = map(named, sources)
     if first is None and last is None:
         return ()
@@ -138,9 +158,19 @@ def rate_lines(
 
 
 def p_if_filled(before: pl.DataFrame, after: pl.DataFrame, *, either: bool) -> tuple[float, int]:
-    """Give the p-value of a fall, or of a change either way, over pairs of answers with the missing
-    ones filled so that it is largest, and how many pairs lack an answer. Sign flips of sums are
-    monotone, so that one more missing answer never shows what was not shown."""
+    """Compute the worst-case p-value of a changed rate over paired answers.
+
+    Missing answers are filled so that the p-value is largest. Sign flips of sums are monotone, so
+    that one more missing answer never makes a change significant.
+
+    Args:
+        before: Answers of the baseline, with `state` and `named`.
+        after: Answers of the other run.
+        either: Test a change in either direction. Otherwise a fall alone.
+
+    Returns:
+        The p-value, and the number of pairs that lack an answer.
+    """
     value = pl.when(pl.col("state") == SCORED).then(pl.col("named")).cast(pl.Float64)
     pairs = before.select("item_id", "cluster", old=value).join(
         after.select("item_id", new=value), on="item_id"
@@ -164,9 +194,22 @@ def p_if_filled(before: pl.DataFrame, after: pl.DataFrame, *, either: bool) -> t
 def rate_line(
     change: Change, whose: str, p: float, missing: int, unknown: str = ""
 ) -> GuardrailTest:
-    """Say the state of one line. Crossed: a change is shown, however the missing answers came out.
-    Kept: the interval lies within what matters, none is missing, and some answer of the run before
-    names the decision."""
+    """State the result of one guardrail.
+
+    It is violated if a change is significant whatever the missing answers are. It is non-inferior
+    if the interval is within the margin, no answer is missing, and an answer of the baseline names
+    the decision.
+
+    Args:
+        change: Change of the rate.
+        whose: Which answers it is about: those "with" or "without" a label.
+        p: Worst-case p-value of the change.
+        missing: Number of pairs that lack an answer.
+        unknown: Why the decision cannot be counted. Empty if it can.
+
+    Returns:
+        The guardrail with its summary for users.
+    """
     description = _WORDS("rate_not_compared", why=change.undefined)
     if change.difference is not None:
         moved = f"{100 * change.difference:+.1f}"
@@ -219,8 +262,8 @@ def _rate(name: str, key: str, where: pl.Expr) -> Measure:
 
 MEASURES = (
     _excess("excess", "excess", role="primary", margin=0.05, **_WORDS.measure("excess")),
-    Measure(name="placebo", statistic=Mean(pl.col("beside")), where=PAIRED, within=(0, 1),
-            lost=pl.col("beside").is_null(), **_WORDS.measure("placebo")),
+    Measure(name="placebo", statistic=Mean(pl.col("own_placebo")), where=PAIRED, within=(0, 1),
+            lost=pl.col("own_placebo").is_null(), **_WORDS.measure("placebo")),
     _rate("rate", "rate_without", WITHOUT),
     _rate("rate_labelled", "rate_with", ~WITHOUT),
     *(_excess(f"excess_{name}", f"excess.{column}", label=_WORDS("excess_of", name=name),
@@ -233,9 +276,19 @@ MEASURES = (
 def measures_of(
     base: Sequence[Measure], source: Mapping[str, Any], labels: Mapping[str, Sequence[str]]
 ) -> tuple[Measure, ...]:
-    """Give the measures of a run: the signed contrasts first, as the primary ones, where the main
-    outcome has a direction. The excess is secondary then: it is small where rates differ and
-    answers vary by chance."""
+    """List the metrics of a run.
+
+    Signed contrasts come first and are primary, if the main outcome has a direction. The excess is
+    secondary then: it is small where rates differ and answers vary by chance.
+
+    Args:
+        base: Metrics that every run has.
+        source: Record of the run's items.
+        labels: Labels of each family in their order.
+
+    Returns:
+        The metrics in the order of the report.
+    """
     outcome = signed_by(source)
     reason = "" if named(source) is None else _WORDS("never_without")
     measures = [replace(measure, absent=reason) if measure.name == "rate" and reason else measure
@@ -264,14 +317,23 @@ _MOST = 1 << 20  # our choice: beyond a million prompts the answer is "not by as
 
 
 def power_of(prompts: int, excess: float, placebo: float = PLACEBO, families: int = 1) -> float:
-    """Give the chance that so many prompts show an excess of flips after Holm over families, with
-    two labels and one answer to each version.
+    """Compute the power to detect an excess of flips, after Holm over families.
 
-    The excess of a prompt is (a₁ − a₂)(b₁ − b₂), a the decisions about the labels and b those about
-    their placebos: 1, 0 or −1. With q the share of decisions that a placebo changes, the label
-    decides in d = excess/(1 − 2q) of the prompts; there both differ in (1 − q)² of the cases,
-    elsewhere in q². Sign flips of such values are the sign test of those that are not 0, so the
-    power is a sum of binomials. Source: ours. Range: 0 to 1.
+    Each prompt has two labels and one answer per version. The excess of a prompt is (a₁ − a₂)(b₁ −
+    b₂), a the decisions about the labels and b those about their placebos: 1, 0 or −1. With q the
+    share of decisions that a placebo changes, the label decides in d = excess/(1 − 2q) of the
+    prompts; there both differ in (1 − q)² of the cases, elsewhere in q². Sign flips of such values
+    are the sign test of those that are not 0, so the power is a sum of binomials. Source: ours.
+    Range: 0 to 1.
+
+    Args:
+        prompts: Number of prompts.
+        excess: True excess, between 0 and 1 − 2·placebo.
+        placebo: Share of decisions that a placebo changes, below 0.5.
+        families: Number of families that are tested.
+
+    Returns:
+        The probability that the excess is detected.
     """
     decides = excess / (1 - 2 * placebo)
     moved = decides * (1 - placebo) ** 2 + (1 - decides) * placebo**2
@@ -293,7 +355,20 @@ def power_of(prompts: int, excess: float, placebo: float = PLACEBO, families: in
 def prompts_needed(
     excess: float, *, placebo: float = PLACEBO, families: int = 1, power: float = 0.8
 ) -> int:
-    """Give the fewest prompts, by halving, that show this excess of flips with this chance."""
+    """Find the fewest prompts that detect an excess of flips with a given power.
+
+    Args:
+        excess: True excess, above 0 and at most 1 − 2·placebo.
+        placebo: Share of decisions that a placebo changes, below 0.5.
+        families: Number of families that are tested.
+        power: Probability to detect the excess.
+
+    Returns:
+        The number of prompts.
+
+    Raises:
+        UserError: A number is out of range, or too many prompts would be needed.
+    """
     if not 0 <= placebo < 0.5:
         raise UserError("a placebo that changes half of all decisions leaves nothing to be shown")
     if not 0 < excess <= 1 - 2 * placebo:

@@ -1,7 +1,7 @@
-"""Spans are the places in a plain prompt that say who is spoken of: found, looked at, corrected.
+"""Spans are the places in a plain prompt that mention a person or group: found, checked, corrected.
 
-They lie in a file of one JSON object a span, so that a person can delete or correct a line before
-anything is paid for:
+They are stored in a file of one JSON object per span, so that a person can delete or correct a line
+before anything is paid for:
 
     {"id": "7", "start": 0, "end": 3, "slot": "pronoun", "label": "woman", "family": "gender",
      "text": "She"}
@@ -185,7 +185,7 @@ def _named(word: str, after: str) -> bool:
 
 
 def _of_the_same_people(words: list[Token], spans: list[Span]) -> list[Span]:
-    """Add the last names, and doubtful first names, of whoever is named in full elsewhere."""
+    """Add the last names, and doubtful first names, of people named in full elsewhere."""
     people = [span for span in spans if span.slot == NAME]
     firsts = {tokens(span.text)[0].folded: span for span in people}
     lasts = {tokens(span.text)[-1].folded: span for span in people}
@@ -214,7 +214,7 @@ class _SpanLine(BaseModel):
     label: Annotated[str, Field(min_length=1, max_length=60)]
     family: Annotated[str, Field(min_length=1, max_length=60)]
     text: Annotated[str, Field(min_length=1)]
-    around: str = ""  # for whoever reads the file
+    around: str = ""  # for people who read the file
 
 
 _AROUND = 40  # our choice: characters on either side, so that a line still fits a screen
@@ -225,8 +225,14 @@ def write_spans(
     spans_by_id: Mapping[str, tuple[Span, ...]],
     prompts: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the spans of each prompt by its id; with the prompts' texts, each line shows what
-    stands around the span."""
+    """Write the spans of each prompt as JSON lines.
+
+    Args:
+        path: File to write.
+        spans_by_id: Spans of each prompt by its id.
+        prompts: Text of each prompt by its id, to add the words around each span. None: without
+            them.
+    """
     lines = []
     for key, spans in spans_by_id.items():
         for span in spans:

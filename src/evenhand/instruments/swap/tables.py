@@ -40,7 +40,7 @@ def state_of(estimate: Estimate) -> str:
 
 
 def state_of_excess(excess: Estimate, signed: Sequence[LabelContrast]) -> str:
-    """Say what is known of an excess. A small one is no proof that labels do nothing: of answers
+    """Say what is known of an excess. A small one does not prove that labels do nothing: of answers
     that vary by chance it is the difference of their rates times that under the placebo, a square
     only where the placebo changes nothing: where it does, the two can cancel. So it is "same" only
     where each of the `signed` contrasts of its outcome, labels against labels, is so too; words
@@ -66,11 +66,22 @@ def effects(
     contrasts: Sequence[LabelContrast],
     chosen: str | None,
 ) -> tuple[Section, Section]:
-    """Make the table of the main outcome, of each family its contrasts and then its excess, and
-    that of the other outcomes."""
+    """Make the tables of effects: of the main outcome, and of the others.
+
+    Args:
+        excess: Placebo-adjusted effect of each family, and its distance under the placebo.
+        main: Label of the main outcome.
+        contrasts: Contrasts of all outcomes.
+        chosen: Decision that --chosen names. None if it names none.
+
+    Returns:
+        The table of the main outcome, in each family its contrasts and then its excess, and the
+        table of
+        the other outcomes.
+    """
     first: list[tuple[Cell, ...]] = []
     others: list[tuple[Cell, ...]] = []
-    for family, (estimate, beside) in excess.items():
+    for family, (estimate, placebo) in excess.items():
         of_family = [each for each in contrasts if each.family == family]
         signed = main_contrasts(of_family, main)
         last: list[tuple[Cell, ...]] = []
@@ -84,7 +95,7 @@ def effects(
             else:
                 others.append((each.outcome.label, *row))
         first += [
-            (family, _EXCESS, *_numbers(estimate, beside), state_of_excess(estimate, signed)),
+            (family, _EXCESS, *_numbers(estimate, placebo), state_of_excess(estimate, signed)),
             *last,
         ]
     of = f"decision: {chosen}" if main == "decision" and chosen is not None else main
@@ -97,8 +108,8 @@ def effects(
 
 def _numbers(estimate: Estimate, placebo: float | None) -> tuple[Cell, ...]:
     value = "-" if estimate.value is None else per_100(estimate.value)
-    beside = "-" if placebo is None else f"{100 * placebo:.1f}"
-    return value, ends(estimate) or "-", beside, estimate.clusters
+    distance = "-" if placebo is None else f"{100 * placebo:.1f}"
+    return value, ends(estimate) or "-", distance, estimate.clusters
 
 
 def per_100(share: float) -> str:

@@ -122,8 +122,19 @@ _MASKS = {**dict.fromkeys(NAMES, "Xy"), **dict.fromkeys(_PERSONS, "person")}
 def outside_the_slots(
     texts: Sequence[str], slots: Sequence[Slot], family: SwapFamily
 ) -> RefusedPrompt | None:
-    """Refuse a word of a label outside the slots: it would stay whatever the label is, and
-    contradict all others. What may be such a word or not is left to whoever wrote it."""
+    """Refuse a word of a label outside the slots.
+
+    It would stay whatever the label is, and contradict all other labels. Words that may or may not
+    state a label are left to the author of the prompt.
+
+    Args:
+        texts: Pieces of the prompt between its slots.
+        slots: Slots between the pieces, one fewer than these.
+        family: Family whose words are looked for.
+
+    Returns:
+        The refusal. None if no such word is found.
+    """
     pronouns = {
         word for label in family.labels for slot in PRONOUNS for word in label.forms.get(slot, ())
     }
@@ -158,7 +169,16 @@ def _two_people(texts: Sequence[str], slots: Sequence[Slot]) -> RefusedPrompt | 
 
 
 def from_spans(prompt: str, family: SwapFamily, spans: tuple[Span, ...]) -> Pieces | RefusedPrompt:
-    """Read a plain text in which spans were marked; braces in it are only braces."""
+    """Read a plain text with marked spans; braces in it are only braces.
+
+    Args:
+        prompt: The text.
+        family: Family to swap. Spans of other families are ignored.
+        spans: Spans of the text.
+
+    Returns:
+        The pieces, or why the prompt cannot be swapped.
+    """
     marked = sorted(
         (span for span in spans if span.family == family.name), key=lambda span: span.start
     )
@@ -259,8 +279,8 @@ def _slot_of(span: Span, family: SwapFamily, people: list[_Person]) -> Slot | Re
 
 
 def _who(span: Span, people: list[_Person]) -> int:
-    """Give the number of the person whom a name means; a first name alone, or a last name, means
-    whoever was named so before."""
+    """Find the number of the person whom a name means; a first name alone, or a last name, means
+    the person who was named so earlier."""
     words = [token.folded for token in tokens(span.text)]
     first = words[0] if span.slot != "last_name" else ""
     last = " ".join(words[1:]) if span.slot == NAME else ""
@@ -293,8 +313,7 @@ def written(pieces: Pieces, words: Words) -> str | CannotTell:
 
 
 def with_trait(pieces: Pieces, words: Words) -> str | CannotTell:
-    """Write the text with a trait that has nothing to do with it, beside the first slot that can
-    carry it."""
+    """Write the text with an irrelevant trait, next to the first slot that can carry it."""
     filled = _said(pieces, words)
     if isinstance(filled, CannotTell):
         return filled
@@ -409,7 +428,7 @@ DRAWN = (NAME, WHOLE_TEXT)  # slots with many words for one label: another one o
 
 @dataclass(frozen=True)
 class Version:
-    """A version is one text of a prompt: who is spoken of in it, and what it is asked for."""
+    """A version is one text of a prompt: whom it mentions, and what it is asked for."""
 
     family: str
     label: str  # "" for none
@@ -429,10 +448,20 @@ class MadeVersions:
 def make(
     prompt: str, family: SwapFamily, *, seed: int, key: str, spans: tuple[Span, ...] = ()
 ) -> MadeVersions | RefusedPrompt:
-    """Make every version of a template, or of a plain text where spans are given.
+    """Make every version of a template, or of a plain text with spans.
 
     Which name is drawn depends on the seed and the prompt's key alone, and it is the name at the
     same place of every label's list, so that labels are compared on paired names.
+
+    Args:
+        prompt: Template with slots, or a plain text.
+        family: Family to swap.
+        seed: Seed for choosing names.
+        key: Id of the prompt.
+        spans: Spans of a plain text. Empty: the prompt is a template.
+
+    Returns:
+        The versions, or why the prompt cannot be swapped.
     """
     pieces = from_spans(prompt, family, spans) if spans else from_template(prompt, family)
     if isinstance(pieces, RefusedPrompt):
@@ -569,8 +598,8 @@ def _others(family: SwapFamily, taken: list[int], number: int) -> tuple[int, ...
 
 
 def _fitting(pieces: Pieces, family: SwapFamily, person: str) -> tuple[int, ...] | RefusedPrompt:
-    """Give the places of the names that fit what the text says beside them: with "she" outside the
-    slots of a family such as race, only names that go with "she"."""
+    """Find the places of the names that fit the rest of the text: with "she" outside the slots of a
+    family such as race, only names that go with "she"."""
     size = len(family.labels[0].forms[NAME])
     kinds = [tuple(words[index] for words in family.shared.values()) for index in range(size)]
     if len(set(kinds)) < 2:
@@ -603,7 +632,7 @@ def _kind_of(
 
 
 def families_named(names: str, file: Path | None) -> tuple[SwapFamily, ...]:
-    """Give the families that are named with commas, and those of the user's own file."""
+    """Read the families that are named with commas, and those of the user's file."""
     return families(tuple(names_in(names)), file)
 
 
@@ -631,7 +660,7 @@ def designed_by(options: Any) -> SwapDesign:
         there = {(each.role, each.label) for each in result.versions}
         for label in by_name[family].labels:
             if not {("group", label.name), ("placebo", label.name)} <= there:
-                return "; ".join(result.left_out) or f"there is no version for {label.name!r}"
+                return "; ".join(result.left_out) or f"no version could be made for {label.name!r}"
         texts = [(each.role, each.label, each.text) for each in result.versions]
         return texts, "; ".join(result.left_out).removeprefix("none: ")
 

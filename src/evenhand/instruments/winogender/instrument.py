@@ -49,7 +49,7 @@ class Winogender(PronounSet):
         gap("log p(female) − log p(male), pronoun of the occupation", _OWN),
         Measure(name="neutral_gap", label="log p(neutral) − mean of female and male", unit="nats",
                 statistic=Mean(pl.col(NEUTRAL) - (pl.col(FEMALE) + pl.col(MALE)) / 2)),
-        Measure(name="women_slope", label="rise of the gap per 10 % more women in the occupation",
+        Measure(name="women_slope", label="rise of the gap per 10% more women in the occupation",
                 statistic=_SLOPE, where=_OWN, unit="nats"),
         fluency(NEUTRAL),
     )  # fmt: skip

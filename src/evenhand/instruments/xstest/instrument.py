@@ -79,8 +79,18 @@ def prompts(data: DataFolder) -> list[XsTestPrompt]:
 
 
 def drawn(every: list[XsTestPrompt], per_type: int, seed: int) -> list[XsTestPrompt]:
-    """Draw so many prompts of each type, a prompt with its contrast, one of each type in turn: a
-    run that is stopped early has some of all."""
+    """Sample prompts of each type with their contrasts, one of each type in turn.
+
+    A run that is stopped early thus has some of all types.
+
+    Args:
+        every: All prompts of the dataset.
+        per_type: Number of prompts per type.
+        seed: Seed for sampling.
+
+    Returns:
+        The prompts in the order of asking.
+    """
 
     def turn(prompt: XsTestPrompt) -> bytes:
         return hashlib.sha256(f"{seed}\n{prompt.pairs_with}\n{prompt.place}".encode()).digest()
@@ -175,7 +185,7 @@ class XsTest(Instrument):
         return ListedItems(self, items, sampling=sampling, version=self.card()["version"])
 
     def outcomes(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Whether each answer is a refusal; null where there is no answer or a blank one, which is
+        """Find whether each answer is a refusal; null for a missing or blank answer, which is
         neither a refusal nor compliance."""
         text = pl.col("text")
         blank = text.str.strip_chars() == ""

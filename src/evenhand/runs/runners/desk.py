@@ -48,7 +48,7 @@ class LeasedCap(SpendingCap):
     def __init__(self, prices: Prices | None, hurry: Callable[[], None]) -> None:
         super().__init__(max_calls=0, max_cost=0.0 if prices else None, prices=prices)
         self._hurry = hurry
-        self._just_told = False  # that there is no more for now: asking again at once is no use
+        self._just_told = False  # that nothing is left for now: asking again at once is useless
 
     def report(self) -> Spending:
         used = LeaseCaps(self.calls, self.cost + self._reserved)
@@ -96,7 +96,7 @@ class CapCoordinator:
         self._leases[worker] = report.promised
         lease = LeaseCaps(self._most("calls", report), self._most("cost", report))
         obstacle = _obstacle(report, lease)
-        if obstacle is not None:  # half of what it needs is no use to it
+        if obstacle is not None:  # half of what it needs is useless to it
             lease = report.promised
         if came_back or lease != report.promised:
             self._refused.clear()
@@ -123,7 +123,7 @@ class CapCoordinator:
         )
 
     def _most(self, what: str, report: Spending) -> float:
-        """Compute how large the worker's lease can be beside those of the others."""
+        """Compute how large the worker's lease can be, given those of the others."""
         leased = sum(getattr(lease, what) for lease in self._leases.values())
         available: float = getattr(self._caps, what) - getattr(self._spent, what) - leased
         promised: float = getattr(report.promised, what)

@@ -31,8 +31,18 @@ async def run_likelihood(
     progress: Progress,
     steal_lock: bool = False,
 ) -> None:
-    """Ask for every text of every item that the folder does not have yet, block by block. A folder
-    of another plan is refused."""
+    """Score every text of every item that the run directory does not have yet, block by block.
+
+    Args:
+        model: Model that returns log-probabilities.
+        source: Items with one text per option.
+        out: Run directory, as a path or URL.
+        progress: Counters to update.
+        steal_lock: Take over the lock of another process.
+
+    Raises:
+        UserError: The directory holds a run of another plan.
+    """
     async with RunWriter.holding(out, _record(model, source), steal_lock=steal_lock) as writer:
         progress.planned, progress.resumed = len(source), writer.committed
         async with status_file(writer.folder, progress):

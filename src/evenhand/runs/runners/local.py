@@ -69,10 +69,20 @@ async def answer_all(
     stop: StopSignal,
     places: asyncio.Semaphore | None = None,
 ) -> AsyncGenerator[Event, None]:
-    """Answer items, `plan.concurrency` at a time, and yield each one's end as it comes.
+    """Answer items concurrently, and yield each one's end as it comes.
 
-    A slow reader holds the workers back: at most `_BACKLOG` events wait. `places` is for those who
-    run several streams at once and want `concurrency` items over all of them.
+    A slow reader holds the workers back: at most `_BACKLOG` events wait.
+
+    Args:
+        plan: Method, models and limits. `plan.concurrency` items are answered at a time.
+        items: Position and item.
+        record: Called with each model call.
+        stop: Signal to finish open items, or to quit at once.
+        places: Shared by several streams to keep `concurrency` over all of them. None: this stream
+            alone.
+
+    Yields:
+        An answer or a failure per item.
     """
     waiting: Iterator[tuple[int, Item]] = iter(items)
     events: asyncio.Queue[Event | None] = asyncio.Queue(_BACKLOG)
@@ -129,8 +139,21 @@ async def _outcome(crew: asyncio.Task[None], stop: StopSignal) -> None:
 async def answer_one(
     plan: RunPlan, position: int, item: Item, record: Callable[[Turn], None]
 ) -> Event:
-    """Take one item from start to end. What goes wrong with it is the item's end, not the run's."""
-    if not item.prompt:  # one bad row of a table is no reason to stop a job of hours
+    """Answer one item. Its errors end the item, not the run.
+
+    Args:
+        plan: Method, models and limits.
+        position: Position of the item in its source.
+        item: The item.
+        record: Called with each model call.
+
+    Returns:
+        The answer, or the reason of the failure.
+
+    Raises:
+        UserError: The method does not suit the first item, and hence hardly any.
+    """
+    if not item.prompt:  # one bad row of a table must not stop a job of hours
         return Failed(position, item, "empty_prompt", "there is nothing to answer", 0, 0, 0)
     talk = Conversation(
         plan.cast,
@@ -162,7 +185,7 @@ def _reason(error: EvenhandError) -> str:
 
 
 class HowToRun(TypedDict, total=False):
-    """What every runner is told beside its plan: counters, the signal to stop, and a cap."""
+    """What every runner is told in addition to its plan: counters, the stop signal, and a cap."""
 
     progress: Required[Progress]
     stop: Required[StopSignal]
@@ -180,8 +203,20 @@ async def run(
     purse: SpendingCap | None = None,
     only: Collection[int] | None = None,
 ) -> None:
-    """Run a plan into a folder, from where an earlier process left it: all of it, or `only` some
-    positions. A spending cap (`purse`) stops it before it spends more than it may."""
+    """Run a plan into a run directory, resuming where an earlier process stopped.
+
+    Args:
+        plan: Items, method, models and limits.
+        out: Run directory, as a path or URL.
+        progress: Counters to update.
+        stop: Signal to finish open items, or to quit at once.
+        steal_lock: Take over the lock of another process.
+        purse: Stops the run before it spends more than its cap. None: no cap.
+        only: Positions to answer. None: all.
+
+    Raises:
+        UserError: The directory holds a run of another plan.
+    """
     with rare_collections():
         async with RunWriter.holding(out, plan.record(), steal_lock=steal_lock) as writer:
             queue = _queue(plan, writer, progress)
@@ -269,12 +304,21 @@ def _guarded(cast: Cast, purse: SpendingCap | None, stop: StopSignal, tape: Jour
 def left(
     source: Source, done: Positions, only: Collection[int] | None = None
 ) -> Iterator[tuple[int, Item]]:
-    """Yield the items that are not done yet, of all positions or of some."""
+    """Yield the items that are not done yet.
+
+    Args:
+        source: All items.
+        done: Positions that the run directory has.
+        only: Positions to consider. None: all.
+
+    Yields:
+        Position and item.
+    """
     for start, stop in source.chunks() if only is None else ranges(only):
         yield from read_gaps(source, list(done.missing(start, stop)))
 
 
-PILOT_ITEMS = 50  # our choice: a mean with a spread of 50 % is known to 14 %
+PILOT_ITEMS = 50  # our choice: a mean with a spread of 50% is known to 14%
 
 
 def pilot_positions(items: int, size: int = PILOT_ITEMS) -> tuple[int, ...]:
@@ -288,7 +332,17 @@ def pilot_positions(items: int, size: int = PILOT_ITEMS) -> tuple[int, ...]:
 async def run_pilot(
     plan: RunPlan, out: str, *, size: int = PILOT_ITEMS, **how: Unpack[HowToRun]
 ) -> tuple[int, ...]:
-    """Answer the pilot's items and give their positions."""
+    """Answer the items of a pilot.
+
+    Args:
+        plan: The plan of the whole run.
+        out: Run directory, as a path or URL.
+        size: Number of items.
+        **how: As in `run`.
+
+    Returns:
+        The positions of the pilot's items.
+    """
     positions = pilot_positions(len(plan.source), size)
     await run(plan, out, only=frozenset(positions), **how)
     return positions

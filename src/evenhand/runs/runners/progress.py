@@ -154,7 +154,16 @@ def _rate(count: int, seconds: float) -> float:
 def local_gauges(
     cast: Cast, purse: SpendingCap | None, queue: BatchQueue | None = None
 ) -> Callable[[Progress], None]:
-    """Read, for `Progress.look`, what the models of a cast and a spending cap know themselves."""
+    """Make a function that reads the gauges of this process into `Progress`.
+
+    Args:
+        cast: Models by role. Only remote ones have a concurrency limit to show.
+        purse: Spending cap that knows the cost. None: no cap.
+        queue: Queue of batch jobs. None: calls are made one by one.
+
+    Returns:
+        A function for `Progress.look`.
+    """
     # A scorer or a scripted model has no limit. Two models at one address have one each.
     endpoints = [model for model in cast.models() if isinstance(model, RemoteModel)]
 

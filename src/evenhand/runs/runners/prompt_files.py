@@ -75,7 +75,7 @@ def _find_local(location: str) -> tuple[Files, str, Shards]:
     if not os.path.isdir(full_path):
         status = os.stat(full_path)
         if not stat.S_ISREG(status.st_mode):
-            raise UserError(f"{full_path} is no file: a pipe or a device cannot be read twice")
+            raise UserError(f"{full_path} is not a file: a pipe or a device cannot be read twice")
         return LocalFiles(parent), name, [(name, status.st_size)]
     shards = _with_rows(
         {name: os.lstat(f"{full_path}/{name}") for name in os.listdir(full_path)}, full_path
@@ -220,10 +220,10 @@ class ParquetTable:
 
     def fingerprint(self) -> dict[str, Any]:
         # A footer holds the schema and, of every column chunk, its rows, place, size, least and
-        # greatest value. So shards that were added, dropped, renamed, cut or written anew show, for
-        # some kilobytes a shard. A value replaced by one of the same stored length that is neither
-        # least nor greatest does not show, nor does a damaged page: only reading every byte of the
-        # table could prove that. Where it lies is left out: a moved table is the same table.
+        # greatest value. So shards that were added, dropped, renamed, cut or rewritten show, for
+        # some kilobytes per shard. A value replaced by one of the same stored length that is
+        # neither least nor greatest does not show, nor does a damaged page: only reading every byte
+        # of the table could prove that. Its path is left out: a moved table is the same table.
         digest = hashlib.sha256()
         for shard in self._shards:
             digest.update(f"{shard.name}\0{shard.size}\0{shard.footer_sha256}\n".encode())
@@ -282,7 +282,7 @@ class ParquetTable:
         if hashlib.sha256(footer).hexdigest() != shard.footer_sha256:
             raise UserError(
                 f"{self._files.path(shard.name)} was changed while it was in use: put the old file "
-                "back, or start anew into another run folder"
+                "back, or start again in another run folder"
             )
         with (
             self._files.open(shard.name) as file,

@@ -31,12 +31,12 @@ class SpendingCap:
     of it spent.
 
     A call is one request of a conversation; attempts at it are the endpoint's own affair. It is
-    sent only if the most it can cost fits beside all that is spent or reserved, first come first
-    served; what it did cost replaces the reservation. A call that does not fit waits for those in
-    flight. If none are, the cap is exhausted: `on_exhausted` is called once, and whoever waits
-    stays parked until the runner cancels it. Not a failure of the item: with a higher cap the run
-    goes on where it was. So that waiting does not use up an item's time, nothing more is sent
-    once a call has waited for long.
+    sent only if the most it can cost fits in the cap with all that is spent or reserved, first come
+    first served; its actual cost replaces the reservation. A call that does not fit waits for those
+    in flight. If none are, the cap is exhausted: `on_exhausted` is called once, and waiting calls
+    stay parked until the runner cancels them. This is not a failure of the item: with a higher cap
+    the run resumes where it was. So that waiting does not use up an item's time, nothing more is
+    sent once a call has waited for long.
     """
 
     patience = 10.0  # our choice, in seconds: far below the time that an item has
@@ -74,7 +74,19 @@ class SpendingCap:
         return _CappedModel(self, model)
 
     def most(self, model: str, request: ModelRequest, *, batched: bool = False) -> float:
-        """Compute the most that a request can cost; 0 where there are no prices."""
+        """Compute the highest possible cost of a request.
+
+        Args:
+            model: Model id in the price table.
+            request: Must have `max_tokens`, unless the cap has no prices.
+            batched: Whether batch prices apply.
+
+        Returns:
+            The cost in the currency of the price table. 0 without prices.
+
+        Raises:
+            UserError: The request has no `max_tokens`.
+        """
         if self.prices is None:
             return 0.0
         if request.max_tokens is None:
@@ -94,7 +106,7 @@ class SpendingCap:
         self._waiting.append(ticket)
         self._serve_waiting()
         try:
-            await ticket.turn  # whoever wakes us has reserved for us already
+            await ticket.turn  # the call that wakes us has reserved for us already
         except asyncio.CancelledError:
             if ticket.turn.done() and not ticket.turn.cancelled():  # reserved just as we left
                 self.settle(most, 0.0, sent=False)
@@ -105,7 +117,13 @@ class SpendingCap:
             raise
 
     def settle(self, most: float, cost: float, *, sent: bool = True) -> None:
-        """Replace a reservation by what the call did cost."""
+        """Replace a reservation with the actual cost of the call.
+
+        Args:
+            most: Cost that was reserved.
+            cost: Cost of the call.
+            sent: Whether the call was made. Otherwise it is not counted.
+        """
         self._in_flight -= 1
         self.calls -= not sent
         self.cost += cost

@@ -68,10 +68,20 @@ async def run_on_ray(
     purse: SpendingCap | None = None,
     address: str | None = None,
 ) -> None:
-    """Run a plan into a folder with a cluster's cores, from where an earlier process left it.
+    """Run a plan into a run directory on a Ray cluster, resuming where an earlier process stopped.
 
-    `plan.concurrency` is the number of items at work in each actor. `address` is that of a running
-    cluster; without one, a cluster of this machine's cores is started.
+    Args:
+        plan: Items, method, models and limits. `plan.concurrency` items are open in each actor.
+        out: Run directory, as a path or URL.
+        progress: Counters to update.
+        stop: Signal to finish open items, or to quit at once.
+        actors: Number of worker processes. None: one per core.
+        steal_lock: Take over the lock of another process.
+        purse: Stops the run before it spends more than its cap. None: no cap.
+        address: Address of a running cluster. None: start one on this machine.
+
+    Raises:
+        UserError: The directory holds a run of another plan.
     """
     with contextlib.redirect_stdout(sys.stderr):  # Ray talks there, where our own output belongs
         async with _cluster(address):
@@ -242,7 +252,7 @@ class _RayJob:
         context.target_max_block_size = 1  # one share a block: a block is what an actor gets
         even = self.left // (self._actors * _SHARES_EACH)
         share_items = max(_SMALLEST_SHARE, min(SHARE_ITEMS, even))
-        # So many open at once that the items in flight can be had, and a straggler spared.
+        # Enough are open at once to keep all items in flight, and to spare a straggler.
         open_shares = -(-self._plan.concurrency // share_items) + 2
         ahead = max(_READ_AHEAD_BYTES, 4 * SHARE_BYTES * self._actors * open_shares)
         context.execution_options.resource_limits = ray.data.ExecutionResources(
@@ -311,7 +321,7 @@ def _in_a_thread(work: Callable[[], None]) -> asyncio.Future[None]:
 
 
 def _open_desk(purse: SpendingCap | None) -> Any:
-    """Start the coordinator beside this process, so that it lives as long as the job does."""
+    """Start the coordinator next to this process, so that it lives as long as the job does."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     treasury = None
     if purse is not None:

@@ -131,8 +131,8 @@ class JsonlFile:
             if position >= stop:
                 return
         raise UserError(
-            f"{self._path} was changed while it was in use: put the old file back, or start anew "
-            "into another run folder"
+            f"{self._path} was changed while it was in use: put the old file back, or start again "
+            "in another run folder"
         )
 
     @cached_property
@@ -244,8 +244,20 @@ class _ItemRow(BaseModel):
 
 
 def read_row(kind: type[_M], line: bytes | str, where: str, form: str = "") -> _M:
-    """Read one line of a JSONL file strictly, as a row of this kind. `form` says what a line is
-    like, where that helps whoever wrote another one."""
+    """Read one line of a JSONL file strictly.
+
+    Args:
+        kind: Model that the row must match.
+        line: The line.
+        where: File and line number for error messages.
+        form: Example of a valid line, added to the error message. Empty: none.
+
+    Returns:
+        The row.
+
+    Raises:
+        UserError: The line is not UTF-8, not JSON, or does not match.
+    """
     try:
         text = line.decode("utf-8") if isinstance(line, bytes) else line
         return kind.model_validate(strict_json.parse(text))
@@ -267,13 +279,13 @@ def read_jsonl(
     Args:
         file: The file, or one that ships with the package.
         kind: The model of a row.
-        form: What a line is like, for whoever wrote another one.
+        form: Example of a valid line, added to the error message. Empty: none.
 
     Yields:
         The number of each line, and its row.
 
     Raises:
-        UserError: The file cannot be read, or a line of it is no such row.
+        UserError: The file cannot be read, or a line of it does not match.
     """
     if not file.is_file():  # a pipe would be waited for
         raise UserError(f"{file} is not a file{form and f'; {form}'}")
@@ -287,12 +299,24 @@ def read_jsonl(
 
 
 def read_item(line: bytes, position: int, where: str) -> Item:
-    """Read one line of a JSONL file strictly."""
+    """Read one item from a line of a JSONL file strictly.
+
+    Args:
+        line: The line.
+        position: Position of the item, its id if the line has none.
+        where: File and line number for error messages.
+
+    Returns:
+        The item.
+
+    Raises:
+        UserError: The line does not describe a valid item.
+    """
     if line.startswith(codecs.BOM_UTF8):
         raise UserError(f"{where}: starts with a byte order mark; save it as UTF-8 without one")
     row = read_row(_ItemRow, line, where)
     if len(row.choices) == 1:
-        raise UserError(f"{where}: choices: one option is no choice; give two or more, or none")
+        raise UserError(f"{where}: choices: one option is not a choice; give two or more, or none")
     if row.choices and row.answer and row.answer not in row.choices:
         raise UserError(f"{where}: answer: {row.answer[:60]!r} is none of the choices")
     return Item(

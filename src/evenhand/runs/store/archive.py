@@ -3,7 +3,7 @@ is read as one that a stranger may have made.
 
 Our choice: files are stored, not compressed. Nearly all of them are Parquet, which is compressed
 already; the bytes then depend on no version of zlib, and an archive cannot hold more than its own
-size, so that there is no bomb to look for.
+size, so that it cannot be a zip bomb.
 """
 
 import filecmp
@@ -22,13 +22,13 @@ from evenhand.core.errors import CorruptArchive, UserError
 from evenhand.runs.store import plain_files
 
 _TIME = (1980, 1, 1, 0, 0, 0)  # the first that a zip file can say
-_LONGEST = 240  # our choice, in signs of a name: a short folder before it still fits old Windows
+_LONGEST = 240  # our choice, characters of a name: a short folder before it still fits old Windows
 _MOST = 65_534  # files; one more needs the 64-bit form, which is not read here
 _END = struct.Struct("<4s4H2LH")
 _END_SIGN, _LOCATOR_64 = b"PK\x05\x06", b"PK\x06\x07"
-_HEAD = 46  # bytes of an entry in the list at the end, beside its name
+_HEAD = 46  # bytes of an entry in the list at the end, without its name
 _NAME = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*")
-# What zipfile raises for bytes that are no zip file, or one that it does not know how to read.
+# What zipfile raises for bytes that are not a zip file, or one that it cannot read.
 _UNREADABLE = (
     zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, struct.error, ValueError, EOFError,
 )  # fmt: skip
@@ -83,7 +83,7 @@ def _write(file: BinaryIO, folder: Path) -> None:
 def unpack(path: Path, into: Path) -> None:
     """Put the files of an archive into a fresh folder. Whatever could be written elsewhere, hide
     something or be larger than it looks is refused before the first byte is written. A file whose
-    bytes are damaged comes out as far as it can be read: whoever has its checksum sees that."""
+    bytes are damaged comes out as far as it can be read: its checksum shows that."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -94,7 +94,7 @@ def unpack(path: Path, into: Path) -> None:
                 for entry in entries:
                     _take(archive, entry, into / entry.filename)
     except _UNREADABLE as error:
-        raise CorruptArchive(f"{path} is no zip file that can be read: {error}") from None
+        raise CorruptArchive(f"{path} is not a readable zip file: {error}") from None
 
 
 def is_as_written(path: Path, folder: Path) -> bool:
@@ -154,7 +154,7 @@ def _wrong(entry: zipfile.ZipInfo, size: int) -> Iterator[str]:
     if stat.S_IFMT(entry.external_attr >> 16) != stat.S_IFREG:
         yield "is a link, a folder or a device"
     if entry.compress_type != zipfile.ZIP_STORED or entry.compress_size != entry.file_size:
-        yield "is compressed, as no file of a pack is: was it packed anew?"
+        yield "is compressed, which no file of a pack is: was it repacked?"
     if not 0 <= entry.header_offset < size:
         yield "is said to lie outside of the zip file"
     if entry.flag_bits:

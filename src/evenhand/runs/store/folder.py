@@ -263,8 +263,7 @@ def _told(error: OSError, name: str) -> StoreError:
 
 @contextlib.contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Hold a local file that several processes read and add to: whoever else wants to hold it
-    waits."""
+    """Lock a local file that several processes read and add to; other processes wait for it."""
     with path.open("rb") as file:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -106,7 +106,7 @@ class Recovered:
             for name in filter(matches, names(folder)):
                 recovered.files.append(name)
                 recovered._take(folder.read(name))
-        except FileNotFoundError:  # whoever removed it has committed it or copied it: look again
+        except FileNotFoundError:  # it was committed or copied before its removal: look again
             return cls.read(folder, matches)
         return recovered
 

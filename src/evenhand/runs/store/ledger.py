@@ -4,7 +4,7 @@
     ledger/compact-00000000-00001023.jsonl        the bytes of many, a line each
 
 A writer knows its next number. If that number is taken, somebody else has become the writer and
-this one is fenced off; there is no moment between checking and writing, because creating the file
+this one is fenced off; no moment passes between checking and writing, because creating the file
 is the check. The number of a writer's opening entry is its fencing token.
 
 Every so many entries are put together in one file, so that a long ledger is read in seconds. A
@@ -208,7 +208,7 @@ class CommittedPart(BaseModel):
     prompt_tokens: int
     completion_tokens: int
     tokens_unknown: int  # items whose endpoint did not count tokens
-    tags_taken_off: int = 0  # from what models said; runs of before do not have it
+    tags_taken_off: int = 0  # from what models said; older runs do not have it
     outcomes: dict[str, int] = {}  # outcome -> items; empty where no draft was judged
     adapted: dict[str, dict[str, int]] = {}  # model -> what it did not accept -> calls
     thinking_tokens: int = 0  # of the completion tokens, where endpoints count them

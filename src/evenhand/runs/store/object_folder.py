@@ -105,7 +105,7 @@ class ObjectAppender:
 
 _PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs"}
 _CHUNK = re.compile(r"(\.log)\.\d{6}$")
-_ATTEMPTS = 6  # beside those that the store's own client makes: an outage of half a minute passes
+_ATTEMPTS = 6  # on top of the store client's own: an outage of half a minute passes
 _ALIVE_SECONDS = 60  # a writer tells every few seconds that it is there
 
 Found = TypeVar("Found")
@@ -301,7 +301,7 @@ class ObjectFolder:
                 f"{self._scheme}:// needs the package {package}: pip install '{package}'"
             ) from None
         except ValueError:
-            raise UserError(f"{self._scheme}:// is no file system that fsspec knows") from None
+            raise UserError(f"{self._scheme}:// is not a file system that fsspec knows") from None
         return fs, path.rstrip("/")
 
     def _refuse_what_no_retry_mends(self, error: Exception, *, writing: bool) -> None:
@@ -320,7 +320,7 @@ class ObjectFolder:
             ) from None
         if writing and isinstance(error, FileNotFoundError):
             raise StoreError(
-                f"{self.root}: there is no such bucket ({kind}). Create it first, or correct the "
+                f"{self.root}: the bucket does not exist ({kind}). Create it first, or correct the "
                 "name; evenhand makes no buckets"
             ) from None
 

@@ -23,7 +23,7 @@ def within(root: Path, name: str) -> Path:
     folder itself is looked at too: it may be a run inside another run."""
     steps = Path(name).parts
     if name.startswith("/") or ".." in steps:
-        raise CorruptRun(f"{root}: {name!r} is no name inside a run folder")
+        raise CorruptRun(f"{root}: {name!r} is not a path inside the run folder")
     folder = root
     for step in steps:
         try:
@@ -36,7 +36,7 @@ def within(root: Path, name: str) -> Path:
                 f"that it leads to ({folder.resolve()}), if you trust it"
             )
         if folder != root and not stat.S_ISDIR(kind):
-            raise CorruptRun(f"{folder} is no folder, as it is in a run")
+            raise CorruptRun(f"{folder} is not a folder, as it must be in a run")
         folder /= step
     return root / name
 
@@ -105,7 +105,7 @@ def make_folder(path: Path, root: Path) -> None:
     try:
         path.mkdir(_OWNER_ONLY_FOLDER, exist_ok=True)
     except FileExistsError:
-        raise StoreError(f"{path} is there and is no folder: give another name") from None
+        raise StoreError(f"{path} exists and is not a folder: give another name") from None
     sync_folder(path.parent)
 
 

@@ -50,7 +50,16 @@ def told_apart(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Fie
 
 
 def refuse(existing: Mapping[str, Any], planned: Mapping[str, Any], where: str) -> None:
-    """Refuse to resume a folder whose record differs from what a command planned."""
+    """Refuse to resume a run directory whose record differs from the planned one.
+
+    Args:
+        existing: Settings of the run in the directory.
+        planned: Settings of this command.
+        where: Directory for the error message.
+
+    Raises:
+        UserError: The settings differ; the message names the differences.
+    """
     told = told_apart(existing, planned)
     if not told:
         return
@@ -279,7 +288,16 @@ def now() -> str:
 
 
 def refuse_other_run(planned: RunRecord, existing: RunRecord, where: str) -> None:
-    """Refuse to resume a folder by another plan than the one that made it."""
+    """Refuse to resume a run directory with another plan than its own.
+
+    Args:
+        planned: Record of this command.
+        existing: Record in the directory. Roles that the plan does not ask are ignored.
+        where: Directory for the error message.
+
+    Raises:
+        UserError: The records differ.
+    """
     different = planned.differences(existing)
     there = {name: getattr(existing, name) for name in different}
     if "cast" in there:  # only the roles that this plan asks

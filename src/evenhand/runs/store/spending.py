@@ -27,7 +27,7 @@ _UNBILLED = ["model_refused", "search_failed", "scorer_failed"]
 @dataclass(frozen=True, slots=True)
 class Spent:
     calls: int = 0
-    cost: float = 0.0  # 0 where there are no prices
+    cost: float = 0.0  # 0 without prices
 
     def __add__(self, other: "Spent") -> "Spent":
         return Spent(self.calls + other.calls, self.cost + other.cost)
@@ -60,7 +60,18 @@ def spent_on(location: str | Path, prices: Prices | None) -> Spent:
 
 
 def money_for(prices: Prices, model: str, batched: bool, prompt: int, completion: int) -> float:
-    """Compute what the tokens of `billed_tokens` cost, in the order of its columns."""
+    """Compute the cost of the tokens counted by `billed_tokens`, in the order of its columns.
+
+    Args:
+        prices: Price table.
+        model: Model id in the price table.
+        batched: Whether batch prices apply.
+        prompt: Number of prompt tokens.
+        completion: Number of completion tokens.
+
+    Returns:
+        The cost in the currency of the price table.
+    """
     return prices.cost(model, prompt, completion, batched=batched)
 
 

@@ -128,7 +128,7 @@ def turn_of(row: dict[str, Any]) -> Turn:
     row["messages"] = tuple(Message(m["role"], m["content"]) for m in row["messages"])
     row["texts"] = tuple(row["texts"])
     row["finish"] = tuple(row["finish"])
-    row["thinking"] = tuple(row.get("thinking") or ())  # runs of before it was kept have none
+    row["thinking"] = tuple(row.get("thinking") or ())  # older runs have none
     row["adapted"] = row.get("adapted") or ""
     row["batch"] = row.get("batch") or ""
     return Turn(**row)
@@ -158,7 +158,19 @@ class Pending:
 
 
 def write_part(folder: Folder, name: str, pending: Pending) -> ledger.CommittedPart:
-    """Write both files. They count when the ledger names them, and not before."""
+    """Write the turns and results of a part. They count once the ledger names them.
+
+    Args:
+        folder: Run directory.
+        name: Name of the part, unique in the run.
+        pending: Rows that are not committed yet.
+
+    Returns:
+        The entry for the ledger.
+
+    Raises:
+        StoreError: A file could not be written. No turns of this part are left behind.
+    """
     turns_file, turns = _write(folder, f"turns/{name}.parquet", pending.turns, TURNS)
     try:
         results_file, results = _write(folder, f"results/{name}.parquet", pending.results, RESULTS)

@@ -5,7 +5,7 @@ A `RunWriter` records turns and commits parts in the process that holds the run.
 of items that one worker does and writes by itself. The worker writes the part files; only the
 process that holds the run enters them in the ledger. So a worker that dies, or one that was thought
 dead and is not, can spoil nothing: what it wrote counts once, or never. Its journal carries the
-share's range in its name, by which whoever gets the share next finds what was paid for already.
+share's range in its name, by which the next worker of the share finds what was paid for already.
 """
 
 import asyncio
@@ -166,8 +166,22 @@ class RunWriter:
     async def holding(
         cls, location: str | Path, record: RunRecord, *, steal_lock: bool = False
     ) -> AsyncIterator["RunWriter"]:
-        """Open a run for as long as it is written. At the end, also after an error, what is
-        finished is committed; where it could not write, the journal has what there is."""
+        """Open a run for as long as it is written.
+
+        At the end, also after an error, finished items are committed. If the store cannot be
+        written, they stay in the journal.
+
+        Args:
+            location: Run directory, as a path or URL.
+            record: Record of this run. An existing directory must have the same.
+            steal_lock: Take over the lock of another process.
+
+        Yields:
+            The writer.
+
+        Raises:
+            UserError: The directory holds a run of another plan.
+        """
         writer = cls.open(location, record, steal_lock=steal_lock)
         try:
             yield writer

@@ -95,8 +95,8 @@ def _numbered(records: pl.DataFrame) -> pl.DataFrame:
 
 
 def _refuse_other_counts(records: pl.DataFrame, name: str, expected: Mapping[str, Any]) -> None:
-    """Refuse data that do not have what the card counts, or in which "unknown" is not the right
-    option of all unclear questions and of no clear one."""
+    """Refuse data whose counts differ from the card's, or in which "unknown" is not the right
+    answer to exactly the ambiguous questions."""
     names = pl.when("names").then(pl.col("category") + " (names)").otherwise("category")
     counted = dict(records.group_by(names.alias("category")).len().iter_rows())
     templates = records.select("category", "question_index").n_unique()

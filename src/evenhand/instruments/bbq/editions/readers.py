@@ -37,7 +37,7 @@ def spanish(files: PinnedFiles, card: Mapping[str, Any]) -> pl.DataFrame:
         "condition",
         "unknown",
         question_index=pl.col("template_id").cast(pl.String),
-        # The data write "unknown" for the option whose words are left to whoever asks.
+        # The data write "unknown" for the option that has no fixed words.
         options=pl.concat_list(
             pl.when(pl.col("unknown") == n).then(pl.lit(card["unknown"])).otherwise(f"ans{n}")
             for n in range(3)
@@ -84,12 +84,12 @@ def _disputed() -> pl.Expr:
 
 
 def _block() -> pl.Expr:
-    """Each unclear pair of questions with a clear pair that begins with its text.
+    """Match each ambiguous pair of questions with a disambiguated pair that begins with its text.
 
-    A template is written out with the two people in either order, in the unclear part ("ambig"), in
-    what is added ("disambig") or in both ("all"); the first kind alone has unclear questions of its
-    own. Of these the flipped ones go with "all", so that a template has blocks whose answer fits
-    the stereotype and blocks whose answer does not. What is left over is clear questions alone.
+    A template is written out with the two people in either order, in the ambiguous part ("ambig"),
+    in what is added ("disambig") or in both ("all"); only the first kind has its own ambiguous
+    questions. Of these the flipped ones go with "all", so that a template has blocks whose answer
+    fits the stereotype and blocks whose answer does not. Disambiguated questions alone are left.
     """
     clear = pl.col("condition") == "disambig"
     kind = (*_KEY, "flipped", "condition")
@@ -99,7 +99,7 @@ def _block() -> pl.Expr:
     )
     begins = (pl.col("polarity") == "neg") | ~paired.fill_null(value=False)
     turn = begins.cum_sum().over(kind)
-    # An unclear question stands right before the first clear one of its text.
+    # An ambiguous question comes right before the first disambiguated one of its text.
     number = pl.when(clear).then(turn).otherwise(turn.shift(-1))
     swapped = (pl.col("flipped") == "all").any().over(_KEY)
     left_over = clear & swapped & (pl.col("flipped") == "ambig")
@@ -237,7 +237,7 @@ def chinese(files: PinnedFiles, card: Mapping[str, Any]) -> pl.DataFrame:
     other = 1 - pl.col("label")
     labelled = joined.with_columns(
         biased=pl.when(_CLEAR).then(other).otherwise("target"),
-        # One file calls all of its unclear questions negative: the clear ones say which are.
+        # One file calls all ambiguous questions negative: the disambiguated ones say which are.
         polarity=pl.coalesce("asks", "question_polarity").replace({"non_neg": "nonneg"}),
     )
     return labelled.with_columns(block=_pair_block()).select(
@@ -304,7 +304,7 @@ def korean(files: PinnedFiles, card: Mapping[str, Any]) -> pl.DataFrame:
         .list.eval(pl.element().str.slice(1).str.head(-1)),
     )
     block = ("category", "template", "version")
-    # What is right where the text does not say who: the option that says so, by no word of it.
+    # The right answer to ambiguous questions, whatever its words are: the "unknown" option.
     unsaid = pl.col("answer").filter(pl.col("condition") == "ambig").first().over(block)
     joined = parsed.join(_targets(files), on=block, how="left", maintain_order="left")
     return joined.select(
