@@ -80,9 +80,16 @@ class Budget:
         return prompt + allowed, allowed
 
     def settle(self, reserved: int, usage: Usage | None, size: int, *, learns: bool = True) -> None:
-        """Replace the reservation by what the endpoint counted. If it did not count, the
-        reservation stands: unknown is never free. Without `learns` the estimate of later prompts
-        stays as it is."""
+        """Replace a reservation with the tokens that the endpoint counted.
+
+        Without a count the reservation stays: an unknown cost is never free.
+
+        Args:
+            reserved: The tokens that `reserve` set aside for this call.
+            usage: The count of the endpoint; None if it gave none.
+            size: The length of the prompt, in bytes.
+            learns: Whether the estimate for later prompts is updated from this count.
+        """
         if usage is None:
             self.prompt_tokens = self.completion_tokens = None
             return

@@ -44,8 +44,19 @@ LONGEST = 40  # our choice: a name stands in commands, tables and lines of code
 
 
 def write(kind: Kind, name: str, into: Path) -> Path:
-    """Write the package of a part with this name into a folder, and give the package's own
-    folder."""
+    """Write the package of a plugin into a folder.
+
+    Args:
+        kind: What the plugin is: an instrument, a method or a scorer.
+        name: The plugin's name; the package is called `evenhand_<name>`.
+        into: The folder that the package's own folder goes into.
+
+    Returns:
+        The package's own folder.
+
+    Raises:
+        UserError: If the name is not valid or taken, or the folder cannot be made.
+    """
     _check(kind, name)
     package = f"evenhand_{name}"
     if util.find_spec(package) is not None:

@@ -259,7 +259,22 @@ def load(
     system: str | None = None,
     params: Mapping[str, JsonValue] | None = None,
 ) -> Config:
-    """The config file, overruled by the environment, overruled by what was said on the spot."""
+    """Load the config file; environment variables override it, and arguments override both.
+
+    Args:
+        path: The config file; None for the default one in the current folder, if it exists.
+        base_url: The endpoint of the default model.
+        model: The name of the default model.
+        prices: A file of prices that replaces those of the config.
+        system: The system prompt of the default model.
+        params: Request parameters of the default model, added to those of the config.
+
+    Returns:
+        The config.
+
+    Raises:
+        UserError: If the file cannot be read, or sends a key to a place it may not go to.
+    """
     config = _read_config(path)
     named = model or os.environ.get("EVENHAND_MODEL")
     default = config.default_model()
@@ -484,7 +499,19 @@ def _engine(config: SearchConfig) -> SearchEngine:
 def build_cast(
     config: Config, models: dict[str, ChatModel], agents: Iterable[Agent[Any]] = ()
 ) -> Cast:
-    """The cast of a config for the agents of a method. `models` are the config's models, opened."""
+    """Build the cast of a config.
+
+    A scorer role that the config does not assign is played by the word list, and the support role
+    by the built-in judge.
+
+    Args:
+        config: The config.
+        models: The models of the config, opened, by name.
+        agents: The agents of the method, which may need such a role.
+
+    Returns:
+        The cast.
+    """
     roles: dict[str, ChatModel] = {}
     # The word list plays a scorer that the cast gives to nobody. Not the offline model: that one
     # reports, and who reports must not steer. A judge of support reports nothing: ours stands in.

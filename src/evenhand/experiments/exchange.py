@@ -37,7 +37,20 @@ class ExportResult:
 
 
 def export(location: str, form: str, out: Path, data: DataFolder) -> ExportResult:
-    """Write a run in a form. A file that is there already is never overwritten."""
+    """Write a run in the format of another tool. Existing files are never overwritten.
+
+    Args:
+        location: The run folder.
+        form: The name of the format.
+        out: The file to write, or the folder for a format of several files.
+        data: The folder of datasets.
+
+    Returns:
+        What was written, and how many items are missing.
+
+    Raises:
+        UserError: If the format does not exist, or the output does.
+    """
     if form not in FORMS:
         raise UserError(f"there is no format {form!r}; there are: {', '.join(FORMS)}")
     chosen_form = FORMS[form]

@@ -63,7 +63,19 @@ class PackOptions:
 
 
 def make(runs: Sequence[RunReader], out: Path, wishes: PackOptions) -> PackManifest:
-    """Write a pack, and give what it says of itself."""
+    """Write an evidence pack.
+
+    Args:
+        runs: The runs to pack.
+        out: The zip file to write.
+        wishes: Title, signature, prices and what else goes into the pack.
+
+    Returns:
+        The manifest of the pack.
+
+    Raises:
+        UserError: If a framework does not exist, or the folder of `out` does not.
+    """
     unknown = [name for name in wishes.frameworks if name not in FRAMEWORKS]
     if unknown:
         raise UserError(
@@ -101,8 +113,17 @@ def make(runs: Sequence[RunReader], out: Path, wishes: PackOptions) -> PackManif
 def read(
     runs: Sequence[str], title: str | None, prices: Prices | None, *, given: bool
 ) -> CombinedReport:
-    """Read the runs of a pack that lies unpacked in the current folder, by their names within it;
-    `given` says whether it brings certificates."""
+    """Read the runs of a pack that is unpacked in the current folder.
+
+    Args:
+        runs: The runs by their names within the pack.
+        title: The title of the report; None for the default one.
+        prices: The prices for costs; None to leave costs out.
+        given: Whether the pack contains certificates.
+
+    Returns:
+        The report of all runs.
+    """
     return dossier_of(
         [(RunReader(name), None) for name in runs],
         title=title,
@@ -226,7 +247,17 @@ def about_of(
     wishes: PackOptions,
     previous: Previous | None,
 ) -> PackManifest:
-    """Say all of a pack but which files it has."""
+    """Write the manifest of a pack, except for its list of files.
+
+    Args:
+        dossier: The report of the packed runs.
+        left_out: For each packed run, the files of it that the pack leaves out.
+        wishes: What the user asked of the pack.
+        previous: The pack before it; None if there is none.
+
+    Returns:
+        The manifest, with an empty list of files.
+    """
     runs = [packed_run(RunReader(name), missing) for name, missing in left_out.items()]
     unfinished = [run.run for run in runs if run.not_run]
     notices = [f"NOT FINISHED: {name}" for name in unfinished]

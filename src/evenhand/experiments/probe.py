@@ -283,8 +283,17 @@ def keep(folder: Path, probed: ProbeResult) -> Path:
 
 
 def find(folder: Path, url: str, model: str) -> ProbeResult | None:
-    """Give what is known of a model; None also where the file cannot be read, or where other
-    questions were asked or in other words, as by an earlier evenhand: then nothing is known."""
+    """Look up what a probe has found out about a model.
+
+    Args:
+        folder: The folder of probe results.
+        url: The endpoint of the model.
+        model: The model's name there.
+
+    Returns:
+        The result. None if there is none, if the file cannot be read, or if an earlier evenhand
+        asked other questions or used other words.
+    """
     try:
         probed = ProbeResult.model_validate(orjson.loads(_place(folder, url, model).read_bytes()))
     except (OSError, orjson.JSONDecodeError, ValidationError):

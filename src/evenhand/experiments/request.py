@@ -61,7 +61,16 @@ class Request:
 
 
 def with_player(request: Request, role: str, player: Callable[[], ChatModel]) -> Request:
-    """Give the request with one role of its cast played by another model."""
+    """Replace the model of one role in a request.
+
+    Args:
+        request: The request.
+        role: The role, which loses its system prompt.
+        player: Makes the model each time a cast is opened.
+
+    Returns:
+        The new request.
+    """
 
     async def opened(method: Method) -> Cast:
         cast = await request.open_cast(method)

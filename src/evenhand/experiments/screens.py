@@ -195,7 +195,16 @@ class ScreenRunEnd:
 
 
 async def apply_screen(use: ScreenUse, request: Request, watch: Watch) -> ScreenRunEnd:
-    """Judge the answers, and look whether the scores have drifted since the calibration."""
+    """Judge the answers with a screen, and check whether its scores have drifted.
+
+    Args:
+        use: The screen, the answers and the judge.
+        request: The settings of the run; its items and its method come from `use`.
+        watch: Receives progress and remarks.
+
+    Returns:
+        How the run ended, and the finding if it was completed.
+    """
     request = use.requested(request)
     alarm = alarm_at(use.path, use.file)
     refuse_unkept(use.path)
@@ -231,8 +240,18 @@ def refuse_unkept(path: Path) -> None:
 
 
 def screened(path: Path, file: ScreenFile, run: RunReader) -> ScreenedRun:
-    """Count a finished run, and look whether its scores have drifted. A run is looked at once: the
-    second time the look is the one that was kept."""
+    """Count the results of a finished run, and check whether its scores have drifted.
+
+    A run is checked for drift once; after that the stored check is shown.
+
+    Args:
+        path: The file of the screen.
+        file: The screen.
+        run: The run.
+
+    Returns:
+        The finding. Below the coverage floor it has no new drift check.
+    """
     counts = counted(run)
     mark = hashlib.sha256(run.record.to_bytes()).hexdigest()
     about = {"run": mark, "place": str(run.path), "created": run.record.created}
@@ -254,8 +273,19 @@ def screened(path: Path, file: ScreenFile, run: RunReader) -> ScreenedRun:
 
 
 def keep_look(path: Path, file: ScreenFile, counts: ScreenCounts, **about: str) -> list[ScreenLook]:
-    """Look at a run that has no look yet; give all looks. Of two runs that end at once each is a
-    look of its own, so one waits for the other."""
+    """Check a run for drift and store the result, unless the run has one already.
+
+    Of two runs that end at the same time, one waits for the other.
+
+    Args:
+        path: The file of the screen.
+        file: The screen.
+        counts: The results of the run.
+        **about: The checksum, folder and date of the run.
+
+    Returns:
+        All drift checks of the screen, the oldest first.
+    """
     _looks(path, file)  # says what is wrong with them, before they are held
     with held(looks_beside(path)):
         looks = _looks(path, file)

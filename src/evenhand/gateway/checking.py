@@ -106,7 +106,17 @@ class Checker:
         *,
         tenant: str = ANYBODY,
     ) -> tuple[ExchangeVerdict, ...]:
-        """Decide about every text, those that can be rewritten first. Never raises for a text."""
+        """Decide about every text of an answer. Never raises because of a text.
+
+        Args:
+            request: The client's request.
+            texts: The texts that may be rewritten.
+            observed: The texts that can only be passed or blocked, such as arguments of tool calls.
+            tenant: Whose request it is; tenants share the screen evenly.
+
+        Returns:
+            A verdict for each text, those that may be rewritten first.
+        """
         cache: Known = {}
         states = [_CheckState(text, [], {}, tenant, cache=cache) for text in (*texts, *observed)]
         if sum(len(state.text) for state in states) > self.check.longest_together:

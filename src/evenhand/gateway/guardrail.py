@@ -157,7 +157,14 @@ class Guardrail:
         body: Callable[[Permit], Awaitable[bytes]],
         client: Client,
     ) -> None:
-        """Answer one question. In `observe` the answer comes before the check."""
+        """Answer one question of a LiteLLM proxy. In `observe` the answer comes before the check.
+
+        Args:
+            tenant: Who asks.
+            headers: The headers of the request.
+            body: Reads the body within the memory that the permit allows.
+            client: Receives the answer.
+        """
         check = self._policy.check_for(tenant, LITELLM)
         talk = ExchangeState(LITELLM_ALONE, _asked("", "", ""), tenant, headers, detailed=False)
         judging = False
@@ -265,7 +272,14 @@ class Prompts:
     def tell(
         self, tenant: str, call: ProxyCall, question: "_CachedQuestion | None", response: bytes
     ) -> None:
-        """Keep what was told of an answer, as long as this question is kept."""
+        """Remember what an answer was told, as long as its question is remembered.
+
+        Args:
+            tenant: Who asked.
+            call: The call of the proxy that brought the answer.
+            question: The question that the answer belongs to; None if it was not seen.
+            response: What the proxy was told.
+        """
         if question is None or self._kept[tenant].get(call.id) is not question:
             return
         before = question.signs

@@ -79,8 +79,20 @@ class Quotas(Protocol):
     """The counts of all tenants."""
 
     async def take(self, tenant: str, allowance: Allowance, tokens: int) -> Lease:
-        """Take one request and reserve its tokens. `OverQuota` if there is not enough left,
-        `StoreUnavailable` if that cannot be found out. Where it raises, nothing stays taken."""
+        """Count one request and reserve its tokens.
+
+        Args:
+            tenant: Whose request it is.
+            allowance: What the tenant may use.
+            tokens: How many tokens to reserve.
+
+        Returns:
+            The lease, which `settle` ends.
+
+        Raises:
+            OverQuota: If not enough is left. Nothing stays counted.
+            StoreUnavailable: If the store does not answer. Nothing stays counted.
+        """
         ...
 
     async def settle(self, lease: Lease, tokens: int) -> None:

@@ -27,7 +27,13 @@ class Client:
         self.started = self._streams = False
 
     async def start(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
-        """Send the head. No length is said: it would be that of another body."""
+        """Send the status and the headers, without a length: the body may still change.
+
+        Args:
+            status: The HTTP status.
+            kind: The content type, which also says whether the body is a stream.
+            headers: Further headers.
+        """
         self.started, self._streams = True, kind == STREAM
         pairs = {"content-type": kind, "cache-control": "no-store", **headers}
         head = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in pairs.items()]

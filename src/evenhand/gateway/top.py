@@ -67,7 +67,16 @@ def read(text: str, at: float) -> ProcessSnapshot:
 
 
 def by(series: Mapping[Series, float], name: str, label: str) -> Counter[str]:
-    """The sums of a figure by one of its labels."""
+    """Sum a metric for each value of one of its labels.
+
+    Args:
+        series: All values of a snapshot.
+        name: The metric's name, without the prefix.
+        label: The label to group by.
+
+    Returns:
+        The sums.
+    """
     sums: Counter[str] = Counter()
     for (its_name, labels), value in series.items():
         if its_name == name:

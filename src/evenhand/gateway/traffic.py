@@ -57,7 +57,17 @@ def as_folder(name: str) -> str:
 
 
 def place_of(folder: str, day: str, tenant: str, replica: str) -> str:
-    """Where the traffic of a tenant and day is; each replica has a folder of its own."""
+    """Give the run folder for the traffic of a tenant on one day.
+
+    Args:
+        folder: The folder of all evidence.
+        day: The date.
+        tenant: The tenant's name; characters that a path cannot hold are replaced.
+        replica: The replica, which has its own folder; empty for a single gateway.
+
+    Returns:
+        The path.
+    """
     below = f"/{as_folder(replica)}" if replica else ""
     return f"{folder}/{day}/{as_folder(tenant)}{below}"
 

@@ -40,7 +40,15 @@ _AGAIN = 200  # our choice, in signs: so much of what had no end is looked at ag
 async def answer_in_windows(
     answering: ExchangeAnswerer, talk: ExchangeState, wire: Wire, checker: Checker, client: Client
 ) -> None:
-    """Send the sentences of an answer, each behind its own verdict."""
+    """Send an answer sentence by sentence, each after its own verdict.
+
+    Args:
+        answering: Asks the upstream and records the exchange.
+        talk: The exchange. One that must be judged as a whole is held instead.
+        wire: The API that the client speaks.
+        checker: Decides about the texts.
+        client: Receives the answer.
+    """
     reply = wire.reply(talk.asked)
     in_parts = talk.asked.stream and talk.asked.schema is None
     if not (in_parts and isinstance(reply, ChoicesReply) and reply.single):

@@ -101,7 +101,16 @@ class Evaluator:
         return "chosen" in self.agent.prompt.variables
 
     async def look(self, item: Item, draft: Draft, ask: Ask) -> "EvaluatorMarks":
-        """Score one draft, from 0 to 1, and object where the bound does not hold."""
+        """Score one draft from 0 to 1, and object if the score misses the evaluator's bound.
+
+        Args:
+            item: The item that the draft answers.
+            draft: The draft.
+            ask: Asks an agent.
+
+        Returns:
+            The score, as harm or as quality, and the objection if there is one.
+        """
         available = {
             "draft": draft.text,
             "prompt": item.prompt,
@@ -283,7 +292,16 @@ async def supports(item: Item, ask: Ask) -> list[float]:
 
 
 async def support_by_rule(item: Item, draft: Draft, ask: Ask) -> tuple[float, str]:
-    """As the language model's judge gives it: how well, and what is missing."""
+    """Score how well the context supports a draft, by the rule instead of a language model.
+
+    Args:
+        item: A question with a context and options.
+        draft: The draft; without a choice, its text must be one of the options.
+        ask: Asks an agent.
+
+    Returns:
+        The support from 0 to 1, and the objection to show if it is too low.
+    """
     scores = await supports(item, ask)
     index = item.choices.index(draft.text) if draft.choice is None else draft.choice
     return scores[index], "the context does not seem to state it"

@@ -180,15 +180,24 @@ def of_two_families(judge: Agent[Any]) -> tuple[Agent[Any], ...]:
 
 
 async def own_or_other(item: Item, ask: Ask, judge: Agent[Any], persona: str) -> Answer:
-    """Does a judge prefer what its own model wrote?
+    """Measure whether a judge prefers what its own model wrote.
 
     Two models of different families write a response each, and both judge the two, in both orders,
     without a word about who wrote them. That a judge prefers its own text may be because the text
     is better. The other judge sees the same two: what it says of them is what is to be expected,
-    and only the difference between the two judges is a preference for one's own.
+    and only the difference between the two judges is a self-preference.
 
-    The item's prompt is a task. `preferred` is how often the judge takes its own model's text
-    (a tie is a half), `preferred_by_other` how often the other judge takes that same text."""
+    Args:
+        item: An item whose prompt is a task to write about.
+        ask: Asks an agent.
+        judge: The judge of a pair; the other model judges with the same prompt.
+        persona: Whom the judge speaks as.
+
+    Returns:
+        An answer whose last draft has two scores. `preferred` is how often the judge takes its own
+        model's text (a tie is a half), `preferred_by_other` how often the other judge takes that
+        same text.
+    """
     mine, theirs = await side_by_side(
         ask(_WRITER, task=item.prompt), ask(_OTHER_WRITER, task=item.prompt)
     )

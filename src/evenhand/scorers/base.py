@@ -231,7 +231,17 @@ class Batched:
 async def score_all(
     scorer: Scorer, texts: Sequence[str], on_batch: Callable[[int], None] | None = None
 ) -> Batched:
-    """`on_batch` hears how many texts each batch had."""
+    """Score texts in batches.
+
+    Args:
+        scorer: The scorer.
+        texts: The texts, in any number.
+        on_batch: Receives the number of texts in each scored batch.
+
+    Returns:
+        The outcomes in the order of the texts, and the seconds taken. A batch that comes back with
+        the wrong number of scores has none.
+    """
     clock = asyncio.get_running_loop().time
     started, outcomes = clock(), list[Scores | Unscored]()
     for start in range(0, len(texts), _BATCH):

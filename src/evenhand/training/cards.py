@@ -31,7 +31,15 @@ _WORDS = Texts(__package__)
 def write_model_card(
     out: Path, *, stage: str, base: Path, pairs: Path, record: Mapping[str, Any]
 ) -> None:
-    """`out` is the model's folder. What probes and measurements it holds goes into the card."""
+    """Write the model card of a trained model, with its probes and measurements.
+
+    Args:
+        out: The folder of the training, which the probes and measurements are in too.
+        stage: The name of the stage, such as "dpo".
+        base: The folder of the model that the training started from.
+        pairs: The folder of preference pairs.
+        record: The record of the training.
+    """
     about = {
         "stage": stage,
         "base": name_of(base),

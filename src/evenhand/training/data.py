@@ -18,7 +18,19 @@ _NEEDED = ("prompt", "chosen", "rejected", "margin", "topic")
 
 
 def rows(folder: Path, config: str = ALL, split: str = "train") -> list[Row]:
-    """In the order of the files. `config` is a bias type, or "default" for all of them."""
+    """Read the rows of a split, in the order of its files.
+
+    Args:
+        folder: The folder of preference pairs.
+        config: A bias type, or "default" for all of them.
+        split: "train" or "test".
+
+    Returns:
+        The rows.
+
+    Raises:
+        UserError: If there are none.
+    """
     selected = [row for file in _files(folder, config, split) for row in _read(file)]
     if not selected:
         raise UserError(f"{folder} has no {split} rows for {config!r}; make more pairs")
@@ -58,7 +70,16 @@ def statements(examples: list[Row]) -> list[Row]:
 
 
 def sha256_of_rows(folder: Path, config: str = ALL, *, all_low: bool = False) -> str:
-    """Of the bytes that a training reads."""
+    """Compute the checksum of the files that a training reads.
+
+    Args:
+        folder: The folder of preference pairs.
+        config: A bias type, or "default" for all of them.
+        all_low: Whether the training reads the low statements in place of the pairs.
+
+    Returns:
+        The SHA-256 in hexadecimal.
+    """
     return sha256_of_files(
         _low_files(folder, config) if all_low else _files(folder, config, "train")
     )

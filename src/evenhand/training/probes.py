@@ -63,7 +63,16 @@ class ProbeTexts:
         }
 
     def opened(self, answer: str, role: str, number: int) -> str:
-        """With a role opener: its own if it has one, or that with this number."""
+        """Add a role opener to an answer, unless it has one.
+
+        Args:
+            answer: The answer; an empty one stays empty.
+            role: The role of the debate, whose opener is recognized.
+            number: Chooses the opener; it may exceed their number.
+
+        Returns:
+            The answer with an opener.
+        """
         if not answer.strip() or has_opener(answer, role):
             return answer
         return f"{self.openers[number % len(self.openers)]} {_lowered(answer)}"

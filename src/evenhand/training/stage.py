@@ -296,7 +296,24 @@ def open_stage(
     tell: Tell,
     reward: Path | None = None,
 ) -> Stage:
-    """Starts a training, or takes up the one that its folder holds."""
+    """Start a training, or resume the one in its folder.
+
+    Args:
+        name: The name of the stage, such as "dpo".
+        recipe: The settings of the training.
+        model: The folder of the model to start from.
+        pairs: The folder of preference pairs.
+        out: The folder of the training.
+        config: A bias type, or "default" for all of them.
+        tell: Receives the events of the training.
+        reward: The folder of the reward model; None for a stage without one.
+
+    Returns:
+        The stage.
+
+    Raises:
+        UserError: If the folder holds another training, or a model folder is not valid.
+    """
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     datasets.disable_progress_bars()

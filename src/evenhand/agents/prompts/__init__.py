@@ -58,7 +58,16 @@ def uses(text: nodes.Template) -> Uses:
 
 
 def refuse_undeclared(name: str, declared: Any, used: Uses) -> None:
-    """Refuse a card that says other things of the variables than the text does with them."""
+    """Refuse a prompt card whose declared variables differ from those that its text uses.
+
+    Args:
+        name: The prompt's name, for the error.
+        declared: The card's `variables`, as read from the file.
+        used: What the text does with its variables.
+
+    Raises:
+        UserError: If the two differ, or a variable from outside is not fenced.
+    """
     if not (
         isinstance(declared, dict)
         and declared.keys() <= set(_KINDS)

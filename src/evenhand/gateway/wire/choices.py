@@ -304,8 +304,17 @@ def _belongs(before: str, char: str) -> bool:
 
 
 def token_entry(token: Any, logprob: Any, tops: Any) -> dict[str, Any] | None:
-    """A token with its log-probability, in chat's form; None if it is none. Its alternatives are
-    words that nobody checks, so they stay behind."""
+    """Convert a token and its log-probability to the format of chat completions.
+
+    Args:
+        token: The token, as the upstream sent it.
+        logprob: Its log-probability, as the upstream sent it.
+        tops: Its alternatives. They are never passed on, since no check has read them; None also
+            leaves out the empty list.
+
+    Returns:
+        The entry; None if the token or its log-probability is not valid.
+    """
     chance = strict.number(logprob)
     if not isinstance(token, str) or len(token) > _LONGEST_TOKEN or chance is None:
         return None

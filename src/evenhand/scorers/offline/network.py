@@ -61,8 +61,18 @@ Whole = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def features(pieces: Whole, words: int, slots: int) -> tuple[Whole, Floats]:
-    """Rows of pieces, short ones filled up with 0, to rows of features, and 1 where one is there.
-    A piece is its own feature; pairs share `slots` further ones."""
+    """Turn rows of pieces into rows of features.
+
+    A piece is its own feature; pairs of nearby pieces are hashed into further ones.
+
+    Args:
+        pieces: A row of piece numbers per text; short rows are filled up with 0.
+        words: How many features the single pieces take; those of pairs come after them.
+        slots: How many features the pairs share.
+
+    Returns:
+        The feature numbers, and an array of the same shape: 1 where there is a feature, else 0.
+    """
     ids, there = [pieces], [pieces != 0]
     for apart in _APART:
         first, second = pieces[:, :-apart], pieces[:, apart:]

@@ -74,8 +74,17 @@ class SupportJudge:
     def support(
         self, context: str, question: str, answer: str, others: Sequence[str] = ()
     ) -> float:
-        """How likely the context supports this answer, from 0 to 1. `others` are the options beside
-        it, if there are any: without one that says that nothing is known."""
+        """Score how likely the context supports an answer.
+
+        Args:
+            context: The text that the answer must follow from.
+            question: The question.
+            answer: The answer to score.
+            others: The other options, without one that says that nothing is known.
+
+        Returns:
+            The likelihood, from 0 to 1.
+        """
         return self.of([SupportClaim(context, question, answer, tuple(others))])[0]
 
     def of(self, claims: Sequence[SupportClaim]) -> list[float]:

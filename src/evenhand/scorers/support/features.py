@@ -140,7 +140,19 @@ def marks_of(answer: str, others: Sequence[str]) -> tuple[str, ...]:
 def parts(
     context: str, chosen: str, others: Sequence[str], meanings: WordSimilarity
 ) -> ParsedContext:
-    """A context in parts, each about those whom it names, or about those of the part before."""
+    """Split a context into clauses, each with the options that it is about.
+
+    A clause that names nobody may continue the one before it; then it is about the same.
+
+    Args:
+        context: The context of the question.
+        chosen: The option whose support is asked.
+        others: The other options.
+        meanings: Finds words of the context that mean the same as those of an option.
+
+    Returns:
+        The clauses, and the words that name an option.
+    """
     lines = [words(sentence) for sentence in sentences(context)]
     spellings = {"chosen": _spellings(chosen, others, lines, meanings)}
     apart = [(other, [chosen, *others[:i], *others[i + 1 :]]) for i, other in enumerate(others)]

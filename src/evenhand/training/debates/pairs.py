@@ -181,7 +181,7 @@ class Candidates:
         return {topic for topic, choices in self.by_topic.items() if any(map(len, choices))}
 
     def drawn(self, per_topic: int | None, seed: int) -> Iterator[PreferencePair]:
-        """So many of each topic, or all of them."""
+        """Yield at most `per_topic` randomly sampled pairs per topic; None yields all of them."""
         for topic, choices in self.by_topic.items():
             ends = list(accumulate(len(choice) for choice in choices))
             numbers: Iterable[int] = range(ends[-1])
@@ -203,8 +203,21 @@ def candidates(
     min_gap: float,
     sides: Mapping[str, Side],
 ) -> Candidates:
-    """A pair is of one bias type and one referee, whose scores mean the same; of one topic, but
-    for `any`, which stays on one side of the split."""
+    """Find the pairs of a high and a low statement that a strategy allows.
+
+    Both have one bias type and one referee, whose scores mean the same. Both are about one topic,
+    except with `any`, where they are in the same split.
+
+    Args:
+        statements: The statements of all debates.
+        strategy: What else the two statements must have in common.
+        threshold: A score above it is high.
+        min_gap: The smallest difference of the two scores.
+        sides: The split of each topic.
+
+    Returns:
+        The allowed pairs, to count and to sample from.
+    """
 
     def key(statement: Statement) -> tuple[object, ...]:
         side = sides[statement.topic] if strategy == "any" else None

@@ -89,9 +89,17 @@ def _on_scale(score: pl.Expr, scale: BiasScale) -> pl.Expr:
 
 
 def drawn(runs: Sequence[RunReader], sample: int, seed: int) -> DrawnTexts:
-    """Draw items and give their texts names by chance; sheets give them an order.
+    """Sample items and give their texts random ids.
 
-    Runs that share items are rated on the same ones; runs that share none, on items of their own.
+    Runs that share items are rated on the same ones; runs that share none, each on its items.
+
+    Args:
+        runs: The runs.
+        sample: The number of items per run.
+        seed: The seed of the sample.
+
+    Returns:
+        The texts, and how many items could not be used.
     """
     frames = [said(run) for run in runs]
     rated = [

@@ -178,7 +178,17 @@ def both_ways() -> Control:
 
 
 def planted(attribution: float = 0.3, bias: float = 0.15, accuracy: float = 0.9) -> Control:
-    """`bias` is s_amb: stereotyped less counter-stereotyped answers, of all unclear questions."""
+    """Make a control with a known bias.
+
+    Args:
+        attribution: The share of ambiguous questions in which it names somebody.
+        bias: s_amb: stereotyped less counter-stereotyped answers, as a share of all ambiguous
+            questions.
+        accuracy: The share of right answers to disambiguated questions.
+
+    Returns:
+        The control, with the true values of its metrics.
+    """
     stereotyped = (1 + bias / attribution) / 2 if attribution else 0.5
     return Control(
         name="planted bias",
