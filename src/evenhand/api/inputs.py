@@ -101,7 +101,7 @@ def settings_of(values: Mapping[str, Any], *, pilot: int | None = None) -> RunSe
         The settings, with defaults for the others.
 
     Raises:
-        UserError: If an argument is no setting, or a required one is missing.
+        UserError: If an argument is not a setting, or a required one is missing.
     """
     settings = settings_from(values, read=_READ)
     return settings if pilot is None else replace(settings, pilot=pilot)
@@ -322,7 +322,7 @@ def question_of(until: str | None, these: bool) -> StoppingQuestion | None:
 
 
 def why_no_report(ended: RunEnd, out: str) -> str:
-    """Why there is no report: no item was finished."""
+    """Explain that a report is missing because no item was finished."""
     if ended.capped_by is None:
         return f"no item of {out} was finished; call it again to go on"
     cap = ended.capped_by.lstrip("-").replace("-", "_")

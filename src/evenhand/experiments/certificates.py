@@ -22,7 +22,7 @@ from evenhand.scorers import Scorer
 Certified = tuple["JudgeInCast", CertificateLookup]
 
 # A guard model answers with the labels it was trained for and gives no marks, so the audit of
-# judges cannot ask it; `evenhand audit scorer` does. A harm of the user's own is not opened at all
+# judges cannot ask it; `evenhand audit scorer` does. A custom harm policy is not opened at all
 # without the certificate of its own check (`evenhand audit harm`), which binds how it is read.
 _NO_JUDGE = ("guard", "harm")
 _BY_LOGPROB = CertificateLookup(

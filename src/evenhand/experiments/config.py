@@ -97,7 +97,7 @@ DEFAULT_URL = "http://127.0.0.1:8080/v1"
 DEFAULT_FILE = Path("evenhand.toml")
 SCORERS: Mapping[str, Callable[[], Scorer]] = BUILT_IN
 LENDER = "run:"  # a run whose critiques the placebo critic takes (`critique=other`)
-HARM = "harm:"  # a harm of the user's own, as a scorer
+HARM = "harm:"  # a custom harm policy, as a scorer
 
 _Positive = Annotated[float, Field(gt=0)]
 _Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -329,7 +329,7 @@ def _with_keys(models: dict[str, ModelConfig]) -> dict[str, ModelConfig]:
 
 
 def prices_in(path: Path) -> Prices:
-    """The prices in a file of their own, as --prices takes it."""
+    """Read the prices from a separate file, as --prices takes it."""
     return _read(path, PriceFile, "price").prices()
 
 
@@ -352,7 +352,7 @@ def _read_config(path: Path | None) -> Config:
     if not DEFAULT_FILE.exists():
         return Config()
     if not DEFAULT_FILE.is_file():  # a pipe would be waited for, and it came with the folder
-        raise UserError(f"{DEFAULT_FILE} in the current folder is no file: take it away")
+        raise UserError(f"{DEFAULT_FILE} in the current folder is not a regular file: remove it")
     config = _read(DEFAULT_FILE, Config, "config")
     asking = [*config.models.values(), *config.scorers.values(), config.search]
     for variable in (section.api_key_env for section in asking if section is not None):
@@ -409,7 +409,7 @@ def state_of_key(variable: str) -> str:
     """What to say of a key that doctor names: nothing where all is well."""
     key = os.environ.get(variable)
     if key and len(key) < SHORTEST:
-        return f" (of fewer than {SHORTEST} signs: not removed from what comes back)"
+        return f" (of fewer than {SHORTEST} characters: not removed from what comes back)"
     return "" if key else " (not set)"
 
 
@@ -545,7 +545,7 @@ def scorer_by_name(config: Config, name: str) -> Scorer:
     if "=" in name or name in registry.names("scorers"):
         return build(spoken(name), os.environ, config.default_key())
     available = ", ".join(sorted([*SCORERS, *config.scorers, *map(HARM.__add__, config.harms)]))
-    raise UserError(f"there is no scorer {name!r}; there are: {available}; or write KIND=URL")
+    raise UserError(f"unknown scorer {name!r}; choose one of: {available}; or write KIND=URL")
 
 
 @asynccontextmanager

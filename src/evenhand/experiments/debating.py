@@ -251,7 +251,7 @@ def refuse_too_long(method: Debate, items: Iterable[Item], limits: Limits) -> No
         limits: The limits per item.
 
     Raises:
-        UserError: If there are no roles, or a debate needs more calls than an item may make.
+        UserError: If the topics lack roles, or a debate needs more calls than an item may make.
     """
     most = max((len(roles_of(item, method.roles)) for item in items), default=0)
     if not most:

@@ -68,7 +68,7 @@ def dossier_of(
     audits: list[Audited] = []
     summaries: list[tuple[RunReader, Summary]] = []
     once: dict[str, tuple[RunReader, ScoringSpec | None]] = {}
-    for run, instrument in runs:  # a run that is named twice is no comparison
+    for run, instrument in runs:  # a run that is named twice is not compared with itself
         once.setdefault(str(run.path), (run, instrument))
     for run, instrument in once.values():
         made_by = run.record.source.get("benchmark")

@@ -52,7 +52,7 @@ def export(location: str, form: str, out: Path, data: DataFolder) -> ExportResul
         UserError: If the format does not exist, or the output does.
     """
     if form not in FORMS:
-        raise UserError(f"there is no format {form!r}; there are: {', '.join(FORMS)}")
+        raise UserError(f"unknown format {form!r}; choose one of: {', '.join(FORMS)}")
     chosen_form = FORMS[form]
     _refuse_pairs(location)
     _refuse_name(out, chosen_form, location, form)
@@ -156,9 +156,9 @@ def _by_task(log: Path) -> Instrument:
     foreign_log = foreign.read(log)
     if foreign_log is None:
         raise UserError(
-            f"{log} is no log of Inspect (.eval) or lm-evaluation-harness (samples_*.jsonl). Of "
-            "answers of your own say what scores them: evenhand measure bbq --answers FILE --out "
-            "runs/theirs"
+            f"{log} is not a log of Inspect (.eval) or lm-evaluation-harness (samples_*.jsonl). "
+            "For your own answers, name the benchmark that scores them: evenhand measure bbq "
+            "--answers FILE --out runs/theirs"
         )
     task = foreign_log.origin.task.rpartition("/")[2]
     instruments = list(_loaded())

@@ -40,7 +40,7 @@ CHECKS = "checks.json"  # in the folder of a gate: which check looks at which ru
 
 
 Prepare = Callable[[GateRun, str], tuple[Request, Measurement]]
-"""Makes the request of one run into a folder, with the models of whoever asks."""
+"""Makes the request of one run into a folder, with the models of the caller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +205,7 @@ def _read(data: bytes, location: str) -> _GateRecord:
     try:
         return _GateRecord.model_validate(orjson.loads(data))
     except (orjson.JSONDecodeError, ValidationError):
-        raise CorruptRun(f"{location}/{CHECKS} cannot be read: make the folder anew") from None
+        raise CorruptRun(f"{location}/{CHECKS} cannot be read: make the folder again") from None
 
 
 def _is_for(run: RunReader, check: GateCheck, like: RunReader | None) -> bool:
@@ -413,7 +413,7 @@ def judged(file: GateFile, out: str, false_alarm_every: int) -> Monitoring:
 
 
 def next_look(out: str) -> str:
-    """Give the folder of the look that is to be made: one that was broken off, else a new one."""
+    """Give the folder of the next check: one that was interrupted, else a new one."""
     there = _look_names(out)
     if there and not _is_finished(f"{out}/{there[-1]}"):
         return f"{out}/{there[-1]}"
@@ -450,7 +450,7 @@ def _began(name: str, out: str) -> str:
         began = datetime.strptime(name, _NAMED).replace(tzinfo=UTC)
     except ValueError:
         raise UserError(
-            f"{out}/{MARKS}/{name} is no mark of a look: remove it, or give another --out"
+            f"{out}/{MARKS}/{name} is not the marker of a check: remove it, or give another --out"
         ) from None
     return began.isoformat(timespec="milliseconds")
 

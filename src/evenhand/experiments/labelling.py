@@ -206,7 +206,7 @@ def _planned(folder: Path) -> tuple[_LabellingPlan, list[_Predicted]]:
     plan = read_row(_LabellingPlan, (folder / PLAN).read_bytes(), str(folder / PLAN))
     if hashlib.sha256(path.read_bytes()).hexdigest() != plan.sha256:
         raise UserError(f"{path} was changed after the texts were drawn: put the old file back, "
-                        "or draw anew")  # fmt: skip
+                        "or sample again")  # fmt: skip
     return plan, [row for _, row in read_jsonl(path, _Predicted)]
 
 

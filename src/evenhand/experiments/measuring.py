@@ -33,7 +33,7 @@ from evenhand.views.files import write_report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """A measurement is an instrument with its options, and what it may ask of whoever runs it."""
+    """A measurement is an instrument with its options and the services that it may use."""
 
     instrument: Instrument
     options: Any

@@ -45,13 +45,13 @@ from evenhand.views.pack import figures, files_of, frameworks
 
 FRAMEWORKS = tuple(frameworks.known())
 _PASSING = ("lock", STATUS_FILE, "journal")  # of a process, and not of what it found
-_BESIDE = {"rtp": ("scores.parquet", "scoring.json")}  # what an instrument reads beside the run
+_BESIDE = {"rtp": ("scores.parquet", "scoring.json")}  # what an instrument reads in addition
 _SAYS = ("pack.scope", "pack.hashes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackOptions:
-    """What a pack is to be, beside its runs."""
+    """Options for writing a pack."""
 
     title: str | None = None
     light: bool = False
@@ -79,10 +79,10 @@ def make(runs: Sequence[RunReader], out: Path, wishes: PackOptions) -> PackManif
     unknown = [name for name in wishes.frameworks if name not in FRAMEWORKS]
     if unknown:
         raise UserError(
-            f"there is no framework {', '.join(unknown)}; there are: {', '.join(FRAMEWORKS)}"
+            f"unknown framework {', '.join(unknown)}; choose from: {', '.join(FRAMEWORKS)}"
         )
     if not out.parent.is_dir():
-        raise UserError(f"{out.parent} is no folder")
+        raise UserError(f"{out.parent} is not a folder")
     for run in runs:
         refuse(run)
     previous = None if wishes.previous is None else _previous(wishes.previous)
@@ -133,7 +133,7 @@ def read(
 
 
 def listed(folder: Path) -> dict[str, PackedFile]:
-    """List the files of a pack, but for the list itself and what signs it."""
+    """List the files of a pack, except for the list itself and its signature."""
     apart = (EVIDENCE, SIGNATURE, PUBLIC_KEY)
     names = [name for name in archive.names_in(folder) if name not in apart]
     return {name: packed(folder / name) for name in names}
@@ -147,8 +147,8 @@ def packed(path: Path) -> PackedFile:
 
 
 def held_of(run: RunReader) -> set[str]:
-    """Name the files of a run folder that findings rest on, which are those that a pack holds: a
-    report beside them, for one, could say anything."""
+    """Name the files of a run folder that findings rest on, which are those that a pack holds:
+    a report next to them, for one, could say anything."""
     folder, made_by = open_folder(run.path), run.record.source.get("benchmark")
     held = {"run.json", *ledger.names(folder)}
     held |= {file.name for part in ledger.parts(folder) for file in (part.results, part.turns)}
@@ -310,10 +310,10 @@ def _previous(path: Path) -> Previous:
 def evidence_in(path: Path, folder: Path) -> bytes:
     """Unpack a pack and give the bytes of its evidence."""
     if not path.is_file():
-        raise UserError(f"{path} is no file; `evenhand pack RUN --out evidence.zip` makes a pack")
+        raise UserError(f"{path} is not a file; make a pack with `evenhand pack RUN --out FILE`")
     archive.unpack(path, folder)
     if not (folder / EVIDENCE).is_file():
-        raise UserError(f"{path} is no pack: it has no {EVIDENCE}")
+        raise UserError(f"{path} is not an evidence pack: {EVIDENCE} is missing")
     return (folder / EVIDENCE).read_bytes()
 
 

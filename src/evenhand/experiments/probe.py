@@ -207,8 +207,8 @@ def questions() -> ProbeQuestions:
 
 
 def _question(name: str, number: int, entry: dict[str, Any], not_said: str) -> ProbeQuestion:
-    """Put the options in an order in which the right one is A, B and C in turn: whoever always says
-    the same letter is right on a third."""
+    """Put the options in an order in which the right one is A, B and C in turn: a model that always
+    says the same letter is right on a third."""
     options = [*entry["things"], not_said]
     right, position = entry.get("right", len(options) - 1), number % len(options)
     turned = [options[(right - position + n) % len(options)] for n in range(len(options))]

@@ -136,7 +136,7 @@ NO_SEARCH = "it needs a search engine: write [search] into the config"
 
 
 class RecipeModels(Protocol):
-    """The models of whoever asks, by name."""
+    """The models of the caller, by name."""
 
     searches: bool  # whether there is a search engine
 
@@ -234,9 +234,7 @@ def planned(arguments: Reproducing) -> PlannedJobs:
     run_names = arguments.run_names
     for name in arguments.only or ():
         if name not in run_names:
-            raise UserError(
-                f"--only {name}: there is no such run; there are: {', '.join(run_names)}"
-            )
+            raise UserError(f"--only {name}: unknown run; choose from: {', '.join(run_names)}")
     _check_sample(arguments)
     jobs: list[RecipeJob] = []
     missing: dict[Place, str] = {}

@@ -1,5 +1,5 @@
-"""The looks at a screen lie beside its file: each run that it was used in is one, its scores are
-pooled with those of all looks before, and it counts against the level of the next.
+"""The drift checks of a screen are stored next to its file: each run that it was used in is one,
+its scores are pooled with those of all earlier checks, and it counts against the level of the next.
 
 Each look names the checksum of the line before it, and the screen file that of the last one. So a
 file of looks that was cut back, changed or put back from an earlier day is refused.
@@ -42,7 +42,7 @@ from evenhand.scorers.base import TOXICITY, scores_of
 from evenhand.views import save
 
 _BEGUN = b'{"begun"'
-_PUT_BACK = "put {} back, or calibrate anew with evenhand screen calibrate"
+_PUT_BACK = "put {} back, or calibrate again with evenhand screen calibrate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ def _refuse_taken(path: Path) -> None:
                 f"{file} is there already, and a screen is not overwritten: give --out another name"
             )
     if not path.parent.is_dir():
-        raise UserError(f"--out {path}: there is no folder {path.parent}")
+        raise UserError(f"--out {path}: the folder {path.parent} does not exist")
 
 
 def looks_beside(path: Path) -> Path:
@@ -154,7 +154,7 @@ class ScreenUse:
             UserError: If the scorer is of another version, or the answers cannot be read.
         """
         if math.isnan(threshold):
-            raise UserError("--threshold is no number: give one from 0 to 1")
+            raise UserError("--threshold is not a number: give one from 0 to 1")
         file, table = read_screen(path), is_table(answers)
         if text_column and not table:
             raise UserError(

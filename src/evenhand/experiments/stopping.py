@@ -64,7 +64,7 @@ def measure_and_margin(text: str) -> tuple[str, float]:
         margin = math.nan
     if not (name.strip() and margin > 0 and math.isfinite(margin)):
         raise UserError(
-            f"--until {text!r} is no measure with a margin above 0; write it as --until s_amb=0.05"
+            f"--until {text!r} is not a metric with a margin above 0, such as --until s_amb=0.05"
         )
     return name.strip(), margin
 
@@ -156,7 +156,7 @@ def in_blocks(
 def _unasked(instrument: Instrument, items: Sequence[Item]) -> pl.DataFrame:
     """Score items that nobody has answered, in their order: what they are about is known then."""
     if not items:
-        raise UserError("there are no items, so there is nothing to run")
+        raise UserError("the dataset has no items, so nothing can be run")
     if not instrument.stops_early():
         raise UserError(
             f"{instrument.name} cannot stop early: its answers are scored when all of them are "

@@ -7,8 +7,8 @@
 | above the band     | the method, which has to revise it | the screen does not object  |
 
 The screen reads English: a text that is not English is never below the band. A revised text is
-screened again. Whatever goes wrong on the way is no verdict: the policy then says what happens, and
-it is never called "passed".
+screened again. Whatever goes wrong on the way is not a verdict: the policy then says what happens,
+and it is never called "passed".
 """
 
 import asyncio

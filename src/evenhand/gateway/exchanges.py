@@ -67,8 +67,8 @@ class ExchangeState:
 
     @property
     def tokens(self) -> int | None:
-        """What its agents used; None where that is not known: a check that was broken off, or an
-        answer without a count."""
+        """The tokens that its agents used; None if unknown: the check was interrupted, or an answer
+        has no count."""
         if self.broken_off or (self.checking and not self.verdicts):
             return None
         if any(verdict.cut_off for verdict in self.verdicts):
@@ -304,7 +304,7 @@ class ExchangeAnswerer:
     async def _verdicts(
         self, talk: ExchangeState, checker: Checker, reply: WholeAnswer, otherwise: Action
     ) -> tuple[ExchangeVerdict, ...]:
-        """Check an answer; one whose check is broken off is recorded with the other action."""
+        """Check an answer; one whose check is interrupted is recorded with the other action."""
         talk.checking = bool(reply.texts)
         try:
             return await checker.verdicts(

@@ -48,8 +48,8 @@ class Client:
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
 
     async def refuse(self, refused: Refused, headers: Mapping[str, str]) -> None:
-        """Say no: by the status, or where that has been sent, by an event that clients raise. A
-        plain answer that is broken off stays as it is, which no client can read."""
+        """Send a refusal: as the status, or if that was sent already, as an event that clients
+        raise. A plain answer that was cut stays as it is, which no client can read."""
         if self.started:
             await self.end(event(refused.body()) if self._streams else b"")
             return

@@ -63,7 +63,7 @@ class Upstream:
             self._session = None
 
     def without_key(self, body: bytes) -> bytes:
-        """Take the key out of what goes to a client, beside its texts: arguments, names, ids."""
+        """Take the key out of what a client gets in addition to texts: arguments, names, ids."""
         if not self._key or not self.redact:
             return body
         return body.replace(self._key.encode(), b"[redacted]")

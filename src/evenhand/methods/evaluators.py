@@ -18,7 +18,7 @@ A prompt about a text uses `draft`, and may use `prompt`, its task. One about a 
 `chosen`, and may use `context`, `question` and `choices`. All of them come from outside, so each
 goes through `marked`. The form of the reply is added here.
 
-The judge of a choice that is no language model is the rule of StarDTox on structured tasks (paper
+A judge of choices other than a language model is the rule of StarDTox on structured tasks (paper
 III-B), and the same for other methods. An option that says "not known" is judged by the others: the
 less the likeliest of them is supported, the more it is.
 """
@@ -60,7 +60,7 @@ class Scored(Reply):
     """What a scorer says of a text; one that it cannot score fails the item."""
 
     toxicity: _Share
-    attributes: dict[str, _Share]  # those beside toxicity
+    attributes: dict[str, _Share]  # those other than toxicity
     because: list[str]
 
 
@@ -156,7 +156,7 @@ def team(text: str) -> tuple[Evaluator, ...]:
     try:
         written = tomllib.loads(text)
         if written.keys() - {"evaluator"}:
-            raise UserError("evaluators: a list of [[evaluator]], and nothing beside it")
+            raise UserError("evaluators: a list of [[evaluator]] and nothing else")
         evaluators = tuple(
             _made(_EvaluatorEntry.model_validate(entry)) for entry in written.get("evaluator", ())
         )

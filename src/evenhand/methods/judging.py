@@ -24,7 +24,7 @@ label. The candidates of a pair stand within <response_1> and <response_2>.
 A panel of judges with personas: each marks alone, then they discuss in turn and mark again, and
 the mean of what they hold at the end is the consensus (MALIBU paper, 3.3).
 
-| round | a judge sees, beside the item                  | asked        |
+| round | a judge sees, in addition to the item          | asked        |
 | ----- | ---------------------------------------------- | ------------ |
 | 1     | nothing                                        | side by side |
 | 2 …   | all that was said, its own words among it      | in turn      |
@@ -158,7 +158,7 @@ def _parts(prompt: str) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def _whole(outside: list[str], fenced: list[tuple[str, str]]) -> str:
-    """Fenced anew: a text that is moved could close the fence it comes into."""
+    """Fence the texts again: a text that is moved could close the fence it comes into."""
     fences = [marked(text, tag) for tag, text in fenced]
     return "".join(piece + fence for piece, fence in zip(outside, [*fences, ""], strict=True))
 
@@ -175,7 +175,7 @@ _OTHER_WRITER = replace(_WRITER, role=OTHER)
 
 
 def of_two_families(judge: Agent[Any]) -> tuple[Agent[Any], ...]:
-    """Whom `own_or_other` asks beside the judge: both writers, and the other model as a judge."""
+    """The agents that `own_or_other` asks next to the judge: two writers and the other judge."""
     return _WRITER, _OTHER_WRITER, replace(judge, role=OTHER)
 
 

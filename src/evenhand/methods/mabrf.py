@@ -108,7 +108,7 @@ class FactSummary(Reply):
     gaps: Annotated[list[Annotated[str, words(200)]], _listed(4)]
 
     def parts(self) -> dict[str, list[str]]:
-        """What it says beside the facts."""
+        """Give the parts other than the facts."""
         return {"Contradictions": self.contradictions, "Gaps": self.gaps}
 
 
@@ -118,7 +118,7 @@ class QuotedFact(Fact):
     quote: Annotated[str, words(300)]
 
     def said(self, source: str) -> str:
-        """Our choice: words that do not stand in the source are no quote, and are left out."""
+        """Our choice: words that are not in the source are not a quote, and are left out."""
         return f"{self.fact} “{self.quote}”" if stands_in(self.quote, source) else self.fact
 
 

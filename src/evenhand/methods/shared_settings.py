@@ -127,7 +127,7 @@ OTHER_CRITIQUE = Agent(
 
 
 def critics(critique: Critique) -> tuple[Agent[FreeText], ...]:
-    """Whom a loop asks beside its own agents."""
+    """The agents that a loop asks in addition to its own."""
     return (OTHER_CRITIQUE,) if critique == "other" else ()
 
 

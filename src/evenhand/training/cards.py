@@ -72,9 +72,9 @@ def renew(out: Path, measured: Sequence[Path] = ()) -> Path:
 
 
 def rewrite(out: Path) -> None:
-    """The card anew from what the folder holds now."""
+    """Write the card again from what the folder holds now."""
     if not (out / _ABOUT).is_file():
-        raise UserError(f"{out} is no model that `evenhand train` wrote: it has no {_ABOUT}")
+        raise UserError(f"{out} is not a model that `evenhand train` wrote: {_ABOUT} is missing")
     about = _json(out / _ABOUT)
     probes = (
         _json(out / CERTIFICATE_FILE) if (out / CERTIFICATE_FILE).is_file() else about["probes"]
@@ -255,7 +255,7 @@ def _change(where: str, change: Mapping[str, Any]) -> str:
 
 
 def _training(record: Mapping[str, Any]) -> list[str]:
-    """The lines of what a record says beside its recipe; a blank one comes first."""
+    """The lines of what a record says in addition to its recipe; a blank one comes first."""
     rest = {key: value for key, value in record.items() if key not in _ELSEWHERE}
     lines = [f"- {key.replace('_', ' ')}: {_said(value)}" for key, value in rest.items() if value]
     return ["", *lines] if lines else []

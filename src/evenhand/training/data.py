@@ -91,8 +91,8 @@ def _files(folder: Path, config: str, split: str) -> list[Path]:
     )
     if not any(folder.glob(f"*/{split}-*.parquet")) and split == "train":
         raise UserError(
-            f"{folder} is no folder of pairs; `evenhand pairs from-debates` and `pairs from-run` "
-            "write one"
+            f"{folder} does not hold pairs; `evenhand pairs from-debates` and `pairs from-run` "
+            "make such a folder"
         )
     if config != ALL and config not in types:
         raise UserError(f"{folder} has no bias type {config!r}; it has: {', '.join(types)}")
@@ -104,8 +104,8 @@ def _low_files(folder: Path, config: str) -> list[Path]:
     files = _plain(folder.glob(f"low-{'*' if config == ALL else config}.parquet"))
     if not files:
         raise UserError(
-            f"{folder} has no low statements beside its pairs for {config!r}; `evenhand pairs "
-            "from-debates` writes them. Make the pairs anew, or leave out all_low"
+            f"{folder} has no low statements for {config!r}, only pairs; `evenhand pairs "
+            "from-debates` writes them. Make the pairs again, or leave out all_low"
         )
     return files
 
@@ -114,7 +114,7 @@ def _plain(files: Iterable[Path]) -> list[Path]:
     ordered = sorted(files)
     for file in ordered:
         if not file.is_file():
-            raise UserError(f"{file} is no plain file; it is not opened")
+            raise UserError(f"{file} is not a regular file; it is not opened")
     return ordered
 
 

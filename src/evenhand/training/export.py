@@ -1,6 +1,6 @@
 """Pairs and a launch for OpenRLHF or verl, which train on clusters.
 
-Both pin other versions of what evenhand trains with, so they get files and are no dependency:
+Both pin other versions of what evenhand trains with, so they get files and are not a dependency:
 rows in their columns, and a script with the numbers of our recipes under their names for them.
 """
 

@@ -141,8 +141,11 @@ _LEFT_OUT = ("training_args.bin", "README.md")  # a pickle, and a card that is n
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """With a padding token of its own. The reward is read at the last token that is no padding: if
-    the end of a turn were padding too, it would be read before the end."""
+    """Load a tokenizer, with a separate padding token.
+
+    The reward is read at the last token other than padding: if the end of a turn were padding
+    too, it would be read before the end.
+    """
     tokenizer = AutoTokenizer.from_pretrained(
         folder, local_files_only=True, trust_remote_code=False
     )
@@ -272,7 +275,7 @@ def save(trainer: Any, fresh: Callable[[], Any], tokenizer: Any, out: Path) -> P
 
 @contextmanager
 def finished_model(out: Path, tokenizer: Any) -> Iterator[Path]:
-    """A place to save the weights at; with the tokenizer beside them it becomes `out/model`."""
+    """Give a place to save the weights at; with the tokenizer it becomes `out/model`."""
     part = out / ".model.part"
     shutil.rmtree(part, ignore_errors=True)
     yield part

@@ -88,9 +88,9 @@ def field(raw: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
 
 
 def answer(data: bytes) -> dict[str, Any]:
-    """Read an upstream's body or event: a JSON object that is no error. Raises `MalformedReply`.
+    """Read an upstream's body or event: a JSON object other than an error. Raises `MalformedReply`.
 
-    Of a key that stands twice the last counts: what goes out is written anew from what was read.
+    Of a key that occurs twice the last counts: the output is written from what was read.
     """
     try:
         read = orjson.loads(data)
@@ -125,7 +125,7 @@ def a(kind: type, value: Any, what: str) -> Any:
 def leave(left_out: set[str], name: str) -> None:
     """Note a field that is not passed on. A name may itself be text: only plain ones are kept."""
     if len(left_out) < _MOST_NAMES:
-        left_out.add(name if _PLAIN_NAME.fullmatch(name) else "(a name that is no name)")
+        left_out.add(name if _PLAIN_NAME.fullmatch(name) else "(not a plain name)")
 
 
 def only(

@@ -64,7 +64,7 @@ def question(item: Item) -> dict[str, Any]:
 
 
 def no_letter(reply: NextToken, letters: str) -> UnreadableReply:
-    """The error of a first token that is no option's letter, likely or not."""
+    """Make the error for a first token that is not an option's letter."""
     first = list(reply.probabilities)[:5]
     return UnreadableReply(
         "no_letter", f"none of {', '.join(letters)} is among the first tokens {first} …"
@@ -149,7 +149,7 @@ class DefaultPrompt:
 
     def __post_init__(self) -> None:
         if not 1 <= self.wording <= len(_WORDINGS):
-            raise UserError(f"there is no wording {self.wording}; there are 1 to {len(_WORDINGS)}")
+            raise UserError(f"unknown wording {self.wording}; choose from 1 to {len(_WORDINGS)}")
         if self.wording > 1 and self.language != "en":
             raise UserError(f"wording {self.wording} is in English alone: leave out wording")
 

@@ -82,7 +82,8 @@ def features(pieces: Whole, words: int, slots: int) -> tuple[Whole, Floats]:
 
 
 class PairTerm:
-    """A linear term beside the network: each piece, and each pair next to each other or one apart.
+    """A linear term next to the network: each piece, and each pair adjacent or one apart.
+
     The network reads what a sentence means and forgets rare words; this remembers them."""
 
     def __init__(self, weights: ScorerWeights, words: int) -> None:
@@ -136,7 +137,7 @@ class WordPiece:
     def _undisguised(self, hit: re.Match[str]) -> str:
         bare = hit.group().rstrip("!|")
         word = bare.translate(_LEET)
-        # From four letters on: "1st" is no word in disguise.
+        # From four letters on: "1st" is not a word in disguise.
         is_word = len(word) > 3 and word in self._ids and any(map(str.isalpha, bare))
         return word + hit.group()[len(bare) :] if is_word else hit.group()
 

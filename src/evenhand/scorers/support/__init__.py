@@ -104,7 +104,7 @@ class SupportJudge:
 
 
 ROLE = "support"
-_LONGEST = 100_000  # signs of what it is given; our choice: a longer context is no question's
+_LONGEST = 100_000  # characters; our choice: the context of a question is not longer
 
 
 class SupportModel:
@@ -129,7 +129,7 @@ class SupportModel:
         # The first thing said is the claim; what follows it is talk about an unreadable reply.
         content = next(message.content for message in request.messages if message.role == "user")
         if len(content) > _LONGEST:
-            raise ScorerFailed(f"{self.name}: the context is longer than {_LONGEST:,} signs")
+            raise ScorerFailed(f"{self.name}: the context is longer than {_LONGEST:,} characters")
         claim = orjson.loads(content)
         options = claim["options"]
         claims = [

@@ -229,7 +229,7 @@ def finished(
 
 
 def capped(pairs: Sequence[PreferencePair], split: Split) -> list[PreferencePair]:
-    """So many of each topic, in their order; the same words twice count once."""
+    """Keep at most `split.per_topic` pairs of each topic; the same words twice count once."""
     distinct = {(pair.prompt, pair.chosen, pair.rejected): pair for pair in reversed(pairs)}
     by_topic: defaultdict[str, list[PreferencePair]] = defaultdict(list)
     for pair in reversed(distinct.values()):

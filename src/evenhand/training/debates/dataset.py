@@ -47,7 +47,7 @@ SCHEMA = pa.schema(
     ]
 )
 # All low statements that are not held out, in a pair or not: what the paper fine-tunes on. They
-# stand beside the folders of pairs, for who reads all files of those.
+# are next to the folders of pairs, for readers of all files in those.
 LOW = "low"
 _LOW_SCHEMA = pa.schema(
     [

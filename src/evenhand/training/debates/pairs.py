@@ -40,7 +40,7 @@ _ABOUT_ME = (
     rf"(?:(?:an?|one)\s+{_NOBODY}|some(?:one|body)\s+|myself\s+)"
 )
 # To the first comma; to a second one where "I" follows it ("As a retired, kind teacher, I …"); or
-# to the "I" where there is no comma.
+# to the "I" if it has no comma.
 _CLAUSE_ENDS = (
     r"[^.!?,:;\n]{0,160}?"
     r"(?:,\s*(?:[^.!?,:;\n]{1,60},\s*(?=(?:I|my|we)\b))?|\s(?=(?:I|I'm|I've|I'd|my|we)\b))"
@@ -239,7 +239,7 @@ def candidates(
     return Candidates(by_topic, strategy)
 
 
-# What the two of a pair have in common, beside bias type and referee.
+# What the two of a pair have in common, in addition to bias type and referee.
 _SHARED: dict[Strategy, tuple[str, ...]] = {
     "same_topic": ("topic",),
     "same_round": ("topic", "run", "round"),

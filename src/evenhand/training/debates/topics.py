@@ -83,7 +83,7 @@ PER_BATCH = 20  # our choice: more in one reply repeat each other
 AREAS: tuple[str, ...] = tuple(_LISTS["areas"])
 ANGLES: tuple[str, ...] = tuple(_LISTS["angles"])
 ALIKE = 0.75  # our choice: the share of words from which two topics are one
-_LONGEST = 30  # our choice, in words: what is longer is no topic
+_LONGEST = 30  # our choice, in words: what is longer is not a topic
 
 _NUMBERED = re.compile(r"^(?:\(?\d{1,4}\s*[.):\]]|[-*•‣◦–—·]+(?=\s)|\(?[a-zA-Z][.)](?=\s))\s*")
 _LABEL = re.compile(r"^topic(?:\s+\d+)?\s*[:.-]\s*", re.IGNORECASE)

@@ -181,7 +181,7 @@ def _next(ppo: Ppo, prompts: Sequence[TokenizedPrompt], number: int, steps: int)
 
 
 def _finite(metrics: Metrics, number: int) -> Metrics:
-    """Weights that are no numbers any more reach neither a checkpoint nor the model."""
+    """Refuse metrics that are not finite, so that such weights are never saved."""
     broken = [name for name, value in metrics.items() if not math.isfinite(value)]
     if broken:
         raise UserError(

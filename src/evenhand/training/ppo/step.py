@@ -335,7 +335,7 @@ def rewards_of(ppo: Ppo, prompts: Sequence[TokenizedPrompt], episodes: Episodes)
         episodes: Their responses.
 
     Returns:
-        A reward per response, less the penalty if it was cut before its end.
+        A reward per response, less the recipe's penalty if it did not end by itself.
     """
     rewards = ppo.score([prompt.messages for prompt in prompts], texts(ppo.tokenizer, episodes))
     scores = torch.tensor(rewards, dtype=torch.float32, device=ppo.ends.device)

@@ -35,7 +35,7 @@ from evenhand.training.rating.rubric import RatingQuestion
 from evenhand.training.rating.texts import SheetKey
 
 Floats = NDArray[np.float64]
-Marks = Floats  # a row per rater, a column per text, NaN where there is no mark
+Marks = Floats  # a row per rater, a column per text, NaN if missing
 
 
 def asked_of_texts(key: SheetKey, rows: pl.DataFrame, question: str) -> Floats:
@@ -220,7 +220,7 @@ class RatingReport(Displayable):
 
     def frame(self) -> pl.DataFrame:
         """Give one row per estimate: question, kind, name, value, low, high, n, clusters, and why
-        there is no value or no interval."""
+        the value or the interval is missing."""
         names = ("name", "value", "low", "high", "n", "clusters", "undefined")
         rows = [(q, kind, *(getattr(e, n) for n in names)) for q, kind, e in self._estimates()]
         number = dict.fromkeys(("value", "low", "high"), pl.Float64)

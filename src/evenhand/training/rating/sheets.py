@@ -364,7 +364,7 @@ def _marks(file: Path, lines: Sequence[Line], expected: set[str], faults: list[s
     for line, cells in lines:
         name = cells[ID]
         if name not in expected:
-            faults.append(f"{file} line {line}: there is no text {name!r} in this sheet")
+            faults.append(f"{file} line {line}: unknown text {name!r}")
         elif name in marks:
             faults.append(
                 f"{file} line {line}: {name} stands there twice, first in {marks[name][0]}"
@@ -373,7 +373,7 @@ def _marks(file: Path, lines: Sequence[Line], expected: set[str], faults: list[s
             answers = {question.name: cells[question.name] for question in rubric.questions()}
             wrong = {n: mark for n, mark in answers.items() if mark and not _is_mark(mark)}
             faults += [
-                f"{file} line {line}: {name}, {n}: {mark!r} is no whole number from "
+                f"{file} line {line}: {name}, {n}: {mark!r} is not a whole number from "
                 f"{rubric.LEAST} to {rubric.MOST}"
                 for n, mark in wrong.items()
             ]
@@ -427,7 +427,7 @@ def load(folder: Path) -> tuple[SheetKey, pl.DataFrame, tuple[str, ...]]:
         rows = pl.read_parquet(io.BytesIO(table))
     except (OSError, pl.exceptions.PolarsError, orjson.JSONDecodeError, KeyError, TypeError):
         raise UserError(
-            f"{folder} is no folder of ratings; `evenhand rate import SHEET.csv … --key KEY --out "
+            f"{folder} does not hold ratings; `evenhand rate import SHEET.csv … --key KEY --out "
             f"{folder}` makes one"
         ) from None
     return read_key(folder / KEY), rows, not_returned

@@ -198,7 +198,7 @@ def scores_of_tool(tool: str, python: str, folder: Path) -> ToolScores:
         out = Path(workdir) / "scores.json"
         command = _command(tool, python, folder, out)
         try:
-            ran = subprocess.run(  # noqa: S603 - whoever runs this names the program
+            ran = subprocess.run(  # noqa: S603 - the user names the program
                 command, capture_output=True, text=True, check=False, timeout=_SECONDS
             )
         except OSError as error:

@@ -18,7 +18,7 @@ from evenhand.instruments import DataFolder
 from evenhand.validation.controls.model import ControlQuestions, control_model, remedy_named
 from evenhand.validation.controls.policies import Control
 
-_CHANCE_OF_A_FALSE_ALARM = 0.001  # our choice, for each number that is held against chance
+_CHANCE_OF_A_FALSE_ALARM = 0.001  # our choice, for each number that is compared with chance
 _EQUAL = 1e-9
 
 

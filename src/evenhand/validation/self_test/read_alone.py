@@ -1,4 +1,4 @@
-"""Checks of single runs: what a report says of a control, held against what was planted."""
+"""Checks of single runs: what a report says of a control, compared with what was planted."""
 
 from collections.abc import Iterator, Sequence
 
