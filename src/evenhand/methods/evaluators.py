@@ -18,8 +18,8 @@ A prompt about a text uses `draft`, and may use `prompt`, its task. One about a 
 `chosen`, and may use `context`, `question` and `choices`. All of them come from outside, so each
 goes through `marked`. The form of the reply is added here.
 
-A judge of choices other than a language model is the rule of StarDTox on structured tasks (paper
-III-B), and the same for other methods. An option that says "not known" is judged by the others: the
+Where no language model judges a choice, the rule of StarDTox for structured tasks does (paper
+III-B), also in other methods. An option that says "not known" is judged by the others: the
 less the likeliest of them is supported, the more it is.
 """
 

@@ -16,7 +16,7 @@ import orjson
 from evenhand.gateway import sse
 from evenhand.gateway.wire import ClientRequest, ExchangeOutcome, MalformedReply, strict
 
-# How a choice may end. We know of other words: some servers say "abort" or "error".
+# How a choice may end. Words of some servers, such as "abort" or "error", are unknown.
 _FINISHES = {
     **{word: word for word in ("stop", "length", "tool_calls", "content_filter", "function_call")},
     "eos": "stop",  # as some servers call it
