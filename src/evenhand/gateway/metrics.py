@@ -30,7 +30,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CAUSES = ("upstream", "screen", "agents", "all")
 _STATES = ("closed", "half_open", "open")
 _NAME = "evenhand_gateway"
-_OTHER = "other"  # tenants that are not configured
+_OTHER = "other"  # tenants and routes that are not configured
 # Our choice, in seconds: from a screen's millisecond to the longest deadline that makes sense.
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60)
 
