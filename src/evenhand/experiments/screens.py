@@ -199,7 +199,7 @@ async def apply_screen(use: ScreenUse, request: Request, watch: Watch) -> Screen
 
     Args:
         use: The screen, the answers and the judge.
-        request: The settings of the run; its items and its method come from `use`.
+        request: The items, the method and the settings of the run; the models come from `use`.
         watch: Receives progress and remarks.
 
     Returns:
