@@ -34,7 +34,7 @@ def write_model_card(
     """Write the model card of a trained model, with its probes and measurements.
 
     Args:
-        out: The folder of the training, which the probes and measurements are in too.
+        out: The folder of the model, which probes and measurements are written into too.
         stage: The name of the stage, such as "dpo".
         base: The folder of the model that the training started from.
         pairs: The folder of preference pairs.
